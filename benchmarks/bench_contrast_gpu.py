@@ -1,0 +1,122 @@
+"""The 3,000 runs of C10 (10 eps_min x 3 sigma x 100 seeds) on one GPU, and where the time goes.
+
+    python benchmarks/bench_contrast_gpu.py [--runs 3000] [--out benchmarks/results]
+
+Parts are timed alone with device events, so they need not add up: what is left is "rest".
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from rarefy.core.contracts import Cells, Context
+from rarefy.core.provenance import provenance
+from rarefy.nets.brelu_transformer import preactivations
+from rarefy.studies.contrast_alignment import ContrastAlignment
+from rarefy.sweep.grid import grid_of
+
+
+def all_cells(study: ContrastAlignment, runs: int) -> Cells:
+    grid = grid_of(study)
+    return grid.cells(np.arange(min(runs, len(grid))))
+
+
+def milliseconds(action: Callable[[], object], repeats: int = 10) -> float:
+    """Median device time of ``action`` after three warm-up calls."""
+    for _ in range(3):
+        action()
+    times = []
+    for _ in range(repeats):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        action()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end))
+    return statistics.median(times)
+
+
+def parts(study: ContrastAlignment, cells: Cells, context: Context) -> dict[str, float]:
+    """Milliseconds a step, by part."""
+    one = cells.column("eps_min", context)
+    experiment = study.setup(
+        cells,
+        context,
+        eps_min=one,
+        sigma=cells.column("sigma", context),
+        bias_scale=cells.column("bias_scale", context),
+    )
+    data, draws, problem = experiment.data, experiment.draws, experiment.problem
+    parameters = {"weights": experiment.weights}
+    shape = (2, study.batch, study.tokens, study.d1)
+    pairs = data.sample(draws, study.batch, 0)
+    both = pairs.tokens.flatten(1, 2)
+    mixing = problem.attention.weights(both)
+    coefficients = torch.randn(
+        len(cells), study.neurons, study.batch * study.tokens, device=context.device
+    )
+    x = pairs.x.reshape(len(cells), -1, study.d1)
+    found = {
+        "random numbers": milliseconds(lambda: draws.normal("noise", shape, 0, data.sigma)),
+        "attention": milliseconds(lambda: problem.attention.weights(both)),
+        "products": milliseconds(lambda: preactivations(experiment.weights, mixing, both))
+        + milliseconds(lambda: torch.bmm(coefficients, x)),
+        "sampling, all of it": milliseconds(lambda: data.sample(draws, study.batch, 0)),
+        "gradient, all of it": milliseconds(lambda: problem.gradients(parameters, pairs)),
+    }
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=int, default=3000)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("no CUDA device here: nothing measured")
+        return
+    study = ContrastAlignment.at("paper", bias_scale=(1.0,))
+    short = dataclasses.replace(study, steps=100, reads=(100,), figure_read=100)
+    cells = all_cells(study, arguments.runs)
+    record: dict[str, object] = {"runs": len(cells), "steps": study.steps}
+    for compiled in (False, True):
+        context = Context(device=torch.device("cuda"), compiled=compiled)
+        name = "compiled" if compiled else "eager"
+        warm = dataclasses.replace(study, steps=3, reads=(3,), figure_read=3)
+        start = time.perf_counter()
+        warm.simulate(cells, context)
+        first = time.perf_counter() - start
+        start = time.perf_counter()
+        short.simulate(cells, context)
+        to_figure = time.perf_counter() - start
+        start = time.perf_counter()
+        study.simulate(cells, context)
+        seconds = time.perf_counter() - start
+        step = seconds / study.steps * 1e3
+        split = parts(study, cells, context)
+        split["rest"] = step - sum(split[k] for k in ("random numbers", "attention", "products"))
+        record[name] = {
+            "seconds_to_step_100": to_figure,
+            "seconds_all_400_steps": seconds,
+            "seconds_first_call": first,
+            "ms_a_step": step,
+            "ms_by_part": split,
+            "run_steps_per_second": len(cells) * study.steps / seconds,
+        }
+        print(name, json.dumps(record[name], indent=1))
+    record["provenance"] = provenance(torch.device("cuda"), "float32", 0.0)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "contrast-gpu.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""rarefy: how networks learn or lose rare features, and how thinning them changes that.
+
+``rarefy.run("contrast-alignment", scale="quick")`` runs a study and gives an ``xarray.Dataset``;
+``rarefy.judge(study, dataset, scale)`` gives its verdicts.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rarefy.core.contracts import Study, Verdict
+    from rarefy.sweep.api import judge, run
+
+__all__ = ["Study", "Verdict", "__version__", "judge", "run"]
+
+# Names are fetched on first use: importing torch takes seconds, and ``rarefy --help`` has none.
+_HOMES = {
+    "run": "rarefy.sweep.api",
+    "judge": "rarefy.sweep.api",
+    "Study": "rarefy.core.contracts",
+    "Verdict": "rarefy.core.contracts",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rarefy' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

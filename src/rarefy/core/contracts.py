@@ -1,0 +1,204 @@
+"""The contracts between rooms: what a study is, what a batch of cells is, what a verdict is."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from rarefy.core.errors import OutOfTime, bad_value, unknown
+from rarefy.core.picture import Picture, Table
+from rarefy.core.rng import Draws, key
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+OUTCOMES = ("holds", "fails", "inconclusive", "not-run")
+
+
+@dataclass(frozen=True)
+class Output:
+    """One measured quantity: its dimensions (besides ``run``), what it means, its unit."""
+
+    name: str
+    dims: tuple[str, ...] = ()
+    meaning: str = ""
+    unit: str = ""
+
+
+NONFINITE_STEP = Output(
+    "nonfinite_step", (), "step at which the run stopped being finite; -1: it stayed finite"
+)
+"""Every store has it: the runner fills in -1 where a simulation does not return it."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one cell takes: memory while it runs, and work in run-steps (the progress unit)."""
+
+    bytes_per_cell: int
+    steps_per_cell: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of one claim in one setting; (claim, study, scale, setting) is its identity."""
+
+    claim: str
+    study: str
+    scale: str
+    setting: str
+    predicted: str
+    measured: str
+    interval: tuple[float, float] | None
+    n: int
+    tolerance: str
+    outcome: str
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.outcome not in OUTCOMES:
+            raise bad_value("outcome", self.outcome, f"must be one of {', '.join(OUTCOMES)}")
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        return (self.claim, self.study, self.scale, self.setting)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A batch of cells of one shape: for each axis (and ``seed``) one value a run, and the key
+    from which the run draws its random numbers."""
+
+    values: Mapping[str, np.ndarray]
+    keys: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def column(self, name: str, context: Context) -> torch.Tensor:
+        """The values of one axis as a tensor of shape (run,)."""
+        return torch.as_tensor(
+            np.asarray(self.values[name], dtype=np.float64), dtype=context.dtype
+        ).to(context.device)
+
+    def draws(self, context: Context) -> Draws:
+        return Draws(self.keys, context.device, context.dtype, compiled=context.compiled)
+
+
+def _no_progress(amount: float) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where and how a batch runs. ``advance`` is told how many run-steps were just done."""
+
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    dtype: torch.dtype = torch.float32
+    compiled: bool = False
+    advance: Callable[[float], None] = _no_progress
+    deadline: float | None = None
+    scratch: Path | None = None
+
+    def check_time(self) -> None:
+        """Raise ``OutOfTime`` once the deadline (``time.monotonic`` seconds) has passed."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise OutOfTime("the time given with --max-seconds is over")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(ABC):
+    """One figure or theorem family: parameters (the dataclass fields, defaults as in the paper),
+    a grid, a simulation, verdicts and pictures.
+
+    Fields named in ``axes`` hold tuples; their product times ``seeds`` is the grid, and all of it
+    runs on the run axis. A batch never mixes two shapes.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    lab: ClassVar[str]
+    """The laboratory the study belongs to ("contrastive"); the demo runs one headline each."""
+    paper_says: ClassVar[str]
+    """One paragraph for the report, in our words, with paper and equation numbers."""
+    claims: ClassVar[tuple[str, ...]]
+    version: ClassVar[int] = 1
+    """Raise it when the same parameters would give other results."""
+    axes: ClassVar[tuple[str, ...]]
+    random_axes: ClassVar[tuple[str, ...]] = ()
+    """Axes along which cells draw afresh; along the others they share draws seed by seed."""
+    scales: ClassVar[Mapping[str, Mapping[str, Any]]]
+    """``tiny``, ``quick``, ``paper`` and any further: parameter values that differ from defaults."""
+    headline: ClassVar[bool] = False
+    needs: ClassVar[str] = "nothing but a CPU"
+
+    seeds: int = 100
+
+    @classmethod
+    def at(cls, scale: str = "paper", **parameters: Any) -> Study:
+        """The study at a named scale, with some parameters set by hand."""
+        if scale not in cls.scales:
+            raise unknown("scale", scale, cls.scales)
+        known = {f.name for f in dataclasses.fields(cls)}
+        for name in parameters:
+            if name not in known:
+                raise unknown(f"parameter of {cls.name}", name, known)
+        settled = {**cls.scales[scale], **parameters}
+        for name in cls.axes:
+            if name in settled and not isinstance(settled[name], tuple):
+                value = settled[name]
+                listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+                settled[name] = tuple(value) if listed else (value,)
+        study = cls(**settled)
+        study.check()
+        return study
+
+    def parameters(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    def cell_key(self, values: Mapping[str, Any]) -> int:
+        """The key of a cell: the study, its seed and its coordinates on the random axes."""
+        return key(self.name, values["seed"], *(values[name] for name in self.random_axes))
+
+    def check(self) -> None:
+        """Raise ``UsageError`` for parameter values that make no sense."""
+        if self.seeds < 1:
+            raise bad_value("seeds", self.seeds, "must be at least 1")
+
+    @property
+    def setting(self) -> str:
+        """A short text that tells two settings of one scale apart in the ledger."""
+        return "default"
+
+    @abstractmethod
+    def outputs(self) -> tuple[Output, ...]: ...
+
+    @abstractmethod
+    def coordinates(self) -> dict[str, np.ndarray]:
+        """Coordinates of the outputs' own dimensions (``step``, ``feature`` ...)."""
+
+    @abstractmethod
+    def cost(self) -> Cost: ...
+
+    @abstractmethod
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        """Run a batch; every output as an array with leading axis ``run``."""
+
+    @abstractmethod
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        """Judge the claims. ``results`` has the axes, ``seed`` and the outputs' dimensions."""
+
+    @abstractmethod
+    def picture(self, results: xr.Dataset) -> list[Picture]: ...
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        """Further tables for the report; none unless a study has some."""
+        return []

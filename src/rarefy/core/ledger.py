@@ -1,0 +1,114 @@
+"""The ledger: the claims of the papers and the verdicts last measured on them, as package data.
+
+A verdict is compared only with the one of the same claim, study, scale and setting.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from rarefy.core.contracts import Verdict
+from rarefy.core.errors import RunError
+
+Identity = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between fresh verdicts and the ledger. ``kind``: ``changed`` (another
+    outcome), ``gone`` (the study no longer judges it), ``new`` (the ledger has none yet)."""
+
+    kind: str
+    identity: Identity
+    before: str | None
+    after: str | None
+
+
+def ledger_folder() -> Path:
+    return Path(str(files("rarefy"))) / "ledger"
+
+
+def load_claims() -> list[dict[str, Any]]:
+    """Each claim: id, paper, where in it, statement."""
+    return _read(ledger_folder() / "claims.json")
+
+
+def load_verdicts() -> list[Verdict]:
+    """The verdicts last committed, sorted by identity."""
+    path = ledger_folder() / "verdicts.json"
+    if not path.exists():
+        return []
+    return [verdict_from_json(entry) for entry in _read(path)]
+
+
+def save_verdicts(verdicts: Iterable[Verdict], drop: Iterable[Identity] = ()) -> None:
+    """Put verdicts into the ledger, each in the place of the one with its identity; leave out
+    those in ``drop``. Sorted and written in one form, so that a commit shows what changed."""
+    merged = {verdict.identity: verdict for verdict in load_verdicts()}
+    merged.update({verdict.identity: verdict for verdict in verdicts})
+    for identity in drop:
+        merged.pop(identity, None)
+    entries = [verdict_to_json(merged[identity]) for identity in sorted(merged)]
+    path = ledger_folder() / "verdicts.json"
+    text = json.dumps(entries, indent=1, ensure_ascii=False, allow_nan=False)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"cannot write the ledger: {error.strerror or error}") from error
+
+
+def compare(fresh: Iterable[Verdict], committed: Iterable[Verdict]) -> list[Change]:
+    """How fresh verdicts differ from the committed ones of the same identity."""
+    before = {verdict.identity: verdict.outcome for verdict in committed}
+    after = {verdict.identity: verdict.outcome for verdict in fresh}
+    changes: list[Change] = []
+    for identity, outcome in sorted(after.items()):
+        if identity not in before:
+            changes.append(Change("new", identity, None, outcome))
+        elif before[identity] != outcome:
+            changes.append(Change("changed", identity, before[identity], outcome))
+    # a verdict that silently stops being given must not pass for an unchanged one
+    judged = {identity[1:] for identity in after}
+    for identity, outcome in sorted(before.items()):
+        if identity not in after and identity[1:] in judged:
+            changes.append(Change("gone", identity, outcome, None))
+    return changes
+
+
+def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
+    entry = dataclasses.asdict(verdict)
+    if verdict.interval is not None:
+        entry["interval"] = [_number(end) for end in verdict.interval]
+    return entry
+
+
+def verdict_from_json(entry: dict[str, Any]) -> Verdict:
+    entry = dict(entry)
+    if entry["interval"] is not None:
+        low, high = entry["interval"]
+        entry["interval"] = (float(low), float(high))
+    return Verdict(**entry)
+
+
+def _number(value: float) -> float | str:
+    # six digits: the same numbers on another machine should not show up as a change. JSON has no
+    # infinity, which a one-sided interval needs; float("inf") reads its text
+    value = float(f"{value:.6g}")
+    return value if abs(value) < float("inf") else str(value)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    try:
+        entries = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"cannot read the ledger {path.name}: {error}") from error
+    if not isinstance(entries, list):
+        raise RunError(f"cannot read the ledger {path.name}: it is not a list")
+    return entries

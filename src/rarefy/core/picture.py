@@ -1,0 +1,73 @@
+"""Pictures as data: a study says what to show, ``rarefy.report`` decides how to draw it.
+
+One description gives the printed figure, the interactive one and, in tests, neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line with an optional band. ``role`` groups curves by colour ("majority", "minority",
+    "noise", "theory", or any other word; the same word has the same colour in every picture)."""
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+    role: str | None = None
+    style: str = "solid"  # solid | dashed | dotted | points
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Curves on one pair of axes; ``marks`` are labelled vertical lines such as stage times."""
+
+    curves: Sequence[Curve]
+    x_label: str
+    y_label: str
+    title: str = ""
+    x_log: bool = False
+    y_log: bool = False
+    marks: Sequence[tuple[float, str]] = ()
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A matrix, ``values[row, column]``; ``notes`` puts short texts into cells."""
+
+    values: np.ndarray
+    x: Sequence[object]
+    y: Sequence[object]
+    x_label: str
+    y_label: str
+    colour_label: str
+    title: str = ""
+    notes: Sequence[tuple[int, int, str]] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One figure of a study: panels side by side, a title and a caption that says what to see."""
+
+    name: str
+    title: str
+    caption: str
+    panels: Sequence[Lines | HeatMap] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A small table for the report: column heads and rows of text or numbers."""
+
+    name: str
+    title: str
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]

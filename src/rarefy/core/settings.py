@@ -1,0 +1,58 @@
+"""The machine: which device, how much memory, whether a compiler is there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+import torch
+
+from rarefy.core.errors import UsageError, unknown
+
+DEVICES = ("auto", "cpu", "cuda")
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def resolve_device(name: str = "auto") -> torch.device:
+    """``auto`` takes the GPU when there is one; asking for an absent GPU is an error."""
+    if name not in DEVICES:
+        raise unknown("device", name, DEVICES)
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UsageError("device='cuda': no CUDA device here; use 'cpu' or 'auto'")
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
+
+
+def resolve_dtype(name: str = "float32") -> torch.dtype:
+    if name not in DTYPES:
+        raise unknown("dtype", name, DTYPES)
+    return DTYPES[name]
+
+
+def compiler_present() -> bool:
+    """Whether ``torch.compile`` can build CPU kernels here (it needs a C++ compiler)."""
+    if os.environ.get("RAREFY_COMPILE") == "0":
+        return False
+    return sys.platform != "win32" and shutil.which(os.environ.get("CXX", "g++")) is not None
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that a batch may use: what the device has free now."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    # no /proc (macOS): half of physical memory is a cautious guess
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def prepare_cpu() -> None:
+    """Dying weights become denormal numbers, which are many times slower on most CPUs."""
+    torch.set_flush_denormal(True)

@@ -1,0 +1,137 @@
+"""Sparse-coding tokens with features of unequal frequency (000 Assumptions 3.1-3.4, Def. 3.1).
+
+A sample has L tokens x = M z + xi. Feature j is present in a sample with probability
+``activation * eps_j``; its sign is one for the whole sample (Assumption 3.2 ii), and ``spread``
+says on which tokens it shows. A positive pair shares support and sign of the summed latent
+(Assumption 3.4); the tokens and the noise are drawn afresh for each of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rarefy.core.errors import bad_value
+from rarefy.core.rng import Draws
+
+SPREADS = ("one", "subset", "all")
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A batch of positive pairs: view 0 is X_n, view 1 its partner Y_n.
+
+    tokens: (run, view, sample, token, d1); latents: (run, view, sample, token, d).
+    """
+
+    tokens: Tensor
+    latents: Tensor
+
+    @property
+    def x(self) -> Tensor:
+        return self.tokens[:, 0]
+
+    @property
+    def y(self) -> Tensor:
+        return self.tokens[:, 1]
+
+    def present(self) -> Tensor:
+        """Which features a sample contains: (run, sample, d), boolean."""
+        return self.latents[:, 0].abs().amax(dim=2) > 0
+
+    def signature(self) -> Tensor:
+        """Sign of the summed latent, what a pair shares: (run, sample, d), values -1, 0, 1."""
+        return self.latents[:, 0].sum(dim=2).sign()
+
+
+def frequencies(majority: int, minority: int, eps_min: Tensor, eps_max: float = 1.0) -> Tensor:
+    """eps_j for ``majority`` features at eps_max, then ``minority`` at eps_min: (run, d)."""
+    level = torch.cat([torch.full((majority,), eps_max), torch.full((minority,), torch.nan)])
+    level = level.to(eps_min)
+    return torch.where(torch.isnan(level), eps_min[:, None], level)
+
+
+def dictionary(draws: Draws, d1: int, d: int) -> Tensor:
+    """A random column-orthonormal M, (run, d1, d), uniform over such matrices."""
+    if not 1 <= d <= d1:
+        raise bad_value("d", d, f"needs 1 <= d <= d1, and d1={d1}")
+    # float64 on the CPU whatever the run's dtype: orthonormal to the last place, once a run
+    gauss = draws.normal("dictionary", (d1, d)).to("cpu", torch.float64)
+    orthonormal = torch.linalg.qr(gauss).Q
+    return orthonormal.to(draws.keys.device, draws.dtype)
+
+
+@dataclass(frozen=True)
+class SparseCoding:
+    """The data model of a batch of runs.
+
+    dictionary: (run, d1, d); eps: (run, d), frequencies in (0, 1]; sigma: (run,), noise std;
+    activation: presence probability of a feature with eps = 1; tokens: L.
+    """
+
+    dictionary: Tensor
+    eps: Tensor
+    sigma: Tensor
+    activation: float = 0.3
+    tokens: int = 2
+    spread: str = "one"
+
+    def __post_init__(self) -> None:
+        check_sparse_coding(
+            self.eps.flatten().tolist(),
+            self.sigma.flatten().tolist(),
+            self.activation,
+            self.tokens,
+            self.spread,
+        )
+
+    def latents(self, draws: Draws, samples: int, step: int, views: int = 2) -> Tensor:
+        """Latents of ``views`` positive views of each sample: (run, view, sample, token, d)."""
+        d, L = self.eps.shape[1], self.tokens
+        chance = (self.activation * self.eps)[:, None, :]
+        present = draws.uniform("support", (samples, d), step) < chance
+        signed = draws.sign("sign", (samples, d), step) * present
+        shape = (views, samples, 1, d)
+        token = torch.arange(L, device=signed.device)[:, None]
+        if self.spread == "one":
+            shown = draws.integers("token", L, shape, step) == token
+        elif self.spread == "subset":  # a non-empty subset of the tokens, uniformly
+            chosen = draws.integers("token", 2**L - 1, shape, step) + 1
+            shown = ((chosen >> token) & 1) == 1
+        else:
+            return signed[:, None, :, None, :].expand(-1, views, -1, L, -1)
+        return signed[:, None, :, None, :] * shown
+
+    def sample(self, draws: Draws, samples: int, step: int) -> Pairs:
+        """``samples`` positive pairs, fresh for every step."""
+        d1 = self.dictionary.shape[1]
+        latent = self.latents(draws, samples, step)
+        shape = (2, samples, self.tokens, d1)
+        noise = draws.normal("noise", shape, step, scale=self.sigma)
+        runs = len(draws)
+        # in place: the tokens are the largest tensor of a step, and one pass over it is enough
+        tokens = noise.reshape(runs, -1, d1).baddbmm_(
+            latent.reshape(runs, -1, latent.shape[-1]), self.dictionary.transpose(1, 2)
+        )
+        return Pairs(tokens.reshape(runs, *shape), latent)
+
+
+def check_sparse_coding(
+    eps: Sequence[float], sigma: Sequence[float], activation: float, tokens: int, spread: str
+) -> None:
+    """Refuse values outside the model, by name."""
+    if not 0 < activation <= 1:
+        raise bad_value("activation", activation, "must be in (0, 1]: it is a probability")
+    for value in eps:
+        if not 0 < value <= 1:
+            raise bad_value("eps", value, "a feature frequency must be in (0, 1]")
+    for value in sigma:
+        if not 0 <= value < float("inf"):
+            raise bad_value("sigma", value, "the noise std must be finite and at least 0")
+    if not 1 <= tokens <= 30:
+        raise bad_value("tokens", tokens, "must be between 1 and 30")
+    if spread not in SPREADS:
+        raise bad_value("spread", spread, f"must be one of {', '.join(SPREADS)}")

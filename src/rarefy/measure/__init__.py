@@ -1,0 +1,1 @@
+"""What is seen: measurements on trained weights, and the statistics behind verdicts."""

@@ -1,0 +1,62 @@
+"""How neurons lie relative to features: projections, squared cosines, the decomposition (12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+def projections(weights: Tensor, dictionary: Tensor) -> Tensor:
+    """<w_i, M_j>: (run, m, d1) and (run, d1, d) to (run, m, d)."""
+    return torch.bmm(weights, dictionary)
+
+
+def outside(weights: Tensor, dictionary: Tensor) -> Tensor:
+    """The part of each neuron outside the feature space, w - M M^T w: (run, m, d1)."""
+    return weights - torch.bmm(projections(weights, dictionary), dictionary.transpose(1, 2))
+
+
+def squared_cosines(weights: Tensor, dictionary: Tensor) -> Tensor:
+    """<w_i, M_j>^2 / |w_i|^2: (run, m, d); 0 for a neuron of norm 0."""
+    squared_norm = weights.square().sum(dim=2, keepdim=True)
+    tiny = torch.finfo(weights.dtype).tiny
+    return projections(weights, dictionary).square() / squared_norm.clamp(min=tiny)
+
+
+def inside_fraction(weights: Tensor, dictionary: Tensor) -> Tensor:
+    """|M M^T w_i|^2 / |w_i|^2, the share of (34): (run, m)."""
+    return squared_cosines(weights, dictionary).sum(dim=2)
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """000 eq. 12: w_i = sum over N_i of alpha M_j + sum over the rest of alpha' M_j + outside.
+
+    alpha, alpha_prime: (run, m, d), zero where they do not apply; beta: (run, m, d1), the outside
+    part itself (the paper expands it in an arbitrary basis of the complement).
+    """
+
+    alpha: Tensor
+    alpha_prime: Tensor
+    beta: Tensor
+
+
+def decompose(weights: Tensor, dictionary: Tensor, member: Tensor) -> Decomposition:
+    """Split weights by the sets N_i, ``member``: (run, m, d) boolean."""
+    along = projections(weights, dictionary)
+    zero = torch.zeros_like(along)
+    return Decomposition(
+        torch.where(member, along, zero),
+        torch.where(member, zero, along),
+        outside(weights, dictionary),
+    )
+
+
+def growth_factor(before: Tensor, after: Tensor, dim: int | tuple[int, ...]) -> Tensor:
+    """The factor g with E[after] = g before, by least squares through 0 over ``dim``.
+
+    Unbiased when after = g before + noise of mean zero, which a mean of log ratios is not.
+    """
+    return (before * after).sum(dim=dim) / before.square().sum(dim=dim)

@@ -1,0 +1,1 @@
+"""What is trained: one network a file, every tensor with a leading ``run`` axis."""

@@ -1,0 +1,82 @@
+"use strict";
+// The summary's filter: rows carry their claim and outcome.
+(function () {
+  const form = document.querySelector(".filters");
+  if (!form) return;
+  const rows = Array.from(document.querySelectorAll(".summary tbody tr"));
+  function filter() {
+    const claim = form.elements.claim.value, outcome = form.elements.outcome.value;
+    let shown = 0;
+    for (const row of rows) {
+      row.hidden = Boolean((claim && row.dataset.claim !== claim) || (outcome && row.dataset.outcome !== outcome));
+      shown += row.hidden ? 0 : 1;
+    }
+    form.querySelector("output").textContent = shown + " of " + rows.length + " shown";
+  }
+  form.hidden = false;
+  form.addEventListener("input", filter);
+  form.addEventListener("submit", function (event) { event.preventDefault(); });
+  filter();
+})();
+// Live figures, drawn when they come near the screen; the still image stays where that fails.
+async function unpacked(id) {
+  const packed = Uint8Array.from(atob(document.getElementById(id).textContent), function (c) { return c.charCodeAt(0); });
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+(async function () {
+  const places = Array.from(document.querySelectorAll(".live"));
+  if (!places.length || !("DecompressionStream" in window)) return;
+  const script = document.createElement("script");
+  script.text = await unpacked("plotly");
+  document.head.append(script);
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const touch = window.matchMedia("(pointer: coarse)").matches;
+  const config = {
+    responsive: true, displaylogo: false, displayModeBar: touch ? false : "hover",
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+  };
+  function coloured(figure) {
+    const ink = dark.matches ? "#e8eaed" : "#1b1e23", grid = dark.matches ? "#363c45" : "#e1e4e9";
+    const axis = { gridcolor: grid, zerolinecolor: grid, linecolor: ink, tickcolor: ink };
+    const layout = figure.layout;
+    layout.font.color = ink;
+    layout.paper_bgcolor = "rgba(0,0,0,0)";
+    layout.plot_bgcolor = layout.plot_bgcolor || "rgba(0,0,0,0)";
+    layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: dark.matches ? "#a5adb8" : "#7a828e", activecolor: ink };
+    Object.assign(layout.xaxis, axis);
+    Object.assign(layout.yaxis, axis);
+    // on a touch screen a finger on a figure must still scroll the page
+    if (touch) layout.dragmode = false;
+    for (const trace of figure.data) {
+      if (trace.meta && trace.meta.ink) {
+        trace.line.color = ink;
+        if (trace.marker) trace.marker.color = ink;
+        if (trace.fill) trace.fillcolor = dark.matches ? "rgba(232,234,237,0.2)" : "rgba(0,0,0,0.15)";
+      }
+    }
+    return figure;
+  }
+  function draw(place) {
+    const panel = place.parentElement;
+    try {
+      const figure = coloured(JSON.parse(document.getElementById(place.dataset.figure).textContent));
+      panel.classList.add("drawn");
+      Plotly.react(place, figure.data, figure.layout, config).catch(function () { panel.classList.remove("drawn"); });
+    } catch (error) {
+      panel.classList.remove("drawn");
+    }
+  }
+  if (!("IntersectionObserver" in window)) { places.forEach(draw); return; }
+  const watcher = new IntersectionObserver(function (entries) {
+    for (const entry of entries) {
+      if (entry.isIntersecting) {
+        watcher.unobserve(entry.target);
+        draw(entry.target.querySelector(".live"));
+      }
+    }
+  }, { rootMargin: "600px" });
+  places.forEach(function (place) { watcher.observe(place.parentElement); });
+  dark.addEventListener("change", function () {
+    for (const place of places) if (place.parentElement.classList.contains("drawn")) draw(place);
+  });
+})();

@@ -1,0 +1,170 @@
+"""What the studies of 000 and 001 share: the setting, and how a batch of it is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from rarefy.core.contracts import Cells, Context, Cost, Study
+from rarefy.core.errors import bad_value
+from rarefy.core.rng import Draws
+from rarefy.data.sparse_coding import (
+    SparseCoding,
+    check_sparse_coding,
+    dictionary,
+    frequencies,
+)
+from rarefy.nets.brelu_transformer import Attention
+from rarefy.train.bias_schedule import BiasSchedule
+from rarefy.train.contrastive import Contrastive, initial_weights
+from rarefy.train.descent import State, Tracker, Trajectory, descend
+from rarefy.train.optimisers import Sgd
+
+LOSS_FORMS = ("plain", "times-tau")
+GROUPS = ("majority", "minority")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastiveStudy(Study):
+    """Parameters of the setting; 000 publishes d1 = 500, 5 + 4 features and 24 neurons, the rest is
+    our choice, examined by the study ``contrast-sensitivity``."""
+
+    lab: ClassVar[str] = "contrastive"
+
+    majority: int = 5
+    """features with eps = 1"""
+    minority: int = 4
+    """features with eps = eps_min"""
+    d1: int = 500
+    neurons: int = 24
+    tokens: int = 2
+    spread: str = "all"
+    """tokens that show a present feature: all, one, or a random subset"""
+    activation: float = 0.3
+    """probability that a feature with eps = 1 is present in a sample"""
+    batch: int = 64
+    lr: float = 0.5
+    tau: float = 1.0
+    loss_form: str = "plain"
+    """plain: loss (1); times-tau: tau times it, the form of (159) whose gradient is (21)"""
+    weight_decay: float = 1e-3
+    sigma_0: float = 1e-3
+    """std of the initial weights: small, so that the logits are flat in stage 1"""
+    attention_scale: float = 1.0
+    bias_until: str = "T2"
+    """when the bias stops growing faster than the norm: T2 or end"""
+    steps: int = 400
+
+    @property
+    def d(self) -> int:
+        return self.majority + self.minority
+
+    def check(self) -> None:
+        super().check()
+        for name in ("majority", "minority", "neurons", "batch", "steps"):
+            if getattr(self, name) < 1:
+                raise bad_value(name, getattr(self, name), "must be at least 1")
+        if self.d > self.d1:
+            raise bad_value(
+                "majority+minority",
+                self.d,
+                f"the number of features d must be at most d1={self.d1}",
+            )
+        for name in ("lr", "tau", "sigma_0"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise bad_value(name, getattr(self, name), "must be positive and finite")
+        if not self.weight_decay >= 0:
+            raise bad_value("weight_decay", self.weight_decay, "must be at least 0")
+        if self.loss_form not in LOSS_FORMS:
+            raise bad_value("loss_form", self.loss_form, f"must be one of {', '.join(LOSS_FORMS)}")
+        if self.bias_until not in ("T2", "end"):
+            raise bad_value("bias_until", self.bias_until, "must be one of T2, end")
+        eps = [float(v) for v in _as_tuple(getattr(self, "eps_min", (1.0,)))]
+        sigma = [float(v) for v in _as_tuple(getattr(self, "sigma", (0.0,)))]
+        for value in eps:
+            if not 0 < value <= 1:
+                raise bad_value("eps_min", value, "a feature frequency must be in (0, 1]")
+        check_sparse_coding(eps, sigma, self.activation, self.tokens, self.spread)
+
+    def cost(self) -> Cost:
+        numbers = 2 * self.batch * self.tokens * self.d1
+        size = (
+            3 * numbers + 8 * self.neurons * self.d1 + 6 * self.batch * (self.batch + self.neurons)
+        )
+        return Cost(bytes_per_cell=8 * size, steps_per_cell=self.steps)
+
+    def setup(
+        self, cells: Cells, context: Context, *, eps_min: Tensor, sigma: Tensor, bias_scale: Tensor
+    ) -> Experiment:
+        """Draw dictionary and initial weights of every run; eps_min, sigma, bias_scale: (run,)."""
+        draws = cells.draws(context)
+        atoms = dictionary(draws, self.d1, self.d)
+        eps = frequencies(self.majority, self.minority, eps_min)
+        data = SparseCoding(atoms, eps, sigma, self.activation, self.tokens, self.spread)
+        one = torch.ones_like(eps_min)
+        weights = initial_weights(draws, self.neurons, self.d1, self.sigma_0 * one)
+        bias = BiasSchedule(atoms, weights, self.lr * one, bias_scale, self.bias_until)
+        factor = self.tau if self.loss_form == "times-tau" else 1.0
+        problem = Contrastive(
+            self.tau * one,
+            factor * one,
+            bias,
+            Attention(scale=self.attention_scale),
+            compiled=context.compiled,
+        )
+        return Experiment(self, draws, data, problem, bias, weights)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A batch of runs ready to train."""
+
+    study: ContrastiveStudy
+    draws: Draws
+    data: SparseCoding
+    problem: Contrastive
+    bias: BiasSchedule
+    weights: Tensor
+
+    def train(
+        self,
+        context: Context,
+        trackers: Mapping[str, Tracker],
+        record: Sequence[int],
+        watch: Callable[[State], None] | None = None,
+    ) -> Trajectory:
+        """Mini-batch SGD with fresh pairs every step; ``watch`` sees every state after the bias
+        has moved."""
+
+        def after_update(state: State) -> None:
+            self.bias.after_update(state.parameters["weights"], state.step)
+            if watch is not None:
+                watch(state)
+
+        return descend(
+            self.problem,
+            {"weights": self.weights},
+            lambda step: self.data.sample(self.draws, self.study.batch, step),
+            Sgd(self.study.lr, weight_decay=self.study.weight_decay),
+            self.study.steps,
+            trackers=trackers,
+            record=record,
+            after_update=after_update,
+            context=context,
+        )
+
+
+def group_means(values: Tensor, majority: int) -> Tensor:
+    """Mean over the features of each group, majority then minority: (..., d) to (..., 2)."""
+    values = values.to(torch.get_default_dtype()) if not values.is_floating_point() else values
+    return torch.stack(
+        [values[..., :majority].mean(dim=-1), values[..., majority:].mean(dim=-1)], dim=-1
+    )
+
+
+def _as_tuple(value: object) -> tuple[float, ...]:
+    return tuple(value) if isinstance(value, Sequence) else (value,)  # type: ignore[arg-type, return-value]

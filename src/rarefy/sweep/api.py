@@ -1,0 +1,65 @@
+"""The Python door: run a study, judge its results."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from rarefy.core.contracts import Study, Verdict
+from rarefy.studies import get_study
+from rarefy.sweep.runner import execute
+from rarefy.sweep.spec import with_parameters
+
+
+def run(
+    study: str | type[Study],
+    scale: str = "quick",
+    seeds: int | None = None,
+    device: str = "auto",
+    out: Path | str | None = None,
+    dtype: str = "float32",
+    overwrite: bool = False,
+    max_seconds: float | None = None,
+    progress: bool = False,
+    **parameters: Any,
+) -> xr.Dataset:
+    """Run a study and give its results with dimensions (axes..., ``seed``, an output's own).
+
+    With ``out`` the results stay in a store there, from which the same call goes on after an
+    interruption. Without it they live in a temporary one. Cells that ``max_seconds`` did not
+    reach are NaN; ``cells_done`` and ``cells`` are attributes.
+    """
+    kind = get_study(study) if isinstance(study, str) else study
+    if seeds is not None:
+        parameters["seeds"] = seeds
+    at_scale = kind.at(scale, **parameters)
+    if out is not None:
+        again = f"the same call with out={str(out)!r}"
+        return execute(
+            at_scale, scale, device, dtype, out, overwrite, max_seconds, progress, go_on=again
+        ).dataset
+    with tempfile.TemporaryDirectory(prefix="rarefy-") as folder:
+        again = "nothing, this store was temporary; out= keeps one"
+        store = Path(folder) / kind.name
+        return execute(
+            at_scale, scale, device, dtype, store, False, max_seconds, progress, go_on=again
+        ).dataset
+
+
+def judge(
+    study: Study | type[Study] | str, dataset: xr.Dataset, scale: str | None = None
+) -> list[Verdict]:
+    """The verdicts of a study on its results. A study given by name or class takes its parameters
+    from the results."""
+    if not isinstance(study, Study):
+        study = _study_behind(study, dataset)
+    return study.verdicts(dataset, scale if scale is not None else dataset.attrs["scale"])
+
+
+def _study_behind(study: type[Study] | str, dataset: xr.Dataset) -> Study:
+    kind = get_study(study) if isinstance(study, str) else study
+    return with_parameters(kind, json.loads(dataset.attrs["parameters"]))

@@ -1,0 +1,263 @@
+"""Fill a store: run its pending cells in batches until done, out of time or stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+
+from rarefy.core.contracts import NONFINITE_STEP, Context, Study
+from rarefy.core.errors import Interrupted, OutOfTime, RunError, UsageError, bad_value
+from rarefy.core.progress import Progress
+from rarefy.core.provenance import provenance
+from rarefy.core.settings import (
+    compiler_present,
+    free_memory,
+    prepare_cpu,
+    resolve_device,
+    resolve_dtype,
+)
+from rarefy.sweep.store import CHUNK_RUNS, Store
+
+BATCH_CPU = 32
+"""Fits into cache, and little is lost when the run is killed."""
+BATCH_CUDA = 4096
+MEMORY_SHARE = 0.5
+"""Of the free memory; the rest is for temporaries nobody counted, and for others."""
+COMPILE_FROM_RUN_STEPS = {"cpu": 200_000, "cuda": 100_000}
+"""Below this, compiling takes longer than it saves."""
+
+Compiled = bool | Literal["auto"]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What became of a run; ``note`` says how to go on when it is not finished."""
+
+    dataset: xr.Dataset
+    path: Path
+    cells: int
+    cells_done: int
+    note: str = ""
+
+    @property
+    def finished(self) -> bool:
+        return self.cells_done == self.cells
+
+
+def execute(
+    study: Study,
+    scale: str,
+    device: str = "auto",
+    dtype: str = "float32",
+    out: Path | str = "runs",
+    overwrite: bool = False,
+    max_seconds: float | None = None,
+    progress: bool = False,
+    compiled: Compiled = "auto",
+    batch: int | None = None,
+    go_on: str = "",
+) -> Execution:
+    """Run what is not yet in the store at ``out`` and read the whole of it.
+
+    ``go_on`` is what a person does to continue ("rarefy run ..."), for the messages.
+    """
+    if max_seconds is not None and not max_seconds > 0:
+        raise bad_value("max_seconds", max_seconds, "must be more than 0")
+    if batch is not None and batch < 1:
+        raise bad_value("batch", batch, "must be at least 1")
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
+    where, kind = resolve_device(device), resolve_dtype(dtype)
+    store = Store(Path(out), study, scale, dtype, overwrite)
+    if store.done().all():
+        return _result(store)
+    # before anything is written: a cell that can never run must not leave a store behind
+    fitting = _fitting(study, where)
+    store.begin()
+    try:
+        choices = _choices(store, where, fitting, compiled, batch)
+        context = Context(
+            device=where,
+            dtype=kind,
+            compiled=choices["compiled"],
+            deadline=deadline,
+            scratch=store.scratch,
+        )
+        store.remember(provenance=provenance(where, dtype, store.wall_seconds()))
+        note = _fill(store, context, choices["batch"], progress, go_on)
+    finally:
+        store.close()
+    return _result(store, note)
+
+
+def _result(store: Store, note: str = "") -> Execution:
+    done = store.done()
+    return Execution(store.read(), store.path, len(done), int(done.sum()), note)
+
+
+def _fill(store: Store, context: Context, batch: int, shown: bool, go_on: str) -> str:
+    """Run all pending cells; the text for a person when time ran out, else nothing."""
+    study, pending = store.study, ~store.done()
+    steps = max(study.cost().steps_per_cell, 1)
+    total, before = len(pending) * steps, int((~pending).sum()) * steps
+    with contextlib.ExitStack() as stack:
+        report: Progress | None = None
+        if shown:
+            report = stack.enter_context(Progress(study.name, total, before))
+            context = dataclasses.replace(context, advance=report.advance)
+        stack.enter_context(_sigterm_as_interrupt())
+        stack.enter_context(_prepared_cpu())
+        work = 0
+        try:
+            # windows of the run axis, not of what is pending: a resumed run then makes the same
+            # batches as an undisturbed one, and gives the same bits
+            for start in range(0, len(pending), batch):
+                runs = start + np.flatnonzero(pending[start : start + batch])
+                if len(runs) == 0:
+                    continue
+                context.check_time()
+                begun = time.monotonic()
+                outputs = _simulate(store, runs, context)
+                store.write(runs, outputs, time.monotonic() - begun)
+                work += len(runs) * steps
+                if report:
+                    report.batch_done(work)
+        except OutOfTime:
+            return _unfinished(store, "time is over", go_on, started=work > 0)
+        except KeyboardInterrupt:
+            raise Interrupted(_unfinished(store, "stopped", go_on)) from None
+        except RunError as error:
+            raise RunError(_unfinished(store, str(error), go_on)) from error
+    _remove_scratch(store)
+    return ""
+
+
+def _unfinished(store: Store, why: str, go_on: str, started: bool = True) -> str:
+    done = store.done()
+    hint = f"; go on with: {go_on}" if go_on else ""
+    slow = "" if started else " (not one batch was through: give it more time)"
+    return f"{why}: {done.sum()} of {len(done)} cells are stored in {store.path}{slow}{hint}"
+
+
+def _simulate(store: Store, runs: np.ndarray, context: Context) -> dict[str, np.ndarray]:
+    """One batch; halved as often as the device runs out of memory."""
+    try:
+        outputs = store.study.simulate(store.grid.cells(runs), context)
+        outputs = {name: np.asarray(values) for name, values in outputs.items()}
+        outputs.setdefault(NONFINITE_STEP.name, np.full(len(runs), -1))
+        return outputs
+    except (RuntimeError, MemoryError) as error:
+        if not _out_of_memory(error):
+            raise
+        if len(runs) == 1:
+            raise RunError(f"a single cell of {store.study.name} does not fit: {error}") from error
+    # out here the error is gone, and with it the tensors its frames held
+    if context.device.type == "cuda":
+        torch.cuda.empty_cache()
+    halves = [_simulate(store, half, context) for half in np.array_split(runs, 2)]
+    return {name: np.concatenate([half[name] for half in halves]) for name in halves[0]}
+
+
+def _out_of_memory(error: Exception) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return "allocate memory" in str(error)  # how torch reports it on a CPU
+
+
+def _fitting(study: Study, device: torch.device) -> int:
+    """How many cells fit into memory at once."""
+    free, needed = free_memory(device), max(study.cost().bytes_per_cell, 1)
+    if needed > free:
+        raise UsageError(
+            f"a single cell of {study.name} needs {_bytes(needed)}, "
+            f"{_bytes(free)} are free on {device.type}; use smaller parameters"
+        )
+    return max(int(free * MEMORY_SHARE) // needed, 1)
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.4g} {unit}"
+        size /= 1000
+    return f"{size:.4g} TB"
+
+
+def _choices(
+    store: Store, device: torch.device, fitting: int, compiled: Compiled, batch: int | None
+) -> dict[str, Any]:
+    """Batch size and compilation. Both can change the last bit of a result, so a resumed run
+    takes what the first one chose on such a device, if it still can."""
+    known = dict(store.attributes.get("choices", {}))
+    chosen = dict(known.get(device.type, {}))
+    largest = min(fitting, BATCH_CPU if device.type == "cpu" else BATCH_CUDA)
+    if batch is not None:
+        chosen["batch"] = batch
+    elif chosen.get("batch", fitting + 1) > fitting:
+        # whole chunks, so that two batches do not write to one file, or an even part of one
+        whole = largest // CHUNK_RUNS * CHUNK_RUNS
+        chosen["batch"] = whole or 1 << (largest.bit_length() - 1)
+    wanted = chosen.get("compiled") if compiled == "auto" else compiled
+    if wanted is None:
+        steps = int((~store.done()).sum()) * store.study.cost().steps_per_cell
+        wanted = steps >= COMPILE_FROM_RUN_STEPS[device.type]
+    forced = os.environ.get("RAREFY_COMPILE")
+    if forced in ("0", "1"):
+        wanted = forced == "1"
+    chosen["compiled"] = bool(wanted) and _can_compile(device)
+    store.remember(choices={**known, device.type: chosen})
+    return chosen
+
+
+def _can_compile(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return importlib.util.find_spec("triton") is not None
+    return compiler_present()
+
+
+def _remove_scratch(store: Store) -> None:
+    shutil.rmtree(store.scratch, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _prepared_cpu() -> Iterator[None]:
+    """The caller's own arithmetic must find its denormal numbers again afterwards."""
+    had_denormals = sys.float_info.min / 2 > 0
+    prepare_cpu()
+    try:
+        yield
+    finally:
+        if had_denormals:
+            torch.set_flush_denormal(False)
+
+
+@contextlib.contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Being asked to end (a batch system's limit) is the same to us as Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before: Any = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

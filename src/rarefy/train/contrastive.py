@@ -1,0 +1,109 @@
+"""The contrastive problem of 000 and 001 on the run axis, and its gradient written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from rarefy.core.rng import Draws
+from rarefy.data.sparse_coding import Pairs, SparseCoding
+from rarefy.nets.brelu_transformer import (
+    Attention,
+    brelu,
+    brelu_derivative,
+    encode,
+    mix_tokens,
+    preactivations,
+)
+from rarefy.train.bias_schedule import BiasSchedule
+from rarefy.train.losses import info_nce, info_nce_gradient
+
+
+@dataclass(frozen=True)
+class Contrastive:
+    """Loss (3) without its regulariser, which the optimiser applies as weight decay.
+
+    The one parameter is ``weights``, (run, m, d1); the bias is moved by its schedule, not by
+    gradients. ``tau`` and ``factor``: (run,).
+    """
+
+    tau: Tensor
+    factor: Tensor
+    bias: BiasSchedule
+    attention: Attention = field(default_factory=Attention)
+    compiled: bool = False
+
+    def loss(self, parameters: dict[str, Tensor], batch: Pairs) -> Tensor:
+        """(run,); differentiable."""
+        f_x = encode(parameters["weights"], self.bias.value, batch.x, self.attention)
+        f_y = encode(parameters["weights"], self.bias.value, batch.y, self.attention)
+        return info_nce(f_x, f_y, self.tau, self.factor)
+
+    def gradients(
+        self, parameters: dict[str, Tensor], batch: Pairs
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Loss and gradient (21), times factor/tau; nothing is recorded for autograd."""
+        function = _compiled_gradient() if self.compiled else _gradient
+        loss, gradient = function(
+            parameters["weights"],
+            self.bias.value,
+            batch.tokens,
+            self.tau,
+            self.factor,
+            self.attention,
+        )
+        return loss, {"weights": gradient}
+
+
+def _gradient(
+    weights: Tensor, bias: Tensor, tokens: Tensor, tau: Tensor, factor: Tensor, attention: Attention
+) -> tuple[Tensor, Tensor]:
+    runs, _, samples, length, d1 = tokens.shape
+    both = tokens.reshape(runs, 2 * samples, length, d1)
+    mixing, values = attention.weights(both), attention.values(both)
+    s = preactivations(weights, mixing, values)
+    threshold = bias[:, None, None, :]
+    f = brelu(s, threshold).sum(dim=2)
+    loss, d_f = info_nce_gradient(f[:, :samples], f[:, samples:], tau, factor)
+    d_s = brelu_derivative(s[:, :samples], threshold) * d_f[:, :, None, :]
+    # z^(r) = sum_s mixing[r, s] v_s, so the coefficient of v_s is sum_r mixing[r, s] d_s[r]
+    d_raw = mix_tokens(mixing[:, :samples].transpose(-1, -2), d_s).reshape(
+        runs, samples * length, -1
+    )
+    x_values = values[:, :samples].reshape(runs, samples * length, d1)
+    return loss, torch.bmm(d_raw.transpose(1, 2), x_values)
+
+
+@cache
+def _compiled_gradient() -> Callable[..., tuple[Tensor, Tensor]]:
+    return torch.compile(_gradient, dynamic=True)
+
+
+def initial_weights(draws: Draws, neurons: int, d1: int, sigma_0: Tensor) -> Tensor:
+    """w_i ~ N(0, sigma_0^2 I), (run, m, d1) (000 Algorithm 1, line 1)."""
+    return draws.normal("weights", (neurons, d1), scale=sigma_0)
+
+
+def population_gradient(
+    problem: Contrastive,
+    parameters: dict[str, Tensor],
+    data: SparseCoding,
+    draws: Draws,
+    samples: int,
+    batches: int,
+) -> tuple[Tensor, Tensor]:
+    """Gradient (22) by Monte Carlo over ``batches`` fresh batches, and its standard error."""
+    total = torch.zeros_like(parameters["weights"], dtype=torch.float64)
+    squares = torch.zeros_like(total)
+    for index in range(batches):
+        batch = data.sample(draws, samples, step=index)
+        gradient = problem.gradients(parameters, batch)[1]["weights"].to(torch.float64)
+        total += gradient
+        squares += gradient**2
+    mean = total / batches
+    variance = (squares / batches - mean**2).clamp(min=0) * batches / max(batches - 1, 1)
+    return mean, (variance / batches).sqrt()

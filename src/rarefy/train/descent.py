@@ -1,0 +1,148 @@
+"""Descent of many runs at once: one loop over steps, none over runs.
+
+A *problem* gives the loss of a batch, one value a run. Its gradient is autograd's of the loss
+summed over runs (summed, never averaged: an average would divide every learning rate by the number
+of runs) unless the problem has a ``gradients`` method of its own. A run whose loss or weights stop
+being finite keeps its last finite weights, its step is noted, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from rarefy.core.contracts import Context
+from rarefy.core.rng import Draws
+from rarefy.train.optimisers import Optimiser
+
+
+class Problem(Protocol):
+    def loss(self, parameters: dict[str, Tensor], batch: Any) -> Tensor: ...
+
+
+@runtime_checkable
+class HandWritten(Protocol):
+    """A problem that brings its own gradient: loss (run,) and one gradient a parameter."""
+
+    def gradients(
+        self, parameters: dict[str, Tensor], batch: Any
+    ) -> tuple[Tensor, dict[str, Tensor]]: ...
+
+
+@dataclass(frozen=True)
+class State:
+    """What a tracker sees: the weights after ``step`` updates, and the last batch's loss (run,),
+    which was taken before the last update (NaN at step 0)."""
+
+    step: int
+    parameters: dict[str, Tensor]
+    loss: Tensor
+
+
+Tracker = Callable[[State], Tensor]
+"""Looks at a state, returns a tensor (run, ...)."""
+
+
+@dataclass
+class Trajectory:
+    """Final parameters; ``records[name]``: (run, recorded step, ...); ``nonfinite_step``: (run,),
+    -1 for runs that stayed finite."""
+
+    parameters: dict[str, Tensor]
+    records: dict[str, Tensor] = field(default_factory=dict)
+    steps: Sequence[int] = ()
+    nonfinite_step: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+
+
+def automatic_gradients(
+    problem: Problem, parameters: dict[str, Tensor], batch: Any
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Loss and gradients by autograd of the loss summed over runs."""
+    leaves = {name: value.detach().requires_grad_(True) for name, value in parameters.items()}
+    with torch.enable_grad():
+        loss = problem.loss(leaves, batch)
+        found = torch.autograd.grad(loss.sum(), list(leaves.values()))
+    return loss.detach(), dict(zip(leaves, found, strict=True))
+
+
+def descend(
+    problem: Problem,
+    parameters: dict[str, Tensor],
+    batches: Callable[[int], Any],
+    optimiser: Optimiser,
+    steps: int,
+    *,
+    trackers: Mapping[str, Tracker] | None = None,
+    record: Sequence[int] | None = None,
+    after_update: Callable[[State], None] | None = None,
+    context: Context | None = None,
+    automatic: bool = False,
+) -> Trajectory:
+    """``steps`` updates. ``batches(step)`` gives the batch (the same one always: full batch).
+
+    Trackers are read after each number of updates in ``record`` (0: before the first; default the
+    end only). ``after_update`` may move what gradients do not, such as a bias. ``automatic`` asks
+    for autograd even when the problem has hand-written gradients.
+    """
+    context = context or Context()
+    trackers = trackers or {}
+    wanted = sorted(set(record if record is not None else [steps]))
+    kept: dict[str, list[Tensor]] = {name: [] for name in trackers}
+    by_hand = isinstance(problem, HandWritten) and not automatic
+    first = next(iter(parameters.values()))
+    runs, device = len(first), first.device
+    nonfinite = torch.full((runs,), -1, dtype=torch.int64, device=device)
+    state = State(0, dict(parameters), torch.full((runs,), torch.nan, device=device))
+
+    def look() -> None:
+        for name, tracker in trackers.items():
+            kept[name].append(tracker(state))
+
+    with torch.no_grad():
+        if 0 in wanted:
+            look()
+        for step in range(steps):
+            context.check_time()
+            batch = batches(step)
+            if by_hand:
+                loss, gradients = problem.gradients(state.parameters, batch)  # type: ignore[attr-defined]
+            else:
+                loss, gradients = automatic_gradients(problem, state.parameters, batch)
+            moved = {
+                name: optimiser.update(name, value, gradients[name], step)
+                for name, value in state.parameters.items()
+            }
+            finite = torch.isfinite(loss)
+            for value in moved.values():  # a sum is finite only if every entry is (or overflows)
+                finite &= torch.isfinite(value.flatten(1).sum(dim=1))
+            nonfinite = torch.where((nonfinite < 0) & ~finite, step, nonfinite)
+            alive = nonfinite < 0
+            for name, value in moved.items():
+                keep = alive.reshape(-1, *(1,) * (value.dim() - 1))
+                moved[name] = torch.where(keep, value, state.parameters[name])
+            state = State(step + 1, moved, loss)
+            if after_update is not None:
+                after_update(state)
+            if step + 1 in wanted:
+                look()
+            context.advance(runs)
+    records = {name: torch.stack(seen, dim=1) for name, seen in kept.items() if seen}
+    return Trajectory(state.parameters, records, wanted, nonfinite)
+
+
+def minibatches(
+    draws: Draws, data: Mapping[str, Tensor], size: int, stream: str = "minibatch"
+) -> Callable[[int], dict[str, Tensor]]:
+    """Batches of ``size`` samples drawn with replacement from stored samples (run, sample, ...)."""
+    samples = next(iter(data.values())).shape[1]
+
+    def batch(step: int) -> dict[str, Tensor]:
+        index = draws.integers(stream, samples, (size,), step)
+        rows = torch.arange(len(draws), device=index.device)[:, None]
+        return {name: value[rows, index] for name, value in data.items()}
+
+    return batch

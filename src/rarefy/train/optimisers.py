@@ -1,0 +1,83 @@
+"""Gradient rules on the run axis: every hyper-parameter is a number or one value a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+Rate = float | Tensor
+
+
+def per_run(value: Rate, like: Tensor) -> Rate:
+    """Shape a (run,) tensor so that it multiplies (run, ...) tensors."""
+    if isinstance(value, Tensor) and value.dim() == 1:
+        return value.to(like).reshape(-1, *(1,) * (like.dim() - 1))
+    return value
+
+
+class Optimiser(Protocol):
+    def update(self, name: str, parameter: Tensor, gradient: Tensor, step: int) -> Tensor:
+        """The parameter after this step; ``step`` counts from 0."""
+        ...
+
+
+@dataclass
+class Sgd:
+    """w <- w - lr v, v <- momentum v + (g + weight_decay w); full batch or mini-batch is the
+    caller's choice of batches. Weight decay is the gradient of (lambda/2)|w|^2 (000 eq. 3)."""
+
+    lr: Rate
+    momentum: Rate = 0.0
+    weight_decay: Rate = 0.0
+    nesterov: bool = False
+    _velocity: dict[str, Tensor] = field(default_factory=dict, repr=False)
+
+    def update(self, name: str, parameter: Tensor, gradient: Tensor, step: int) -> Tensor:
+        lr, decay = per_run(self.lr, parameter), per_run(self.weight_decay, parameter)
+        if not isinstance(self.momentum, Tensor) and self.momentum == 0:
+            # one fused pass: (1 - lr decay) w - lr g
+            return torch.addcmul(parameter * (1 - lr * decay), gradient, _minus(lr, parameter))
+        direction = gradient + decay * parameter
+        momentum = per_run(self.momentum, parameter)
+        velocity = momentum * self._velocity[name] + direction if step else direction
+        self._velocity[name] = velocity
+        if self.nesterov:
+            velocity = direction + momentum * velocity
+        return parameter - lr * velocity
+
+
+def _minus(rate: Rate, like: Tensor) -> Tensor:
+    return -rate if isinstance(rate, Tensor) else torch.full((), -rate).to(like)
+
+
+@dataclass
+class Adam:
+    """Adam (Kingma and Ba 2015); weight decay decoupled (AdamW) unless ``coupled``."""
+
+    lr: Rate
+    beta_1: Rate = 0.9
+    beta_2: Rate = 0.999
+    epsilon: float = 1e-8
+    weight_decay: Rate = 0.0
+    coupled: bool = False
+    _moments: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, repr=False)
+
+    def update(self, name: str, parameter: Tensor, gradient: Tensor, step: int) -> Tensor:
+        lr, decay = per_run(self.lr, parameter), per_run(self.weight_decay, parameter)
+        b1, b2 = per_run(self.beta_1, parameter), per_run(self.beta_2, parameter)
+        if self.coupled:
+            gradient = gradient + decay * parameter
+        zero = torch.zeros_like(parameter)
+        first, second = self._moments.get(name, (zero, zero))
+        first = b1 * first + (1 - b1) * gradient
+        second = b2 * second + (1 - b2) * gradient.square()
+        self._moments[name] = (first, second)
+        move = (first / (1 - b1 ** (step + 1))) / (
+            (second / (1 - b2 ** (step + 1))).sqrt() + self.epsilon
+        )
+        if not self.coupled:
+            parameter = parameter * (1 - lr * decay)
+        return parameter - lr * move

@@ -1,0 +1,51 @@
+"""What several test folders share. Being here also lets them import ``toy_study``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rarefy
+
+TESTS = Path(__file__).parent
+Rarefy = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def toy_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which the toy study is installed, as a package of someone else's is."""
+    home = tmp_path_factory.mktemp("toy")
+    shutil.copy(TESTS / "toy_study.py", home)
+    info = home / "toy-0.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 0.0\n")
+    (info / "entry_points.txt").write_text(
+        "[rarefy.studies]\ntoy = toy_study:Toy\nlost = no_such_module:Lost\n"
+    )
+    package = str(Path(rarefy.__file__).parents[1])
+    path = os.pathsep.join([str(home), package])
+    return {**os.environ, "PYTHONPATH": path, "RAREFY_COMPILE": "0", "COLUMNS": "80"}
+
+
+@pytest.fixture
+def command(toy_environment: dict[str, str], tmp_path: Path) -> Rarefy:
+    """``command("run", "toy")`` runs the real entry point in an empty folder."""
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-m", "rarefy", *arguments],
+            cwd=tmp_path,
+            env=toy_environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return call

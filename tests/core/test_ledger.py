@@ -1,0 +1,78 @@
+"""The ledger: merged by identity, stable on disk, compared like with like."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from rarefy.core import ledger
+from rarefy.core.contracts import Verdict
+from rarefy.core.errors import RunError
+
+BASE = Verdict("T1", "toy", "tiny", "default", "4", "4.2", (4.1, float("inf")), 4, "0.5", "holds")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(ledger, "ledger_folder", lambda: tmp_path)
+    return tmp_path
+
+
+def changed(**fields: object) -> Verdict:
+    return dataclasses.replace(BASE, **fields)  # type: ignore[arg-type]
+
+
+def test_an_empty_ledger_has_no_verdicts() -> None:
+    assert ledger.load_verdicts() == []
+
+
+def test_what_is_saved_is_loaded_and_merged_by_identity(folder: Path) -> None:
+    ledger.save_verdicts([changed(claim="T2"), BASE])
+    ledger.save_verdicts([changed(outcome="fails")])
+    loaded = ledger.load_verdicts()
+    assert [(v.claim, v.outcome) for v in loaded] == [("T1", "fails"), ("T2", "holds")]
+    assert loaded[1].interval == (4.1, float("inf"))
+    before = (folder / "verdicts.json").read_bytes()
+    ledger.save_verdicts(reversed(loaded))
+    assert (folder / "verdicts.json").read_bytes() == before
+    json.loads(before, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+
+
+def test_saving_can_drop() -> None:
+    ledger.save_verdicts([BASE, changed(claim="T2")])
+    ledger.save_verdicts([], drop=[BASE.identity])
+    assert [v.claim for v in ledger.load_verdicts()] == ["T2"]
+
+
+def test_compare_tells_changed_new_and_gone_apart() -> None:
+    committed = [BASE, changed(claim="T2"), changed(claim="T9", scale="paper")]
+    fresh = [changed(outcome="fails"), changed(claim="T3")]
+    found = {(c.kind, c.identity[0]): (c.before, c.after) for c in ledger.compare(fresh, committed)}
+    assert found == {
+        ("changed", "T1"): ("holds", "fails"),
+        ("new", "T3"): (None, "holds"),
+        ("gone", "T2"): ("holds", None),
+    }
+
+
+def test_only_the_same_scale_and_setting_are_compared() -> None:
+    fresh = [changed(outcome="fails", scale="quick"), changed(outcome="fails", setting="d=64")]
+    assert {c.kind for c in ledger.compare(fresh, [BASE])} == {"new"}
+    assert ledger.compare([changed(measured="5")], [BASE]) == []
+
+
+def test_a_damaged_ledger_is_named(folder: Path) -> None:
+    (folder / "verdicts.json").write_text("[{")
+    with pytest.raises(RunError, match=r"cannot read the ledger verdicts\.json"):
+        ledger.load_verdicts()
+
+
+def test_the_claims_that_are_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    claims = ledger.load_claims()
+    assert all(claim.keys() >= {"id", "paper", "where", "statement"} for claim in claims)
+    assert len({claim["id"] for claim in claims}) == len(claims)
+    ledger.load_verdicts()

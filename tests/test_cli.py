@@ -1,0 +1,350 @@
+"""The command line through its real entry point: every verb, every kind of error, every stop."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from toy_study import Toy
+
+import rarefy
+from rarefy import cli
+from rarefy.core import ledger
+from rarefy.sweep.store import Store
+
+Rarefy = Callable[..., subprocess.CompletedProcess[str]]
+
+SLOW = ("run", "toy", "--scale", "tiny", "--seeds", "40", "--set", "pause=0.05", "--out", "store")
+"""Eight batches of a fifth of a second."""
+
+
+# Without torch
+
+
+def test_help_is_quick_and_teaches(command: Rarefy) -> None:
+    code = "import sys; from rarefy.cli import main; main(['run', '--help']); print(*sys.modules)"
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(Path(rarefy.__file__).parents[1])},
+    ).stdout
+    assert "Example: rarefy run" in shown
+    assert not {"torch", "xarray", "zarr", "pandas"} & set(shown.split())
+
+
+@pytest.mark.parametrize("verb", ["studies", "run", "verify", "report", "demo"])
+def test_every_verb_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([verb, "--help"]) == 0
+    assert f"Example: rarefy {verb}" in capsys.readouterr().out
+
+
+def test_version_and_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"rarefy {rarefy.__version__}\n"
+    assert cli.main([]) == 0
+    assert "rarefy demo" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["rum"], ["run"], ["run", "toy", "--sed", "3"]])
+def test_the_parsers_complaints_are_one_line_too(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 2
+    assert re.fullmatch(r"error: .*\n", capsys.readouterr().err)
+
+
+# Verbs
+
+
+def test_studies_run_and_report(command: Rarefy, tmp_path: Path) -> None:
+    listed = command("studies", "--json")
+    assert listed.returncode == 0
+    entry = next(entry for entry in json.loads(listed.stdout) if entry["name"] == "toy")
+    assert entry["scales"]["tiny"] == {"cells": 12, "run_steps": 48, "bytes_per_cell": 1000}
+    # a broken package of someone else's is one line, not the end
+    assert re.fullmatch("study 'lost' cannot be loaded: .*no_such_module.*\n", listed.stderr)
+
+    ran = command("run", "toy", "--scale", "tiny", "--set", "sigma=0:0.2:0.1", "--results", "res")
+    assert ran.returncode == 0, ran.stderr
+    assert max(map(len, ran.stdout.splitlines())) <= 80
+    assert re.search(r"T1 +holds +4 ", ran.stdout)
+    assert "18 cells in runs/toy-tiny" in ran.stdout
+    assert "toy: start\ntoy: finished at 100%" in ran.stderr
+    assert (tmp_path / "res" / "toy-tiny.parquet").exists()
+
+    page = command("report", "runs/toy-tiny", "res", "--out", "page.html")
+    assert page.returncode == 0, page.stderr
+    assert "A random walk with drift" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_the_table_of_studies_fits_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("rarefy.studies.load_studies", lambda: {"toy": Toy})
+    assert cli.main(["studies"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(re.search(r"toy +toy +T1 +tiny +12 +48", line) for line in lines)
+
+
+@pytest.fixture
+def only_toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The toy is the only study and the ledger lies in the test's folder, in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAREFY_COMPILE", "0")
+    monkeypatch.setattr("rarefy.studies.load_studies", lambda: {"toy": Toy})
+    monkeypatch.setattr(ledger, "ledger_folder", lambda: tmp_path / "ledger")
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "ledger" / "claims.json").write_text("[]")
+    return tmp_path
+
+
+def test_run_as_json(only_toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "toy", "--scale", "tiny", "--set", "nan_at_seed=1"]
+    assert cli.main([*words, "--json"]) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert described["finished"] and described["cells_done"] == 12
+    assert described["verdicts"][0]["claim"] == "T1"
+    assert described["provenance"]["device"] == "cpu"
+    assert cli.main(words) == 0
+    assert "12 cells in runs/toy-tiny; 6 of them stopped being finite" in capsys.readouterr().out
+
+
+def test_verify_fails_when_an_outcome_changed(
+    only_toy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verify = ["verify", "toy", "--scale", "tiny"]
+    assert cli.main(verify) == 0
+    assert re.search("T1 +holds +new", capsys.readouterr().out)
+    assert cli.main([*verify, "--update"]) == 0
+    assert cli.main(verify) == 0
+    assert re.search("T1 +holds +same", capsys.readouterr().out)
+    # verification runs afresh, so it sees what the code does now
+    simulate = Toy.simulate
+
+    def moved(study, cells, context):  # type: ignore[no-untyped-def]
+        outputs = simulate(study, cells, context)
+        return {**outputs, "end": outputs["end"] + 3}
+
+    monkeypatch.setattr(Toy, "simulate", moved)
+    assert cli.main(verify) == 1
+    shown = capsys.readouterr().out
+    assert "T1 in toy: holds became fails" in shown and "1 verdicts differ" in shown
+    assert cli.main(["verify", "--scale", "tiny", "--update"]) == 0
+    assert cli.main(verify) == 0
+
+
+def test_verify_out_of_time_compares_nothing_and_goes_on(
+    only_toy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verify = ["verify", "--scale", "tiny"]
+    assert cli.main([*verify, "--max-seconds", "0.000001"]) == 0
+    assert "toy is not compared: time is over: 0 of 12 cells" in capsys.readouterr().err
+    assert cli.main(verify) == 0
+    assert list((only_toy / "runs" / "verify").iterdir()) == []
+
+
+def test_demo_runs_the_headlines_and_writes_the_page(
+    only_toy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", "toy", "--scale", "tiny", "--results", "results"]) == 0
+    (only_toy / "results" / "odd-tiny.json").write_text("{}")
+    (only_toy / "results" / "odd-tiny.parquet").write_bytes(b"")
+    capsys.readouterr()
+    assert cli.main(["demo"]) == 0
+    shown = capsys.readouterr()
+    assert "toy, quick" in shown.out and "report: report.html" in shown.out
+    assert "odd-tiny.parquet is left out" in shown.err
+    assert "A random walk with drift" in (only_toy / "report.html").read_text("utf-8")
+
+
+# Errors: one line, the right exit code, nothing written
+
+ERRORS = {
+    "unknown study": (("run", "tou"), "unknown study 'tou'; did you mean 'toy'?"),
+    "unknown scale": (("run", "toy", "--scale", "tny"), "unknown scale 'tny'; did you mean"),
+    "unknown parameter": (("run", "toy", "--set", "sigm=1"), "unknown parameter of toy 'sigm'"),
+    "negative": (("run", "toy", "--set", "sigma=-1"), "sigma=-1.0: must be at least 0"),
+    "too large": (("run", "toy", "--set", "gigabytes=1e6"), "a single cell of toy needs 1000 TB"),
+    "path is a file": (("run", "toy", "--out", "file"), "out='file' is a file"),
+}
+
+
+@pytest.fixture(scope="module")
+def wrong_uses(
+    toy_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, tuple[subprocess.CompletedProcess[str], Path]]]:
+    """All of them run, two at a time: most of a process's life is importing torch."""
+
+    def use(name: str) -> tuple[subprocess.CompletedProcess[str], Path]:
+        folder = tmp_path_factory.mktemp("wrong")
+        (folder / "file").write_text("mine")
+        words = [sys.executable, "-m", "rarefy", *ERRORS[name][0]]
+        ran = subprocess.run(
+            words, cwd=folder, env=toy_environment, capture_output=True, text=True, timeout=120
+        )
+        return ran, folder
+
+    with ThreadPoolExecutor(2) as pool:
+        yield dict(zip(ERRORS, pool.map(use, ERRORS), strict=True))
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_wrong_use_is_one_line_and_exit_code_2(
+    name: str, wrong_uses: dict[str, tuple[subprocess.CompletedProcess[str], Path]]
+) -> None:
+    ran, folder = wrong_uses[name]
+    lines = [line for line in ran.stderr.splitlines() if "'lost'" not in line]
+    assert ran.returncode == 2 and ran.stdout == ""
+    assert len(lines) == 1 and lines[0].startswith("error: ") and ERRORS[name][1] in lines[0]
+    assert [path.name for path in folder.iterdir()] == ["file"]
+    assert (folder / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "toy", "--set", "steps=many"], "steps='many': must be a whole number"),
+        (["run", "toy", "--set", "lr=1,2"], "takes one value; those with many are drift, sigma"),
+        (["run", "toy", "--seeds", "0"], "seeds=0: must be at least 1"),
+        (["run", "toy", "--seeds", "3", "--set", "seeds=3"], "seeds is given twice"),
+        (["run", "toy", "--device", "tpu"], "unknown device 'tpu'; did you mean 'cpu'?"),
+        (["run", "toy", "--dtype", "half"], "unknown dtype 'half'"),
+        (["run", "toy", "--max-seconds", "0"], "max_seconds=0.0: must be more than 0"),
+        (["verify", "tou"], "unknown study 'tou'"),
+        (["verify", "--scale", "tny"], "unknown scale 'tny'"),
+        (["report", "nowhere"], "no store at nowhere"),
+        (["report", "ledger"], "is a folder that is not a rarefy store"),
+    ],
+)
+def test_more_wrong_uses(
+    words: list[str], said: str, only_toy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and re.fullmatch(r"error: .*\n", shown.err) and said in shown.err
+    assert [path.name for path in only_toy.iterdir()] == ["ledger"]
+
+
+def test_a_study_that_breaks_is_one_line_and_exit_code_1(
+    only_toy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "toy", "--scale", "tiny", "--set", "break_at_seed=0"]
+    assert cli.main(words) == 1
+    assert "error: ZeroDivisionError: the toy was told to break" in capsys.readouterr().err
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["--debug", *words])
+
+
+def test_a_foreign_spec_and_overwrite(only_toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "toy", "--scale", "tiny"]
+    assert cli.main(words) == 0
+    capsys.readouterr()
+    assert cli.main([*words, "--set", "lr=0.5"]) == 2
+    assert capsys.readouterr().err == (
+        "error: store runs/toy-tiny was made with lr=1.0, not 0.5; "
+        "use --overwrite or another --out\n"
+    )
+    assert cli.main([*words, "--set", "lr=0.5", "--overwrite"]) == 0
+    assert cli.main([*words, "--set", "lr=0.5", "--seeds", "3"]) == 0
+    assert "18 cells" in capsys.readouterr().out
+
+
+def test_an_unfinished_store_is_not_reported(
+    only_toy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "toy", "--scale", "tiny", "--max-seconds", "0.000001", "--overwrite"]
+    assert cli.main(words) == 0
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "note: time is over: 0 of 12 cells are stored in runs/toy-tiny" in shown.err
+    # going on must not start by replacing the store
+    assert shown.err.endswith("go on with: rarefy run toy --scale tiny --max-seconds 0.000001\n")
+    assert cli.main(["report", "runs/toy-tiny"]) == 2
+    assert "has 0 of 12 cells" in capsys.readouterr().err
+
+
+# Stops
+
+
+@contextmanager
+def running(environment: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A slow run of which at least one batch is stored."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rarefy", *SLOW],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        give_up = time.monotonic() + 60
+        while not (folder / "store" / "done" / "c" / "0").exists():
+            assert process.poll() is None and time.monotonic() < give_up
+            time.sleep(0.02)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def slow_store(folder: Path) -> Store:
+    study = Toy.at("tiny", seeds=40, pause=0.05)
+    return Store(folder / "store", study, "tiny", "float32")
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> xr.Dataset:
+    # the pause changes no number, but it is part of the spec
+    return rarefy.run(Toy, scale="tiny", seeds=40, device="cpu")
+
+
+def test_killed_and_started_again_gives_the_same(
+    toy_environment: dict[str, str], command: Rarefy, tmp_path: Path, undisturbed: xr.Dataset
+) -> None:
+    with running(toy_environment, tmp_path) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert 0 < slow_store(tmp_path).done().sum() < 240
+    again = command(*SLOW)
+    assert again.returncode == 0, again.stderr
+    assert re.search(r"toy: start \(\d+% found in the store\)", again.stderr)
+    assert slow_store(tmp_path).read().equals(undisturbed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_says_how_to_go_on(
+    number: signal.Signals,
+    toy_environment: dict[str, str],
+    command: Rarefy,
+    tmp_path: Path,
+    undisturbed: xr.Dataset,
+) -> None:
+    with running(toy_environment, tmp_path) as process:
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    done = slow_store(tmp_path).done().sum()
+    assert 0 < done < 240
+    last = said.splitlines()[-1]
+    assert last.startswith(f"error: stopped: {done} of 240 cells are stored in store; ")
+    words = shlex.split(last.partition("go on with: rarefy ")[2])
+    assert tuple(words) == SLOW
+    if number == signal.SIGINT:
+        assert command(*words).returncode == 0
+        assert slow_store(tmp_path).read().equals(undisturbed)

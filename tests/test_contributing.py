@@ -1,0 +1,109 @@
+"""The worked example of CONTRIBUTING.md, run exactly as it is printed there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rarefy
+
+ROOT = Path(__file__).parents[1]
+PRINTED = re.compile(r"`(src/rarefy/[a-z_/]+\.py)`:\n\n```python\n(.*?)```\n", re.DOTALL)
+
+# Runs where only the printed files and the package are known, so in a process of its own.
+DRIVER = """
+import json, sys, warnings
+warnings.simplefilter("error")
+import rarefy
+from rarefy.studies import get_study, load_studies
+
+assert rarefy.__file__.startswith(sys.argv[1]), rarefy.__file__
+study = get_study("rare-coin").at("tiny")
+results = rarefy.run("rare-coin", scale="tiny", device="cpu")
+verdicts = rarefy.judge(study, results, "tiny")
+print(json.dumps({
+    "studies": list(load_studies()),
+    "sizes": {name: int(size) for name, size in results.sizes.items()},
+    "wait": results["wait"].mean("seed").values.tolist(),
+    "outcomes": {verdict.claim: verdict.outcome for verdict in verdicts},
+    "pictures": [picture.name for picture in study.picture(results)],
+}))
+"""
+
+
+def printed_files() -> dict[str, str]:
+    return dict(PRINTED.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+
+
+def drive(house: Path) -> dict:
+    """Run the driver with the package and distributions in ``house`` before any others."""
+    ran = subprocess.run(
+        [sys.executable, "-c", DRIVER, str(house)],
+        cwd=house,
+        env={**os.environ, "PYTHONPATH": str(house), "RAREFY_COMPILE": "0"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A copy of the package to which files can be added."""
+    assert rarefy.__file__ is not None
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(rarefy.__file__).parent, tmp_path / "rarefy", ignore=ignored)
+    return tmp_path
+
+
+def check(report: dict) -> None:
+    assert "rare-coin" in report["studies"]
+    assert report["sizes"] == {"seed": 1000, "frequency": 4, "sample": 200}
+    # the mean wait is 1/eps; 1000 runs give it to 3 % (one standard deviation), 200 samples
+    # cut off less than 0.01 % of the runs
+    for wait, frequency in zip(report["wait"], (0.05, 0.1, 0.2, 0.4), strict=True):
+        assert wait == pytest.approx(1 / frequency, rel=0.15)
+    assert report["outcomes"] == {"X1": "holds", "X2": "holds"}
+    assert report["pictures"] == ["unseen"]
+
+
+def test_three_printed_files_make_a_study(house: Path) -> None:
+    files = printed_files()
+    assert [Path(path).parent.name for path in files] == ["data", "theory", "studies"]
+    for path, text in files.items():
+        (house / Path(path).relative_to("src")).write_text(text, encoding="utf-8")
+    check(drive(house))
+
+
+def test_a_study_of_another_package_is_found_by_its_entry_point(house: Path) -> None:
+    """The same files as a package of their own, announced as the page says."""
+    package = house / "your_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    for path, text in printed_files().items():
+        room = Path(path).parent.name
+        text = text.replace("rarefy.data.coin", "your_package.data_coin")
+        text = text.replace("rarefy.theory.coin", "your_package.theory_coin")
+        name = "coin.py" if room == "studies" else f"{room}_coin.py"
+        (package / name).write_text(text, encoding="utf-8")
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    announced = re.search(r'"(rarefy\.[a-z]+)"\]\n(rare-coin) = "(.*)"', page)
+    assert announced is not None
+    group, name, target = announced.groups()
+    distribution = house / "your_package-1.0.dist-info"
+    distribution.mkdir()
+    (distribution / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: your-package\nVersion: 1.0\n"
+    )
+    (distribution / "entry_points.txt").write_text(f"[{group}]\n{name} = {target}\n")
+    check(drive(house))

@@ -1,0 +1,81 @@
+"""What the README and the guide show must work: code blocks run, commands and files exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from rarefy import cli
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/guide.md", "docs/index.md", "CONTRIBUTING.md")
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def code_blocks(page: str, language: str = "") -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", read(page), re.DOTALL | re.MULTILINE)
+
+
+def command_lines(page: str) -> list[str]:
+    """Lines of plain code blocks, and inline code: where a page names commands."""
+    lines = [line for block in code_blocks(page) for line in block.splitlines()]
+    return lines + re.findall(r"`([^`\n]+)`", read(page))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page are one program, as a reader who follows it would type it."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = code_blocks(page, "python")
+    assert blocks, f"{page} shows no Python"
+    for block in blocks:
+        exec(compile(block, page, "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_make_targets_exist(page: str) -> None:
+    targets = set(re.findall(r"^([a-z]+):", read("Makefile"), re.MULTILINE))
+    named = {
+        found[1] for line in command_lines(page) if (found := re.match(r"make ([a-z]+)", line))
+    }
+    assert named <= targets
+    if page == "README.md":
+        assert {"demo", "test"} <= named
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_verbs_and_options_exist(page: str) -> None:
+    command = typer.main.get_command(cli.app)
+    verbs = getattr(command, "commands", {})
+    for line in command_lines(page):
+        found = re.match(r"rarefy ([a-z]+)", line)
+        if found is None:
+            continue
+        assert found[1] in verbs, line
+        known = {name for option in verbs[found[1]].params for name in option.opts} | {"--help"}
+        assert set(re.findall(r"--[a-z-]+", line.split("#")[0])) <= known, line
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", read(page)):
+        made_later = target.startswith("studies/")  # by docs/make_pages.py
+        assert made_later or ((ROOT / page).parent / target).exists(), target
+
+
+def test_claims_page_is_what_the_ledger_says() -> None:
+    spec = importlib.util.spec_from_file_location("make_pages", ROOT / "docs" / "make_pages.py")
+    assert spec is not None and spec.loader is not None
+    make_pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make_pages)
+    assert read("docs/claims.md") == make_pages.claims_page(), (
+        "the ledger has changed: python docs/make_pages.py --claims"
+    )
