@@ -106,7 +106,7 @@ def main() -> None:
         split["rest"] = step - sum(split[k] for k in ("random numbers", "attention", "products"))
         record[name] = {
             "seconds_to_step_100": to_figure,
-            "seconds_all_400_steps": seconds,
+            "seconds_all_steps": seconds,
             "seconds_first_call": first,
             "ms_a_step": step,
             "ms_by_part": split,

@@ -1,7 +1,7 @@
 """The plain baseline: one run at a time, autograd, written as one would for a single figure.
 
-Same data model, network, loss, bias rule and optimiser as ``contrast-alignment`` at its paper sizes;
-nothing is batched over runs and nothing is shared with the library.
+Same data model, network, loss, bias rule and optimiser as ``contrast-alignment`` at its paper
+sizes; nothing is batched over runs and nothing is shared with the library.
 """
 
 from __future__ import annotations

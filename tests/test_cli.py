@@ -90,6 +90,22 @@ def test_studies_run_and_report(command: Rarefy, tmp_path: Path) -> None:
     assert "A random walk with drift" in (tmp_path / "page.html").read_text("utf-8")
 
 
+def test_a_reader_that_leaves_early_is_no_error(toy_environment: dict[str, str]) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rarefy", "studies"],
+        env=toy_environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(60) == 0
+    assert "Pipe" not in said
+
+
 def test_the_table_of_studies_fits_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -77,6 +78,9 @@ def _told(verb: Verb) -> Verb:
             if _debug:
                 raise
             raise typer.Exit(_complain(str(error), error.exit_code)) from None
+        except BrokenPipeError:
+            # the reader (head, less) has seen enough; nor must the last flush complain
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except Exception as error:
             if _debug or isinstance(error, typer.Exit) or hasattr(error, "format_message"):
                 raise
@@ -392,4 +396,8 @@ def _described(
 def _print(what: Any) -> None:
     from rich.console import Console
 
-    Console().print(what)
+    console = Console()
+    with console.capture() as drawn:
+        console.print(what)
+    # written by us: rich would end the process itself when the reader is gone
+    typer.echo(drawn.get(), nl=False)

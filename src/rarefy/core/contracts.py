@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -106,12 +107,16 @@ class Context:
     compiled: bool = False
     advance: Callable[[float], None] = _no_progress
     deadline: float | None = None
+    stop: threading.Event | None = None
     scratch: Path | None = None
 
     def check_time(self) -> None:
-        """Raise ``OutOfTime`` once the deadline (``time.monotonic`` seconds) has passed."""
+        """Raise ``OutOfTime`` once the deadline (``time.monotonic`` seconds) has passed, or another
+        batch of the same execution has ended it."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise OutOfTime("the time given with --max-seconds is over")
+        if self.stop is not None and self.stop.is_set():
+            raise OutOfTime("stopped")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +141,7 @@ class Study(ABC):
     random_axes: ClassVar[tuple[str, ...]] = ()
     """Axes along which cells draw afresh; along the others they share draws seed by seed."""
     scales: ClassVar[Mapping[str, Mapping[str, Any]]]
-    """``tiny``, ``quick``, ``paper`` and any further: parameter values that differ from defaults."""
+    """``tiny``, ``quick``, ``paper`` and any further: the parameters that differ from defaults."""
     headline: ClassVar[bool] = False
     needs: ClassVar[str] = "nothing but a CPU"
 

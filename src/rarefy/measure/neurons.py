@@ -64,5 +64,5 @@ def carried(cosines: Tensor, share: float = 0.1) -> Tensor:
 
 
 def aligned_counts(cosines: Tensor, level: float = 0.3) -> Tensor:
-    """Number of neurons whose cosine with feature j is at least ``level`` (000 Fig. 2): (run, d)."""
+    """Neurons whose cosine with feature j is at least ``level``, as in 000 Fig. 2: (run, d)."""
     return (cosines >= level**2).sum(dim=1)

@@ -55,6 +55,10 @@ Identity = tuple[str, str, str, str]
 """(claim, study, scale, setting): what a verdict is about."""
 
 
+MEANS_FOLLOW = 0.5
+"""Least Spearman rho of the means for a trend to count as one."""
+
+
 def judge_trend(
     identity: Identity,
     trend: Trend,
@@ -63,8 +67,10 @@ def judge_trend(
     minimum_rho: float = 0.0,
     note: str = "",
 ) -> Verdict:
-    """Holds: significant in the claimed direction and at least ``minimum_rho`` strong. Fails:
-    significant the other way, or certainly weaker than ``minimum_rho``."""
+    """Holds: significant in the claimed direction, at least ``minimum_rho`` strong, and the means
+    follow it too (their rho at least ``MEANS_FOLLOW``): many samples make a rise that soon levels
+    off significant, and a claim that something grows is about the means. Fails: significant the
+    other way, or certainly weaker than ``minimum_rho``."""
     if direction not in ("increasing", "decreasing"):
         raise bad_value("direction", direction, "must be 'increasing' or 'decreasing'")
     sign = 1.0 if direction == "increasing" else -1.0
@@ -75,11 +81,14 @@ def judge_trend(
         strength, strongest = sign * trend.rho, max(sign * trend.low, sign * trend.high)
         if trend.p_value <= alpha and strength > 0 and strength >= minimum_rho:
             outcome = "holds"
+            if not sign * trend.rho_of_means >= MEANS_FOLLOW:
+                outcome, why = "inconclusive", "significant, but the means do not follow it"
         elif (trend.p_value <= alpha and strength < 0) or (
             0 < minimum_rho and strongest < minimum_rho
         ):
             outcome = "fails"
     needed = f", rho at least {minimum_rho:g}" if minimum_rho > 0 else ""
+    needed += f", rho of means at least {MEANS_FOLLOW:g}"
     return Verdict(
         *identity,
         predicted=direction,

@@ -1,6 +1,7 @@
 """Single-head attention, then neurons with a two-sided threshold (000 eq. 4).
 
-h_i(X) = sum over tokens r of BReLU_{b_i}(<w_i, z^(r)>), z^(r) = sum_s softmax_s(<Q x_r, K x_s>) V x_s
+    h_i(X) = sum over tokens r of BReLU_{b_i}(<w_i, z^(r)>),
+    z^(r) = sum_s softmax_s(<Q x_r, K x_s>) V x_s,
 
 with W_Q = W_K = W_V = identity unless given. Attention mixes tokens linearly, so neurons are
 applied to the raw tokens first and the few numbers that come out are mixed: the mixed d1-vectors

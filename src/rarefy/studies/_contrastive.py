@@ -167,4 +167,4 @@ def group_means(values: Tensor, majority: int) -> Tensor:
 
 
 def _as_tuple(value: object) -> tuple[float, ...]:
-    return tuple(value) if isinstance(value, Sequence) else (value,)  # type: ignore[arg-type, return-value]
+    return tuple(value) if isinstance(value, Sequence) else (value,)  # type: ignore[return-value]

@@ -51,8 +51,8 @@ def _one_neuron(results: xr.Dataset) -> Picture:
     return Picture(
         "one-neuron",
         "One neuron through three stages (Fig. 1)",
-        "The neuron of the first run that ends up purest. Until T1 all features grow and the noise part "
-        "stays; between T1 and T2 the rising bias leaves one feature growing; then it converges.",
+        "The neuron of the first run that ends up purest. Until T1 all features grow and the noise "
+        "part stays; between T1 and T2 the rising bias favours one feature; then it converges.",
         panels,
     )
 
@@ -103,7 +103,8 @@ def _rates(study: ContrastDynamics, results: xr.Dataset) -> Picture:
         "growth",
         "Growth is proportional to frequency (7)",
         f"Left: rate over the first {steps} steps; points with 95 % intervals over "
-        f"{results.sizes['seed']} runs, the line from the data model alone. Right: what becomes of it.",
+        f"{results.sizes['seed']} runs, the line from the data model alone. Right: what becomes of "
+        "it.",
         [rates, energy_panel],
     )
 
@@ -126,8 +127,8 @@ def _loss(study: ContrastDynamics, results: xr.Dataset) -> Picture:
     return Picture(
         "loss",
         "The loss falls to a floor, not to 0 (11)",
-        "Dotted: the loss of a perfect encoder. Samples of a batch that contain the same features with "
-        "the same signs cannot be told apart, and with few features many samples contain none at all.",
+        "Dotted: the loss of a perfect encoder. Samples of a batch that contain the same features "
+        "with the same signs cannot be told apart, and with few features many contain none at all.",
         [Lines(curves, "training step", "contrastive loss (nats)", marks=marks)],
     )
 

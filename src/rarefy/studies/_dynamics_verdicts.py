@@ -97,11 +97,11 @@ def _growth(study, results, name) -> list[Verdict]:  # type: ignore[no-untyped-d
             note=where,
         ),
         judge_equal(
-            name("C2", "outside part along itself"),
-            results["outside_factor"].values.ravel() / keep,
+            name("C2", "decay of the outside part over eta lambda"),
+            np.log(results["outside_factor"].values.ravel()) / np.log(keep),
             1.0,
-            0.01,
-            note=f"{where}, over (1 - eta lambda)^{steps} = {keep:.4f}",
+            0.1,
+            note=f"{where}; (1 - eta lambda)^{steps} = {keep:.4f}",
         ),
         judge_bound(
             name("C2", "squared norm of the outside part"),

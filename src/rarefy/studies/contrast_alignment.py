@@ -11,23 +11,13 @@ import xarray as xr
 
 from rarefy.core.contracts import Cells, Context, Output, Verdict
 from rarefy.core.errors import bad_value
-from rarefy.core.picture import Curve, Lines, Picture
+from rarefy.core.picture import Picture, Table
 from rarefy.measure.alignment import projections, squared_cosines
-from rarefy.measure.estimates import loglog_slope, mean_band, spearman_trend
 from rarefy.measure.neurons import aligned_counts, carried, dominant, lucky, ordinary
-from rarefy.measure.statistics import (
-    judge_bound,
-    judge_slope,
-    judge_trend,
-    judge_upper_exponent,
-)
+from rarefy.studies._alignment_pictures import alignment_pictures, exponents_over_time
+from rarefy.studies._alignment_verdicts import alignment_verdicts
 from rarefy.studies._contrastive import GROUPS, ContrastiveStudy, group_means
-from rarefy.theory.contrastive import lucky_count_order, set_size_order
 from rarefy.train.descent import State
-
-BIAS_NAMES = {0.0: "no bias", 1.0: "paper's bias"}
-OMEGA = 0.25
-"""Constants hidden in an Omega(.) are read as 1/4, in an O(.) as 4, fixed before looking."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +27,12 @@ class ContrastAlignment(ContrastiveStudy):
     name: ClassVar[str] = "contrast-alignment"
     title: ClassVar[str] = "Rarer features are carried by fewer, weaker, less pure neurons"
     paper_says: ClassVar[str] = (
-        "When some features are rarer (eps_min below 1), fewer neurons align with them and the best "
-        "alignment is weaker (000 Fig. 2-3). At convergence the weight on a feature scales as "
-        "eps_j/eps_max (12)-(13), the summed squared weight as its square (89), the number of "
-        "features a neuron mixes is at most of order d^(1-(eps_min/eps_max)^2) (14), and at least of "
-        "order m d^(-(eps_max/eps_min)^2) neurons are pure in each feature (Theorem 3.1)."
+        "When some features are rarer (eps_min below 1), fewer neurons align with them and the "
+        "best alignment is weaker (000 Fig. 2-3). At convergence the weight on a feature scales "
+        "as eps_j/eps_max (12)-(13), the summed squared weight as its square (89), the number of "
+        "features a neuron mixes is at most of order d^(1-(eps_min/eps_max)^2) (14), and at "
+        "least of order m d^(-(eps_max/eps_min)^2) neurons are pure in each feature (Theorem "
+        "3.1)."
     )
     claims: ClassVar[tuple[str, ...]] = ("C6", "C7", "C8", "C10", "C15")
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "sigma", "eps_min")
@@ -63,13 +54,13 @@ class ContrastAlignment(ContrastiveStudy):
             "seeds": 6,
             "eps_min": (0.1, 0.4, 0.7, 1.0),
             "sigma": (0.03,),
-            "steps": 100,
-            "reads": (25, 50, 100),
+            "steps": 158,
+            "reads": (25, 50, 100, 158),
         },
         "paper": {},
         "large": {
-            "seeds": 20,
-            "eps_min": (0.3, 0.5, 0.7, 0.8, 0.9, 1.0),
+            "seeds": 10,
+            "eps_min": (0.5, 0.7, 0.8, 0.9, 1.0),
             "sigma": (0.02,),
             "majority": 32,
             "minority": 32,
@@ -77,8 +68,8 @@ class ContrastAlignment(ContrastiveStudy):
             "neurons": 2048,
             "batch": 256,
             "activation": 0.04,
-            "steps": 800,
-            "reads": (100, 200, 400, 800),
+            "steps": 7850,
+            "reads": (100, 400, 1600, 7850),
             "figure_read": 400,
         },
     }
@@ -89,10 +80,11 @@ class ContrastAlignment(ContrastiveStudy):
     """noise std; the noise-to-signal ratio is sigma^2 d1"""
     bias_scale: tuple[float, ...] = (0.0, 1.0)
     """bias at T1 in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
-    reads: tuple[int, ...] = (25, 50, 100, 200, 400)
-    """steps at which alignment is read"""
+    steps: int = 1600
+    reads: tuple[int, ...] = (25, 50, 100, 158, 400, 1600)
+    """steps at which alignment is read; 158 is T4 = d^1.99/eta at d = 9"""
     figure_read: int = 100
-    """step at which Fig. 2-3 are read; the claims about convergence are read at the last step"""
+    """step at which Fig. 2-3 are read"""
 
     def check(self) -> None:
         super().check()
@@ -186,218 +178,10 @@ class ContrastAlignment(ContrastiveStudy):
         return found
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        found: list[Verdict] = []
-        eps = results["eps_min"].values
-        for scale_of_bias in results["bias_scale"].values:
-            bias = _bias_name(scale_of_bias)
-            here = results.sel(bias_scale=scale_of_bias)
-            for sigma in results["sigma"].values:
-                at = here.sel(sigma=sigma, read=self.figure_read, group="minority")
-                for name, what in (
-                    ("aligned", "neurons with cosine >= 0.3"),
-                    ("best", "best cosine"),
-                ):
-                    found.append(
-                        judge_trend(
-                            self._identity("C10", scale, f"{what}, {bias}, sigma={sigma:g}"),
-                            spearman_trend(eps, _rows(at[name])),
-                            "increasing",
-                            note=f"read at step {self.figure_read}, mean over {self.minority} features",
-                        )
-                    )
-            last = here.isel(sigma=0, read=-1)
-            found += self._at_convergence(last, scale, bias, eps)
-        return found
-
-    def _at_convergence(
-        self, last: xr.Dataset, scale: str, bias: str, eps: np.ndarray
-    ) -> list[Verdict]:
-        sigma, step = float(last["sigma"]), int(last["read"])
-        where = f"{bias}, sigma={sigma:g}"
-        note = f"read at step {step}; minority over majority in the same run"
-
-        def ratio(name: str) -> np.ndarray:
-            values = last[name]
-            return _rows(values.sel(group="minority") / values.sel(group="majority"))
-
-        pure = _rows(last["pure"].sel(group="minority"))
-        sizes = {
-            "a tenth of the norm": _rows(last["mixed"]),
-            "(26) at start": _rows(last["initial_set"]),
-        }
-        found = [
-            judge_slope(
-                self._identity("C6", scale, f"mean over M_j, {where}"),
-                loglog_slope(eps, ratio("weight")),
-                predicted=1.0,
-                tolerance=0.25,
-                note=note,
-            ),
-            judge_slope(
-                self._identity("C6", scale, f"best neuron, {where}"),
-                loglog_slope(eps, ratio("top_weight")),
-                predicted=1.0,
-                tolerance=0.25,
-                note=note,
-            ),
-            judge_slope(
-                self._identity("C15", scale, where),
-                loglog_slope(eps, ratio("energy")),
-                predicted=2.0,
-                tolerance=0.5,
-                note=note,
-            ),
-            judge_trend(
-                self._identity("C8", scale, f"pure neurons grow with eps_min, {where}"),
-                spearman_trend(eps, pure),
-                "increasing",
-                note=f"operational set, read at step {step}",
-            ),
-        ]
-        # where the bound is below one neuron it promises nothing
-        bound = lucky_count_order(self.neurons, self.d, eps)
-        told = np.flatnonzero(bound >= 1)
-        margin = pure[:, told] / bound[told]
-        tightest = int(margin.mean(axis=0).argmin()) if len(told) else 0
-        found.append(
-            judge_bound(
-                self._identity("C8", scale, f"count over m d^-(1/r^2), {where}"),
-                margin[:, tightest] if len(told) else np.empty(0),
-                OMEGA,
-                "at_least",
-                note=f"operational set; eps_min={eps[told][tightest]:g}, where the margin is smallest"
-                if len(told)
-                else "the bound is below one neuron at every eps_min",
-            )
-        )
-        for name, size in sizes.items():
-            found.append(
-                judge_trend(
-                    self._identity("C7", scale, f"N_i by {name}, {where}"),
-                    spearman_trend(eps, size),
-                    "decreasing",
-                    note=f"read at step {step}" if "start" not in name else "before training",
-                )
-            )
-            found.append(
-                judge_upper_exponent(
-                    self._identity("C7", scale, f"N_i by {name}, growth, {where}"),
-                    loglog_slope(set_size_order(self.d, eps), size),
-                    bound=1.0,
-                    note="log size against log d^(1-(eps_min/eps_max)^2)",
-                )
-            )
-        return found
-
-    def _identity(self, claim: str, scale: str, what: str) -> tuple[str, str, str, str]:
-        return (claim, self.name, scale, f"{what}, {self.setting}")
+        return alignment_verdicts(self, results, scale)
 
     def picture(self, results: xr.Dataset) -> list[Picture]:
-        eps = results["eps_min"].values
-        panels = []
-        for name, label in (("aligned", "neurons with cosine >= 0.3"), ("best", "largest cosine")):
-            for scale_of_bias in results["bias_scale"].values:
-                at = results.sel(bias_scale=scale_of_bias, read=self.figure_read)
-                curves = []
-                for sigma in results["sigma"].values:
-                    band = mean_band(_rows(at[name].sel(sigma=sigma, group="minority")))
-                    nsr = sigma**2 * self.d1
-                    curves.append(
-                        Curve(
-                            f"NSR {nsr:.2g}", eps, band.mean, band.low, band.high, f"NSR {nsr:.2g}"
-                        )
-                    )
-                panels.append(
-                    Lines(
-                        curves,
-                        "frequency of the minority features, eps_min",
-                        f"{label} (mean over minority features)",
-                        title=_bias_name(scale_of_bias),
-                    )
-                )
-        figure = Picture(
-            "alignment",
-            "Minority alignment grows with eps_min (Fig. 2-3)",
-            f"Read at step {self.figure_read}; bands are 95 % intervals of the mean over "
-            f"{results.sizes['seed']} runs. The paper's figures have one curve a noise-to-signal ratio "
-            "NSR = sigma^2 d1.",
-            panels,
-        )
-        return [figure, self._over_time(results), self._scaling(results)]
+        return alignment_pictures(self, results)
 
-    def _over_time(self, results: xr.Dataset) -> Picture:
-        panels = []
-        sigma = results["sigma"].values[0]
-        for scale_of_bias in results["bias_scale"].values:
-            at = results.sel(bias_scale=scale_of_bias, sigma=sigma)
-            curves = []
-            for group in GROUPS:
-                for eps, style in (
-                    (at["eps_min"].values[0], "solid"),
-                    (at["eps_min"].values[-1], "dashed"),
-                ):
-                    band = mean_band(
-                        at["best"].sel(group=group, eps_min=eps).transpose("seed", "read").values
-                    )
-                    curves.append(
-                        Curve(
-                            f"{group}, eps_min={eps:g}",
-                            results["read"].values,
-                            band.mean,
-                            band.low,
-                            band.high,
-                            group,
-                            style,
-                        )
-                    )
-            panels.append(
-                Lines(
-                    curves,
-                    "training step",
-                    "largest cosine (mean over features)",
-                    title=_bias_name(scale_of_bias),
-                    x_log=True,
-                )
-            )
-        return Picture(
-            "over-time",
-            "The same quantity over time",
-            "Without a bias the minority features only come later; with the paper's bias the gap stays. "
-            "A figure read at one step says as much about the training budget as about imbalance.",
-            panels,
-        )
-
-    def _scaling(self, results: xr.Dataset) -> Picture:
-        last = results.isel(sigma=0, read=-1)
-        eps = results["eps_min"].values
-        panels = []
-        for name, exponent, label in (
-            ("top_weight", 1, "largest weight on a feature, minority / majority"),
-            ("energy", 2, "sum of squared weights, minority / majority"),
-        ):
-            curves = []
-            for scale_of_bias in results["bias_scale"].values:
-                values = last[name].sel(bias_scale=scale_of_bias)
-                band = mean_band(_rows(values.sel(group="minority") / values.sel(group="majority")))
-                text = _bias_name(scale_of_bias)
-                curves.append(Curve(text, eps, band.mean, band.low, band.high, text))
-            curves.append(
-                Curve(f"slope {exponent}", eps, eps**exponent, role="theory", style="dashed")
-            )
-            panels.append(Lines(curves, "eps_min / eps_max", label, x_log=True, y_log=True))
-        return Picture(
-            "scaling",
-            "Weight on a feature against its frequency (13), (89)",
-            f"Read at the last step, {int(last['read'])}, at sigma={float(last['sigma']):g}. The dashed "
-            "line has the predicted slope, not a fitted height.",
-            panels,
-        )
-
-
-def _rows(values: xr.DataArray) -> np.ndarray:
-    """(seed, eps_min) array of one quantity."""
-    return values.transpose("seed", "eps_min").values
-
-
-def _bias_name(scale: float) -> str:
-    return BIAS_NAMES.get(float(scale), f"{scale:g} x paper's bias")
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return [exponents_over_time(self, results)]

@@ -32,12 +32,12 @@ class ContrastDynamics(ContrastiveStudy):
     name: ClassVar[str] = "contrast-dynamics"
     title: ClassVar[str] = "Three stages: features grow by frequency, then neurons specialise"
     paper_says: ClassVar[str] = (
-        "Stage 1: the projection of a neuron on feature j grows by 1 - eta lambda + c eps_j a step, and "
-        "what lies outside the feature space only decays (7)-(8). It ends at T1, when half of every "
-        "neuron's squared norm lies in the feature space (34); Theorem C.1 lists what holds then. "
-        "Stage 2 raises the bias and ends at T2, when some squared norm has grown d-fold (61); lucky "
-        "neurons have specialised by then (9)-(10). In [T3, T4] the mean loss is o(1) (11). "
-        "Fig. 1 shows one neuron going through the stages."
+        "Stage 1: the projection of a neuron on feature j grows by 1 - eta lambda + c eps_j a "
+        "step, and what lies outside the feature space only decays (7)-(8). It ends at T1, when "
+        "half of every neuron's squared norm lies in the feature space (34); Theorem C.1 lists "
+        "what holds then. Stage 2 raises the bias and ends at T2, when some squared norm has "
+        "grown d-fold (61); lucky neurons have specialised by then (9)-(10). In [T3, T4] the "
+        "mean loss is o(1) (11). Fig. 1 shows one neuron going through the stages."
     )
     claims: ClassVar[tuple[str, ...]] = ("C1", "C2", "C3", "C4", "C5", "C14")
     axes: ClassVar[tuple[str, ...]] = ("eps_min",)

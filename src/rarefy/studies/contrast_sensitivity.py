@@ -45,9 +45,10 @@ class ContrastSensitivity(Study):
     title: ClassVar[str] = "Minority alignment against eps_min under other hyper-parameters"
     lab: ClassVar[str] = "contrastive"
     paper_says: ClassVar[str] = (
-        "000 shows that minority alignment grows with eps_min (Fig. 2-3) and refers to its code for "
-        "learning rate, temperature, batch size, tokens, activation probability and the step at which "
-        "the figures are read. Here each is varied alone around the values that contrast-alignment uses."
+        "000 shows that minority alignment grows with eps_min (Fig. 2-3) and refers to its code "
+        "for learning rate, temperature, batch size, tokens, activation probability and the step "
+        "at which the figures are read. Here each is varied alone around the values that "
+        "contrast-alignment uses."
     )
     claims: ClassVar[tuple[str, ...]] = ("C10",)
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "variation", "eps_min")
@@ -125,7 +126,7 @@ class ContrastSensitivity(Study):
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         """Variations differ in shape, so a batch is split by variation."""
-        found = {
+        found: dict[str, np.ndarray] = {
             name: np.full((len(cells), len(self.reads)), np.nan) for name in ("aligned", "best")
         }
         found["nonfinite_step"] = np.full(len(cells), -1)
@@ -184,8 +185,8 @@ class ContrastSensitivity(Study):
             Picture(
                 "read",
                 "The step at which the figure is read",
-                "Hyper-parameters as chosen; 95 % intervals. What is a trend early is flat late when "
-                "there is no bias.",
+                "Hyper-parameters as chosen; 95 % intervals. What is a trend early is flat late "
+                "when there is no bias.",
                 panels,
             )
         ]
@@ -199,7 +200,7 @@ class ContrastSensitivity(Study):
             for bias in results["bias_scale"].values:
                 mean = results["best"].sel(variation=variation, bias_scale=bias).mean("seed")
                 numbers = [
-                    f"{float(mean.sel(read=read, eps_min=e)):.2f}"
+                    _spelled(float(mean.sel(read=read, eps_min=e)))
                     for read in self.reads
                     for e in (low, high)
                 ]
@@ -208,9 +209,10 @@ class ContrastSensitivity(Study):
             Table(
                 "sensitivity",
                 "Largest minority cosine, one hyper-parameter changed at a time",
-                f"Mean over {results.sizes['seed']} runs. As chosen: lr 0.5 (about 6 steps to T1), tau 1, "
-                "batch 64, 2 tokens that both show a feature, activation 0.3 (2.7 features a sample when "
-                "balanced), weight decay 0.001, sigma_0 0.001 (flat logits at the start).",
+                f"Mean over {results.sizes['seed']} runs. As chosen: lr 0.5 (about 6 steps to "
+                "T1), tau 1, batch 64, 2 tokens that both show a feature, activation 0.3 (2.7 "
+                "features a sample when balanced), weight decay 0.001, sigma_0 0.001 (flat "
+                "logits at the start).",
                 columns,
                 rows,
             )
@@ -219,3 +221,7 @@ class ContrastSensitivity(Study):
 
 def _bias(scale: float) -> str:
     return "no bias" if scale == 0 else "paper's bias" if scale == 1 else f"{scale:g} x bias"
+
+
+def _spelled(mean: float) -> str:
+    return f"{mean:.2f}" if np.isfinite(mean) else "diverged"

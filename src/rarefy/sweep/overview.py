@@ -71,15 +71,15 @@ def verdicts_as_json(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
 
 def verdict_table(title: str, rows: Iterable[dict[str, Any]], ledger: bool = False) -> Table:
     """One row a verdict; ``ledger`` adds what the ledger has (rows then say it)."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
     table.add_column("claim", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
     if ledger:
         table.add_column("ledger", no_wrap=True)
     table.add_column("predicted", ratio=3, overflow="fold")
-    table.add_column("measured", ratio=3, overflow="fold")
+    table.add_column("measured", ratio=4, overflow="fold")
     table.add_column("n", justify="right", no_wrap=True)
-    table.add_column("setting", ratio=2, overflow="fold")
+    table.add_column("setting", ratio=5, overflow="fold")
     for row in rows:
         outcome = row["outcome"]
         cells = [escape(row["claim"]), f"[{COLOURS[outcome]}]{outcome}[/]"]

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -33,12 +34,12 @@ from rarefy.core.settings import (
 )
 from rarefy.sweep.store import CHUNK_RUNS, Store
 
-BATCH_CPU = 32
-"""Fits into cache, and little is lost when the run is killed."""
+BATCH_CPU = 16
+"""Stays in cache, and little is lost when the run is killed."""
 BATCH_CUDA = 4096
 MEMORY_SHARE = 0.5
 """Of the free memory; the rest is for temporaries nobody counted, and for others."""
-COMPILE_FROM_RUN_STEPS = {"cpu": 200_000, "cuda": 100_000}
+COMPILE_FROM_RUN_STEPS = {"cpu": 20_000, "cuda": 100_000}
 """Below this, compiling takes longer than it saves."""
 
 Compiled = bool | Literal["auto"]
@@ -123,16 +124,18 @@ def _fill(store: Store, context: Context, batch: int, shown: bool, go_on: str) -
         stack.enter_context(_prepared_cpu())
         work = 0
         try:
+            context.check_time()
             # windows of the run axis, not of what is pending: a resumed run then makes the same
             # batches as an undisturbed one, and gives the same bits
-            for start in range(0, len(pending), batch):
-                runs = start + np.flatnonzero(pending[start : start + batch])
-                if len(runs) == 0:
-                    continue
-                context.check_time()
-                begun = time.monotonic()
-                outputs = _simulate(store, runs, context)
+            windows = (
+                start + np.flatnonzero(pending[start : start + batch])
+                for start in range(0, len(pending), batch)
+            )
+            batches = [runs for runs in windows if len(runs)]
+            begun = time.monotonic()
+            for runs, outputs in stack.enter_context(_computed(store, batches, context)):
                 store.write(runs, outputs, time.monotonic() - begun)
+                begun = time.monotonic()
                 work += len(runs) * steps
                 if report:
                     report.batch_done(work)
@@ -144,6 +147,53 @@ def _fill(store: Store, context: Context, batch: int, shown: bool, go_on: str) -
             raise RunError(_unfinished(store, str(error), go_on)) from error
     _remove_scratch(store)
     return ""
+
+
+Computed = tuple[np.ndarray, dict[str, np.ndarray]]
+
+
+@contextlib.contextmanager
+def _computed(
+    store: Store, batches: list[np.ndarray], context: Context
+) -> Iterator[Iterator[Computed]]:
+    """Batches with their outputs, in order of completion.
+
+    On a CPU each core takes whole batches, with one thread for their arithmetic: nothing waits at a
+    barrier inside an operation, which costs little on a quiet machine and very much on a busy one.
+    """
+    workers = min(torch.get_num_threads(), len(batches)) if context.device.type == "cpu" else 1
+    if workers < 2:
+        yield (_one_batch(store, runs, context) for runs in batches)
+        return
+    stop = threading.Event()
+    context = dataclasses.replace(context, stop=stop)
+    threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(workers, initializer=_prepare_worker)
+
+    def results() -> Iterator[Computed]:
+        waiting = list(batches)
+        if context.compiled:  # compile once, not once a worker
+            yield pool.submit(_one_batch, store, waiting.pop(0), context).result()
+        futures = [pool.submit(_one_batch, store, runs, context) for runs in waiting]
+        for future in as_completed(futures):
+            yield future.result()
+
+    try:
+        yield results()
+    finally:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+        torch.set_num_threads(threads)
+
+
+def _one_batch(store: Store, runs: np.ndarray, context: Context) -> Computed:
+    context.check_time()
+    return runs, _simulate(store, runs, context)
+
+
+def _prepare_worker() -> None:
+    torch.set_num_threads(1)
+    prepare_cpu()  # the flag belongs to a thread, not to the process
 
 
 def _unfinished(store: Store, why: str, go_on: str, started: bool = True) -> str:

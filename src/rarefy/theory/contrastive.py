@@ -16,7 +16,7 @@ Number = TypeVar("Number", float, np.ndarray, Tensor)
 
 
 def set_constants(ratio: Number, gamma: float = 0.001) -> tuple[Number, Number]:
-    """(c_1, c_2) of (28) for ratio = eps_min/eps_max; gamma is 'a small constant' (001: < 0.001)."""
+    """(c_1, c_2) of (28) for ratio = eps_min/eps_max; gamma is small (001: below 0.001)."""
     return 2 * (1 + gamma) / ratio**2, 2 * (1 - gamma) * ratio**2
 
 

@@ -3,7 +3,8 @@
 A *problem* gives the loss of a batch, one value a run. Its gradient is autograd's of the loss
 summed over runs (summed, never averaged: an average would divide every learning rate by the number
 of runs) unless the problem has a ``gradients`` method of its own. A run whose loss or weights stop
-being finite keeps its last finite weights, its step is noted, and the others go on.
+being finite keeps its last finite weights, its step is noted, what is recorded of it later is NaN,
+and the others go on.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from rarefy.train.optimisers import Optimiser
 
 
 class Problem(Protocol):
+    """What is descended on: the loss of a batch, (run,), as a function of the parameters."""
+
     def loss(self, parameters: dict[str, Tensor], batch: Any) -> Tensor: ...
 
 
@@ -99,8 +102,12 @@ def descend(
     state = State(0, dict(parameters), torch.full((runs,), torch.nan, device=device))
 
     def look() -> None:
+        lost = nonfinite >= 0
         for name, tracker in trackers.items():
-            kept[name].append(tracker(state))
+            seen = tracker(state)
+            if seen.is_floating_point():
+                seen = torch.where(lost.reshape(-1, *(1,) * (seen.dim() - 1)), torch.nan, seen)
+            kept[name].append(seen)
 
     with torch.no_grad():
         if 0 in wanted:

@@ -20,7 +20,7 @@ def info_nce(f_x: Tensor, f_y: Tensor, tau: Tensor, factor: Tensor) -> Tensor:
 def info_nce_gradient(
     f_x: Tensor, f_y: Tensor, tau: Tensor, factor: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The loss and its gradient in f(X): factor/(tau K) ((l'_p - 1) f(Y_n) + sum_s l'_s f(X_{n,s})).
+    """The loss and its gradient in f(X), factor/(tau K) ((l'_p - 1) f(Y_n) + sum_s l'_s f(X_ns)).
 
     l'_p and l'_s, the positive and negative logits (19)-(20), are the softmax ``weights``.
     """

@@ -19,6 +19,8 @@ def per_run(value: Rate, like: Tensor) -> Rate:
 
 
 class Optimiser(Protocol):
+    """A rule that turns a gradient into the next value of a parameter."""
+
     def update(self, name: str, parameter: Tensor, gradient: Tensor, step: int) -> Tensor:
         """The parameter after this step; ``step`` counts from 0."""
         ...

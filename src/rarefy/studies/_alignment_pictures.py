@@ -1,0 +1,147 @@
+"""Pictures and the table of ``contrast-alignment``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from rarefy.core.picture import Curve, Lines, Picture, Table
+from rarefy.measure.estimates import loglog_slope, mean_band
+from rarefy.studies._alignment_verdicts import (
+    EXPONENTS,
+    MEANINGS,
+    bias_name,
+    convergence_reads,
+    middle_sigma,
+    minority_over_majority,
+    rows,
+)
+from rarefy.studies._contrastive import GROUPS
+
+if TYPE_CHECKING:
+    from rarefy.studies.contrast_alignment import ContrastAlignment
+
+
+def alignment_pictures(study: ContrastAlignment, results: xr.Dataset) -> list[Picture]:
+    eps = results["eps_min"].values
+    panels = []
+    for name, label in (("aligned", "neurons with cosine >= 0.3"), ("best", "largest cosine")):
+        for scale_of_bias in results["bias_scale"].values:
+            at = results.sel(bias_scale=scale_of_bias, read=study.figure_read)
+            curves = []
+            for sigma in results["sigma"].values:
+                band = mean_band(rows(at[name].sel(sigma=sigma, group="minority")))
+                nsr = sigma**2 * study.d1
+                curves.append(
+                    Curve(f"NSR {nsr:.2g}", eps, band.mean, band.low, band.high, f"NSR {nsr:.2g}")
+                )
+            panels.append(
+                Lines(
+                    curves,
+                    "frequency of the minority features, eps_min",
+                    f"{label} (mean over minority features)",
+                    title=bias_name(scale_of_bias),
+                )
+            )
+    figure = Picture(
+        "alignment",
+        "Minority alignment grows with eps_min (Fig. 2-3)",
+        f"Read at step {study.figure_read}; bands are 95 % intervals of the mean over "
+        f"{results.sizes['seed']} runs. The paper's figures have one curve a noise-to-signal ratio "
+        "NSR = sigma^2 d1.",
+        panels,
+    )
+    return [figure, _over_time(results), _scaling(study, results)]
+
+
+def _over_time(results: xr.Dataset) -> Picture:
+    panels = []
+    sigma = middle_sigma(results)
+    for scale_of_bias in results["bias_scale"].values:
+        at = results.sel(bias_scale=scale_of_bias, sigma=sigma)
+        curves = []
+        for group in GROUPS:
+            for eps, style in (
+                (at["eps_min"].values[0], "solid"),
+                (at["eps_min"].values[-1], "dashed"),
+            ):
+                band = mean_band(
+                    at["best"].sel(group=group, eps_min=eps).transpose("seed", "read").values
+                )
+                curves.append(
+                    Curve(
+                        f"{group}, eps_min={eps:g}",
+                        results["read"].values,
+                        band.mean,
+                        band.low,
+                        band.high,
+                        group,
+                        style,
+                    )
+                )
+        panels.append(
+            Lines(
+                curves,
+                "training step",
+                "largest cosine (mean over features)",
+                title=bias_name(scale_of_bias),
+                x_log=True,
+            )
+        )
+    return Picture(
+        "over-time",
+        "The same quantity over time",
+        "Without a bias the minority features only come later; with the paper's bias the gap "
+        "stays much longer. A figure read at one step says as much about the training budget as "
+        "about imbalance.",
+        panels,
+    )
+
+
+def _scaling(study: ContrastAlignment, results: xr.Dataset) -> Picture:
+    last = results.sel(sigma=middle_sigma(results), read=convergence_reads(study)[0])
+    eps = results["eps_min"].values
+    panels = []
+    for name, exponent, label in (
+        ("top_weight", 1, "largest weight on a feature, minority / majority"),
+        ("energy", 2, "sum of squared weights, minority / majority"),
+    ):
+        curves = []
+        for scale_of_bias in results["bias_scale"].values:
+            values = last[name].sel(bias_scale=scale_of_bias)
+            band = mean_band(rows(values.sel(group="minority") / values.sel(group="majority")))
+            text = bias_name(scale_of_bias)
+            curves.append(Curve(text, eps, band.mean, band.low, band.high, text))
+        curves.append(Curve(f"slope {exponent}", eps, eps**exponent, role="theory", style="dashed"))
+        panels.append(Lines(curves, "eps_min / eps_max", label, x_log=True, y_log=True))
+    return Picture(
+        "scaling",
+        "Weight on a feature against its frequency (13), (89)",
+        f"Read at step {int(last['read'])} at sigma={float(last['sigma']):g}. The dashed "
+        "line has the predicted slope, not a fitted height.",
+        panels,
+    )
+
+
+def exponents_over_time(study: ContrastAlignment, results: xr.Dataset) -> Table:
+    """The exponents of C6 and C15 at every read, since a power law at one step may be passing."""
+    at = results.sel(sigma=middle_sigma(results))
+    table: list[list[object]] = []
+    for scale_of_bias in results["bias_scale"].values:
+        for name, claim, exponent in EXPONENTS:
+            cells: list[object] = []
+            for read in study.reads:
+                values = at[name].sel(bias_scale=scale_of_bias, read=read)
+                slope = loglog_slope(results["eps_min"].values, minority_over_majority(values))
+                cells.append(f"{slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]")
+            what = f"{claim} {MEANINGS[name].rstrip(', ') or 'energy'}"
+            table.append([bias_name(scale_of_bias), what, f"{exponent:g}", *cells])
+    return Table(
+        "exponents",
+        "Exponent in eps_min/eps_max of minority over majority weights, over training",
+        f"Log-log slopes with 95 % bootstrap intervals over {results.sizes['seed']} seeds, at "
+        f"sigma={middle_sigma(results):g}. Theorem 3.1 speaks of steps up to T4 = d^1.99/eta.",
+        ["bias", "quantity", "predicted", *(f"step {read}" for read in study.reads)],
+        table,
+    )

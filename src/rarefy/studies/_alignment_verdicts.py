@@ -1,0 +1,165 @@
+"""Verdicts of ``contrast-alignment``: C6-C8, C10 and C15."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.contracts import Verdict
+from rarefy.measure.estimates import loglog_slope, spearman_trend
+from rarefy.measure.statistics import judge_bound, judge_slope, judge_trend
+from rarefy.theory.contrastive import lucky_count_order, set_size_order, t4
+
+if TYPE_CHECKING:
+    from rarefy.studies.contrast_alignment import ContrastAlignment
+
+OMEGA, BIG_O = 0.25, 4.0
+"""Constants hidden in Omega(.) are read as 1/4, in O(.) as 4, fixed before looking."""
+EXPONENTS = (("weight", "C6", 1.0), ("top_weight", "C6", 1.0), ("energy", "C15", 2.0))
+"""Output, claim and predicted exponent in eps_j/eps_max; (13), (13), (89)."""
+MEANINGS = {"weight": "mean over M_j, ", "top_weight": "best neuron, ", "energy": ""}
+Identity = tuple[str, str, str, str]
+
+
+def rows(values: xr.DataArray) -> np.ndarray:
+    """(seed, eps_min) array of one quantity."""
+    return values.transpose("seed", "eps_min").values
+
+
+def bias_name(scale: float) -> str:
+    return {0.0: "no bias", 1.0: "paper's bias"}.get(float(scale), f"{scale:g} x paper's bias")
+
+
+def middle_sigma(results: xr.Dataset) -> float:
+    """The noise level at which claims without one are judged."""
+    values = results["sigma"].values
+    return float(values[len(values) // 2])
+
+
+def minority_over_majority(values: xr.DataArray) -> np.ndarray:
+    """Ratio of the two groups in the same run: (seed, eps_min)."""
+    return rows(values.sel(group="minority") / values.sel(group="majority"))
+
+
+def convergence_reads(study: ContrastAlignment) -> list[int]:
+    """T4, the end of Theorem 3.1's window (or the last read before it), and the last read."""
+    end = t4(study.d, study.lr)
+    within = [read for read in study.reads if read <= end]
+    return sorted({max(within) if within else study.reads[-1], study.reads[-1]})
+
+
+def alignment_verdicts(study: ContrastAlignment, results: xr.Dataset, scale: str) -> list[Verdict]:
+    found: list[Verdict] = []
+    for scale_of_bias in results["bias_scale"].values:
+        here = results.sel(bias_scale=scale_of_bias)
+        bias = bias_name(scale_of_bias)
+
+        def identity(claim: str, what: str, bias: str = bias) -> Identity:
+            return (claim, study.name, scale, f"{what}, {bias}, {study.setting}")
+
+        found += _figures(study, here, identity)
+        found += _before_training(study, here, identity)
+        for read in convergence_reads(study):
+            at = here.sel(sigma=middle_sigma(results), read=read)
+            found += _at_convergence(study, at, identity)
+    return found
+
+
+def _figures(
+    study: ContrastAlignment, here: xr.Dataset, identity: Callable[[str, str], Identity]
+) -> list[Verdict]:
+    found = []
+    for sigma in here["sigma"].values:
+        at = here.sel(sigma=sigma, read=study.figure_read, group="minority")
+        for name, what in (("aligned", "neurons with cosine >= 0.3"), ("best", "best cosine")):
+            found.append(
+                judge_trend(
+                    identity("C10", f"{what}, sigma={sigma:g}"),
+                    spearman_trend(at["eps_min"].values, rows(at[name])),
+                    "increasing",
+                    note=f"read at step {study.figure_read}, mean over {study.minority} features",
+                )
+            )
+    return found
+
+
+def _before_training(
+    study: ContrastAlignment, here: xr.Dataset, identity: Callable[[str, str], Identity]
+) -> list[Verdict]:
+    size = rows(here["initial_set"].sel(sigma=middle_sigma(here)))
+    return _set_size(study, here["eps_min"].values, size, "set (26) at the start", identity)
+
+
+def _at_convergence(
+    study: ContrastAlignment, at: xr.Dataset, identity: Callable[[str, str], Identity]
+) -> list[Verdict]:
+    eps, step = at["eps_min"].values, int(at["read"])
+    when = f"step {step}"
+    note = f"sigma={float(at['sigma']):g}; minority over majority in the same run"
+    found = [
+        judge_slope(
+            identity(claim, f"{MEANINGS[name]}{when}"),
+            loglog_slope(eps, minority_over_majority(at[name])),
+            predicted=exponent,
+            tolerance=exponent / 4,
+            note=note,
+        )
+        for name, claim, exponent in EXPONENTS
+    ]
+    pure = rows(at["pure"].sel(group="minority"))
+    found.append(
+        judge_trend(
+            identity("C8", f"pure neurons grow with eps_min, {when}"),
+            spearman_trend(eps, pure),
+            "increasing",
+            note="operational set: cosine at least 0.3, four times the second squared",
+        )
+    )
+    found.append(_count_bound(study, eps, pure, identity("C8", f"count over its bound, {when}")))
+    found += _set_size(
+        study, eps, rows(at["mixed"]), f"a tenth of the squared norm, {when}", identity
+    )
+    return found
+
+
+def _count_bound(
+    study: ContrastAlignment, eps: np.ndarray, pure: np.ndarray, identity: Identity
+) -> Verdict:
+    """Theorem 3.1's m d^-(eps_max/eps_min)^2; below one neuron it promises nothing."""
+    bound = lucky_count_order(study.neurons, study.d, eps)
+    told = np.flatnonzero(bound >= 1)
+    if not len(told):
+        note = "the bound is below one neuron at every eps_min"
+        return judge_bound(identity, np.empty(0), OMEGA, "at_least", note=note)
+    margin = pure[:, told] / bound[told]
+    tightest = int(margin.mean(axis=0).argmin())
+    note = f"operational set, at eps_min={eps[told][tightest]:g}, where the margin is smallest"
+    return judge_bound(identity, margin[:, tightest], OMEGA, "at_least", note=note)
+
+
+def _set_size(
+    study: ContrastAlignment,
+    eps: np.ndarray,
+    size: np.ndarray,
+    what: str,
+    identity: Callable[[str, str], Identity],
+) -> list[Verdict]:
+    over = size / set_size_order(study.d, eps)
+    worst = int(over.mean(axis=0).argmax())
+    return [
+        judge_trend(
+            identity("C7", f"N_i falls with eps_min, {what}"),
+            spearman_trend(eps, size),
+            "decreasing",
+        ),
+        judge_bound(
+            identity("C7", f"N_i over d^(1-r^2), {what}"),
+            over[:, worst],
+            BIG_O,
+            "at_most",
+            note=f"at eps_min={eps[worst]:g}, where it is largest; O(1) read as 4",
+        ),
+    ]
