@@ -269,6 +269,7 @@ def test_judge_upper_exponent(low: float, high: float, outcome: str) -> None:
     ("trend", "outcome"),
     [
         (Trend(0.6, 0.001, 1.0, 90, 0.45, 0.72), "holds"),
+        (Trend(0.6, 0.001, 0.3, 90, 0.45, 0.72), "inconclusive"),
         (Trend(0.2, 0.001, 1.0, 90, 0.0, 0.39), "inconclusive"),
         (Trend(0.05, 0.001, 1.0, 9000, 0.03, 0.07), "fails"),
         (Trend(0.4, 0.2, 0.4, 9, -0.3, 0.8), "inconclusive"),
@@ -280,7 +281,9 @@ def test_judge_trend(trend: Trend, outcome: str) -> None:
     up = judge_trend(IDENTITY, trend, "increasing", minimum_rho=0.3)
     assert up.outcome == outcome
     assert up.n == trend.n
-    mirrored = Trend(-trend.rho, trend.p_value, 0.0, trend.n, -trend.high, -trend.low)
+    mirrored = Trend(
+        -trend.rho, trend.p_value, -trend.rho_of_means, trend.n, -trend.high, -trend.low
+    )
     assert judge_trend(IDENTITY, mirrored, "decreasing", minimum_rho=0.3).outcome == outcome
     if trend.n == 0:
         assert up.note == "no usable values"

@@ -75,9 +75,9 @@ def compare(fresh: Iterable[Verdict], committed: Iterable[Verdict]) -> list[Chan
         elif before[identity] != outcome:
             changes.append(Change("changed", identity, before[identity], outcome))
     # a verdict that silently stops being given must not pass for an unchanged one
-    judged = {identity[1:] for identity in after}
+    judged = {identity[1:3] for identity in after}
     for identity, outcome in sorted(before.items()):
-        if identity not in after and identity[1:] in judged:
+        if identity not in after and identity[1:3] in judged:
             changes.append(Change("gone", identity, outcome, None))
     return changes
 

@@ -1,0 +1,6 @@
+"""The command line: ``frame`` holds the app, the other files its verbs."""
+
+from rarefy.cli import showing as showing
+from rarefy.cli import studying as studying
+from rarefy.cli.frame import app as app
+from rarefy.cli.frame import main as main

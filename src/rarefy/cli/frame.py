@@ -1,0 +1,159 @@
+"""The frame of the command line: the app, common options, and how errors are told.
+
+Heavy imports happen inside the verbs, so that ``--help`` is instant.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from rarefy import __version__
+from rarefy.core.errors import RarefyError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from rarefy.core.contracts import Study, Verdict
+    from rarefy.sweep.runner import Execution
+
+    Judged = tuple[Study, str, xr.Dataset, list[Verdict]]
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_debug = False
+_typed: list[str] = []
+
+Verb = TypeVar("Verb", bound=Callable[..., None])
+
+Scale = Annotated[str, typer.Option(help="tiny, quick or paper (see [bold]rarefy studies[/]).")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what the store holds.")]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option(help="Stop cleanly after so many seconds; the same command goes on."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command line and give its exit code: 0, 1 (failure), 2 (wrong use) or 130 (stopped)."""
+    global _debug
+    _debug = False
+    _typed[:] = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = app(args=list(_typed), prog_name="rarefy", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except Exception as error:
+        if hasattr(error, "format_message"):  # the parser's own complaints, in our one-line form
+            return complain(error.format_message(), getattr(error, "exit_code", 2))
+        if type(error).__name__ == "Abort":  # Ctrl-C outside a run
+            return complain("stopped", 130)
+        raise
+
+
+def complain(message: str, code: int) -> int:
+    print("error:" if code else "note:", " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+def told(verb: Verb) -> Verb:
+    """Errors end a verb with one line and their exit code, never with a traceback."""
+
+    @functools.wraps(verb)
+    def wrapped(*args: Any, **options: Any) -> None:
+        try:
+            verb(*args, **options)
+        except RarefyError as error:
+            if _debug:
+                raise
+            raise typer.Exit(complain(str(error), error.exit_code)) from None
+        except BrokenPipeError:
+            # the reader (head, less) has seen enough; nor must the last flush complain
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except Exception as error:
+            if _debug or isinstance(error, typer.Exit) or hasattr(error, "format_message"):
+                raise
+            message = f"{type(error).__name__}: {error} (rarefy --debug ... shows where)"
+            raise typer.Exit(complain(message, 1)) from None
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"rarefy {__version__}")
+        raise typer.Exit()
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False,
+) -> None:
+    """How networks learn or lose rare features: studies of theory papers, each with a verdict.
+
+    Start with [bold]rarefy demo[/], then [bold]rarefy studies[/].
+    """
+    global _debug
+    _debug = debug
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run_study(
+    study: Study,
+    scale: str,
+    out: Path,
+    device: str,
+    dtype: str,
+    overwrite: bool,
+    max_seconds: float | None,
+) -> Execution:
+    """Run a study with a progress bar; messages repeat the command that was typed."""
+    from rarefy.sweep.runner import execute
+
+    # going on must not begin by replacing what was finished
+    again = [argument for argument in _typed if argument != "--overwrite"]
+    return execute(
+        study,
+        scale,
+        device,
+        dtype,
+        out,
+        overwrite,
+        max_seconds,
+        progress=True,
+        go_on=f"rarefy {shlex.join(again)}",
+    )
+
+
+def judged_results(path: Path) -> Judged:
+    """Results from a committed file, with their verdicts."""
+    from rarefy.sweep.results import read_results
+
+    study, scale, dataset = read_results(path)
+    return study, scale, dataset, study.verdicts(dataset, scale)
+
+
+def print_(what: Any) -> None:
+    from rich.console import Console
+
+    console = Console()
+    with console.capture() as drawn:
+        console.print(what)
+    # written by us: rich would end the process itself when the reader is gone
+    typer.echo(drawn.get(), nl=False)

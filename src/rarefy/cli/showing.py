@@ -1,0 +1,106 @@
+"""Verbs that show results: ``report``, ``demo``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rarefy.cli.frame import (
+    Device,
+    MaxSeconds,
+    Overwrite,
+    app,
+    complain,
+    judged_results,
+    print_,
+    run_study,
+    told,
+)
+from rarefy.core.errors import RarefyError, UsageError
+
+if TYPE_CHECKING:
+    from rarefy.cli.frame import Judged
+
+
+@app.command()
+@told
+def report(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Stores, or results.")],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+) -> None:
+    """Write one self-contained HTML page about stores and committed results.
+
+    Example: [bold]rarefy report runs/contrast-dynamics-quick results --out report.html[/]
+    """
+    from rarefy.report import write_report
+    from rarefy.sweep.results import find_results
+    from rarefy.sweep.store import open_store
+
+    fresh: list[Judged] = []
+    committed: list[Judged] = []
+    for folder in folders:
+        found = find_results(folder) if folder.is_dir() else []
+        if found:
+            committed += [judged_results(path) for path in found]
+            continue
+        store = open_store(folder)
+        done = store.done()
+        if not done.all():
+            raise UsageError(
+                f"store {folder} has {done.sum()} of {len(done)} cells; finish its run first"
+            )
+        dataset = store.read()
+        verdicts = store.study.verdicts(dataset, store.scale)
+        fresh.append((store.study, store.scale, dataset, verdicts))
+    write_report(out, fresh=fresh, committed=committed)
+    typer.echo(f"report: {out}")
+
+
+@app.command()
+@told
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for report.html and runs/demo.")] = Path("."),
+    results: Annotated[Path, typer.Option(help="Committed results, if there are any.")] = Path(
+        "results"
+    ),
+    device: Device = "auto",
+    overwrite: Overwrite = False,
+    max_seconds: MaxSeconds = None,
+) -> None:
+    """Run the headline study of each laboratory at quick scale and write report.html.
+
+    Example: [bold]rarefy demo[/]
+    """
+    from rarefy.report import write_report
+    from rarefy.studies import load_studies
+    from rarefy.sweep.overview import verdict_table, verdicts_as_json
+    from rarefy.sweep.results import find_results
+
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
+    fresh: list[Judged] = []
+    for kind in load_studies().values():
+        if not kind.headline:
+            continue
+        study = kind.at("quick")
+        store = out / "runs" / "demo" / f"{kind.name}-quick"
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+        execution = run_study(study, "quick", store, device, "float32", overwrite, left)
+        if not execution.finished:
+            complain(execution.note, 0)
+            return
+        verdicts = study.verdicts(execution.dataset, "quick")
+        fresh.append((study, "quick", execution.dataset, verdicts))
+    for study, scale, _, verdicts in fresh:
+        print_(verdict_table(f"{study.name}, {scale}", verdicts_as_json(verdicts)))
+    committed: list[Judged] = []
+    for path in find_results(results):
+        try:
+            committed.append(judged_results(path))
+        except RarefyError as error:  # results of a study that has moved on must not stop a demo
+            complain(f"{path} is left out: {error}", 0)
+    page = out / "report.html"
+    write_report(page, fresh=fresh, committed=committed)
+    typer.echo(f"report: {page}")

@@ -1,0 +1,240 @@
+"""Verbs that run studies: ``studies``, ``run``, ``verify``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rarefy.cli.frame import (
+    AsJson,
+    Device,
+    MaxSeconds,
+    Overwrite,
+    Scale,
+    app,
+    complain,
+    judged_results,
+    print_,
+    run_study,
+    told,
+)
+from rarefy.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from rarefy.core.contracts import Study, Verdict
+    from rarefy.core.ledger import Change
+    from rarefy.sweep.runner import Execution
+
+
+@app.command()
+@told
+def studies(as_json: AsJson = False) -> None:
+    """List the studies: their claims, scales and sizes.
+
+    Example: [bold]rarefy studies[/]
+    """
+    from rarefy.studies import load_studies
+    from rarefy.sweep.overview import overview, studies_table
+
+    entries = [overview(kind) for kind in load_studies().values()]
+    if as_json:
+        typer.echo(json.dumps(entries, indent=1))
+    else:
+        print_(studies_table(entries))
+
+
+@app.command()
+@told
+def run(
+    study: Annotated[str, typer.Argument(help="A name from [bold]rarefy studies[/].")],
+    scale: Scale = "quick",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=V1,V2,...",
+            help="A parameter; for an axis a list, also as first:last:step. Can be repeated.",
+        ),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="Repeats of each grid point.")] = None,
+    device: Device = "auto",
+    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
+    out: Annotated[Path | None, typer.Option(help="Store; runs/STUDY-SCALE if not given.")] = None,
+    overwrite: Overwrite = False,
+    max_seconds: MaxSeconds = None,
+    results: Annotated[
+        Path | None, typer.Option(help="Also write small Parquet + JSON files into this folder.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a study over its grid and judge its claims.
+
+    The store keeps what is finished: stopped or killed, the same command goes on; more --seeds
+    extend it.
+
+    Example: [bold]rarefy run contrast-alignment --scale quick --seeds 20[/]
+    """
+    from rarefy.studies import get_study
+    from rarefy.sweep.overview import verdict_table, verdicts_as_json
+    from rarefy.sweep.parse import parse_settings
+    from rarefy.sweep.results import write_results
+
+    kind = get_study(study)
+    parameters = parse_settings(kind, settings or [])
+    if seeds is not None:
+        if "seeds" in parameters:
+            raise UsageError("seeds is given twice, with --seeds and with --set")
+        parameters["seeds"] = seeds
+    at_scale = kind.at(scale, **parameters)
+    store = out if out is not None else Path("runs") / f"{kind.name}-{scale}"
+    execution = run_study(at_scale, scale, store, device, dtype, overwrite, max_seconds)
+    verdicts = []
+    if execution.finished:
+        verdicts = at_scale.verdicts(execution.dataset, scale)
+        if results is not None:
+            written = write_results(at_scale, scale, execution.dataset, results)
+            print(f"results: {written}", file=sys.stderr)
+    if as_json:
+        typer.echo(json.dumps(_described(at_scale, scale, execution, verdicts), indent=1))
+    elif execution.finished:
+        print_(verdict_table(f"{kind.name}, {scale}", verdicts_as_json(verdicts)))
+        typer.echo(f"{execution.cells} cells in {execution.path}{_stopped_runs(execution)}")
+    if not execution.finished:
+        complain(execution.note, 0)
+
+
+@app.command()
+@told
+def verify(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[STUDY]...")] = None,
+    scale: Scale = "quick",
+    device: Device = "auto",
+    max_seconds: MaxSeconds = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Judge the results in this folder, at their scales; run nothing."),
+    ] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Write the fresh verdicts into the ledger.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the stores while they fill.")] = Path(
+        "runs/verify"
+    ),
+    overwrite: Overwrite = False,
+) -> None:
+    """Run studies afresh and compare their verdicts with the ledger; exit code 1 when one changed.
+
+    Verdicts are compared at the same scale and setting. Without names: all studies.
+
+    Example: [bold]rarefy verify contrast-dynamics --scale tiny[/]
+    """
+    from rarefy.core.ledger import load_verdicts, save_verdicts
+    from rarefy.studies import get_study, load_studies
+
+    kinds = [get_study(name) for name in names] if names else list(load_studies().values())
+    if results is not None:
+        judged = _from_results(results, [kind.name for kind in kinds])
+    else:
+        judged = _from_runs(
+            [kind.at(scale) for kind in kinds], scale, out, device, overwrite, max_seconds
+        )
+    ledger = load_verdicts()
+    changed = 0
+    for study, at, verdicts in judged:
+        changes = _show_changes(study, at, verdicts, ledger)
+        if update:
+            save_verdicts(
+                verdicts, drop=[change.identity for change in changes if not change.after]
+            )
+        else:
+            changed += sum(change.kind != "new" for change in changes)
+    if update:
+        typer.echo("the ledger is up to date")
+    elif changed:
+        typer.echo(f"{changed} verdicts differ from the ledger")
+        raise typer.Exit(1)
+
+
+def _from_results(folder: Path, names: list[str]) -> Iterator[tuple[Study, str, list[Verdict]]]:
+    from rarefy.sweep.results import find_results
+
+    found = find_results(folder)
+    if not found:
+        raise UsageError(f"results={str(folder)!r}: no results there (Parquet with JSON beside it)")
+    for path in found:
+        study, scale, _, verdicts = judged_results(path)
+        if study.name in names:
+            yield study, scale, verdicts
+
+
+def _from_runs(
+    studies: list[Study],
+    scale: str,
+    out: Path,
+    device: str,
+    overwrite: bool,
+    max_seconds: float | None,
+) -> Iterator[tuple[Study, str, list[Verdict]]]:
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
+    for study in studies:
+        store = out / f"{study.name}-{scale}"
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+        execution = run_study(study, scale, store, device, "float32", overwrite, left)
+        if not execution.finished:
+            complain(f"{study.name} is not compared: {execution.note}", 0)
+            continue
+        yield study, scale, study.verdicts(execution.dataset, scale)
+        # the next verification must run afresh; only an unfinished one is gone on with
+        shutil.rmtree(store, ignore_errors=True)
+
+
+def _show_changes(
+    study: Study, scale: str, verdicts: list[Verdict], ledger: list[Verdict]
+) -> list[Change]:
+    """Print the verdicts beside the ledger's, and give what differs."""
+    from rarefy.core.ledger import compare
+    from rarefy.sweep.overview import verdict_table, verdicts_as_json
+
+    changes = compare(verdicts, ledger)
+    beside = {change.identity: change for change in changes}
+    rows = verdicts_as_json(verdicts)
+    for row, verdict in zip(rows, verdicts, strict=True):
+        change = beside.get(verdict.identity)
+        row["ledger"] = "same" if change is None else change.before or "new"
+    print_(verdict_table(f"{study.name}, {scale}", rows, ledger=True))
+    for change in changes:
+        if change.kind != "new":
+            after = change.after or "no verdict"
+            typer.echo(f"{change.identity[0]} in {study.name}: {change.before} became {after}")
+    return changes
+
+
+def _stopped_runs(execution: Execution) -> str:
+    from rarefy.core.contracts import NONFINITE_STEP
+
+    count = int((execution.dataset[NONFINITE_STEP.name] >= 0).sum())
+    return f"; {count} of them stopped being finite" if count else ""
+
+
+def _described(
+    study: Study, scale: str, execution: Execution, verdicts: list[Verdict]
+) -> dict[str, Any]:
+    from rarefy.core.ledger import verdict_to_json
+
+    return {
+        "study": study.name,
+        "scale": scale,
+        "store": str(execution.path),
+        "cells": execution.cells,
+        "cells_done": execution.cells_done,
+        "finished": execution.finished,
+        "provenance": json.loads(execution.dataset.attrs["provenance"]),
+        "verdicts": [verdict_to_json(verdict) for verdict in verdicts],
+    }
