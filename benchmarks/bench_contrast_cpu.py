@@ -11,40 +11,38 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
 import torch
 from plain_contrastive import train
 
-from rarefy.core.contracts import Cells, Context
 from rarefy.core.provenance import provenance
-from rarefy.core.settings import compiler_present, prepare_cpu
+from rarefy.core.settings import compiler_present
 from rarefy.studies.contrast_alignment import ContrastAlignment
+from rarefy.sweep.runner import execute
 
 STEPS = 40
-BATCH = 16
+RUNS = 64
 
 
 def library(runs: int, compiled: bool, steps: int = STEPS) -> float:
-    """Seconds for ``runs`` runs of ``steps`` steps, in batches of 16."""
-    study = ContrastAlignment.at("paper", steps=steps, reads=(steps,), figure_read=steps)
-    context = Context(compiled=compiled)
-    start = time.perf_counter()
-    for first in range(0, runs, BATCH):
-        count = min(BATCH, runs - first)
-        values = {
-            "eps_min": np.full(count, 0.3),
-            "sigma": np.full(count, 0.03),
-            "bias_scale": np.ones(count),
-            "seed": np.arange(first, first + count),
-        }
-        keys = np.array(
-            [study.cell_key({k: v[i] for k, v in values.items()}) for i in range(count)]
-        )
-        study.simulate(Cells(values, keys), context)
-    return time.perf_counter() - start
+    """Seconds for ``runs`` runs of ``steps`` steps through the runner, store and all."""
+    study = ContrastAlignment.at(
+        "paper",
+        seeds=runs,
+        eps_min=(0.3,),
+        sigma=(0.03,),
+        bias_scale=(1.0,),
+        steps=steps,
+        reads=(steps,),
+        figure_read=steps,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        execute(study, "paper", device="cpu", out=Path(folder) / "store", compiled=compiled)
+        return time.perf_counter() - start
 
 
 def plain(threads: int) -> float:
@@ -61,11 +59,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     rounds = parser.parse_args().rounds
     out = parser.parse_args().out
-    prepare_cpu()
     threads = torch.get_num_threads()
     ways = [False, True] if compiler_present() else [False]
     for compiled in ways:
-        library(BATCH, compiled, steps=3)
+        library(RUNS, compiled, steps=3)
     plain(threads)
     seconds: dict[str, list[float]] = {"plain": [], "plain, one thread": []}
     seconds.update({f"library, {'compiled' if c else 'eager'}": [] for c in ways})
@@ -75,7 +72,7 @@ def main() -> None:
         torch.set_num_threads(threads)
         for compiled in ways:
             name = f"library, {'compiled' if compiled else 'eager'}"
-            seconds[name].append(library(2 * BATCH, compiled) / (2 * BATCH * STEPS))
+            seconds[name].append(library(RUNS, compiled) / (RUNS * STEPS))
     median = {name: statistics.median(values) for name, values in seconds.items()}
     best_plain = min(median["plain"], median["plain, one thread"])
     print(f"{'':24} {'ms a run-step':>14} {'run-steps/s':>12} {'x plain':>8} {'x best plain':>12}")
@@ -85,7 +82,7 @@ def main() -> None:
             f"{best_plain / value:12.1f}"
         )
     scaling = {}
-    for runs in (16, 32, 64, 128):
+    for runs in (64, 128, 256, 512):
         scaling[runs] = library(runs, ways[-1]) / (runs * STEPS)
         print(f"{runs:5d} runs: {scaling[runs] * 1e3:.3f} ms a run-step")
     out.mkdir(exist_ok=True)

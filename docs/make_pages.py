@@ -1,7 +1,8 @@
 """Write the documentation's pages into build/docs: the hand-written ones copied, the others made.
 
 Every registered study gets a page by being run at tiny scale, so a page that is there has worked.
-``docs/claims.md`` is made from the ledger and kept in the repository: ``--claims`` writes it alone.
+``docs/claims.md`` is made from the ledger, the README's picture from committed results; both are
+kept in the repository: ``--claims`` writes them alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import html
 import inspect
 import re
 import shutil
+import tempfile
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,6 +26,7 @@ from rarefy.core.contracts import Study, Verdict
 from rarefy.core.ledger import load_claims, load_verdicts
 from rarefy.report import save_pictures
 from rarefy.studies import load_studies
+from rarefy.sweep.results import read_results
 
 DOCS = Path(__file__).parent
 BUILD = DOCS.parent / "build" / "docs"
@@ -203,12 +206,26 @@ def _short(value: object) -> str:
     return ", ".join(str(entry) for entry in value) if isinstance(value, tuple) else str(value)
 
 
+def headline_picture() -> None:
+    """The README's picture: the heat map of ``contrast-dynamics`` at paper scale."""
+    study, _, results = read_results(DOCS.parent / "results" / "contrast-dynamics-paper.parquet")
+    with tempfile.TemporaryDirectory() as folder:
+        pictures = {path.stem: path for path in save_pictures(study, results, folder)}
+        target = DOCS / "images" / "headline.png"
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(pictures["contrast-dynamics-map"], target)
+    print("docs/images/headline.png")
+
+
 def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--claims", action="store_true", help="write docs/claims.md and stop")
+    reader.add_argument(
+        "--claims", action="store_true", help="write only what is kept in the repository"
+    )
     only_claims = reader.parse_args().claims
     (DOCS / "claims.md").write_text(claims_page(), encoding="utf-8")
     print("docs/claims.md")
+    headline_picture()
     if only_claims:
         return
     shutil.rmtree(BUILD, ignore_errors=True)

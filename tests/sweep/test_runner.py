@@ -102,7 +102,7 @@ def test_batches_fit_into_half_of_the_memory(
 def test_batches_on_a_cpu_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = watch_batches(monkeypatch)
     toy(tmp_path / "store", seeds=12)
-    assert sizes == [16, 16, 16, 16, 8]
+    assert sizes == [32, 32, 8]
 
 
 def watch_batches(monkeypatch: pytest.MonkeyPatch, limit: int = 10**9) -> list[int]:
@@ -124,7 +124,7 @@ def test_out_of_memory_halves_the_batch(tmp_path: Path, monkeypatch: pytest.Monk
     whole = toy(tmp_path / "whole", seeds=4).dataset
     sizes = watch_batches(monkeypatch, limit=5)
     assert toy(tmp_path / "store", seeds=4).dataset.equals(whole)
-    assert sizes == [4] * 6
+    assert sizes == [3] * 8
     watch_batches(monkeypatch, limit=0)
     with pytest.raises(RunError, match="a single cell of toy does not fit"):
         toy(tmp_path / "never")
@@ -146,7 +146,7 @@ def test_a_disk_that_fills_up_leaves_a_store_to_go_on_with(
         toy(tmp_path / "store", seeds=12, go_on="rarefy run toy")
     assert caught.value.exit_code == 1
     said = str(caught.value)
-    assert "No space left on device" in said and "16 of 72 cells are stored" in said
+    assert "No space left on device" in said and "32 of 72 cells are stored" in said
     assert said.endswith("go on with: rarefy run toy")
     monkeypatch.setattr(store, "_put", put)
     again = toy(tmp_path / "store", seeds=12)
@@ -232,7 +232,7 @@ def test_compilation_is_chosen_by_the_work_and_kept(
         toy(tmp_path / "large", seeds=10)
     toy(tmp_path / "large", seeds=10)  # less is left than compiling pays for, but bits count more
     toy(tmp_path / "small", seeds=9)
-    assert all(seen[:-4]) and seen[-4:] == [False] * 4
+    assert all(seen[:-4]) and seen[-2:] == [False] * 2
     monkeypatch.setenv("RAREFY_COMPILE", "1")
     toy(tmp_path / "forced", seeds=1)
     assert seen[-1] is True

@@ -91,7 +91,7 @@ class Cells:
         ).to(context.device)
 
     def draws(self, context: Context) -> Draws:
-        return Draws(self.keys, context.device, context.dtype, compiled=context.compiled)
+        return Draws(self.keys, context.device, context.dtype, context.compiled)
 
 
 def _no_progress(amount: float) -> None:

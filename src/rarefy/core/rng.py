@@ -22,6 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rarefy.core.compilation import compiled
+from rarefy.core.errors import bad_value
+
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _MULTIPLIER_1 = 0xBF58476D1CE4E5B9
@@ -48,10 +51,12 @@ def key(*parts: object) -> int:
 
 
 def _spell(part: object) -> str:
-    # 1 and 1.0, numpy and Python numbers must name the same cell
+    # 1 and 1.0, numpy and Python values must name the same cell
+    if isinstance(part, np.generic | np.ndarray):
+        part = part.tolist()
     if isinstance(part, bool | str):
         return repr(part)
-    if isinstance(part, int | float | np.integer | np.floating):
+    if isinstance(part, int | float):
         return repr(float(part))
     if isinstance(part, Sequence):
         return "(" + ",".join(_spell(item) for item in part) + ")"
@@ -69,8 +74,10 @@ def _words(start: Tensor, stride: Tensor, count: int) -> Tensor:
     return _mix(index * stride[:, None] + start[:, None])
 
 
-def _normal_pairs(start: Tensor, stride: Tensor, scale: Tensor, count: int) -> Tensor:
-    """Normals of std ``scale`` (run,), shape (run, 2, count): ``count`` points of the plane."""
+def _plane_points(
+    start: Tensor, stride: Tensor, scale: Tensor, count: int
+) -> tuple[Tensor, Tensor]:
+    """``count`` points of the plane, normal with std ``scale`` (run,): two arrays (run, count)."""
     word = _words(start, stride, count)
     # Radius: -2 log(u) with u = (upper 32 bits + 1/2) / 2^32. The exponent and mantissa of the
     # float are taken apart so that the mantissa lies in [sqrt(1/2), sqrt(2)); then
@@ -97,12 +104,23 @@ def _normal_pairs(start: Tensor, stride: Tensor, scale: Tensor, count: int) -> T
     second = torch.where(swap, cosine, sine) * radius
     first = torch.where((flags & 2) == 2, -first, first)
     second = torch.where((flags & 4) == 4, -second, second)
+    return first, second
+
+
+def _normal_pairs(start: Tensor, stride: Tensor, scale: Tensor, count: int) -> Tensor:
+    """Both coordinates of the points: (run, 2, count)."""
+    return torch.stack(_plane_points(start, stride, scale, count), dim=1)
+
+
+def _shifted_pairs(
+    start: Tensor, stride: Tensor, scale: Tensor, offset: Tensor, shape: Sequence[int]
+) -> Tensor:
+    """Normals (run, 2, *shape) plus ``offset``: compiled, one pass over memory does both."""
+    first, second = _plane_points(start, stride, scale, math.prod(shape))
+    # added before stacking: afterwards the compiler would compute both coordinates everywhere
+    first = first.reshape(-1, *shape) + offset[:, 0]
+    second = second.reshape(-1, *shape) + offset[:, -1]
     return torch.stack([first, second], dim=1)
-
-
-@cache
-def _compiled_normal_pairs():  # type: ignore[no-untyped-def]
-    return torch.compile(_normal_pairs, dynamic=True)
 
 
 class Draws:
@@ -117,11 +135,11 @@ class Draws:
         keys: np.ndarray | Sequence[int] | Tensor,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
-        compiled: bool = False,
+        compile_kernels: bool = False,
     ) -> None:
         self.keys = torch.as_tensor(np.asarray(keys, dtype=np.int64)).to(device)
         self.dtype = dtype
-        self._pairs = _compiled_normal_pairs() if compiled else _normal_pairs
+        self.compile_kernels = compile_kernels
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -142,9 +160,11 @@ class Draws:
         return _words(start, stride, math.prod(shape)).reshape(len(self), *shape)
 
     def uniform(self, stream: str, shape: Sequence[int], step: int = 0) -> Tensor:
-        """Uniform on (0, 1): 24-bit midpoints, never 0 or 1."""
+        """Uniform on (0, 1): 24-bit midpoints rounded to float32, never 0 or 1."""
         top = (self._bits(stream, step, shape) >> 40) & 0xFFFFFF
-        return ((top.to(torch.float32) + 0.5) * 2.0**-24).to(self.dtype)
+        # the last midpoint would be rounded up to 1
+        middle = torch.clamp((top.to(torch.float32) + 0.5) * 2.0**-24, max=1 - 2.0**-24)
+        return middle.to(self.dtype)
 
     def normal(
         self, stream: str, shape: Sequence[int], step: int = 0, scale: Tensor | None = None
@@ -153,8 +173,30 @@ class Draws:
         count = math.prod(shape)
         start, stride = self._origin(stream, step)
         std = torch.ones(len(self), device=self.keys.device) if scale is None else scale.float()
-        pairs = self._pairs(start, stride, std, (count + 1) // 2).reshape(len(self), -1)
+        draw = compiled(_normal_pairs) if self.compile_kernels else _normal_pairs
+        pairs = draw(start, stride, std, (count + 1) // 2).reshape(len(self), -1)
         return pairs[:, :count].reshape(len(self), *shape).to(self.dtype)
+
+    def normal_views(
+        self, stream: str, shape: Sequence[int], step: int, scale: Tensor, offset: Tensor
+    ) -> Tensor:
+        """Two views, (run, 2, *shape): normal noise of std ``scale`` (run,), as ``normal`` gives it
+        for the shape (2, *shape), plus ``offset``, (run, 1 or 2, ...), broadcast to them."""
+        start, stride = self._origin(stream, step)
+        std = scale.float()
+        if self.dtype == torch.float32:
+            draw = compiled(_shifted_pairs) if self.compile_kernels else _shifted_pairs
+            return draw(start, stride, std, offset, shape)
+        pairs = _normal_pairs(start, stride, std, math.prod(shape)).to(self.dtype)
+        return pairs.reshape(len(self), 2, *shape) + offset
+
+    def sign_with_chance(
+        self, stream: str, chance: Tensor, shape: Sequence[int], step: int
+    ) -> Tensor:
+        """0, or with probability ``chance`` (broadcasts to (run, *shape)) -1 or 1, equally."""
+        word = self._bits(stream, step, shape)
+        present = (((word >> 40) & 0xFFFFFF).to(torch.float32) + 0.5) * 2.0**-24 < chance
+        return (present * (1 - 2 * (word & 1))).to(self.dtype)
 
     def sign(self, stream: str, shape: Sequence[int], step: int = 0) -> Tensor:
         """-1 or 1 with equal probability."""
@@ -162,5 +204,7 @@ class Draws:
 
     def integers(self, stream: str, high: int, shape: Sequence[int], step: int = 0) -> Tensor:
         """Uniform on 0 .. high-1 (int64); the bias of the reduction is under high / 2^32."""
+        if not 1 <= high <= 2**31:  # more would overflow the product below
+            raise bad_value("high", high, "must be in 1..2^31")
         word = (self._bits(stream, step, shape) >> 32) & 0xFFFFFFFF
         return (word * high) >> 32

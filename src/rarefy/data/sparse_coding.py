@@ -55,7 +55,8 @@ def frequencies(majority: int, minority: int, eps_min: Tensor, eps_max: float = 
 
 
 def dictionary(draws: Draws, d1: int, d: int) -> Tensor:
-    """A random column-orthonormal M, (run, d1, d), uniform over such matrices."""
+    """A random column-orthonormal M, (run, d1, d), uniform over such matrices up to the signs of
+    its columns (LAPACK's choice), which symmetric latents make irrelevant."""
     if not 1 <= d <= d1:
         raise bad_value("d", d, f"needs 1 <= d <= d1, and d1={d1}")
     # float64 on the CPU whatever the run's dtype: orthonormal to the last place, once a run
@@ -77,7 +78,7 @@ class SparseCoding:
     sigma: Tensor
     activation: float = 0.3
     tokens: int = 2
-    spread: str = "one"
+    spread: str = "all"
 
     def __post_init__(self) -> None:
         check_sparse_coding(
@@ -92,8 +93,7 @@ class SparseCoding:
         """Latents of ``views`` positive views of each sample: (run, view, sample, token, d)."""
         d, L = self.eps.shape[1], self.tokens
         chance = (self.activation * self.eps)[:, None, :]
-        present = draws.uniform("support", (samples, d), step) < chance
-        signed = draws.sign("sign", (samples, d), step) * present
+        signed = draws.sign_with_chance("support", chance, (samples, d), step)
         shape = (views, samples, 1, d)
         token = torch.arange(L, device=signed.device)[:, None]
         if self.spread == "one":
@@ -108,15 +108,13 @@ class SparseCoding:
     def sample(self, draws: Draws, samples: int, step: int) -> Pairs:
         """``samples`` positive pairs, fresh for every step."""
         d1 = self.dictionary.shape[1]
-        latent = self.latents(draws, samples, step)
-        shape = (2, samples, self.tokens, d1)
-        noise = draws.normal("noise", shape, step, scale=self.sigma)
-        runs = len(draws)
-        # in place: the tokens are the largest tensor of a step, and one pass over it is enough
-        tokens = noise.reshape(runs, -1, d1).baddbmm_(
-            latent.reshape(runs, -1, latent.shape[-1]), self.dictionary.transpose(1, 2)
-        )
-        return Pairs(tokens.reshape(runs, *shape), latent)
+        latents = self.latents(draws, samples, step)
+        # what all tokens of a sample share is multiplied with the dictionary once
+        distinct = latents[:, :1, :, :1] if self.spread == "all" else latents
+        flat = distinct.reshape(len(draws), -1, distinct.shape[-1])
+        signal = torch.bmm(flat, self.dictionary.transpose(1, 2)).reshape(*distinct.shape[:-1], d1)
+        shape = (samples, self.tokens, d1)
+        return Pairs(draws.normal_views("noise", shape, step, self.sigma, signal), latents)
 
 
 def check_sparse_coding(

@@ -35,7 +35,7 @@ def loss_floor(data: SparseCoding, draws: Draws, batch: int, batches: int = 8) -
     """
     d = data.eps.shape[1]
     total = torch.zeros_like(data.sigma)
-    code = draws.integers("signature", 2**40, (d,)) + 1
+    code = draws.integers("signature", 2**31, (d,)) + 1
     for index in range(batches):
         latent = data.latents(draws, batch, index, views=1)[:, 0]
         signature = latent.sum(dim=2).sign().to(torch.int64)

@@ -76,8 +76,9 @@ def preactivations(weights: Tensor, mixing: Tensor, values: Tensor) -> Tensor:
     """<w_i, z^(r)> for neurons (run, m, d1), attention (run, sample, r, s) and value tokens
     (run, sample, s, d1): (run, sample, r, m)."""
     runs, samples, tokens, d1 = values.shape
-    raw = torch.bmm(values.reshape(runs, -1, d1), weights.transpose(1, 2))
-    raw = raw.reshape(runs, samples, tokens, -1)
+    # neurons first: a tall thin product the other way round is a fifth slower
+    raw = torch.bmm(weights, values.reshape(runs, -1, d1).transpose(1, 2))
+    raw = raw.transpose(1, 2).reshape(runs, samples, tokens, -1)
     return mix_tokens(mixing, raw)
 
 

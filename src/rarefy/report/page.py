@@ -108,12 +108,28 @@ def render(fresh: Sequence[Entry], committed: Sequence[Entry] = ()) -> str:
     return environment.get_template("report.html.j2").render(
         sections=sections,
         verdicts=verdicts,
+        overview=_overview(verdicts),
         counts=[(word, Counter(v["outcome"] for v in verdicts)[word]) for word in OUTCOMES],
         claims=sorted({v["claim"] for v in verdicts}, key=_natural),
         signs=style.OUTCOMES,
         plotly=interactive.plotly_script() if figures else "",
         version=__version__,
     )
+
+
+def _overview(verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row a claim: its statement, and for each study and scale how often which outcome."""
+    rows = []
+    for claim in sorted({v["claim"] for v in verdicts}, key=_natural):
+        mine = [v for v in verdicts if v["claim"] == claim]
+        places = []
+        for anchor in dict.fromkeys(v["anchor"] for v in mine):
+            here = [v for v in mine if v["anchor"] == anchor]
+            tally = Counter(v["outcome"] for v in here)
+            counts = [(word, tally[word]) for word in OUTCOMES if tally[word]]
+            places.append({**here[0], "counts": counts})
+        rows.append({"claim": claim, "statement": mine[0]["statement"], "places": places})
+    return rows
 
 
 def save_pictures(study: Study, results: xr.Dataset, folder: Path | str) -> list[Path]:

@@ -24,35 +24,42 @@ if TYPE_CHECKING:
 
 
 def alignment_pictures(study: ContrastAlignment, results: xr.Dataset) -> list[Picture]:
-    eps = results["eps_min"].values
+    return [
+        _figure(study, results, "aligned", "neurons with cosine >= 0.3", "Fig. 2"),
+        _figure(study, results, "best", "largest cosine", "Fig. 3"),
+        _over_time(results),
+        _scaling(study, results),
+    ]
+
+
+def _figure(
+    study: ContrastAlignment, results: xr.Dataset, name: str, label: str, number: str
+) -> Picture:
     panels = []
-    for name, label in (("aligned", "neurons with cosine >= 0.3"), ("best", "largest cosine")):
-        for scale_of_bias in results["bias_scale"].values:
-            at = results.sel(bias_scale=scale_of_bias, read=study.figure_read)
-            curves = []
-            for sigma in results["sigma"].values:
-                band = mean_band(rows(at[name].sel(sigma=sigma, group="minority")))
-                nsr = sigma**2 * study.d1
-                curves.append(
-                    Curve(f"NSR {nsr:.2g}", eps, band.mean, band.low, band.high, f"NSR {nsr:.2g}")
-                )
-            panels.append(
-                Lines(
-                    curves,
-                    "frequency of the minority features, eps_min",
-                    f"{label} (mean over minority features)",
-                    title=bias_name(scale_of_bias),
-                )
+    for scale_of_bias in results["bias_scale"].values:
+        at = results.sel(bias_scale=scale_of_bias, read=study.figure_read, group="minority")
+        curves = []
+        for sigma in results["sigma"].values:
+            band = mean_band(rows(at[name].sel(sigma=sigma)))
+            nsr = f"NSR {sigma**2 * study.d1:.2g}"
+            curves.append(
+                Curve(nsr, results["eps_min"].values, band.mean, band.low, band.high, nsr)
             )
-    figure = Picture(
-        "alignment",
-        "Minority alignment grows with eps_min (Fig. 2-3)",
+        panels.append(
+            Lines(
+                curves,
+                "frequency of the minority features, eps_min",
+                f"{label} (mean over minority features)",
+                title=bias_name(scale_of_bias),
+            )
+        )
+    return Picture(
+        name,
+        f"Minority alignment against eps_min: {label} ({number})",
         f"Read at step {study.figure_read}; bands are 95 % intervals of the mean over "
-        f"{results.sizes['seed']} runs. The paper's figures have one curve a noise-to-signal ratio "
-        "NSR = sigma^2 d1.",
+        f"{results.sizes['seed']} runs. One curve a noise-to-signal ratio NSR = sigma^2 d1.",
         panels,
     )
-    return [figure, _over_time(results), _scaling(study, results)]
 
 
 def _over_time(results: xr.Dataset) -> Picture:

@@ -114,7 +114,7 @@ class ContrastiveStudy(Study):
             factor * one,
             bias,
             Attention(scale=self.attention_scale),
-            compiled=context.compiled,
+            compile_kernels=context.compiled,
         )
         return Experiment(self, draws, data, problem, bias, weights)
 
@@ -141,7 +141,7 @@ class Experiment:
         has moved."""
 
         def after_update(state: State) -> None:
-            self.bias.after_update(state.parameters["weights"], state.step)
+            self.bias(state)
             if watch is not None:
                 watch(state)
 

@@ -44,6 +44,7 @@ def _one_neuron(results: xr.Dataset) -> Picture:
                 "training step",
                 "size of the projection",
                 title=f"eps_min = {eps:g}",
+                x_log=True,
                 y_log=True,
                 marks=marks,
             )
@@ -141,9 +142,9 @@ def _heat_map(study: ContrastDynamics, results: xr.Dataset) -> Picture:
         panels.append(
             HeatMap(
                 values,
-                [f"{j}" if j < study.majority else f"{j} (minority)" for j in features],
+                [f"{j}" if j < study.majority else f"{j}*" for j in features],
                 [f"{i}" for i in results["neuron"].values],
-                "feature",
+                "feature (* minority)",
                 "neuron",
                 "squared cosine",
                 title=f"eps_min = {eps:g}",
@@ -152,6 +153,8 @@ def _heat_map(study: ContrastDynamics, results: xr.Dataset) -> Picture:
     return Picture(
         "map",
         "What each neuron has learnt",
-        "Squared cosine of the neurons of the first run with the features, at the last step.",
+        "Squared cosine of the neurons of the first run with the features, at the last step. "
+        "With rare minority features no neuron is left for them; with balanced ones every "
+        "feature has its own.",
         panels,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -91,8 +92,9 @@ class ContrastAlignment(ContrastiveStudy):
         for value in self.bias_scale:
             if not value >= 0:
                 raise bad_value("bias_scale", value, "must be at least 0")
-        if not self.reads or max(self.reads) > self.steps or min(self.reads) < 0:
-            raise bad_value("reads", self.reads, f"steps between 0 and steps={self.steps}")
+        rising = all(a < b for a, b in pairwise(self.reads))  # records come in order of time
+        if not self.reads or not rising or self.reads[0] < 0 or self.reads[-1] > self.steps:
+            raise bad_value("reads", self.reads, f"rising steps between 0 and steps={self.steps}")
         if self.figure_read not in self.reads:
             raise bad_value("figure_read", self.figure_read, f"must be one of reads={self.reads}")
 

@@ -191,11 +191,12 @@ class ContrastDynamics(ContrastiveStudy):
         found["floor"] = loss_floor(
             experiment.data, experiment.draws.spawn("floor"), self.batch, batches=8
         )
-        rate = moment.mean(dim=0) / experiment.data.eps.mean(dim=0)
-        per_eps = self.lr / self.tau * (1 - 1 / self.batch) * rate.mean()
-        c_z = growth_constant_c_z(float(per_eps), self.lr, self.d)
+        # from this run's own draws: a cell must not depend on what it is batched with
+        rate = moment.sum(dim=1) / experiment.data.eps.sum(dim=1)
+        size = self.lr * experiment.problem.factor / self.tau * (1 - 1 / self.batch)
+        c_z = growth_constant_c_z(size * rate, self.lr, self.d)
         total = torch.stack(watch.norms, dim=1).square()
-        found["t1_001"] = t1_of_001(total, eps_min, c_z * one, self.d)
+        found["t1_001"] = t1_of_001(total, eps_min, c_z, self.d)
         found["nonfinite_step"] = trajectory.nonfinite_step
         return {name: value.cpu().numpy() for name, value in found.items()}
 

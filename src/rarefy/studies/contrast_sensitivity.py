@@ -79,12 +79,16 @@ class ContrastSensitivity(Study):
     bias_scale: tuple[float, ...] = (0.0, 1.0)
     """bias at T1 in units of the paper's; 0: no bias"""
     sigma: float = 0.03
+    """noise std"""
     d1: int = 500
+    """dimension of a token"""
     reads: tuple[int, ...] = (25, 100, 400)
     """steps at which alignment is read"""
 
     def check(self) -> None:
         super().check()
+        if len(self.reads) < 2:
+            raise bad_value("reads", self.reads, "at least two; the last but one is judged")
         for value in self.variation:
             if value not in range(len(VARIATIONS)):
                 raise bad_value("variation", value, f"must be in 0..{len(VARIATIONS) - 1}")

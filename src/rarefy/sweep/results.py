@@ -116,12 +116,14 @@ def read_results(path: Path | str) -> tuple[Study, str, xr.Dataset]:
 
 
 def find_results(folder: Path | str) -> list[Path]:
-    """The committed results in a folder; none when there is no such folder."""
-    return [
-        path
-        for path in sorted(Path(folder).glob("*.parquet"))
-        if path.with_suffix(".json").exists()
-    ]
+    """The committed results in a folder, by study, paper scale first; none if it is not there."""
+    found = [p for p in Path(folder).glob("*.parquet") if p.with_suffix(".json").exists()]
+
+    def published_first(path: Path) -> tuple[str, bool, str]:
+        name, _, scale = path.stem.rpartition("-")
+        return name, scale != "paper", scale
+
+    return sorted(found, key=published_first)
 
 
 def _dataset(description: dict[str, Any], table: pa.Table) -> xr.Dataset:

@@ -34,7 +34,7 @@ from rarefy.core.settings import (
 )
 from rarefy.sweep.store import CHUNK_RUNS, Store
 
-BATCH_CPU = 16
+BATCH_CPU = 32
 """Stays in cache, and little is lost when the run is killed."""
 BATCH_CUDA = 4096
 MEMORY_SHARE = 0.5

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.errors import bad_value
+from rarefy.train.descent import State
 
 UNTIL = ("T2", "end")
 
@@ -46,6 +47,10 @@ class BiasSchedule:
         self._norm_at_t1 = torch.zeros_like(self._norm)
         self._at_t1 = (scale * math.sqrt(2 * math.log(self.d) / self.d))[:, None]
         self._growth = (1 + learning_rate / self.d)[:, None]
+
+    def __call__(self, state: State) -> None:
+        """For ``descend(..., after_update=bias)``."""
+        self.after_update(state.parameters["weights"], state.step)
 
     def after_update(self, weights: Tensor, step: int) -> None:
         """Move on to ``weights``, the weights after ``step`` updates."""

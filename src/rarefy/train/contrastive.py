@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 
 import torch
 from torch import Tensor
 
+from rarefy.core.compilation import compiled
 from rarefy.core.rng import Draws
 from rarefy.data.sparse_coding import Pairs, SparseCoding
 from rarefy.nets.brelu_transformer import (
@@ -35,7 +34,7 @@ class Contrastive:
     factor: Tensor
     bias: BiasSchedule
     attention: Attention = field(default_factory=Attention)
-    compiled: bool = False
+    compile_kernels: bool = False
 
     def loss(self, parameters: dict[str, Tensor], batch: Pairs) -> Tensor:
         """(run,); differentiable."""
@@ -47,7 +46,7 @@ class Contrastive:
         self, parameters: dict[str, Tensor], batch: Pairs
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss and gradient (21), times factor/tau; nothing is recorded for autograd."""
-        function = _compiled_gradient() if self.compiled else _gradient
+        function = compiled(_gradient) if self.compile_kernels else _gradient
         loss, gradient = function(
             parameters["weights"],
             self.bias.value,
@@ -76,11 +75,6 @@ def _gradient(
     )
     x_values = values[:, :samples].reshape(runs, samples * length, d1)
     return loss, torch.bmm(d_raw.transpose(1, 2), x_values)
-
-
-@cache
-def _compiled_gradient() -> Callable[..., tuple[Tensor, Tensor]]:
-    return torch.compile(_gradient, dynamic=True)
 
 
 def initial_weights(draws: Draws, neurons: int, d1: int, sigma_0: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.contracts import Context
+from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
 from rarefy.train.optimisers import Optimiser
 
@@ -94,6 +95,8 @@ def descend(
     context = context or Context()
     trackers = trackers or {}
     wanted = sorted(set(record if record is not None else [steps]))
+    if wanted and (wanted[0] < 0 or wanted[-1] > steps):
+        raise bad_value("record", wanted, f"must lie in 0..steps={steps}")
     kept: dict[str, list[Tensor]] = {name: [] for name in trackers}
     by_hand = isinstance(problem, HandWritten) and not automatic
     first = next(iter(parameters.values()))
@@ -125,7 +128,7 @@ def descend(
             }
             finite = torch.isfinite(loss)
             for value in moved.values():  # a sum is finite only if every entry is (or overflows)
-                finite &= torch.isfinite(value.flatten(1).sum(dim=1))
+                finite &= torch.isfinite(value.reshape(runs, -1).sum(dim=1))
             nonfinite = torch.where((nonfinite < 0) & ~finite, step, nonfinite)
             alive = nonfinite < 0
             for name, value in moved.items():

@@ -52,7 +52,9 @@ class Sgd:
 
 
 def _minus(rate: Rate, like: Tensor) -> Tensor:
-    return -rate if isinstance(rate, Tensor) else torch.full((), -rate).to(like)
+    if isinstance(rate, Tensor):
+        return -rate
+    return torch.full((), -rate, dtype=like.dtype, device=like.device)
 
 
 @dataclass
@@ -73,7 +75,7 @@ class Adam:
         if self.coupled:
             gradient = gradient + decay * parameter
         zero = torch.zeros_like(parameter)
-        first, second = self._moments.get(name, (zero, zero))
+        first, second = self._moments[name] if step else (zero, zero)
         first = b1 * first + (1 - b1) * gradient
         second = b2 * second + (1 - b2) * gradient.square()
         self._moments[name] = (first, second)

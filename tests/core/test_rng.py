@@ -1,0 +1,387 @@
+"""Draws depend on (cell, stream, step, index) alone, have the laws they claim, and are independent.
+
+The generator has no state, so nothing here is flaky: a bound is met always or never. Bounds on
+statistics are five standard errors, p-values at least 0.001, fixed before looking.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from torch import Tensor
+
+from rarefy.core.errors import UsageError
+from rarefy.core.rng import Draws, _words, key
+from rarefy.core.settings import compiler_present
+
+CELLS = np.array([key("cell", number) for number in range(500)], dtype=np.int64)
+MANY = 1 << 17
+SIGMAS = 5.0
+LEAST_P = 1e-3
+KINDS = ("uniform", "normal", "sign", "integers")
+
+
+def drawn(draws: Draws, kind: str, shape: tuple[int, ...], step: int = 0, to: str = "s") -> Tensor:
+    if kind == "integers":
+        return draws.integers(to, 7, shape, step)
+    return getattr(draws, kind)(to, shape, step)
+
+
+def correlation(first: Tensor, second: Tensor) -> float:
+    return float(np.corrcoef(first.flatten().numpy(), second.flatten().numpy())[0, 1])
+
+
+# ------------------------------------------------------------------- the same cell, the same bits
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cell_draws_the_same_bits_alone_in_7_and_in_500_in_any_order(kind: str) -> None:
+    shape, step = (3, 5), 4
+    everyone = drawn(Draws(CELLS), kind, shape, step)
+    assert everyone.shape == (500, *shape)
+    seven = drawn(Draws(CELLS[100:107]), kind, shape, step)
+    assert torch.equal(seven, everyone[100:107])
+    for place in (0, 103, 499):
+        assert torch.equal(drawn(Draws(CELLS[[place]]), kind, shape, step)[0], everyone[place])
+    shuffled = np.random.default_rng(0).permutation(500)
+    assert torch.equal(drawn(Draws(CELLS[shuffled]), kind, shape, step), everyone[shuffled])
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    keys=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=6),
+    kind=st.sampled_from(KINDS),
+    count=st.integers(1, 40),
+    step=st.integers(0, 10**6),
+    stream=st.text(max_size=8),
+)
+def test_neither_company_nor_history_changes_a_draw(
+    keys: list[int], kind: str, count: int, step: int, stream: str
+) -> None:
+    together = Draws(keys)
+    drawn(together, "normal", (3,), step + 1, "another")  # a draw in between leaves no trace
+    batch = drawn(together, kind, (count,), step, stream)
+    for row, one in enumerate(keys):
+        assert torch.equal(drawn(Draws([one]), kind, (count,), step, stream)[0], batch[row])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_shape_is_only_a_way_to_lay_out_the_same_numbers(kind: str) -> None:
+    draws = Draws(CELLS[:3])
+    flat = drawn(draws, kind, (24,))
+    assert torch.equal(drawn(draws, kind, (2, 3, 4)).reshape(3, 24), flat)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "sign", "integers"])
+def test_a_shorter_draw_is_the_beginning_of_a_longer_one(kind: str) -> None:
+    draws = Draws(CELLS[:3])
+    assert torch.equal(drawn(draws, kind, (10,)), drawn(draws, kind, (25,))[:, :10])
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 501])
+def test_an_odd_number_of_normals_is_the_even_number_without_its_last(count: int) -> None:
+    draws = Draws(CELLS[:4])
+    odd, even = draws.normal("s", (count,)), draws.normal("s", (count + 1,))
+    assert odd.shape == (4, count) and torch.equal(odd, even[:, :count])
+
+
+@pytest.mark.parametrize("kind", ["uniform", "normal", "sign"])
+def test_float64_sees_the_numbers_of_float32(kind: str) -> None:
+    single = drawn(Draws(CELLS[:5]), kind, (33,))
+    double = drawn(Draws(CELLS[:5], dtype=torch.float64), kind, (33,))
+    assert single.dtype == torch.float32 and double.dtype == torch.float64
+    assert torch.equal(single.double(), double)
+
+
+@pytest.mark.skipif(
+    not compiler_present(), reason="torch.compile needs a C++ compiler (or RAREFY_COMPILE=0 is set)"
+)
+# torch's own compiler imports what torch itself calls deprecated
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is:DeprecationWarning")
+def test_compiled_normals_are_the_eager_ones_bit_for_bit() -> None:
+    scale = torch.linspace(0.01, 3.0, 7)
+    eager = Draws(CELLS[:7]).normal("noise", (99_999,), step=3, scale=scale)
+    compiled = Draws(CELLS[:7], compiled=True)
+    assert torch.equal(compiled.normal("noise", (99_999,), step=3, scale=scale), eager)
+    # one graph for all shapes: a short draw takes another path through the vector units
+    few = Draws(CELLS[:2], compiled=True).normal("noise", (5,), step=3, scale=scale[:2])
+    assert torch.equal(few, Draws(CELLS[:2]).normal("noise", (5,), step=3, scale=scale[:2]))
+
+
+# ------------------------------------------------------------------------------------ independence
+
+
+DIFFERENCES = (
+    "stream",
+    "step",
+    "late step",
+    "cell",
+    "cell with the next key",
+    "cell whose key differs in one high bit",
+    "spawn",
+    "two spawns",
+    "spawn of a spawn",
+)
+
+
+@cache
+def differing() -> dict[str, tuple[Tensor, Tensor]]:
+    """Pairs of draws that differ in one thing only."""
+    one = Draws([CELLS[0]])
+    base = one.normal("s", (MANY,))
+    neighbours = Draws([0, 1, 1 << 62])
+    near = neighbours.normal("s", (MANY,))
+    return {
+        "stream": (base, one.normal("t", (MANY,))),
+        "step": (base, one.normal("s", (MANY,), step=1)),
+        "late step": (one.normal("s", (MANY,), step=9_999), one.normal("s", (MANY,), step=10_000)),
+        "cell": (base, Draws([CELLS[1]]).normal("s", (MANY,))),
+        "cell with the next key": (near[0], near[1]),
+        "cell whose key differs in one high bit": (near[0], near[2]),
+        "spawn": (base, one.spawn("x").normal("s", (MANY,))),
+        "two spawns": (
+            one.spawn("x").normal("s", (MANY,)),
+            one.spawn("y").normal("s", (MANY,)),
+        ),
+        "spawn of a spawn": (
+            one.spawn("x").normal("s", (MANY,)),
+            one.spawn("x").spawn("x").normal("s", (MANY,)),
+        ),
+    }
+
+
+@pytest.mark.parametrize("what", DIFFERENCES)
+def test_what_differs_in_one_thing_is_independent(what: str) -> None:
+    first, second = differing()[what]
+    bound = SIGMAS / math.sqrt(MANY)
+    assert abs(correlation(first, second)) < bound
+    assert abs(correlation(first.square(), second.square())) < bound
+    assert abs(correlation(first[..., 1:], second[..., :-1])) < bound
+
+
+def test_spawning_leaves_the_draws_it_came_from_alone() -> None:
+    draws = Draws(CELLS[:3])
+    before = draws.uniform("s", (9,))
+    other = draws.spawn("x")
+    assert torch.equal(draws.uniform("s", (9,)), before)
+    assert torch.equal(other.uniform("s", (9,)), Draws(CELLS[:3]).spawn("x").uniform("s", (9,)))
+
+
+def test_the_first_draw_of_a_hundred_thousand_neighbouring_cells_is_uniform() -> None:
+    first = Draws(np.arange(100_000)).uniform("s", (2,)).numpy()
+    assert stats.kstest(first[:, 0], "uniform").pvalue > LEAST_P
+    assert abs(np.corrcoef(first.T)[0, 1]) < SIGMAS / math.sqrt(100_000)
+    assert abs(np.corrcoef(first[1:, 0], first[:-1, 0])[0, 1]) < SIGMAS / math.sqrt(100_000)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "normal", "sign"])
+def test_no_autocorrelation_within_a_stream(kind: str) -> None:
+    row = drawn(Draws([CELLS[2]]), kind, (MANY,))[0]
+    for lag in (1, 2, 3, 4, 7, 8, 64, 1024):
+        bound = SIGMAS / math.sqrt(MANY - lag)
+        assert abs(correlation(row[lag:], row[:-lag])) < bound, lag
+
+
+def test_the_two_halves_of_a_pair_are_independent_normals() -> None:
+    count = 1 << 19
+    plane = Draws([CELLS[3]]).normal("s", (2, count))[0].double()
+    bound = SIGMAS / math.sqrt(count)
+    first, second = plane
+    for power in (1, 2, 3):
+        assert abs(correlation(first**power, second**power)) < bound, power
+    assert abs(correlation(first, second.square())) < bound
+    # the angle is uniform on the circle and independent of the radius
+    angle = torch.atan2(second, first) / (2 * math.pi) + 0.5
+    assert stats.kstest(angle.numpy(), "uniform").pvalue > LEAST_P
+    assert abs(correlation(angle, plane.square().sum(dim=0))) < bound
+    # and 12 x 12 cells of equal probability are hit equally often
+    edges = stats.norm.ppf(np.linspace(0, 1, 13)[1:-1])
+    table = np.zeros((12, 12))
+    cell = tuple(np.searchsorted(edges, half.numpy()) for half in (first, second))
+    np.add.at(table, cell, 1)
+    assert stats.chisquare(table.ravel()).pvalue > LEAST_P
+
+
+# -------------------------------------------------------------------------------------------- laws
+
+
+def test_uniform_law() -> None:
+    u = Draws([CELLS[4]]).uniform("s", (1 << 20,))[0].double().numpy()
+    assert stats.kstest(u, "uniform").pvalue > LEAST_P
+    n = len(u)
+    assert abs(u.mean() - 1 / 2) < SIGMAS * math.sqrt(1 / 12 / n)
+    assert abs(u.var() - 1 / 12) < SIGMAS * math.sqrt(1 / 180 / n)
+
+
+def test_uniform_is_never_0_or_1_not_even_at_the_ends_of_its_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    u = Draws(CELLS[:4]).uniform("s", (1 << 20,))
+    assert torch.isfinite(u).all() and 0 < u.min() < 1e-5 and 1 - 1e-5 < u.max() < 1
+    ends = torch.tensor([[0, -1, 1 << 62, -(1 << 63), (1 << 63) - 1]])
+    monkeypatch.setattr(Draws, "_bits", lambda *_: ends)
+    for dtype in (torch.float32, torch.float64):
+        u = Draws([0], dtype=dtype).uniform("s", (5,))
+        assert ((u > 0) & (u < 1)).all()
+        assert u[0, 3] == pytest.approx(0.5, abs=1e-7)
+
+
+def test_normal_law() -> None:
+    z = Draws([CELLS[5]]).normal("s", (1 << 20,))[0].double().numpy()
+    n = len(z)
+    assert stats.kstest(z, "norm").pvalue > LEAST_P
+    # variances of the first four sample moments of a standard normal: 1, 2, 15, 96 (over n)
+    for power, expected, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs((z**power).mean() - expected) < SIGMAS * math.sqrt(variance / n), power
+
+
+def test_normal_tails() -> None:
+    z = Draws(CELLS[:8]).normal("tails", (1 << 19,)).abs()
+    assert torch.isfinite(z).all()
+    for level in (3.0, 4.0, 5.0):
+        expected = z.numel() * 2 * stats.norm.sf(level)
+        low, high = stats.poisson.ppf([1e-6, 1 - 1e-6], expected)
+        assert low <= int((z > level).sum()) <= high, level
+    assert z.max() < 7  # the radius has 32 bits: sqrt(66 log 2) = 6.76
+
+
+def test_normals_at_the_ends_of_the_words_are_finite(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = torch.tensor([[0, -1, -(1 << 32), (1 << 32) - 1, -(1 << 63), (1 << 63) - 1]])
+    monkeypatch.setattr("rarefy.core.rng._words", lambda *_: ends)
+    z = Draws([0]).normal("s", (12,))
+    assert torch.isfinite(z).all() and z.abs().max() < 7
+    # word 0: the smallest radius word, so the longest vector
+    assert z[0, [0, 6]].norm() == pytest.approx(math.sqrt(66 * math.log(2)), rel=1e-6)
+
+
+def test_the_transform_is_box_and_mullers_to_float32() -> None:
+    """Against the textbook formula in float64, on the same words."""
+    draws = Draws([CELLS[6]])
+    count = 100_000
+    word = _words(*draws._origin("s", 0), count)[0].numpy().view(np.uint64)
+    # the upper 32 bits reach the radius as a float32
+    upper = (word >> np.uint64(32)).astype(np.float32).astype(np.float64) + 0.5
+    radius = np.sqrt(-2 * np.log(np.minimum(upper / 2.0**32, 1.0)))
+    plane = draws.normal("s", (2, count))[0].double().numpy()
+    length = np.hypot(*plane)
+    # -2 log u is a difference of numbers up to 44, each rounded to float32: 44 * 2^-24 = 2.6e-6
+    np.testing.assert_allclose(length**2, radius**2, rtol=1e-6, atol=5e-6)
+    turn = ((word >> np.uint64(8)) & np.uint64(0xFFFFFF)).astype(np.float64) + 0.5
+    angle = turn * 2.0**-24 * (np.pi / 2) - np.pi / 4
+    smaller = np.abs(plane).min(axis=0) / length
+    np.testing.assert_allclose(smaller, np.abs(np.sin(angle)), atol=1e-6)
+
+
+def test_sign_law() -> None:
+    s = Draws([CELLS[7]]).sign("s", (1 << 20,))[0].double()
+    assert set(s.unique().tolist()) == {-1.0, 1.0}
+    assert abs(float(s.mean())) < SIGMAS / math.sqrt(len(s))
+
+
+@pytest.mark.parametrize("high", [1, 2, 3, 7, 100])
+def test_integers_law(high: int) -> None:
+    found = Draws([CELLS[8]]).integers("s", high, (1 << 18,))[0]
+    assert found.dtype == torch.int64
+    counts = torch.bincount(found, minlength=high).numpy()
+    assert len(counts) == high
+    if high > 1:
+        assert stats.chisquare(counts).pvalue > LEAST_P
+
+
+def test_integers_reach_the_largest_range_without_overflow() -> None:
+    found = Draws(CELLS).integers("s", 2**31, (1000,)).double().numpy().ravel() / 2**31
+    assert found.min() >= 0 and found.max() < 1
+    assert stats.kstest(found, "uniform").pvalue > LEAST_P
+
+
+@pytest.mark.parametrize("high", [0, -3, 2**31 + 1, 2**40])
+def test_integers_refuse_a_range_they_cannot_draw(high: int) -> None:
+    with pytest.raises(UsageError, match=rf"high={high}: must be in 1"):
+        Draws([0]).integers("s", high, (1,))
+
+
+def test_scale_multiplies_each_run_by_its_own_number() -> None:
+    draws = Draws(CELLS[:4])
+    scale = torch.tensor([0.0, 0.5, 1.0, 3.7])
+    plain = draws.normal("s", (2, 11))
+    scaled = draws.normal("s", (2, 11), scale=scale)
+    assert torch.equal(scaled[0], torch.zeros(2, 11)) and torch.equal(scaled[2], plain[2])
+    torch.testing.assert_close(scaled, plain * scale[:, None, None], rtol=3e-7, atol=0)
+
+
+def test_a_float64_scale_gives_the_same_draws_in_both_dtypes() -> None:
+    scale = torch.tensor([0.03, 0.1], dtype=torch.float64)
+    single = Draws(CELLS[:2]).normal("s", (9,), scale=scale.float())
+    double = Draws(CELLS[:2], dtype=torch.float64).normal("s", (9,), scale=scale)
+    assert torch.equal(single.double(), double)
+
+
+# -------------------------------------------------------------------------------------------- keys
+
+
+def test_one_number_has_one_spelling() -> None:
+    ones = [1, 1.0, np.float32(1), np.float64(1), np.int64(1), np.array(1.0)]
+    assert len({key("study", one) for one in ones}) == 1
+    assert key(np.str_("word")) == key("word") and key(np.bool_(True)) == key(True)
+    assert key((1, 2)) == key([1.0, 2.0]) == key(np.array([1, 2]))
+
+
+def test_what_differs_has_another_key() -> None:
+    different: list[tuple[object, ...]] = [
+        ("a",),
+        ("b",),
+        ("A",),
+        ("a", "b"),
+        ("ab",),
+        (("a", "b"),),
+        ("a\x1fb",),
+        ("a'\x1f'b",),
+        (1,),
+        ("1",),
+        ("1.0",),
+        (True,),
+        (None,),
+        (1, 2),
+        ((1, 2),),
+        ((1,), 2),
+        (12,),
+        (0.1,),
+        (np.nextafter(0.1, 1),),
+        (-1,),
+    ]
+    assert len({key(*parts) for parts in different}) == len(different)
+
+
+def test_long_arrays_are_spelled_out_in_full() -> None:
+    long = np.zeros(5000)
+    other = long.copy()
+    other[2500] = 1  # in the part that numpy prints as "..."
+    assert key(long) != key(other)
+
+
+def test_keys_and_draws_stay_what_they_were() -> None:
+    """Pinned: a change here makes every stored result unrepeatable."""
+    pinned = -7927188553827826406
+    assert key("contrast-alignment", 0, 0.03, 0.1) == pinned
+    draws = Draws([pinned])
+    whole = draws.integers("pin", 2**31, (3,), step=5)[0]
+    assert whole.tolist() == [513015009, 1923001042, 1068848929]
+    share = draws.uniform("pin", (2,), step=5)[0]
+    assert share.tolist() == [0.23889121413230896, 0.8954671621322632]
+    normal = draws.normal("pin", (3,), step=5)[0]
+    assert normal.tolist() == [-0.9564658999443054, 0.2995055317878723, -1.395946979522705]
+    assert draws.spawn("pin").keys.tolist() == [-6283605913694725366]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.one_of(st.text(), st.integers(-(10**9), 10**9), st.floats(allow_nan=False))))
+def test_a_key_is_a_signed_64_bit_number_and_repeatable(parts: list[object]) -> None:
+    found = key(*parts)
+    assert -(2**63) <= found < 2**63 and found == key(*parts)
