@@ -38,7 +38,7 @@ def correlation(first: Tensor, second: Tensor) -> float:
     return float(np.corrcoef(first.flatten().numpy(), second.flatten().numpy())[0, 1])
 
 
-# ------------------------------------------------------------------- the same cell, the same bits
+# --------------------------------------------------------------------- the same cell, the same bits
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -105,17 +105,21 @@ def test_float64_sees_the_numbers_of_float32(kind: str) -> None:
 )
 # torch's own compiler imports what torch itself calls deprecated
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is:DeprecationWarning")
-def test_compiled_normals_are_the_eager_ones_bit_for_bit() -> None:
-    scale = torch.linspace(0.01, 3.0, 7)
-    eager = Draws(CELLS[:7]).normal("noise", (99_999,), step=3, scale=scale)
-    compiled = Draws(CELLS[:7], compiled=True)
-    assert torch.equal(compiled.normal("noise", (99_999,), step=3, scale=scale), eager)
-    # one graph for all shapes: a short draw takes another path through the vector units
-    few = Draws(CELLS[:2], compiled=True).normal("noise", (5,), step=3, scale=scale[:2])
-    assert torch.equal(few, Draws(CELLS[:2]).normal("noise", (5,), step=3, scale=scale[:2]))
+def test_compiled_draws_are_the_eager_ones_bit_for_bit() -> None:
+    scale, shape = torch.linspace(0.01, 3.0, 7), (9, 3, 37)  # no multiple of a vector's length
+    offset = Draws(CELLS[:7]).normal("offset", (1, 9, 1, 37))
+    for runs in (7, 3):  # one kernel for any number of runs
+        eager = Draws(CELLS[:runs])
+        fused = Draws(CELLS[:runs], compile_kernels=True)
+        std, shift = scale[:runs], offset[:runs]
+        found = fused.normal_views("noise", shape, 3, std, shift)
+        assert torch.equal(found, eager.normal_views("noise", shape, 3, std, shift))
+        assert torch.equal(
+            fused.normal("noise", (999,), 3, std), eager.normal("noise", (999,), 3, std)
+        )
 
 
-# ------------------------------------------------------------------------------------ independence
+# ------------------------------------------------------------------------------------- independence
 
 
 DIFFERENCES = (
@@ -209,7 +213,7 @@ def test_the_two_halves_of_a_pair_are_independent_normals() -> None:
     assert stats.chisquare(table.ravel()).pvalue > LEAST_P
 
 
-# -------------------------------------------------------------------------------------------- laws
+# --------------------------------------------------------------------------------------------- laws
 
 
 def test_uniform_law() -> None:
@@ -323,7 +327,48 @@ def test_a_float64_scale_gives_the_same_draws_in_both_dtypes() -> None:
     assert torch.equal(single.double(), double)
 
 
-# -------------------------------------------------------------------------------------------- keys
+@pytest.mark.parametrize("views", [1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_two_views_are_the_normals_of_their_shape_plus_what_they_are_shifted_by(
+    dtype: torch.dtype, views: int
+) -> None:
+    draws = Draws(CELLS[:3], dtype=dtype)
+    scale = torch.tensor([0.5, 1.0, 2.0], dtype=dtype)
+    shape = (3, 5, 3)  # an odd number: pairs run across the views
+    offset = draws.normal("offset", (views, 3, 1, 3))
+    found = draws.normal_views("s", shape, 6, scale, offset)
+    plain = draws.normal("s", (2, *shape), 6, scale)
+    assert found.shape == (3, 2, *shape) and found.dtype == dtype
+    assert torch.equal(found, plain + offset)
+
+
+def test_signs_with_a_chance_have_it_and_are_symmetric() -> None:
+    n = 1 << 18
+    chance = torch.tensor([1.0, 0.3, 0.01])
+    found = Draws([CELLS[9]]).sign_with_chance("s", chance[:, None], (3, n), 0)[0]
+    assert set(found.unique().tolist()) == {-1.0, 0.0, 1.0}
+    present = found.abs().sum(dim=1).numpy()
+    low, high = (stats.binom.ppf(q, n, chance.numpy()) for q in (1e-6, 1 - 1e-6))
+    assert ((present >= low) & (present <= high)).all()
+    assert (found.sum(dim=1).numpy() ** 2 < SIGMAS**2 * present).all()
+    # whether it is there and which sign it has do not know each other, nor do neighbours
+    strong = found[1]
+    bound = SIGMAS / math.sqrt(n)
+    assert abs(correlation(strong[1:], strong[:-1])) < bound
+    assert abs(correlation(strong[1:].abs(), strong[:-1].abs())) < bound
+
+
+def test_a_sign_of_chance_1_is_always_there_even_at_the_end_of_the_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends = torch.tensor([[0, -1, -2, -(1 << 63), (1 << 63) - 1]])
+    monkeypatch.setattr(Draws, "_bits", lambda *_: ends)
+    found = Draws([0]).sign_with_chance("s", torch.ones(1), (5,), 0)
+    assert found.tolist() == [[1.0, -1.0, 1.0, 1.0, -1.0]]
+    assert not Draws([0]).sign_with_chance("s", torch.zeros(1), (5,), 0).any()
+
+
+# --------------------------------------------------------------------------------------------- keys
 
 
 def test_one_number_has_one_spelling() -> None:
@@ -377,6 +422,8 @@ def test_keys_and_draws_stay_what_they_were() -> None:
     assert share.tolist() == [0.23889121413230896, 0.8954671621322632]
     normal = draws.normal("pin", (3,), step=5)[0]
     assert normal.tolist() == [-0.9564658999443054, 0.2995055317878723, -1.395946979522705]
+    some = draws.sign_with_chance("pin", torch.tensor([0.5]), (12,), 5)[0]
+    assert some.tolist() == [-1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, -1]
     assert draws.spawn("pin").keys.tolist() == [-6283605913694725366]
 
 

@@ -273,7 +273,7 @@ def test_runs_are_independent() -> None:
     assert abs(np.corrcoef(one, other)[0, 1]) < SIGMAS / math.sqrt(n)
 
 
-# ------------------------------------------------------- Definition 3.1: frequency of a token's part
+# ------------------------------------------------------ Definition 3.1: frequency of a token's part
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 5])

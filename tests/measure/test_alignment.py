@@ -24,7 +24,9 @@ from rarefy.measure.alignment import (
 EXACT = 1e-12
 
 
-def case(seed: int = 0, runs: int = 2, m: int = 4, d1: int = 7, d: int = 3) -> tuple[Tensor, Tensor]:
+def case(
+    seed: int = 0, runs: int = 2, m: int = 4, d1: int = 7, d: int = 3
+) -> tuple[Tensor, Tensor]:
     draws = Draws([key("alignment", seed, run) for run in range(runs)], dtype=torch.float64)
     return draws.normal("w", (m, d1)), dictionary(draws, d1, d)
 

@@ -82,7 +82,7 @@ def test_the_moment_is_of_the_run_alone() -> None:
     torch.testing.assert_close(together[:1], own, rtol=1e-12, atol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------- floor
+# -------------------------------------------------------------------------------------------- floor
 
 
 @pytest.mark.parametrize("spread", SPREADS)
@@ -136,8 +136,15 @@ def test_many_features_leave_hardly_any_twins() -> None:
 def test_no_training_gets_below_the_floor() -> None:
     """The mean loss of 40 trained runs stays above theirs, and comes near it."""
     # every feature in every sample: an odd network cannot tell {1} from {1, 2}, but signs it can
-    options = {"sigma": 0.05, "spread": "all", "activation": 1.0}
-    case = small(name="floor", runs=RUNS, eps=(1.0, 1.0), sigma_0=0.1, **options)  # type: ignore[arg-type]
+    case = small(
+        name="floor",
+        runs=RUNS,
+        eps=(1.0, 1.0),
+        sigma=0.05,
+        spread="all",
+        activation=1.0,
+        sigma_0=0.1,
+    )
     batch, steps = 16, 150
     trajectory = descend(
         case.problem,

@@ -36,7 +36,7 @@ def members(found: Tensor) -> list[set[int]]:
     return [set(row.nonzero()[:, 0].tolist()) for row in found[0]]
 
 
-# ------------------------------------------------------------------------------------ the paper's sets
+# --------------------------------------------------------------------------------- the paper's sets
 
 
 def test_the_papers_sets_by_hand() -> None:
@@ -45,9 +45,9 @@ def test_the_papers_sets_by_hand() -> None:
         {5: 0.60, 6: 0.40},  # two strong features: ordinary in both, lucky in none
         {5: 0.97, 6: 0.03},  # one strong, the other below c2: lucky
         {5: 0.96, 6: 0.04},  # the other just above c2: not lucky
-        {0: 0.50, **{j: 0.025 for j in range(1, 21)}},  # strong, but below c1
-        {0: 0.53, **{j: 0.0235 for j in range(1, 21)}},  # above c1, all others below c2
-        {j: 1 / 64 for j in range(64)},  # spread evenly: in no set
+        {0: 0.50, **dict.fromkeys(range(1, 21), 0.025)},  # strong, but below c1
+        {0: 0.53, **dict.fromkeys(range(1, 21), 0.0235)},  # above c1, all others below c2
+        dict.fromkeys(range(64), 1 / 64),  # spread evenly: in no set
         d=64,
     )
     assert members(ordinary(along, ratio(0.5))) == [{5, 6}, {5}, {5, 6}, {0}, {0}, set()]

@@ -133,7 +133,7 @@ def test_a_matrix_for_each_run_is_used_in_its_own_run() -> None:
         torch.testing.assert_close(alone.weights(x[:1])[0], both[run], rtol=EXACT, atol=EXACT)
 
 
-# ----------------------------------------------------------------------------------------- the whole
+# ---------------------------------------------------------------------------------------- the whole
 
 
 @pytest.mark.parametrize("tokens", [1, 3, 5])

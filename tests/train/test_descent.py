@@ -132,7 +132,7 @@ def test_full_batch_descent_solves_the_least_squares_problem() -> None:
     torch.testing.assert_close(found["b"], exact[:, WIDTH], rtol=1e-9, atol=1e-9)
 
 
-# -------------------------------------------------------------------- runs in company, hyper-parameters
+# ---------------------------------------------------------------- runs in company, hyper-parameters
 
 
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
@@ -149,8 +149,9 @@ def test_runs_with_their_own_hyper_parameters_are_those_run_alone(rule: str) -> 
     together = descend(Regression(), START, everything, optimiser(slice(None)), 20, **options)
     for run in range(RUNS):
         one = slice(run, run + 1)
+        own = rows(DATA, one)
         alone = descend(
-            Regression(), rows(START, one), lambda s: rows(DATA, one), optimiser(one), 20, **options
+            Regression(), rows(START, one), lambda s, own=own: own, optimiser(one), 20, **options
         )
         assert_same(together, alone, one)
 
@@ -178,7 +179,7 @@ def test_a_minibatch_keeps_inputs_and_targets_together_and_reaches_every_sample(
     assert not torch.equal(met[0], met[1]) and not torch.equal(met[0][0], met[0][1])
 
 
-# ------------------------------------------------------------------------------------------- records
+# ------------------------------------------------------------------------------------------ records
 
 
 def test_a_record_at_k_is_taken_after_k_updates_and_0_is_the_start() -> None:
@@ -342,7 +343,7 @@ def test_a_lost_run_stays_lost_even_when_its_loss_recovers() -> None:
     assert torch.equal(found.parameters["w"][LOST], found.records["w"][LOST, 1])
 
 
-# -------------------------------------------------------------------------------------------- time
+# --------------------------------------------------------------------------------------------- time
 
 
 def test_a_deadline_that_has_passed_ends_the_descent() -> None:

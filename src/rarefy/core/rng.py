@@ -74,6 +74,12 @@ def _words(start: Tensor, stride: Tensor, count: int) -> Tensor:
     return _mix(index * stride[:, None] + start[:, None])
 
 
+def _midpoints(word: Tensor) -> Tensor:
+    """The upper 24 bits as the middle of one of 2^24 cells of (0, 1), rounded to float32."""
+    middle = (((word >> 40) & 0xFFFFFF).to(torch.float32) + 0.5) * 2.0**-24
+    return torch.clamp(middle, max=1 - 2.0**-24)  # the last would be rounded up to 1
+
+
 def _plane_points(
     start: Tensor, stride: Tensor, scale: Tensor, count: int
 ) -> tuple[Tensor, Tensor]:
@@ -161,10 +167,7 @@ class Draws:
 
     def uniform(self, stream: str, shape: Sequence[int], step: int = 0) -> Tensor:
         """Uniform on (0, 1): 24-bit midpoints rounded to float32, never 0 or 1."""
-        top = (self._bits(stream, step, shape) >> 40) & 0xFFFFFF
-        # the last midpoint would be rounded up to 1
-        middle = torch.clamp((top.to(torch.float32) + 0.5) * 2.0**-24, max=1 - 2.0**-24)
-        return middle.to(self.dtype)
+        return _midpoints(self._bits(stream, step, shape)).to(self.dtype)
 
     def normal(
         self, stream: str, shape: Sequence[int], step: int = 0, scale: Tensor | None = None
@@ -195,7 +198,7 @@ class Draws:
     ) -> Tensor:
         """0, or with probability ``chance`` (broadcasts to (run, *shape)) -1 or 1, equally."""
         word = self._bits(stream, step, shape)
-        present = (((word >> 40) & 0xFFFFFF).to(torch.float32) + 0.5) * 2.0**-24 < chance
+        present = _midpoints(word) < chance
         return (present * (1 - 2 * (word & 1))).to(self.dtype)
 
     def sign(self, stream: str, shape: Sequence[int], step: int = 0) -> Tensor:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.estimates import loglog_slope, mean_band
+from rarefy.measure.estimates import mean_band
 from rarefy.studies._alignment_verdicts import (
     EXPONENTS,
     MEANINGS,
     bias_name,
     convergence_reads,
+    exponent_in_eps,
     middle_sigma,
-    minority_over_majority,
     rows,
 )
 from rarefy.studies._contrastive import GROUPS
@@ -140,7 +140,7 @@ def exponents_over_time(study: ContrastAlignment, results: xr.Dataset) -> Table:
             cells: list[object] = []
             for read in study.reads:
                 values = at[name].sel(bias_scale=scale_of_bias, read=read)
-                slope = loglog_slope(results["eps_min"].values, minority_over_majority(values))
+                slope = exponent_in_eps(values)
                 cells.append(f"{slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]")
             what = f"{claim} {MEANINGS[name].rstrip(', ') or 'energy'}"
             table.append([bias_name(scale_of_bias), what, f"{exponent:g}", *cells])

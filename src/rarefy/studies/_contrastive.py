@@ -65,9 +65,11 @@ class ContrastiveStudy(Study):
 
     def check(self) -> None:
         super().check()
-        for name in ("majority", "minority", "neurons", "batch", "steps"):
+        for name in ("majority", "minority", "neurons", "steps"):
             if getattr(self, name) < 1:
                 raise bad_value(name, getattr(self, name), "must be at least 1")
+        if self.batch < 2:
+            raise bad_value("batch", self.batch, "must be at least 2: one sample has no negatives")
         if self.d > self.d1:
             raise bad_value(
                 "majority+minority",
@@ -77,8 +79,12 @@ class ContrastiveStudy(Study):
         for name in ("lr", "tau", "sigma_0"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise bad_value(name, getattr(self, name), "must be positive and finite")
-        if not self.weight_decay >= 0:
-            raise bad_value("weight_decay", self.weight_decay, "must be at least 0")
+        if not 0 <= self.weight_decay < 1 / self.lr:
+            raise bad_value(
+                "weight_decay",
+                self.weight_decay,
+                f"must be at least 0 and below 1/lr={1 / self.lr:g}, or it would flip weights",
+            )
         if self.loss_form not in LOSS_FORMS:
             raise bad_value("loss_form", self.loss_form, f"must be one of {', '.join(LOSS_FORMS)}")
         if self.bias_until not in ("T2", "end"):

@@ -73,6 +73,8 @@ def _growth(study, results, name) -> list[Verdict]:  # type: ignore[no-untyped-d
     minority = relative.sel(group="minority").transpose("seed", "eps_min").values
     rate = minority * (growth.sel(group="minority") - 1 + study.lr * study.weight_decay).values
     keep = outside_decay(study.lr, study.weight_decay) ** steps
+    with np.errstate(divide="ignore", invalid="ignore"):  # no decay, or nothing outside: no answer
+        decay = np.log(results["outside_factor"].values.ravel()) / np.log(keep)
     where = f"over {steps} steps"
     return [
         judge_equal(
@@ -98,7 +100,7 @@ def _growth(study, results, name) -> list[Verdict]:  # type: ignore[no-untyped-d
         ),
         judge_equal(
             name("C2", "decay of the outside part over eta lambda"),
-            np.log(results["outside_factor"].values.ravel()) / np.log(keep),
+            decay,
             1.0,
             0.1,
             note=f"{where}; (1 - eta lambda)^{steps} = {keep:.4f}",

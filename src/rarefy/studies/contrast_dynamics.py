@@ -95,6 +95,11 @@ class ContrastDynamics(ContrastiveStudy):
             raise bad_value(
                 "stage_1_steps", self.stage_1_steps, f"must be in 1..steps={self.steps}"
             )
+        if not 0 <= self.bias_scale < math.inf:
+            raise bad_value("bias_scale", self.bias_scale, "must be finite and at least 0")
+        for name, least in (("recorded", 2), ("moment_samples", 1)):
+            if getattr(self, name) < least:
+                raise bad_value(name, getattr(self, name), f"must be at least {least}")
         if self.d < 3:
             raise bad_value("majority+minority", self.d, "at least 3: log log d must be positive")
 

@@ -1,0 +1,84 @@
+"""C10 at a small size, and that runs with and without a bias are the same runs up to T1."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import torch
+
+from rarefy.core.contracts import Context
+from rarefy.studies.contrast_alignment import ContrastAlignment
+from rarefy.sweep.grid import Grid, grid_of
+
+EARLY = 3
+"""a read before any T1 at this learning rate"""
+
+
+@cache
+def measured() -> tuple[ContrastAlignment, Grid, dict[str, np.ndarray]]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    study = ContrastAlignment.at(
+        "tiny",
+        seeds=30,
+        eps_min=(0.1, 1.0),
+        bias_scale=(0.0, 1.0),
+        lr=0.3,
+        reads=(0, EARLY, 40),
+    )
+    assert isinstance(study, ContrastAlignment)
+    grid = grid_of(study)
+    found = study.simulate(grid.cells(np.arange(len(grid))), Context())
+    torch.set_num_threads(threads)
+    return study, grid, found
+
+
+def by_bias(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows without and with the bias, in the same order of the other coordinates."""
+    _, grid, _ = measured()
+    scale = grid.values["bias_scale"]
+    return values[scale == 0], values[scale == 1]
+
+
+def test_runs_with_and_without_bias_share_their_draws_seed_by_seed() -> None:
+    _, grid, _ = measured()
+    for name in ("seed", "eps_min", "sigma"):
+        assert np.array_equal(*by_bias(grid.values[name]))
+    without, with_bias = by_bias(grid.keys)
+    assert np.array_equal(without, with_bias)
+    assert len(np.unique(without)) == len(without)  # and eps_min draws afresh
+
+
+def test_up_to_t1_they_are_the_same_runs_bit_for_bit_and_later_they_are_not() -> None:
+    study, _, found = measured()
+    assert (found["t1"] > EARLY).all()
+    assert np.array_equal(*by_bias(found["t1"]))
+    early = [study.reads.index(read) for read in (0, EARLY)]
+    for name in ("aligned", "best", "pure", "energy", "weight", "top_weight", "mixed"):
+        without, with_bias = by_bias(found[name])
+        assert np.array_equal(without[:, early], with_bias[:, early]), name
+        if name in ("best", "energy"):
+            assert (without[:, -1] != with_bias[:, -1]).mean() > 0.9, name
+    for name in ("initial_set", "lucky"):
+        assert np.array_equal(*by_bias(found[name])), name
+
+
+def test_c10_rare_features_are_aligned_with_less_than_frequent_ones() -> None:
+    """eps_min 0.1 against 1: the difference of means is over five standard errors."""
+    _, grid, found = measured()
+    for scale in (0.0, 1.0):
+        here = grid.values["bias_scale"] == scale
+        best = found["best"][:, -1, 1]
+        rare, even = (best[here & (grid.values["eps_min"] == eps)] for eps in (0.1, 1.0))
+        error = np.sqrt(rare.var(ddof=1) / len(rare) + even.var(ddof=1) / len(even))
+        assert even.mean() - rare.mean() > 5 * error, scale
+
+
+def test_before_training_nothing_favours_the_majority() -> None:
+    _, _, found = measured()
+    start = found["best"][:, 0]
+    gap = start[:, 0] - start[:, 1]
+    assert abs(gap.mean()) < 5 * gap.std() / np.sqrt(len(gap))
+    assert np.isnan(found["loss"][:, 0]).all()
+    assert np.isfinite(found["loss"][:, 1:]).all()
