@@ -23,7 +23,7 @@ from rarefy.core.settings import compiler_present
 from rarefy.studies.contrast_alignment import ContrastAlignment
 from rarefy.sweep.runner import execute
 
-STEPS = 40
+STEPS = 100
 RUNS = 64
 
 

@@ -59,8 +59,11 @@ def test_compare_tells_changed_new_and_gone_apart() -> None:
 
 
 def test_only_the_same_scale_and_setting_are_compared() -> None:
-    fresh = [changed(outcome="fails", scale="quick"), changed(outcome="fails", setting="d=64")]
-    assert {c.kind for c in ledger.compare(fresh, [BASE])} == {"new"}
+    other_scale = [changed(outcome="fails", scale="quick")]
+    assert {c.kind for c in ledger.compare(other_scale, [BASE])} == {"new"}
+    # a setting that is no longer judged at this scale is missed, not taken for unchanged
+    other_setting = [changed(outcome="fails", setting="d=64")]
+    assert {c.kind for c in ledger.compare(other_setting, [BASE])} == {"new", "gone"}
     assert ledger.compare([changed(measured="5")], [BASE]) == []
 
 

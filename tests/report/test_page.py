@@ -104,7 +104,8 @@ def test_verdicts_come_fresh_first_with_words_and_links(written: str) -> None:
     assert anchors == {"this-run-toy-gallery-tiny", "committed-toy-gallery-paper"}
     assert {(a["href"] or "")[1:] for a in elements.all("a")} == anchors
     assert "✓ holds" in elements.text
-    assert elements.text.count("Stage 1: the per-step growth") == 2, "from the ledger, once each"
+    said = elements.text.count("Stage 1: the per-step growth")
+    assert said == 3, "from the ledger: in the overview, and once in each section"
     options = re.findall(r"<option>(.*?)</option>", written)
     assert options[:3] == ["C1", "C8", "C10"]
 

@@ -26,6 +26,7 @@ from rarefy.core.compilation import compiled
 from rarefy.core.errors import bad_value
 
 _MASK = (1 << 64) - 1
+_BLOCK = 64
 _GOLDEN = 0x9E3779B97F4A7C15
 _MULTIPLIER_1 = 0xBF58476D1CE4E5B9
 _MULTIPLIER_2 = 0x94D049BB133111EB
@@ -146,6 +147,7 @@ class Draws:
         self.keys = torch.as_tensor(np.asarray(keys, dtype=np.int64)).to(device)
         self.dtype = dtype
         self.compile_kernels = compile_kernels
+        self._origins: dict[tuple[str, int], tuple[Tensor, Tensor]] = {}
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -153,13 +155,24 @@ class Draws:
     def spawn(self, purpose: str) -> Draws:
         """Draws of the same runs for another purpose, independent of these."""
         other = copy(self)
+        other._origins = {}
         other.keys = _mix(self.keys + _stream_key(f"spawn {purpose}"))
         return other
 
     def _origin(self, stream: str, step: int) -> tuple[Tensor, Tensor]:
-        salt = _signed(_stream_key(stream) + (step + 1) * _GOLDEN)
-        start = _mix(_mix(self.keys ^ salt) + _signed(_stream_key(stream)))
-        return start, _mix(start + _signed(_GOLDEN)) | 1
+        """Start and stride of every run, (run,) each. Computed for a block of steps at a time: on
+        tensors this small a step's thirty operations would cost more than its noise."""
+        block = step // _BLOCK
+        if (stream, block) not in self._origins:
+            steps = torch.arange(block * _BLOCK + 1, (block + 1) * _BLOCK + 1, dtype=torch.int64)
+            name = _stream_key(stream)
+            salt = (steps * _signed(_GOLDEN) + name).to(self.keys.device)
+            start = _mix(_mix(self.keys ^ salt[:, None]) + name)
+            stride = _mix(start + _signed(_GOLDEN)) | 1
+            self._origins = {k: v for k, v in self._origins.items() if k[0] != stream}
+            self._origins[stream, block] = start, stride
+        start, stride = self._origins[stream, block]
+        return start[step % _BLOCK], stride[step % _BLOCK]
 
     def _bits(self, stream: str, step: int, shape: Sequence[int]) -> Tensor:
         start, stride = self._origin(stream, step)

@@ -215,7 +215,7 @@ def _loss(study, results, name) -> list[Verdict]:  # type: ignore[no-untyped-def
         else:
             rows = window[variable].stack(run=("eps_min", "seed")).transpose("run", "step").values
             last, steps = rows[:, -1], window["step"].values
-        note = f"mean since T3={start:.0f}, to step {steps[-1]} (T4={end:.0f})"
+        note = f"mean since T3={start:.0f} as in (163), to step {steps[-1]} (T4={end:.0f})"
         found.append(
             judge_trend(
                 name("C5", f"running mean falls, {what}"),

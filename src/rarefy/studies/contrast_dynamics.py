@@ -203,7 +203,15 @@ class ContrastDynamics(ContrastiveStudy):
         total = torch.stack(watch.norms, dim=1).square()
         found["t1_001"] = t1_of_001(total, eps_min, c_z, self.d)
         found["nonfinite_step"] = trajectory.nonfinite_step
-        return {name: value.cpu().numpy() for name, value in found.items()}
+
+        def kept(value: Tensor) -> np.ndarray:
+            """NaN for a run that stopped being finite: it must not enter a verdict."""
+            if value.is_floating_point():
+                lost = trajectory.nonfinite_step >= 0
+                value = torch.where(lost.reshape(-1, *(1,) * (value.dim() - 1)), torch.nan, value)
+            return value.cpu().numpy()
+
+        return {name: kept(value) for name, value in found.items()}
 
     def _curves(self, trajectory: Trajectory, experiment: Experiment) -> dict[str, Tensor]:
         """Curves, and the trace of the neuron that ends up purest (000 Fig. 1)."""

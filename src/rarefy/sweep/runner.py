@@ -28,6 +28,7 @@ from rarefy.core.provenance import provenance
 from rarefy.core.settings import (
     compiler_present,
     free_memory,
+    keep_freed_memory,
     prepare_cpu,
     resolve_device,
     resolve_dtype,
@@ -289,6 +290,7 @@ def _prepared_cpu() -> Iterator[None]:
     """The caller's own arithmetic must find its denormal numbers again afterwards."""
     had_denormals = sys.float_info.min / 2 > 0
     prepare_cpu()
+    keep_freed_memory()
     try:
         yield
     finally:
