@@ -85,6 +85,11 @@ def test_studies_run_and_report(command: Rarefy, tmp_path: Path) -> None:
     assert "toy: start\ntoy: finished at 100%" in ran.stderr
     assert (tmp_path / "res" / "toy-tiny.parquet").exists()
 
+    # files are named by study and scale: other parameters must not replace them
+    other = command("run", "toy", "--scale", "tiny", "--out", "other", "--results", "res")
+    assert other.returncode == 2 and "name another folder" in other.stderr
+    assert not (tmp_path / "other").exists()
+
     page = command("report", "runs/toy-tiny", "res", "--out", "page.html")
     assert page.returncode == 0, page.stderr
     assert "A random walk with drift" in (tmp_path / "page.html").read_text("utf-8")
@@ -144,8 +149,9 @@ def test_verify_fails_when_an_outcome_changed(
     only_toy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verify = ["verify", "toy", "--scale", "tiny"]
-    assert cli.main(verify) == 0
-    assert re.search("T1 +holds +new", capsys.readouterr().out)
+    assert cli.main(verify) == 2  # nothing to compare with must not look like a success
+    shown = capsys.readouterr()
+    assert re.search("T1 +holds +new", shown.out) and "nothing was compared" in shown.err
     assert cli.main([*verify, "--update"]) == 0
     assert cli.main(verify) == 0
     assert re.search("T1 +holds +same", capsys.readouterr().out)
@@ -168,9 +174,9 @@ def test_verify_out_of_time_compares_nothing_and_goes_on(
     only_toy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verify = ["verify", "--scale", "tiny"]
-    assert cli.main([*verify, "--max-seconds", "0.000001"]) == 0
+    assert cli.main([*verify, "--max-seconds", "0.000001"]) == 1
     assert "toy is not compared: time is over: 0 of 12 cells" in capsys.readouterr().err
-    assert cli.main(verify) == 0
+    assert cli.main([*verify, "--update"]) == 0
     assert list((only_toy / "runs" / "verify").iterdir()) == []
 
 

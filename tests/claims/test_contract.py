@@ -346,7 +346,11 @@ WRONG: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
     (BOTH, {"spread": "most"}, "spread='most': must be one of"),
     (BOTH, {"loss_form": "square"}, "loss_form='square': must be one of plain, times-tau"),
     (BOTH, {"bias_until": "T9"}, "bias_until='T9': must be one of T2, end"),
-    (("contrast-alignment",), {"bias_scale": (-1.0,)}, "bias_scale=-1.0: must be at least 0"),
+    (
+        ("contrast-alignment",),
+        {"bias_scale": (-1.0,)},
+        "bias_scale=-1.0: must be finite and at least 0",
+    ),
     (("contrast-dynamics",), {"bias_scale": -1.0}, "bias_scale=-1.0: must be"),
     (("contrast-alignment",), {"reads": (0, 41)}, "reads=.*rising steps between 0 and steps=40"),
     (("contrast-alignment",), {"reads": (40, 20)}, "reads=.*rising steps between 0 and steps=40"),

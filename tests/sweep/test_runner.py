@@ -124,7 +124,7 @@ def test_out_of_memory_halves_the_batch(tmp_path: Path, monkeypatch: pytest.Monk
     whole = toy(tmp_path / "whole", seeds=4).dataset
     sizes = watch_batches(monkeypatch, limit=5)
     assert toy(tmp_path / "store", seeds=4).dataset.equals(whole)
-    assert sizes == [3] * 8
+    assert sizes == [4] * 6
     watch_batches(monkeypatch, limit=0)
     with pytest.raises(RunError, match="a single cell of toy does not fit"):
         toy(tmp_path / "never")

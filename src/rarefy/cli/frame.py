@@ -36,7 +36,12 @@ _typed: list[str] = []
 
 Verb = TypeVar("Verb", bound=Callable[..., None])
 
-Scale = Annotated[str, typer.Option(help="tiny, quick or paper (see [bold]rarefy studies[/]).")]
+Scale = Annotated[
+    str,
+    typer.Option(
+        help="tiny, quick, paper, or another the study has (see [bold]rarefy studies[/])."
+    ),
+]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what the store holds.")]
 MaxSeconds = Annotated[

@@ -25,7 +25,7 @@ from rarefy.cli.frame import (
     run_study,
     told,
 )
-from rarefy.core.errors import UsageError
+from rarefy.core.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Study, Verdict
@@ -84,7 +84,7 @@ def run(
     from rarefy.studies import get_study
     from rarefy.sweep.overview import verdict_table, verdicts_as_json
     from rarefy.sweep.parse import parse_settings
-    from rarefy.sweep.results import write_results
+    from rarefy.sweep.results import check_folder, write_results
 
     kind = get_study(study)
     parameters = parse_settings(kind, settings or [])
@@ -93,6 +93,8 @@ def run(
             raise UsageError("seeds is given twice, with --seeds and with --set")
         parameters["seeds"] = seeds
     at_scale = kind.at(scale, **parameters)
+    if results is not None:
+        check_folder(at_scale, scale, dtype, results)
     store = out if out is not None else Path("runs") / f"{kind.name}-{scale}"
     execution = run_study(at_scale, scale, store, device, dtype, overwrite, max_seconds)
     verdicts = []
@@ -119,7 +121,7 @@ def verify(
     max_seconds: MaxSeconds = None,
     results: Annotated[
         Path | None,
-        typer.Option(help="Judge the results in this folder, at their scales; run nothing."),
+        typer.Option(help="Judge the results in this folder, at their own scales; run nothing."),
     ] = None,
     update: Annotated[
         bool, typer.Option("--update", help="Write the fresh verdicts into the ledger.")
@@ -133,7 +135,7 @@ def verify(
 
     Verdicts are compared at the same scale and setting. Without names: all studies.
 
-    Example: [bold]rarefy verify contrast-dynamics --scale tiny[/]
+    Example: [bold]rarefy verify contrast-dynamics --scale quick[/]
     """
     from rarefy.core.ledger import load_verdicts, save_verdicts
     from rarefy.studies import get_study, load_studies
@@ -146,9 +148,10 @@ def verify(
             [kind.at(scale) for kind in kinds], scale, out, device, overwrite, max_seconds
         )
     ledger = load_verdicts()
-    changed = 0
+    changed = compared = 0
     for study, at, verdicts in judged:
         changes = _show_changes(study, at, verdicts, ledger)
+        compared += len(verdicts) - sum(change.kind == "new" for change in changes)
         if update:
             save_verdicts(
                 verdicts, drop=[change.identity for change in changes if not change.after]
@@ -160,6 +163,10 @@ def verify(
     elif changed:
         typer.echo(f"{changed} verdicts differ from the ledger")
         raise typer.Exit(1)
+    elif not compared:
+        raise UsageError("nothing was compared: the ledger has no verdict of these at this scale")
+    else:
+        typer.echo(f"{compared} verdicts are as in the ledger")
 
 
 def _from_results(folder: Path, names: list[str]) -> Iterator[tuple[Study, str, list[Verdict]]]:
@@ -188,8 +195,7 @@ def _from_runs(
         left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
         execution = run_study(study, scale, store, device, "float32", overwrite, left)
         if not execution.finished:
-            complain(f"{study.name} is not compared: {execution.note}", 0)
-            continue
+            raise RunError(f"{study.name} is not compared: {execution.note}")
         yield study, scale, study.verdicts(execution.dataset, scale)
         # the next verification must run afresh; only an unfinished one is gone on with
         shutil.rmtree(store, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -74,6 +75,7 @@ class Progress:
         self.title, self.total, self.before = title, max(total, 1.0), before
         self._stream = stream if stream is not None else sys.stderr
         self._clock = clock
+        self._lock = threading.Lock()
         self._pace = Pace(clock)
         self._begun = self._shown = clock()
         self._bar = _Bar(title, self.total, self._stream) if self._stream.isatty() else None
@@ -100,7 +102,11 @@ class Progress:
             self._line(f"{word} at {self._percent()} after {took}")
 
     def advance(self, amount: float) -> None:
-        """Some run-steps were just done."""
+        """Some run-steps were just done; workers call this from their threads."""
+        with self._lock:
+            self._advance(amount)
+
+    def _advance(self, amount: float) -> None:
         self._pace.add(amount)
         now = self._clock()
         every = LINE_EVERY_SECONDS if self._bar is None else BAR_EVERY_SECONDS
@@ -115,12 +121,12 @@ class Progress:
             self._line(f"{self._percent()}{told}")
 
     def batch_done(self, work: float) -> None:
-        """``work`` run-steps of this process are through, whatever was reported on the way (a study
-        need not report, and a batch that is tried again reports twice)."""
-        if work > self._pace.work:
-            self.advance(work - self._pace.work)
-        self._pace.work = work
-        self._pace.settle()
+        """At least ``work`` run-steps of this process are through (a study need not report on the
+        way; other workers may be ahead of it)."""
+        with self._lock:
+            if work > self._pace.work:
+                self._advance(work - self._pace.work)
+            self._pace.settle()
 
     def seconds_left(self) -> float | None:
         return self._pace.seconds_left(self.total - self._done())

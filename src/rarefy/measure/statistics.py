@@ -55,6 +55,8 @@ Identity = tuple[str, str, str, str]
 """(claim, study, scale, setting): what a verdict is about."""
 
 
+BIG_O, OMEGA = 4.0, 0.25
+"""How constants hidden in O(.) and Omega(.) are read, in every study; fixed before looking."""
 MEANS_FOLLOW = 0.5
 """Least Spearman rho of the means for a trend to count as one."""
 

@@ -18,6 +18,7 @@ from rarefy.studies._alignment_verdicts import (
     rows,
 )
 from rarefy.studies._contrastive import GROUPS
+from rarefy.theory.contrastive import coefficient_scale, feature_energy_scale
 
 if TYPE_CHECKING:
     from rarefy.studies.contrast_alignment import ContrastAlignment
@@ -110,9 +111,9 @@ def _scaling(study: ContrastAlignment, results: xr.Dataset) -> Picture:
     last = results.sel(sigma=middle_sigma(results), read=convergence_reads(study)[0])
     eps = results["eps_min"].values
     panels = []
-    for name, exponent, label in (
-        ("top_weight", 1, "largest weight on a feature, minority / majority"),
-        ("energy", 2, "sum of squared weights, minority / majority"),
+    for name, predicted, exponent, label in (
+        ("top_weight", coefficient_scale, 1, "largest weight on a feature, minority / majority"),
+        ("energy", feature_energy_scale, 2, "sum of squared weights, minority / majority"),
     ):
         curves = []
         for scale_of_bias in results["bias_scale"].values:
@@ -120,7 +121,9 @@ def _scaling(study: ContrastAlignment, results: xr.Dataset) -> Picture:
             band = mean_band(rows(values.sel(group="minority") / values.sel(group="majority")))
             text = bias_name(scale_of_bias)
             curves.append(Curve(text, eps, band.mean, band.low, band.high, text))
-        curves.append(Curve(f"slope {exponent}", eps, eps**exponent, role="theory", style="dashed"))
+        curves.append(
+            Curve(f"slope {exponent}", eps, predicted(eps), role="theory", style="dashed")
+        )
         panels.append(Lines(curves, "eps_min / eps_max", label, x_log=True, y_log=True))
     return Picture(
         "scaling",

@@ -10,14 +10,24 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.estimates import Slope, bootstrap_interval, spearman_trend
-from rarefy.measure.statistics import judge_bound, judge_slope, judge_trend
-from rarefy.theory.contrastive import lucky_count_order, set_size_order, t4
+from rarefy.measure.statistics import (
+    BIG_O,
+    OMEGA,
+    judge_bound,
+    judge_fraction,
+    judge_slope,
+    judge_trend,
+)
+from rarefy.theory.contrastive import (
+    coefficient_range,
+    lucky_count_order,
+    set_size_order,
+    t4,
+)
 
 if TYPE_CHECKING:
     from rarefy.studies.contrast_alignment import ContrastAlignment
 
-OMEGA, BIG_O = 0.25, 4.0
-"""Constants hidden in Omega(.) are read as 1/4, in O(.) as 4, fixed before looking."""
 EXPONENTS = (("weight", "C6", 1.0), ("top_weight", "C6", 1.0), ("energy", "C15", 2.0))
 """Output, claim and predicted exponent in eps_j/eps_max; (13), (13), (89)."""
 MEANINGS = {"weight": "mean over M_j, ", "top_weight": "best neuron, ", "energy": ""}
@@ -67,7 +77,10 @@ def convergence_reads(study: ContrastAlignment) -> list[int]:
 
 
 def alignment_verdicts(study: ContrastAlignment, results: xr.Dataset, scale: str) -> list[Verdict]:
-    found: list[Verdict] = []
+    def before(claim: str, what: str) -> Identity:
+        return (claim, study.name, scale, f"{what}, {study.setting}")
+
+    found = _before_training(study, results.isel(bias_scale=0), before)
     for scale_of_bias in results["bias_scale"].values:
         here = results.sel(bias_scale=scale_of_bias)
         bias = bias_name(scale_of_bias)
@@ -75,8 +88,8 @@ def alignment_verdicts(study: ContrastAlignment, results: xr.Dataset, scale: str
         def identity(claim: str, what: str, bias: str = bias) -> Identity:
             return (claim, study.name, scale, f"{what}, {bias}, {study.setting}")
 
-        found += _figures(study, here, identity)
-        found += _before_training(study, here, identity)
+        for read in sorted({study.figure_read, study.reads[-1]}):
+            found += _figures(study, here.sel(read=read), identity)
         for read in convergence_reads(study):
             at = here.sel(sigma=middle_sigma(results), read=read)
             found += _at_convergence(study, at, identity)
@@ -88,14 +101,14 @@ def _figures(
 ) -> list[Verdict]:
     found = []
     for sigma in here["sigma"].values:
-        at = here.sel(sigma=sigma, read=study.figure_read, group="minority")
+        at = here.sel(sigma=sigma, group="minority")
         for name, what in (("aligned", "neurons with cosine >= 0.3"), ("best", "best cosine")):
             found.append(
                 judge_trend(
-                    identity("C10", f"{what}, sigma={sigma:g}"),
+                    identity("C10", f"{what}, sigma={sigma:g}, step {int(at['read'])}"),
                     spearman_trend(at["eps_min"].values, rows(at[name])),
                     "increasing",
-                    note=f"read at step {study.figure_read}, mean over {study.minority} features",
+                    note=f"mean over {study.minority} features",
                 )
             )
     return found
@@ -114,16 +127,18 @@ def _at_convergence(
     eps, step = at["eps_min"].values, int(at["read"])
     when = f"step {step}"
     note = f"sigma={float(at['sigma']):g}; minority over majority"
+    stronger = "a power law is a stronger reading than the range in (13)"
     found = [
         judge_slope(
             identity(claim, f"{MEANINGS[name]}{when}"),
             exponent_in_eps(at[name]),
             predicted=exponent,
             tolerance=exponent / 4,
-            note=note,
+            note=f"{note}; {stronger}" if claim == "C6" else f"{note}; summed over all neurons",
         )
         for name, claim, exponent in EXPONENTS
     ]
+    found.append(_inside_range(study, at, identity("C6", f"weight in the range (13), {when}")))
     pure = rows(at["pure"].sel(group="minority"))
     found.append(
         judge_trend(
@@ -138,6 +153,19 @@ def _at_convergence(
         study, eps, rows(at["mixed"]), f"a tenth of the squared norm, {when}", identity
     )
     return found
+
+
+def _inside_range(study: ContrastAlignment, at: xr.Dataset, identity: Identity) -> Verdict:
+    """Share of runs whose mean minority weight over M_j lies in the range of (13)."""
+    eps = at["eps_min"].values
+    weight = rows(at["weight"].sel(group="minority"))
+    low, high = coefficient_range(eps, study.tau, study.neurons, study.d, eps)  # eps_max = 1
+    seen = np.isfinite(weight) & (weight > 0)  # 0: every M_j of the run is empty
+    inside = seen & (weight >= low) & (weight <= high)
+    note = (
+        f"minority, mean over M_j; {int((seen & (weight > high)).sum())} of the rest lie above it"
+    )
+    return judge_fraction(identity, int(inside.sum()), int(seen.sum()), 0.95, note=note)
 
 
 def _count_bound(

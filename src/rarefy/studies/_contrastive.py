@@ -76,6 +76,8 @@ class ContrastiveStudy(Study):
                 self.d,
                 f"the number of features d must be at most d1={self.d1}",
             )
+        if not 0 <= self.attention_scale < float("inf"):
+            raise bad_value("attention_scale", self.attention_scale, "must be finite, at least 0")
         for name in ("lr", "tau", "sigma_0"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise bad_value(name, getattr(self, name), "must be positive and finite")

@@ -127,7 +127,7 @@ def _loss(study: ContrastDynamics, results: xr.Dataset) -> Picture:
     ]
     return Picture(
         "loss",
-        "The loss falls to a floor, not to 0 (11)",
+        "The loss stays above 0, and above its floor (11)",
         "Dotted: the loss of a perfect encoder. Samples of a batch that contain the same features "
         "with the same signs cannot be told apart, and with few features many contain none at all.",
         [Lines(curves, "training step", "contrastive loss (nats)", marks=marks)],

@@ -10,6 +10,7 @@ from torch import Tensor
 from rarefy.measure.alignment import growth_factor, outside, projections
 from rarefy.measure.neurons import dominant, lucky, ordinary
 from rarefy.studies._contrastive import Experiment, group_means
+from rarefy.theory.contrastive import lucky_floor
 from rarefy.train.descent import State
 
 GAMMA = 0.001
@@ -98,7 +99,8 @@ class StageWatch:
         weaker = relative >= math.sqrt(1 + GAMMA) * threshold / math.sqrt(2)  # as proved, (46)
         low = relative <= math.sqrt(1 - GAMMA) * threshold  # (37)
         many = (relative >= math.log(d) ** 0.25 / math.sqrt(d)).sum(dim=2)  # (38)
-        reached = self.along_t2.square() >= 2 * eps[:, None, :] * self.norm_t1[:, :, None].square()
+        floor = lucky_floor(eps)[:, None, :] * self.norm_t1[:, :, None].square()  # eps_max = 1
+        reached = self.along_t2.square() >= floor
         cosines = (self.along_t2 / self.norm_t2[:, :, None]).square()
         pure = dominant(cosines.nan_to_num(0.0))
         weight = self.along_t2.abs()

@@ -90,8 +90,8 @@ class ContrastAlignment(ContrastiveStudy):
     def check(self) -> None:
         super().check()
         for value in self.bias_scale:
-            if not value >= 0:
-                raise bad_value("bias_scale", value, "must be at least 0")
+            if not 0 <= value < float("inf"):
+                raise bad_value("bias_scale", value, "must be finite and at least 0")
         rising = all(a < b for a, b in pairwise(self.reads))  # records come in order of time
         if not self.reads or not rising or self.reads[0] < 0 or self.reads[-1] > self.steps:
             raise bad_value("reads", self.reads, f"rising steps between 0 and steps={self.steps}")

@@ -13,6 +13,7 @@ from rarefy.core.errors import bad_value
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.estimates import mean_band, spearman_trend
 from rarefy.measure.statistics import judge_trend
+from rarefy.studies._alignment_verdicts import bias_name
 from rarefy.studies.contrast_alignment import ContrastAlignment
 
 VARIATIONS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -63,7 +64,7 @@ class ContrastSensitivity(Study):
             "reads": (10, 20),
         },
         "quick": {
-            "seeds": 3,
+            "seeds": 6,
             "eps_min": (0.2, 1.0),
             "variation": (0, 1, 6, 10),
             "reads": (25, 100),
@@ -157,7 +158,7 @@ class ContrastSensitivity(Study):
                             "C10",
                             self.name,
                             scale,
-                            f"best cosine, {VARIATIONS[int(variation)][0]}, {_bias(bias)}",
+                            f"best cosine, {VARIATIONS[int(variation)][0]}, {bias_name(bias)}",
                         ),
                         spearman_trend(eps, at.transpose("seed", "eps_min").values),
                         "increasing",
@@ -182,7 +183,7 @@ class ContrastSensitivity(Study):
                     curves,
                     "frequency of the minority features, eps_min",
                     "largest cosine (mean over minority features)",
-                    title=_bias(bias),
+                    title=bias_name(bias),
                 )
             )
         return [
@@ -208,7 +209,7 @@ class ContrastSensitivity(Study):
                     for read in self.reads
                     for e in (low, high)
                 ]
-                rows.append([VARIATIONS[int(variation)][0], _bias(bias), *numbers])
+                rows.append([VARIATIONS[int(variation)][0], bias_name(bias), *numbers])
         return [
             Table(
                 "sensitivity",
@@ -221,10 +222,6 @@ class ContrastSensitivity(Study):
                 rows,
             )
         ]
-
-
-def _bias(scale: float) -> str:
-    return "no bias" if scale == 0 else "paper's bias" if scale == 1 else f"{scale:g} x bias"
 
 
 def _spelled(mean: float) -> str:

@@ -21,12 +21,26 @@ import xarray as xr
 
 from rarefy.core.contracts import Study
 from rarefy.core.errors import RunError, UsageError
-from rarefy.sweep.spec import spec_of, study_of
+from rarefy.sweep.spec import differences, spec_of, study_of
 
 MAX_BYTES = 1_000_000
 SIGNIFICANT_BITS = 17
 """A relative error under 1e-5: five significant digits."""
 FORMAT = 1
+
+
+def check_folder(study: Study, scale: str, dtype: str, folder: Path | str) -> None:
+    """Refuse, before a long run, a folder that is a file or holds this study and scale with other
+    parameters: files are named by study and scale alone."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"results={str(folder)!r}: is a file; name a folder")
+    beside = folder / f"{study.name}-{scale}.json"
+    if beside.exists():
+        stored = json.loads(beside.read_text("utf-8")).get("spec")
+        differ = differences(stored, spec_of(study, dtype)) if stored else []
+        if differ:
+            raise UsageError(f"results {beside} were made with {differ[0]}; name another folder")
 
 
 def write_results(study: Study, scale: str, dataset: xr.Dataset, folder: Path | str) -> Path:

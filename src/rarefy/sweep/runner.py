@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.util
+import math
 import os
 import shutil
 import signal
@@ -113,44 +114,52 @@ def _result(store: Store, note: str = "") -> Execution:
 
 def _fill(store: Store, context: Context, batch: int, shown: bool, go_on: str) -> str:
     """Run all pending cells; the text for a person when time ran out, else nothing."""
-    study, pending = store.study, ~store.done()
-    steps = max(study.cost().steps_per_cell, 1)
-    total, before = len(pending) * steps, int((~pending).sum()) * steps
-    with contextlib.ExitStack() as stack:
-        report: Progress | None = None
-        if shown:
-            report = stack.enter_context(Progress(study.name, total, before))
-            context = dataclasses.replace(context, advance=report.advance)
-        stack.enter_context(_sigterm_as_interrupt())
-        stack.enter_context(_prepared_cpu())
-        work = 0
-        try:
-            context.check_time()
-            # windows of the run axis, not of what is pending: a resumed run then makes the same
-            # batches as an undisturbed one, and gives the same bits
-            windows = (
-                start + np.flatnonzero(pending[start : start + batch])
-                for start in range(0, len(pending), batch)
-            )
-            batches = [runs for runs in windows if len(runs)]
-            begun = time.monotonic()
-            for runs, outputs in stack.enter_context(_computed(store, batches, context)):
-                store.write(runs, outputs, time.monotonic() - begun)
-                begun = time.monotonic()
-                work += len(runs) * steps
-                if report:
-                    report.batch_done(work)
-        except OutOfTime:
-            return _unfinished(store, "time is over", go_on, started=work > 0)
-        except KeyboardInterrupt:
-            raise Interrupted(_unfinished(store, "stopped", go_on)) from None
-        except RunError as error:
-            raise RunError(_unfinished(store, str(error), go_on)) from error
+    before = int(store.done().sum())
+    try:
+        with contextlib.ExitStack() as stack:
+            _fill_batches(store, context, batch, shown, stack)
+    except OutOfTime:
+        some = int(store.done().sum()) > before
+        return _unfinished(store, "time is over", go_on, started=some)
+    except KeyboardInterrupt:
+        raise Interrupted(_unfinished(store, "stopped", go_on)) from None
+    except RunError as error:
+        raise RunError(_unfinished(store, str(error), go_on)) from error
     _remove_scratch(store)
     return ""
 
 
+def _fill_batches(
+    store: Store, context: Context, batch: int, shown: bool, stack: contextlib.ExitStack
+) -> None:
+    study, pending = store.study, ~store.done()
+    steps = max(study.cost().steps_per_cell, 1)
+    report: Progress | None = None
+    if shown:
+        total, before = len(pending) * steps, int((~pending).sum()) * steps
+        report = stack.enter_context(Progress(study.name, total, before))
+        context = dataclasses.replace(context, advance=report.advance)
+    stack.enter_context(_sigterm_as_interrupt())
+    stack.enter_context(_prepared_cpu())
+    context.check_time()
+    # windows of the run axis, not of what is pending: a resumed run then makes the same batches as
+    # an undisturbed one, and gives the same bits
+    windows = (
+        start + np.flatnonzero(pending[start : start + batch])
+        for start in range(0, len(pending), batch)
+    )
+    batches = [runs for runs in windows if len(runs)]
+    work, begun = 0, time.monotonic()
+    for runs, outputs in stack.enter_context(_computed(store, batches, context)):
+        store.write(runs, outputs, time.monotonic() - begun)
+        begun = time.monotonic()
+        work += len(runs) * steps
+        if report:
+            report.batch_done(work)
+
+
 Computed = tuple[np.ndarray, dict[str, np.ndarray]]
+_compiled_before: set[type[Study]] = set()
 
 
 @contextlib.contextmanager
@@ -162,7 +171,7 @@ def _computed(
     On a CPU each core takes whole batches, with one thread for their arithmetic: nothing waits at a
     barrier inside an operation, which costs little on a quiet machine and very much on a busy one.
     """
-    workers = min(torch.get_num_threads(), len(batches)) if context.device.type == "cpu" else 1
+    workers = min(_workers(context.device), len(batches))
     if workers < 2:
         yield (_one_batch(store, runs, context) for runs in batches)
         return
@@ -173,8 +182,10 @@ def _computed(
 
     def results() -> Iterator[Computed]:
         waiting = list(batches)
-        if context.compiled:  # compile once, not once a worker
+        kind = type(store.study)
+        if context.compiled and kind not in _compiled_before:  # compile once, not once a worker
             yield pool.submit(_one_batch, store, waiting.pop(0), context).result()
+            _compiled_before.add(kind)
         futures = [pool.submit(_one_batch, store, runs, context) for runs in waiting]
         for future in as_completed(futures):
             yield future.result()
@@ -185,6 +196,11 @@ def _computed(
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
         torch.set_num_threads(threads)
+
+
+def _workers(device: torch.device) -> int:
+    """Batches that run at once: one a core on a CPU."""
+    return torch.get_num_threads() if device.type == "cpu" else 1
 
 
 def _one_batch(store: Store, runs: np.ndarray, context: Context) -> Computed:
@@ -230,14 +246,14 @@ def _out_of_memory(error: Exception) -> bool:
 
 
 def _fitting(study: Study, device: torch.device) -> int:
-    """How many cells fit into memory at once."""
+    """How many cells of one batch fit into memory, beside the batches of other workers."""
     free, needed = free_memory(device), max(study.cost().bytes_per_cell, 1)
     if needed > free:
         raise UsageError(
             f"a single cell of {study.name} needs {_bytes(needed)}, "
             f"{_bytes(free)} are free on {device.type}; use smaller parameters"
         )
-    return max(int(free * MEMORY_SHARE) // needed, 1)
+    return max(int(free * MEMORY_SHARE) // needed // _workers(device), 1)
 
 
 def _bytes(count: int) -> str:
@@ -256,7 +272,11 @@ def _choices(
     takes what the first one chose on such a device, if it still can."""
     known = dict(store.attributes.get("choices", {}))
     chosen = dict(known.get(device.type, {}))
-    largest = min(fitting, BATCH_CPU if device.type == "cpu" else BATCH_CUDA)
+    largest = min(fitting, BATCH_CUDA)
+    if device.type == "cpu":
+        # a small grid in small batches: every worker has some, and a kill loses little
+        share = math.ceil(len(store.grid) / (2 * _workers(device)))
+        largest = min(fitting, BATCH_CPU, share)
     if batch is not None:
         chosen["batch"] = batch
     elif chosen.get("batch", fitting + 1) > fitting:

@@ -108,12 +108,9 @@ def bias_at_t1(norm: Number, d: int) -> Number:
     return math.sqrt(2 * math.log(d) / d) * norm
 
 
-def lucky_floor(ratio: Number, feature_ratio: Number) -> Number:
-    """(9), first part: <w_i(T2), M_j>^2 / |w_i(T1)|^2 is at least 2 eps_j/eps_max for lucky i.
-
-    ``feature_ratio`` is eps_j/eps_max; ``ratio`` only fixes the shape of the answer.
-    """
-    return 2 * feature_ratio + 0 * ratio
+def lucky_floor(feature_ratio: Number) -> Number:
+    """(9), first part: lucky neurons reach <w_i(T2), M_j>^2 >= 2 (eps_j/eps_max) |w_i(T1)|^2."""
+    return 2 * feature_ratio
 
 
 def lucky_count_order(m: int, d: int, ratio: Number) -> Number:
@@ -132,13 +129,13 @@ def coefficient_scale(feature_ratio: Number) -> Number:
 
 
 def coefficient_range(
-    feature_ratio: float, tau: float, m: int, d: int, ratio: float
-) -> tuple[float, float]:
+    feature_ratio: Number, tau: float, m: int, d: int, ratio: Number
+) -> tuple[Number, Number]:
     """(13): [eps_j/eps_max tau/Xi_2, eps_j/eps_max tau], Xi_2 = d^(C_m - ratio^2), m = d^C_m."""
     xi_2 = m * d ** (-(ratio**2))
     return feature_ratio * tau / xi_2, feature_ratio * tau
 
 
 def feature_energy_scale(feature_ratio: Number) -> Number:
-    """(89): sum over neurons of <w_i, M_j>^2 scales as (eps_j/eps_max)^2 (exponent 2)."""
+    """(89): the sum over i in M_j of <w_i, M_j>^2 scales as (eps_j/eps_max)^2 (exponent 2)."""
     return feature_ratio**2

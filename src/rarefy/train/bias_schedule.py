@@ -12,12 +12,11 @@ the bias goes on in proportion to the norm; "end" keeps both.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
 from rarefy.core.errors import bad_value
+from rarefy.theory.contrastive import bias_at_t1
 from rarefy.train.descent import State
 
 UNTIL = ("T2", "end")
@@ -45,7 +44,7 @@ class BiasSchedule:
         self.t2 = self.t1.clone()
         self._norm = torch.linalg.vector_norm(weights, dim=2)
         self._norm_at_t1 = torch.zeros_like(self._norm)
-        self._at_t1 = (scale * math.sqrt(2 * math.log(self.d) / self.d))[:, None]
+        self._at_t1 = bias_at_t1(scale, self.d)[:, None]
         self._growth = (1 + learning_rate / self.d)[:, None]
 
     def __call__(self, state: State) -> None:
