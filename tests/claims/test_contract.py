@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator
 from functools import cache
@@ -24,7 +25,7 @@ from rarefy.core.contracts import NONFINITE_STEP, OUTCOMES, Cells, Context, Stud
 from rarefy.core.errors import UsageError
 from rarefy.core.ledger import load_claims
 from rarefy.core.picture import HeatMap, Lines
-from rarefy.studies import load_studies
+from rarefy.studies import get_study, load_studies
 from rarefy.sweep.grid import grid_of
 
 STUDIES = load_studies()
@@ -376,3 +377,19 @@ def test_a_value_that_makes_no_sense_is_named_with_what_is_allowed(
     with pytest.raises(UsageError, match=message) as caught:
         STUDIES[name].at("tiny", **wrong)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"eps_min": "abc"}, "eps_min='abc': must be a number"),
+        ({"seeds": 2.5}, "seeds=2.5: must be a whole number"),
+        ({"lr": "fast"}, "lr='fast': must be a number"),
+        ({"reads": 40}, "reads=40: must be a list of values"),
+        ({"batch": True}, "batch=True: must be a whole number"),
+        ({"spread": 1}, "spread=1: must be a text"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named(wrong: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(complaint)):
+        get_study("contrast-alignment").at("tiny", **wrong)

@@ -182,7 +182,7 @@ def test_balance_moves_every_order_as_the_paper_says(low: float, step: float, d:
     # (13), (89): more weight and energy on a feature
     assert theory.coefficient_scale(low) < theory.coefficient_scale(high)
     assert theory.feature_energy_scale(low) < theory.feature_energy_scale(high)
-    assert theory.lucky_floor(low, low) < theory.lucky_floor(low, high)
+    assert theory.lucky_floor(low) < theory.lucky_floor(high)
 
 
 def test_orders_at_known_points() -> None:
@@ -190,7 +190,7 @@ def test_orders_at_known_points() -> None:
     assert theory.lucky_count_order(900, 9, 0.5) == pytest.approx(900 * 9.0**-4)
     assert theory.set_size_order(9, 1.0) == pytest.approx(1)
     assert theory.set_size_order(64, 0.5) == pytest.approx(64**0.75)
-    assert theory.lucky_floor(0.5, 0.5) == pytest.approx(1.0)
+    assert theory.lucky_floor(0.5) == pytest.approx(1.0)
     assert theory.feature_energy_scale(0.5) == 0.25 and theory.coefficient_scale(0.5) == 0.5
 
 

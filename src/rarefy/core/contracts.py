@@ -119,6 +119,25 @@ class Context:
             raise OutOfTime("stopped")
 
 
+def _check_kind(name: str, value: Any, like: Any) -> None:
+    """A value must be of its default's kind, or the complaint comes from deep inside torch."""
+    kinds: dict[type, tuple[tuple[type, ...], str]] = {
+        bool: ((bool, np.bool_), "must be true or false"),
+        int: ((int, np.integer), "must be a whole number"),
+        float: ((int, float, np.integer, np.floating), "must be a number"),
+        str: ((str,), "must be a text"),
+    }
+    if isinstance(like, tuple):
+        if not isinstance(value, tuple):
+            raise bad_value(name, value, "must be a list of values")
+        for item in value:
+            _check_kind(name, item, like[0] if like else item)
+    elif type(like) in kinds:
+        allowed, complaint = kinds[type(like)]
+        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+            raise bad_value(name, value, complaint)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Study(ABC):
     """One figure or theorem family: parameters (the dataclass fields, defaults as in the paper),
@@ -162,6 +181,9 @@ class Study(ABC):
                 value = settled[name]
                 listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
                 settled[name] = tuple(value) if listed else (value,)
+        for field_ in dataclasses.fields(cls):
+            if field_.name in parameters:
+                _check_kind(field_.name, settled[field_.name], field_.default)
         study = cls(**settled)
         study.check()
         return study
