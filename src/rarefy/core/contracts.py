@@ -181,9 +181,17 @@ class Study(ABC):
                 value = settled[name]
                 listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
                 settled[name] = tuple(value) if listed else (value,)
-        for field_ in dataclasses.fields(cls):
-            if field_.name in parameters:
-                _check_kind(field_.name, settled[field_.name], field_.default)
+        for entry in dataclasses.fields(cls):
+            if entry.name not in parameters:
+                continue
+            like, value = entry.default, settled[entry.name]
+            if entry.name in cls.axes:  # a point of an axis may also be a tuple of its own
+                like = like[0] if isinstance(like, tuple) and like else like
+                for point in value:
+                    if not isinstance(point, tuple):
+                        _check_kind(entry.name, point, like)
+            else:
+                _check_kind(entry.name, value, like)
         study = cls(**settled)
         study.check()
         return study
