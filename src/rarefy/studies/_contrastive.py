@@ -71,11 +71,8 @@ class ContrastiveStudy(Study):
         if self.batch < 2:
             raise bad_value("batch", self.batch, "must be at least 2: one sample has no negatives")
         if self.d > self.d1:
-            raise bad_value(
-                "majority+minority",
-                self.d,
-                f"the number of features d must be at most d1={self.d1}",
-            )
+            least = f"must be at least the number of features, majority+minority={self.d}"
+            raise bad_value("d1", self.d1, least)
         if not 0 <= self.attention_scale < float("inf"):
             raise bad_value("attention_scale", self.attention_scale, "must be finite, at least 0")
         for name in ("lr", "tau", "sigma_0"):
