@@ -49,7 +49,7 @@ def _figure(
         panels.append(
             Lines(
                 curves,
-                "frequency of the minority features, eps_min",
+                "minority frequency, eps_min",
                 f"{label} (mean over minority features)",
                 title=bias_name(scale_of_bias),
             )

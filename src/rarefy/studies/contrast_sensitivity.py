@@ -181,7 +181,7 @@ class ContrastSensitivity(Study):
             panels.append(
                 Lines(
                     curves,
-                    "frequency of the minority features, eps_min",
+                    "minority frequency, eps_min",
                     "largest cosine (mean over minority features)",
                     title=bias_name(bias),
                 )
