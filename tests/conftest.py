@@ -6,15 +6,26 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 import rarefy
 
 TESTS = Path(__file__).parent
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No compiling (fifteen seconds for one run), and one worker unless a test asks for more."""
+    monkeypatch.setenv("RAREFY_COMPILE", "0")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ import dataclasses
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -35,14 +34,7 @@ SAME = 1e-10
 """float64: how far the same cell may differ between batches, relative to an output's largest"""
 
 
-@pytest.fixture(autouse=True)
-def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No compiling (fifteen seconds for a run of one), and one thread."""
-    monkeypatch.setenv("RAREFY_COMPILE", "0")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("eager")
 
 
 def fresh(kind: type[Study], **options: Any) -> xr.Dataset:

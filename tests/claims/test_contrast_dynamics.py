@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+import rarefy
 from rarefy.core.contracts import Context
+from rarefy.studies import get_study
 from rarefy.studies.contrast_dynamics import ContrastDynamics
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.contrastive import outside_decay, stage_1_growth, uniform_attention_moment
@@ -108,3 +110,12 @@ def test_t1_of_001_is_of_the_run_alone() -> None:
     for run in reached[:8]:
         alone = study.simulate(grid.cells(runs[[run]]), context)["t1_001"]
         assert alone[0] == together[run]
+
+
+def test_a_map_is_shown_whole_or_not_at_all() -> None:
+    for neurons, shown in ((24, True), (30, False)):
+        study = get_study("contrast-dynamics").at("tiny", neurons=neurons, steps=12, seeds=1)
+        results = rarefy.run(
+            "contrast-dynamics", scale="tiny", neurons=neurons, steps=12, seeds=1, device="cpu"
+        )
+        assert ("map" in [picture.name for picture in study.picture(results)]) == shown

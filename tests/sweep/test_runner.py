@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,7 @@ from rarefy.core.errors import Interrupted, RunError, UsageError
 from rarefy.sweep import runner, store
 from rarefy.sweep.runner import execute
 
-
-@pytest.fixture(autouse=True)
-def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No compiling, and one worker unless a test asks for more."""
-    monkeypatch.setenv("RAREFY_COMPILE", "0")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("eager")
 
 
 def toy(out: Path, *, scale: str = "tiny", **options: Any) -> runner.Execution:

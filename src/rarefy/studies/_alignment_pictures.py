@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.estimates import mean_band
+from rarefy.measure.curves import banded
 from rarefy.studies._alignment_verdicts import (
     EXPONENTS,
     MEANINGS,
@@ -41,11 +41,9 @@ def _figure(
         at = results.sel(bias_scale=scale_of_bias, read=study.figure_read, group="minority")
         curves = []
         for sigma in results["sigma"].values:
-            band = mean_band(rows(at[name].sel(sigma=sigma)))
             nsr = f"NSR {sigma**2 * study.d1:.2g}"
-            curves.append(
-                Curve(nsr, results["eps_min"].values, band.mean, band.low, band.high, nsr)
-            )
+            sample = rows(at[name].sel(sigma=sigma))
+            curves.append(banded(nsr, results["eps_min"].values, sample, nsr))
         panels.append(
             Lines(
                 curves,
@@ -74,20 +72,9 @@ def _over_time(results: xr.Dataset) -> Picture:
                 (at["eps_min"].values[0], "solid"),
                 (at["eps_min"].values[-1], "dashed"),
             ):
-                band = mean_band(
-                    at["best"].sel(group=group, eps_min=eps).transpose("seed", "read").values
-                )
-                curves.append(
-                    Curve(
-                        f"{group}, eps_min={eps:g}",
-                        results["read"].values,
-                        band.mean,
-                        band.low,
-                        band.high,
-                        group,
-                        style,
-                    )
-                )
+                sample = at["best"].sel(group=group, eps_min=eps).transpose("seed", "read").values
+                label = f"{group}, eps_min={eps:g}"
+                curves.append(banded(label, results["read"].values, sample, group, style))
         panels.append(
             Lines(
                 curves,
@@ -118,9 +105,9 @@ def _scaling(study: ContrastAlignment, results: xr.Dataset) -> Picture:
         curves = []
         for scale_of_bias in results["bias_scale"].values:
             values = last[name].sel(bias_scale=scale_of_bias)
-            band = mean_band(rows(values.sel(group="minority") / values.sel(group="majority")))
+            sample = rows(values.sel(group="minority") / values.sel(group="majority"))
             text = bias_name(scale_of_bias)
-            curves.append(Curve(text, eps, band.mean, band.low, band.high, text))
+            curves.append(banded(text, eps, sample, text))
         curves.append(
             Curve(f"slope {exponent}", eps, predicted(eps), role="theory", style="dashed")
         )

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.estimates import mean_band
+from rarefy.measure.curves import banded
 from rarefy.studies._dynamics_verdicts import predicted_growth
 from rarefy.theory.contrastive import t3, t4
 
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
 
 def dynamics_pictures(study: ContrastDynamics, results: xr.Dataset) -> list[Picture]:
-    return [
-        _one_neuron(results),
-        _rates(study, results),
-        _loss(study, results),
-        _heat_map(study, results),
-    ]
+    pictures = [_one_neuron(results), _rates(study, results), _loss(study, results)]
+    if results["map"].shape[-2:] == (study.neurons, study.d):  # a corner of a larger map misleads
+        pictures.append(_heat_map(study, results))
+    return pictures
 
 
 def _one_neuron(results: xr.Dataset) -> Picture:
@@ -53,7 +51,7 @@ def _one_neuron(results: xr.Dataset) -> Picture:
         "one-neuron",
         "One neuron through three stages (Fig. 1)",
         "The neuron of the first run that ends up purest. Until T1 all features grow and the noise "
-        "part stays; between T1 and T2 the rising bias favours one feature; then it converges.",
+        "part stays; then the rising bias should favour one feature until T2, and it converges.",
         panels,
     )
 
@@ -63,13 +61,12 @@ def _rates(study: ContrastDynamics, results: xr.Dataset) -> Picture:
     growth = predicted_growth(study, results)
     back = study.lr * study.weight_decay
     predicted = (growth - 1 + back).sel(group="minority").values
-    relative = (results["stage_1_factor"] - 1) / (growth**steps - 1)
-    rows = relative.sel(group="minority").transpose("seed", "eps_min").values * predicted
-    band = mean_band(rows)
+    factor = results["stage_1_factor"].sel(group="minority").transpose("seed", "eps_min").values
+    rate = factor ** (1 / steps) - 1 + back
     eps = results["eps_min"].values
     rates = Lines(
         [
-            Curve("measured", eps, band.mean, band.low, band.high, "minority", "points"),
+            banded("measured", eps, rate, "minority", "points"),
             Curve("predicted, not fitted", eps, predicted, role="theory", style="dashed"),
         ],
         "frequency of the feature, eps_j",
@@ -79,20 +76,9 @@ def _rates(study: ContrastDynamics, results: xr.Dataset) -> Picture:
     curves = []
     for value, style in ((eps[0], "solid"), (eps[-1], "dashed")):
         for group in ("majority", "minority"):
-            energy = mean_band(
-                results["energy"].sel(eps_min=value, group=group).transpose("seed", "step").values
-            )
-            curves.append(
-                Curve(
-                    f"{group}, eps_min={value:g}",
-                    results["step"].values,
-                    energy.mean,
-                    energy.low,
-                    energy.high,
-                    group,
-                    style,
-                )
-            )
+            energy = results["energy"].sel(eps_min=value, group=group).transpose("seed", "step")
+            label = f"{group}, eps_min={value:g}"
+            curves.append(banded(label, results["step"].values, energy.values, group, style))
     energy_panel = Lines(
         curves,
         "training step",
@@ -115,9 +101,8 @@ def _loss(study: ContrastDynamics, results: xr.Dataset) -> Picture:
     for eps in results["eps_min"].values:
         role = f"eps_min {eps:g}"
         rows = results["loss"].sel(eps_min=eps).transpose("seed", "step").values
-        band = mean_band(rows)
         step = results["step"].values
-        curves.append(Curve(f"eps_min={eps:g}", step, band.mean, band.low, band.high, role))
+        curves.append(banded(f"eps_min={eps:g}", step, rows, role))
         floor = np.full(len(step), float(results["floor"].sel(eps_min=eps).mean()))
         curves.append(Curve(f"floor, eps_min={eps:g}", step, floor, role=role, style="dotted"))
     marks = [
@@ -153,8 +138,7 @@ def _heat_map(study: ContrastDynamics, results: xr.Dataset) -> Picture:
     return Picture(
         "map",
         "What each neuron has learnt",
-        "Squared cosine of the neurons of the first run with the features, at the last step. "
-        "With rare minority features no neuron is left for them; with balanced ones every "
-        "feature has its own.",
+        "Squared cosine of the neurons with the features, at the last step: one run, the first "
+        "of its setting.",
         panels,
     )

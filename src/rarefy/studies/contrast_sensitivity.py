@@ -10,8 +10,9 @@ import xarray as xr
 
 from rarefy.core.contracts import Cells, Context, Cost, Output, Study, Verdict
 from rarefy.core.errors import bad_value
-from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.estimates import mean_band, spearman_trend
+from rarefy.core.picture import Lines, Picture, Table
+from rarefy.measure.curves import banded
+from rarefy.measure.estimates import spearman_trend
 from rarefy.measure.statistics import judge_trend
 from rarefy.studies._alignment_verdicts import bias_name
 from rarefy.studies.contrast_alignment import ContrastAlignment
@@ -174,10 +175,8 @@ class ContrastSensitivity(Study):
             curves = []
             for read in self.reads:
                 rows = results["best"].sel(bias_scale=bias, variation=self.variation[0], read=read)
-                band = mean_band(rows.transpose("seed", "eps_min").values)
-                curves.append(
-                    Curve(f"step {read}", eps, band.mean, band.low, band.high, f"step {read}")
-                )
+                sample = rows.transpose("seed", "eps_min").values
+                curves.append(banded(f"step {read}", eps, sample, f"step {read}"))
             panels.append(
                 Lines(
                     curves,

@@ -23,11 +23,11 @@ import zarr
 
 from rarefy.core.contracts import NONFINITE_STEP, Output, Study
 from rarefy.core.errors import RunError, UsageError
+from rarefy.sweep.examine import MARK, examine
 from rarefy.sweep.grid import Grid, coordinate, grid_of
 from rarefy.sweep.lock import Lock
 from rarefy.sweep.spec import Spec, differences, spec_hash, spec_of, study_of
 
-MARK = "rarefy_store"
 CHUNK_RUNS = 32
 """Runs in one chunk file; batches are multiples of it, or powers of two below it."""
 CHUNK_BYTES = 64_000_000
@@ -283,31 +283,6 @@ class Store:
                 f"cannot write to store {self.path}: {error.strerror or error}; "
                 "what was finished is kept"
             ) from error
-
-
-def examine(path: Path, overwrite: bool = False) -> dict[str, Any] | None:
-    """The attributes of the store at ``path``; None when there is nothing yet. Whatever else is
-    there is refused, and never touched."""
-    if not path.exists():
-        existing = next(parent for parent in path.absolute().parents if parent.exists())
-        if not existing.is_dir():
-            raise UsageError(f"out={str(path)!r}: {existing} is a file, not a folder")
-        return None
-    if not path.is_dir():
-        raise UsageError(f"out={str(path)!r} is a file; a store is a folder")
-    if not any(path.iterdir()):
-        return None
-    try:
-        attributes = json.loads((path / "zarr.json").read_text("utf-8"))["attributes"]
-        if attributes[MARK] and attributes["spec"]["parameters"]:
-            return dict(attributes)
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    if all((path / name / "zarr.json").exists() for name in ("done", "run_seconds", "key")):
-        if overwrite:
-            return {}
-        raise UsageError(f"store {path} is damaged (zarr.json); use --overwrite or another --out")
-    raise UsageError(f"out={str(path)!r} is a folder that is not a rarefy store; left untouched")
 
 
 def open_store(path: Path) -> Store:
