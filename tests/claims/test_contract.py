@@ -322,7 +322,7 @@ WRONG: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
     ((*BOTH, "contrast-sensitivity"), {"eps_min": (1.5,)}, "eps_min=1.5: a feature frequency"),
     (("contrast-alignment",), {"sigma": (0.1, -1.0)}, "sigma=-1.0: the noise std must be"),
     (("contrast-dynamics", "contrast-sensitivity"), {"sigma": -1.0}, "sigma=-1.0: the noise std"),
-    (BOTH, {"d1": 8}, r"d1=8: must be at least the number of features, majority\+minority=9"),
+    (BOTH, {"d1": 8}, "d1=8: must be at least the number of features, 9"),
     (("contrast-sensitivity",), {"d1": 8}, "d1=8: must be at least the number of features"),
     (BOTH, {"majority": 0}, "majority=0: must be at least 1"),
     (BOTH, {"neurons": 0}, "neurons=0: must be at least 1"),

@@ -66,11 +66,25 @@ def dictionary(draws: Draws, d1: int, d: int) -> Tensor:
 
 
 @dataclass(frozen=True)
+class Companions:
+    """Features that come together: with chance ``share``, (run,), the presence of feature j is
+    decided by the same coin as that of feature ``of[j]`` (of[j] = j: by its own, as always).
+
+    The frequencies of single features stay as they are; a rarer feature whose coin is its
+    companion's appears only together with it. Signs stay independent.
+    """
+
+    of: Sequence[int]
+    share: Tensor
+
+
+@dataclass(frozen=True)
 class SparseCoding:
     """The data model of a batch of runs.
 
     dictionary: (run, d1, d); eps: (run, d), frequencies in (0, 1]; sigma: (run,), noise std;
-    activation: presence probability of a feature with eps = 1; tokens: L.
+    activation: presence probability of a feature with eps = 1; tokens: L; companions: features
+    that come together (none: supports are independent, as the papers assume).
     """
 
     dictionary: Tensor
@@ -79,6 +93,7 @@ class SparseCoding:
     activation: float = 0.3
     tokens: int = 2
     spread: str = "all"
+    companions: Companions | None = None
 
     def __post_init__(self) -> None:
         check_sparse_coding(
@@ -91,10 +106,9 @@ class SparseCoding:
 
     def latents(self, draws: Draws, samples: int, step: int, views: int = 2) -> Tensor:
         """Latents of ``views`` positive views of each sample: (run, view, sample, token, d)."""
-        d, L = self.eps.shape[1], self.tokens
-        chance = (self.activation * self.eps)[:, None, :]
-        signed = draws.sign_with_chance("support", chance, (samples, d), step)
-        shape = (views, samples, 1, d)
+        L = self.tokens
+        signed = self._signed_support(draws, samples, step)
+        shape = (views, samples, 1, self.eps.shape[1])
         token = torch.arange(L, device=signed.device)[:, None]
         if self.spread == "one":
             shown = draws.integers("token", L, shape, step) == token
@@ -104,6 +118,17 @@ class SparseCoding:
         else:
             return signed[:, None, :, None, :].expand(-1, views, -1, L, -1)
         return signed[:, None, :, None, :] * shown
+
+    def _signed_support(self, draws: Draws, samples: int, step: int) -> Tensor:
+        """-1, 0 or 1 for every feature of a sample: (run, sample, d)."""
+        shape = (samples, self.eps.shape[1])
+        chance = (self.activation * self.eps)[:, None, :]
+        if self.companions is None:
+            return draws.sign_with_chance("support", chance, shape, step)
+        coin = draws.uniform("support", shape, step)
+        together = draws.uniform("companion", shape, step) < self.companions.share[:, None, None]
+        coin = torch.where(together, coin[:, :, list(self.companions.of)], coin)
+        return (coin < chance) * draws.sign("sign", shape, step)
 
     def sample(self, draws: Draws, samples: int, step: int) -> Pairs:
         """``samples`` positive pairs, fresh for every step."""

@@ -13,6 +13,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Study
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
 from rarefy.data.sparse_coding import (
+    Companions,
     SparseCoding,
     check_sparse_coding,
     dictionary,
@@ -20,8 +21,9 @@ from rarefy.data.sparse_coding import (
 )
 from rarefy.nets.brelu_transformer import Attention
 from rarefy.train.bias_schedule import BiasSchedule
-from rarefy.train.contrastive import Contrastive, initial_weights
+from rarefy.train.contrastive import Contrastive, identity_attention, initial_weights
 from rarefy.train.descent import State, Tracker, Trajectory, descend
+from rarefy.train.neuron_pruning import NeuronPruning
 from rarefy.train.optimisers import Sgd
 
 LOSS_FORMS = ("plain", "times-tau")
@@ -30,15 +32,11 @@ GROUPS = ("majority", "minority")
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastiveStudy(Study):
-    """Parameters of the setting; 000 publishes d1 = 500, 5 + 4 features and 24 neurons, the rest is
-    our choice, examined by the study ``contrast-sensitivity``."""
+    """The setting but for the features; 000 publishes d1 = 500 and 24 neurons, the rest is our
+    choice, examined by the study ``contrast-sensitivity``."""
 
     lab: ClassVar[str] = "contrastive"
 
-    majority: int = 5
-    """features with eps = 1"""
-    minority: int = 4
-    """features with eps = eps_min"""
     d1: int = 500
     neurons: int = 24
     tokens: int = 2
@@ -61,17 +59,22 @@ class ContrastiveStudy(Study):
 
     @property
     def d(self) -> int:
-        return self.majority + self.minority
+        """Number of features."""
+        raise NotImplementedError
+
+    @property
+    def setting(self) -> str:
+        return f"d={self.d} m={self.neurons}"
 
     def check(self) -> None:
         super().check()
-        for name in ("majority", "minority", "neurons", "steps"):
+        for name in ("neurons", "steps"):
             if getattr(self, name) < 1:
                 raise bad_value(name, getattr(self, name), "must be at least 1")
         if self.batch < 2:
             raise bad_value("batch", self.batch, "must be at least 2: one sample has no negatives")
         if self.d > self.d1:
-            least = f"must be at least the number of features, majority+minority={self.d}"
+            least = f"must be at least the number of features, {self.d}"
             raise bad_value("d1", self.d1, least)
         if not 0 <= self.attention_scale < float("inf"):
             raise bad_value("attention_scale", self.attention_scale, "must be finite, at least 0")
@@ -88,29 +91,41 @@ class ContrastiveStudy(Study):
             raise bad_value("loss_form", self.loss_form, f"must be one of {', '.join(LOSS_FORMS)}")
         if self.bias_until not in ("T2", "end"):
             raise bad_value("bias_until", self.bias_until, "must be one of T2, end")
-        eps = [float(v) for v in _as_tuple(getattr(self, "eps_min", (1.0,)))]
-        sigma = [float(v) for v in _as_tuple(getattr(self, "sigma", (0.0,)))]
-        for value in eps:
-            if not 0 < value <= 1:
-                raise bad_value("eps_min", value, "a feature frequency must be in (0, 1]")
-        check_sparse_coding(eps, sigma, self.activation, self.tokens, self.spread)
+        for value in as_tuple(getattr(self, "bias_scale", (0.0,))):
+            if not 0 <= value < float("inf"):
+                raise bad_value("bias_scale", value, "must be finite and at least 0")
+        sigma = [float(v) for v in as_tuple(getattr(self, "sigma", (0.0,)))]
+        check_sparse_coding([1.0], sigma, self.activation, self.tokens, self.spread)
 
     def cost(self) -> Cost:
+        return Cost(bytes_per_cell=self.bytes_per_cell(), steps_per_cell=self.steps)
+
+    def bytes_per_cell(self) -> int:
         numbers = 2 * self.batch * self.tokens * self.d1
         size = (
             3 * numbers + 8 * self.neurons * self.d1 + 6 * self.batch * (self.batch + self.neurons)
         )
-        return Cost(bytes_per_cell=8 * size, steps_per_cell=self.steps)
+        return 8 * size
 
     def setup(
-        self, cells: Cells, context: Context, *, eps_min: Tensor, sigma: Tensor, bias_scale: Tensor
+        self,
+        cells: Cells,
+        context: Context,
+        *,
+        eps: Tensor,
+        sigma: Tensor,
+        bias_scale: Tensor,
+        pruning: NeuronPruning | None = None,
+        companions: Companions | None = None,
+        train_attention: bool = False,
     ) -> Experiment:
-        """Draw dictionary and initial weights of every run; eps_min, sigma, bias_scale: (run,)."""
+        """Draw dictionary and initial weights of every run; eps: (run, d), the rest (run,)."""
         draws = cells.draws(context)
         atoms = dictionary(draws, self.d1, self.d)
-        eps = frequencies(self.majority, self.minority, eps_min)
-        data = SparseCoding(atoms, eps, sigma, self.activation, self.tokens, self.spread)
-        one = torch.ones_like(eps_min)
+        data = SparseCoding(
+            atoms, eps, sigma, self.activation, self.tokens, self.spread, companions
+        )
+        one = torch.ones_like(sigma)
         weights = initial_weights(draws, self.neurons, self.d1, self.sigma_0 * one)
         bias = BiasSchedule(atoms, weights, self.lr * one, bias_scale, self.bias_until)
         factor = self.tau if self.loss_form == "times-tau" else 1.0
@@ -120,8 +135,40 @@ class ContrastiveStudy(Study):
             bias,
             Attention(scale=self.attention_scale),
             compile_kernels=context.compiled,
+            pruning=pruning,
         )
-        return Experiment(self, draws, data, problem, bias, weights)
+        parameters = {"weights": weights}
+        if train_attention:
+            parameters |= identity_attention(len(cells), self.d1, weights)
+        return Experiment(self, draws, data, problem, bias, parameters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImbalancedStudy(ContrastiveStudy):
+    """Features of two frequencies; 000 publishes 5 + 4."""
+
+    majority: int = 5
+    """features with eps = 1"""
+    minority: int = 4
+    """features with eps = eps_min"""
+
+    @property
+    def d(self) -> int:
+        return self.majority + self.minority
+
+    def check(self) -> None:
+        if self.majority < 1:
+            raise bad_value("majority", self.majority, "must be at least 1")
+        if self.minority < 1:
+            raise bad_value("minority", self.minority, "must be at least 1: no feature is rare")
+        super().check()
+        for value in as_tuple(getattr(self, "eps_min", (1.0,))):
+            if not 0 < value <= 1:
+                raise bad_value("eps_min", value, "a feature frequency must be in (0, 1]")
+
+    def eps(self, eps_min: Tensor) -> Tensor:
+        """Frequencies of all features, majority first: (run, d)."""
+        return frequencies(self.majority, self.minority, eps_min)
 
 
 @dataclass(frozen=True)
@@ -133,7 +180,12 @@ class Experiment:
     data: SparseCoding
     problem: Contrastive
     bias: BiasSchedule
-    weights: Tensor
+    parameters: dict[str, Tensor]
+
+    @property
+    def weights(self) -> Tensor:
+        """The initial weights, (run, m, d1)."""
+        return self.parameters["weights"]
 
     def train(
         self,
@@ -152,13 +204,14 @@ class Experiment:
 
         return descend(
             self.problem,
-            {"weights": self.weights},
+            self.parameters,
             lambda step: self.data.sample(self.draws, self.study.batch, step),
             Sgd(self.study.lr, weight_decay=self.study.weight_decay),
             self.study.steps,
             trackers=trackers,
             record=record,
             after_update=after_update,
+            pruning=self.problem.pruning,
             context=context,
         )
 
@@ -171,5 +224,5 @@ def group_means(values: Tensor, majority: int) -> Tensor:
     )
 
 
-def _as_tuple(value: object) -> tuple[float, ...]:
+def as_tuple(value: object) -> tuple[float, ...]:
     return tuple(value) if isinstance(value, Sequence) else (value,)  # type: ignore[return-value]

@@ -20,10 +20,15 @@ class StageWatch:
     """Called after every update. Snapshots are taken run by run, at each run's own T1 and T2."""
 
     def __init__(
-        self, experiment: Experiment, eps_min: Tensor, stage_1_steps: int, t3: float
+        self,
+        experiment: Experiment,
+        eps_min: Tensor,
+        majority: int,
+        stage_1_steps: int,
+        t3: float,
     ) -> None:
         self.experiment, self.atoms = experiment, experiment.data.dictionary
-        self.stage_1_steps, self.t3 = stage_1_steps, t3
+        self.majority, self.stage_1_steps, self.t3 = majority, stage_1_steps, t3
         weights = experiment.weights
         self.start = projections(weights, self.atoms)
         self.start_outside = outside(weights, self.atoms)
@@ -109,7 +114,7 @@ class StageWatch:
         spread = torch.where(top_lucky > 0, top_ordinary / top_lucky, torch.nan)
         bound = d / (2 * math.sqrt(math.log(d)))
         return {
-            "stage_1_factor": group_means(self.factor, self.experiment.study.majority),
+            "stage_1_factor": group_means(self.factor, self.majority),
             "outside_factor": self.outside_factor,
             "outside_energy": self.outside_energy,
             "t1": bias.t1,

@@ -17,12 +17,12 @@ from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import aligned_counts, carried, dominant, lucky, ordinary
 from rarefy.studies._alignment_pictures import alignment_pictures, exponents_over_time
 from rarefy.studies._alignment_verdicts import alignment_verdicts
-from rarefy.studies._contrastive import GROUPS, ContrastiveStudy, group_means
+from rarefy.studies._contrastive import GROUPS, ImbalancedStudy, group_means
 from rarefy.train.descent import State
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContrastAlignment(ContrastiveStudy):
+class ContrastAlignment(ImbalancedStudy):
     """Alignment of neurons with majority and minority features against eps_min."""
 
     name: ClassVar[str] = "contrast-alignment"
@@ -89,18 +89,11 @@ class ContrastAlignment(ContrastiveStudy):
 
     def check(self) -> None:
         super().check()
-        for value in self.bias_scale:
-            if not 0 <= value < float("inf"):
-                raise bad_value("bias_scale", value, "must be finite and at least 0")
         rising = all(a < b for a, b in pairwise(self.reads))  # records come in order of time
         if not self.reads or not rising or self.reads[0] < 0 or self.reads[-1] > self.steps:
             raise bad_value("reads", self.reads, f"rising steps between 0 and steps={self.steps}")
         if self.figure_read not in self.reads:
             raise bad_value("figure_read", self.figure_read, f"must be one of reads={self.reads}")
-
-    @property
-    def setting(self) -> str:
-        return f"d={self.d} m={self.neurons}"
 
     def outputs(self) -> tuple[Output, ...]:
         by_group = ("read", "group")
@@ -131,7 +124,7 @@ class ContrastAlignment(ContrastiveStudy):
         experiment = self.setup(
             cells,
             context,
-            eps_min=eps_min,
+            eps=self.eps(eps_min),
             sigma=cells.column("sigma", context),
             bias_scale=cells.column("bias_scale", context),
         )

@@ -17,7 +17,7 @@ from rarefy.core.picture import Picture
 from rarefy.measure.alignment import outside, projections, squared_cosines
 from rarefy.measure.contrastive_data import latent_moment, loss_floor
 from rarefy.measure.stages import t1_of_001
-from rarefy.studies._contrastive import GROUPS, ContrastiveStudy, Experiment, group_means
+from rarefy.studies._contrastive import GROUPS, Experiment, ImbalancedStudy, group_means
 from rarefy.studies._dynamics_pictures import dynamics_pictures
 from rarefy.studies._dynamics_verdicts import dynamics_verdicts
 from rarefy.studies._dynamics_watch import StageWatch
@@ -26,7 +26,7 @@ from rarefy.train.descent import Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContrastDynamics(ContrastiveStudy):
+class ContrastDynamics(ImbalancedStudy):
     """Growth rates, stage times and what Theorems C.1 and D.1 say about them."""
 
     name: ClassVar[str] = "contrast-dynamics"
@@ -95,17 +95,11 @@ class ContrastDynamics(ContrastiveStudy):
             raise bad_value(
                 "stage_1_steps", self.stage_1_steps, f"must be in 1..steps={self.steps}"
             )
-        if not 0 <= self.bias_scale < math.inf:
-            raise bad_value("bias_scale", self.bias_scale, "must be finite and at least 0")
         for name, least in (("recorded", 2), ("moment_samples", 1)):
             if getattr(self, name) < least:
                 raise bad_value(name, getattr(self, name), f"must be at least {least}")
         if self.d < 3:
             raise bad_value("majority+minority", self.d, "at least 3: log log d must be positive")
-
-    @property
-    def setting(self) -> str:
-        return f"d={self.d} m={self.neurons}"
 
     def record_steps(self) -> np.ndarray:
         """Steps 0, 1, ... to the end, evenly spaced in the square root of time."""
@@ -169,12 +163,13 @@ class ContrastDynamics(ContrastiveStudy):
         experiment = self.setup(
             cells,
             context,
-            eps_min=eps_min,
+            eps=self.eps(eps_min),
             sigma=self.sigma * one,
             bias_scale=self.bias_scale * one,
         )
         atoms = experiment.data.dictionary
-        watch = StageWatch(experiment, eps_min, self.stage_1_steps, t3(self.d, self.lr))
+        convergence = t3(self.d, self.lr)
+        watch = StageWatch(experiment, eps_min, self.majority, self.stage_1_steps, convergence)
         trackers = {
             "along": lambda s: projections(s.parameters["weights"], atoms),
             "noise_norm": lambda s: outside(s.parameters["weights"], atoms).norm(dim=2),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -19,7 +19,11 @@ from rarefy.nets.brelu_transformer import (
     preactivations,
 )
 from rarefy.train.bias_schedule import BiasSchedule
+from rarefy.train.descent import automatic_gradients
 from rarefy.train.losses import info_nce, info_nce_gradient
+from rarefy.train.neuron_pruning import NeuronPruning
+
+TRAINED_ATTENTION = ("query", "key")
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,9 @@ class Contrastive:
     """Loss (3) without its regulariser, which the optimiser applies as weight decay.
 
     The one parameter is ``weights``, (run, m, d1); the bias is moved by its schedule, not by
-    gradients. ``tau`` and ``factor``: (run,).
+    gradients. ``query`` and ``key``, (run, d1, d1), are parameters too where attention is trained;
+    their gradient is autograd's. ``tau`` and ``factor``: (run,). With ``pruning`` the logits are
+    those of the neurons it keeps, and the gradient is (5).
     """
 
     tau: Tensor
@@ -35,17 +41,34 @@ class Contrastive:
     bias: BiasSchedule
     attention: Attention = field(default_factory=Attention)
     compile_kernels: bool = False
+    pruning: NeuronPruning | None = None
+
+    def attention_of(self, parameters: dict[str, Tensor]) -> Attention:
+        """The attention in force: the fixed one, or the one being trained."""
+        if "query" not in parameters:
+            return self.attention
+        return replace(self.attention, query=parameters["query"], key=parameters["key"])
+
+    @property
+    def kept(self) -> Tensor | None:
+        return None if self.pruning is None else self.pruning.kept
+
+    def embed(self, parameters: dict[str, Tensor], tokens: Tensor) -> Tensor:
+        """f(X), all neurons: (run, sample, m) for tokens (run, sample, token, d1)."""
+        attention = self.attention_of(parameters)
+        return encode(parameters["weights"], self.bias.value, tokens, attention)
 
     def loss(self, parameters: dict[str, Tensor], batch: Pairs) -> Tensor:
         """(run,); differentiable."""
-        f_x = encode(parameters["weights"], self.bias.value, batch.x, self.attention)
-        f_y = encode(parameters["weights"], self.bias.value, batch.y, self.attention)
-        return info_nce(f_x, f_y, self.tau, self.factor)
+        f_x, f_y = self.embed(parameters, batch.x), self.embed(parameters, batch.y)
+        return info_nce(f_x, f_y, self.tau, self.factor, self.kept)
 
     def gradients(
         self, parameters: dict[str, Tensor], batch: Pairs
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss and gradient (21), times factor/tau; nothing is recorded for autograd."""
+        if len(parameters) > 1:
+            return automatic_gradients(self, parameters, batch)
         function = compiled(_gradient) if self.compile_kernels else _gradient
         loss, gradient = function(
             parameters["weights"],
@@ -54,12 +77,19 @@ class Contrastive:
             self.tau,
             self.factor,
             self.attention,
+            self.kept,
         )
         return loss, {"weights": gradient}
 
 
 def _gradient(
-    weights: Tensor, bias: Tensor, tokens: Tensor, tau: Tensor, factor: Tensor, attention: Attention
+    weights: Tensor,
+    bias: Tensor,
+    tokens: Tensor,
+    tau: Tensor,
+    factor: Tensor,
+    attention: Attention,
+    kept: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     runs, _, samples, length, d1 = tokens.shape
     both = tokens.reshape(runs, 2 * samples, length, d1)
@@ -67,7 +97,7 @@ def _gradient(
     s = preactivations(weights, mixing, values)
     threshold = bias[:, None, None, :]
     f = brelu(s, threshold).sum(dim=2)
-    loss, d_f = info_nce_gradient(f[:, :samples], f[:, samples:], tau, factor)
+    loss, d_f = info_nce_gradient(f[:, :samples], f[:, samples:], tau, factor, kept)
     d_s = brelu_derivative(s[:, :samples], threshold) * d_f[:, :, None, :]
     # z^(r) = sum_s mixing[r, s] v_s, so the coefficient of v_s is sum_r mixing[r, s] d_s[r]
     d_raw = mix_tokens(mixing[:, :samples].transpose(-1, -2), d_s).reshape(
@@ -80,6 +110,12 @@ def _gradient(
 def initial_weights(draws: Draws, neurons: int, d1: int, sigma_0: Tensor) -> Tensor:
     """w_i ~ N(0, sigma_0^2 I), (run, m, d1) (000 Algorithm 1, line 1)."""
     return draws.normal("weights", (neurons, d1), scale=sigma_0)
+
+
+def identity_attention(runs: int, d1: int, like: Tensor) -> dict[str, Tensor]:
+    """W_Q = W_K = identity (000 Algorithm 1, line 1) as parameters to train, (run, d1, d1)."""
+    identity = torch.eye(d1, dtype=like.dtype, device=like.device).expand(runs, d1, d1)
+    return {name: identity.clone() for name in TRAINED_ATTENTION}
 
 
 def population_gradient(

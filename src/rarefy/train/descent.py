@@ -37,6 +37,18 @@ class HandWritten(Protocol):
     ) -> tuple[Tensor, dict[str, Tensor]]: ...
 
 
+class Pruning(Protocol):
+    """What is left out of each step. The problem reads the mask from its own reference to it."""
+
+    def before(self, step: int, parameters: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Choose the mask of this step; the parameters it begins with."""
+        ...
+
+    def after(self, before: dict[str, Tensor], moved: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The parameters after the optimiser has moved them."""
+        ...
+
+
 @dataclass(frozen=True)
 class State:
     """What a tracker sees: the weights after ``step`` updates, and the last batch's loss (run,),
@@ -83,14 +95,16 @@ def descend(
     trackers: Mapping[str, Tracker] | None = None,
     record: Sequence[int] | None = None,
     after_update: Callable[[State], None] | None = None,
+    pruning: Pruning | None = None,
     context: Context | None = None,
     automatic: bool = False,
 ) -> Trajectory:
     """``steps`` updates. ``batches(step)`` gives the batch (the same one always: full batch).
 
     Trackers are read after each number of updates in ``record`` (0: before the first; default the
-    end only). ``after_update`` may move what gradients do not, such as a bias. ``automatic`` asks
-    for autograd even when the problem has hand-written gradients.
+    end only). ``after_update`` may move what gradients do not, such as a bias; ``pruning`` leaves
+    parts out of each step. ``automatic`` asks for autograd even when the problem has hand-written
+    gradients.
     """
     context = context or Context()
     trackers = trackers or {}
@@ -118,14 +132,19 @@ def descend(
         for step in range(steps):
             context.check_time()
             batch = batches(step)
+            here = state.parameters
+            if pruning is not None:
+                here = pruning.before(step, here)
             if by_hand:
-                loss, gradients = problem.gradients(state.parameters, batch)  # type: ignore[attr-defined]
+                loss, gradients = problem.gradients(here, batch)  # type: ignore[attr-defined]
             else:
-                loss, gradients = automatic_gradients(problem, state.parameters, batch)
+                loss, gradients = automatic_gradients(problem, here, batch)
             moved = {
                 name: optimiser.update(name, value, gradients[name], step)
-                for name, value in state.parameters.items()
+                for name, value in here.items()
             }
+            if pruning is not None:
+                moved = pruning.after(here, moved)
             finite = torch.isfinite(loss)
             for value in moved.values():  # a sum is finite only if every entry is (or overflows)
                 finite &= torch.isfinite(value.reshape(runs, -1).sum(dim=1))

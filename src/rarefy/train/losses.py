@@ -10,23 +10,45 @@ import torch
 from torch import Tensor
 
 
-def info_nce(f_x: Tensor, f_y: Tensor, tau: Tensor, factor: Tensor) -> Tensor:
-    """Mean loss of a batch, (run,), for embeddings (run, sample, m); tau, factor: (run,)."""
-    logits = f_x @ f_y.detach().transpose(1, 2) / tau[:, None, None]
-    positive = torch.diagonal(logits, dim1=1, dim2=2)
-    return factor * (torch.logsumexp(logits, dim=2) - positive).mean(dim=1)
+def info_nce(
+    f_x: Tensor, f_y: Tensor, tau: Tensor, factor: Tensor, kept: Tensor | None = None
+) -> Tensor:
+    """Mean loss of a batch, (run,), for embeddings (run, sample, m); tau, factor: (run,).
+
+    With ``kept``, (run, m), the value is the loss of the masked network, and autograd gives what
+    Algorithm 1 uses in place of its gradient, (5): ``info_nce_gradient`` with the same mask.
+    """
+    if kept is None:
+        logits = f_x @ f_y.detach().transpose(1, 2) / tau[:, None, None]
+        positive = torch.diagonal(logits, dim1=1, dim2=2)
+        return factor * (torch.logsumexp(logits, dim=2) - positive).mean(dim=1)
+    loss, gradient = info_nce_gradient(f_x.detach(), f_y.detach(), tau, factor, kept)
+    carrier = (f_x * gradient).sum(dim=(1, 2))  # linear in f(X): its gradient is the one wanted
+    return loss + (carrier - carrier.detach())
 
 
 def info_nce_gradient(
-    f_x: Tensor, f_y: Tensor, tau: Tensor, factor: Tensor
+    f_x: Tensor, f_y: Tensor, tau: Tensor, factor: Tensor, kept: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """The loss and its gradient in f(X), factor/(tau K) ((l'_p - 1) f(Y_n) + sum_s l'_s f(X_ns)).
 
-    l'_p and l'_s, the positive and negative logits (19)-(20), are the softmax ``weights``.
+    l'_p and l'_s, the positive and negative logits (19)-(20), are the softmax weights. With
+    ``kept``, (run, m), they and the loss are the masked network's, while f(Y) and f(X_ns) stay
+    whole: 000 eq. (5), in which pruned neurons are updated as if they were there.
     """
+    weights, loss = softmax_weights(f_x, f_y, tau, kept)
+    scale = factor / (tau * f_x.shape[1])
+    return factor * loss, (torch.bmm(weights, f_y) - f_y) * scale[:, None, None]
+
+
+def softmax_weights(
+    f_x: Tensor, f_y: Tensor, tau: Tensor, kept: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Positive logits (19) on the diagonal, negative ones (20) beside it: (run, anchor, other);
+    and the mean loss (1), (run,), which the same logarithm gives."""
+    if kept is not None:  # leaving a neuron out of one side leaves it out of the product
+        f_x = f_x * kept[:, None, :]
     logits = torch.bmm(f_x / tau[:, None, None], f_y.transpose(1, 2))
     log_sum = torch.logsumexp(logits, dim=2)
-    loss = factor * (log_sum - torch.diagonal(logits, dim1=1, dim2=2)).mean(dim=1)
-    weights = torch.exp(logits - log_sum[:, :, None])
-    scale = factor / (tau * f_x.shape[1])
-    return loss, (torch.bmm(weights, f_y) - f_y) * scale[:, None, None]
+    loss = (log_sum - torch.diagonal(logits, dim1=1, dim2=2)).mean(dim=1)
+    return torch.exp(logits - log_sum[:, :, None]), loss
