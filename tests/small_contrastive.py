@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ def small(
     *,
     name: str = "small",
     runs: int = 2,
+    first: int = 0,
     d1: int = 6,
     neurons: int = 4,
     eps: tuple[float, ...] = (1.0, 0.5, 0.25),
@@ -46,8 +48,9 @@ def small(
     attention: Attention | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> Small:
-    """``bias`` is the same for all neurons but for a slope, so that each has its own."""
-    draws = Draws([key(name, run) for run in range(runs)], dtype=dtype)
+    """``bias`` is the same for all neurons but for a slope, so that each has its own. ``first`` is
+    the number of the first run: run 3 of a batch alone is ``runs=1, first=3``."""
+    draws = Draws([key(name, run) for run in range(first, first + runs)], dtype=dtype)
     one = torch.ones(runs, dtype=dtype)
     atoms = dictionary(draws, d1, len(eps))
     frequency = torch.tensor(eps, dtype=dtype).expand(runs, -1)
@@ -91,3 +94,47 @@ def naive_mixed_tokens(tokens: Tensor, attention: Attention, run: int) -> Tensor
 
 def naive_brelu(s: float, b: float) -> float:
     return s - b if s > b else s + b if s < -b else 0.0
+
+
+def naive_formula_5(
+    weights: Tensor,
+    bias: Tensor,
+    x: Tensor,
+    y: Tensor,
+    tau: float,
+    kept: Sequence[bool],
+    attention: Attention,
+    run: int = 0,
+) -> Tensor:
+    """000 eq. (5) of one run, in loops: weights (m, d1), bias (m,), samples x and y (K, L, d1).
+
+    The softmax weights are those of the neurons in ``kept``; h_i(Y_k), h_i(X_ks) and the gradient
+    of h_i(X_k) know no mask. With every neuron kept this is (21).
+    """
+    z_x = [naive_mixed_tokens(tokens, attention, run) for tokens in x]
+    z_y = [naive_mixed_tokens(tokens, attention, run) for tokens in y]
+
+    def h(i: int, mixed: Tensor) -> float:
+        return sum(naive_brelu(float(weights[i] @ z), float(bias[i])) for z in mixed)
+
+    neurons = range(len(weights))
+    h_x = [[h(i, z) for i in neurons] for z in z_x]
+    h_y = [[h(i, z) for i in neurons] for z in z_y]
+    samples = range(len(x))
+    gradient = torch.zeros_like(weights)
+    for k in samples:
+        # f of the masked network has a zero in the place of every neuron left out
+        similarity = [sum(h_x[k][i] * h_y[s][i] for i in neurons if kept[i]) for s in samples]
+        largest = max(similarity)
+        exponential = [math.exp((value - largest) / tau) for value in similarity]
+        logit = [value / sum(exponential) for value in exponential]
+        for i in neurons:
+            slope = torch.zeros_like(weights[i])  # gradient of h_i(X_k) in w_i
+            for z in z_x[k]:
+                if abs(float(weights[i] @ z)) >= float(bias[i]):
+                    slope += z
+            gradient[i] += (logit[k] - 1) * h_y[k][i] * slope
+            for s in samples:
+                if s != k:  # the partners of the other samples are the negatives
+                    gradient[i] += logit[s] * h_y[s][i] * slope
+    return gradient / len(x)

@@ -84,6 +84,11 @@ class Cells:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def take(self, rows: np.ndarray) -> Cells:
+        """The cells at some rows of this batch."""
+        values = {name: np.asarray(column)[rows] for name, column in self.values.items()}
+        return Cells(values, self.keys[rows])
+
     def column(self, name: str, context: Context) -> torch.Tensor:
         """The values of one axis as a tensor of shape (run,)."""
         return torch.as_tensor(

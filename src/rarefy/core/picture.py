@@ -40,7 +40,8 @@ class Lines:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A matrix, ``values[row, column]``; ``notes`` puts short texts into cells."""
+    """A matrix, ``values[row, column]``; ``notes`` puts short texts into cells. ``signed``: values
+    are gains and losses, so that 0 is the middle of the colours."""
 
     values: np.ndarray
     x: Sequence[object]
@@ -50,6 +51,7 @@ class HeatMap:
     colour_label: str
     title: str = ""
     notes: Sequence[tuple[int, int, str]] = ()
+    signed: bool = False
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,16 @@ class Companions:
     of: Sequence[int]
     share: Tensor
 
+    def check(self, d: int) -> None:
+        """Refuse what is not a companion for each of ``d`` features."""
+        if len(self.of) != d or not all(0 <= j < d for j in self.of):
+            raise bad_value("companions", tuple(self.of), f"needs a feature 0..{d - 1} for each")
+        if any(self.of[j] != j for j in self.of):
+            raise bad_value("companions", tuple(self.of), "a companion must not follow another one")
+        for value in self.share.flatten().tolist():
+            if not 0 <= value <= 1:
+                raise bad_value("share", value, "must be in [0, 1]: it is a chance")
+
 
 @dataclass(frozen=True)
 class SparseCoding:
@@ -103,6 +113,8 @@ class SparseCoding:
             self.tokens,
             self.spread,
         )
+        if self.companions is not None:
+            self.companions.check(self.eps.shape[1])
 
     def latents(self, draws: Draws, samples: int, step: int, views: int = 2) -> Tensor:
         """Latents of ``views`` positive views of each sample: (run, view, sample, token, d)."""

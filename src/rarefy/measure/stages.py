@@ -33,7 +33,8 @@ def t2_of_000(total: Tensor, t1: Tensor, d: int) -> Tensor:
     """(61): some neuron's squared norm is d times its value at T1; -1 where T1 is -1."""
     at_t1 = at_step(total, t1.clamp(min=0))
     later = torch.arange(total.shape[1], device=total.device)[None, :] >= t1[:, None]
-    reached = (total >= d * at_t1[:, None]).any(dim=2) & later & (t1 >= 0)[:, None]
+    grown = (total >= d * at_t1[:, None]) & (at_t1 > 0)[:, None]  # 0 has not grown to d times 0
+    reached = grown.any(dim=2) & later & (t1 >= 0)[:, None]
     return first_step(reached)
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "Trend",
     "bootstrap_interval",
     "judge_bound",
+    "judge_difference",
     "judge_equal",
     "judge_fraction",
     "judge_slope",
@@ -183,6 +184,38 @@ def judge_bound(
         mean.n,
         "none",
         _joined(note, _few(mean.n)),
+    )
+
+
+def judge_difference(
+    identity: Identity,
+    samples: ArrayLike | Interval,
+    direction: Literal["positive", "negative"],
+    level: float = 0.95,
+    note: str = "",
+) -> Verdict:
+    """A paired difference has a sign: holds when its whole interval lies strictly on the claimed
+    side, fails on the other side, and also when every difference is exactly 0 (no effect)."""
+    if direction not in ("positive", "negative"):
+        raise bad_value("direction", direction, "must be 'positive' or 'negative'")
+    mean = samples if isinstance(samples, Interval) else mean_interval(samples, level)
+    sign = 1.0 if direction == "positive" else -1.0
+    low, high = sorted((sign * mean.low, sign * mean.high))
+    outcome, why = "inconclusive", _few(mean.n)
+    if low > 0:
+        outcome = "holds"
+    elif high < 0 or (low == 0 == high and mean.n > 1):
+        outcome, why = "fails", "no effect at all" if high == 0 else why
+    ends = f" [{_show(mean.low)}, {_show(mean.high)}]" if mean.n > 1 else ""
+    return Verdict(
+        *identity,
+        predicted=f"{direction} difference",
+        measured=f"mean {_show(mean.mean)}{ends}",
+        interval=_kept(mean.low, mean.high),
+        n=mean.n,
+        tolerance="none",
+        outcome=outcome,
+        note=_joined(note, why),
     )
 
 

@@ -22,7 +22,9 @@ def kept_count(pruned_share: Tensor, candidates: int) -> Tensor:
 
     The pruned number is the nearest whole one, a half rounded up; at least one candidate stays.
     """
-    pruned = torch.floor(pruned_share.to(torch.float64) * candidates + 0.5).to(torch.int64)
+    # a share such as 0.7 is not a binary number: a float32's error must not undo a half
+    exact = pruned_share.to(torch.float64) * candidates + 1e-6 * candidates
+    pruned = torch.floor(exact + 0.5).to(torch.int64)
     return (candidates - pruned).clamp(min=1)
 
 

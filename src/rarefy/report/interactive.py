@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.picture import HeatMap, Lines
 from rarefy.report import style
-from rarefy.report.shaping import Drawn, grows_upward, heat_values, shape, tick_labels
+from rarefy.report.shaping import Drawn, grows_upward, heat_values, own_limits, shape, tick_labels
 
 Figure = dict[str, Any]
 FORMAT = ".4~g"
@@ -221,7 +221,7 @@ def _heat_map(panel: HeatMap, limits: tuple[float, float] | None) -> Figure:
     layout = _layout(panel, max(300, 110 + 22 * rows) if rows <= style.NAMED_ROWS else 420)
     if not np.isfinite(values).any():
         return _no_values(layout)
-    low, high = limits or (float(np.nanmin(values)), float(np.nanmax(values)))
+    low, high = limits or own_limits(panel)
     trace: Figure = {
         "type": "heatmap",
         "x": _distinct([_safe(label) for label in tick_labels(panel.x)]),
@@ -229,7 +229,7 @@ def _heat_map(panel: HeatMap, limits: tuple[float, float] | None) -> Figure:
         "z": [_numbers(row) for row in values],
         "zmin": low,
         "zmax": high,
-        "colorscale": style.COLOUR_MAP.capitalize(),
+        "colorscale": style.colour_steps(panel.signed),
         "colorbar": {
             "title": _title(panel.colour_label, 36) | {"side": "right"},
             "thickness": 12,
@@ -247,7 +247,10 @@ def _heat_map(panel: HeatMap, limits: tuple[float, float] | None) -> Figure:
             "text": _safe(text),
             "showarrow": False,
             "captureevents": False,
-            "font": {"size": 11, "color": style.text_on_cell(values[row, column], low, high)},
+            "font": {
+                "size": 11,
+                "color": style.text_on_cell(values[row, column], low, high, panel.signed),
+            },
         }
         for row, column, text in panel.notes
     ]

@@ -136,25 +136,27 @@ def heat_values(panel: HeatMap) -> Floats:
     return np.where(np.isfinite(values), values, np.nan)
 
 
+def own_limits(panel: HeatMap) -> tuple[float, float]:
+    """Ends of the colour scale of one heat map; those of a signed one lie evenly about 0."""
+    values = heat_values(panel)
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+    if panel.signed:
+        high = max(-low, high)
+        low = -high
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
 def colour_limits(picture: Picture) -> dict[str, tuple[float, float]]:
     """One colour scale for heat maps of one picture that show the same quantity: side by side
     they are there to be compared."""
     limits: dict[str, tuple[float, float]] = {}
     for panel in picture.panels:
-        if not isinstance(panel, HeatMap):
-            continue
-        values = heat_values(panel)
-        values = values[np.isfinite(values)]
-        if values.size:
-            low, high = limits.get(panel.colour_label, (np.inf, -np.inf))
-            limits[panel.colour_label] = (
-                min(low, float(values.min())),
-                max(high, float(values.max())),
-            )
-    return {
-        label: (low, high) if high > low else (low - 0.5, high + 0.5)
-        for label, (low, high) in limits.items()
-    }
+        if isinstance(panel, HeatMap) and np.isfinite(heat_values(panel)).any():
+            low, high = own_limits(panel)
+            others = limits.get(panel.colour_label, (low, high))
+            limits[panel.colour_label] = (min(low, others[0]), max(high, others[1]))
+    return limits
 
 
 def tick_labels(values: Sequence[object]) -> list[str]:

@@ -22,13 +22,14 @@ from rarefy.report.shaping import (
     colour_limits,
     grows_upward,
     heat_values,
+    own_limits,
     shape,
     tick_labels,
 )
 
 Limits = tuple[float, float] | None
 _VECTOR_CELLS = 2500  # a heat map with more cells is embedded as an image
-_COLUMNS = 3  # panels side by side before a new row starts
+_COLUMNS = 3  # panels side by side before a new row starts (four: two by two)
 
 
 def draw_panel(panel: Lines | HeatMap, limits: Limits = None) -> Figure:
@@ -42,7 +43,7 @@ def draw_panel(panel: Lines | HeatMap, limits: Limits = None) -> Figure:
 def draw_picture(picture: Picture) -> Figure:
     """All panels of a picture on one sheet, with titles."""
     panels = list(picture.panels)
-    columns = max(1, min(_COLUMNS, len(panels)))
+    columns = 2 if len(panels) == 4 else max(1, min(_COLUMNS, len(panels)))
     rows = max(1, -(-len(panels) // columns))
     heights = [
         max((_height(panel) for panel in panels[row * columns : (row + 1) * columns]), default=1.0)
@@ -243,8 +244,8 @@ def _heat_map(place: Figure | SubFigure, axes: Axes, panel: HeatMap, limits: Lim
     if not np.isfinite(values).any():
         _say(axes, "no values to show")
         return
-    low, high = limits or (float(np.nanmin(values)), float(np.nanmax(values)))
-    colours = matplotlib.colormaps[style.COLOUR_MAP].with_extremes(bad=style.MISSING)
+    low, high = limits or own_limits(panel)
+    colours = matplotlib.colormaps[style.colour_map(panel.signed)].with_extremes(bad=style.MISSING)
     image = axes.pcolormesh(
         np.ma.masked_invalid(values),
         cmap=colours,
@@ -266,7 +267,7 @@ def _heat_map(place: Figure | SubFigure, axes: Axes, panel: HeatMap, limits: Lim
             ha="center",
             va="center",
             fontsize=style.FONT_POINTS - 2,
-            color=style.text_on_cell(values[row, column], low, high),
+            color=style.text_on_cell(values[row, column], low, high, panel.signed),
         )
     bar = place.colorbar(image, ax=axes, pad=0.02, aspect=25)
     bar.set_label("\n".join(style.wrapped(_plain(panel.colour_label), 34)))

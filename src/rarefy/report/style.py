@@ -47,6 +47,7 @@ OUTCOMES = {"holds": "✓", "fails": "✗", "inconclusive": "?", "not-run": "–
 """The sign in front of an outcome, so that it can be read without its colour."""
 
 COLOUR_MAP = "viridis"
+SIGNED_COLOUR_MAP = "PuOr_r"  # 0 in the middle; told apart by colour-blind readers too
 MISSING = "#d9d9d9"  # a heat map's cell without a value
 MARKED_POINTS = 25  # a curve of at most so many points shows each of them
 SYMBOLS = (("o", "circle"), ("s", "square"), ("^", "triangle-up"), ("D", "diamond"))
@@ -162,11 +163,26 @@ def text_on(rgb: Sequence[float]) -> str:
     return "black" if luminance > 0.179 else "white"
 
 
-def text_on_cell(value: float, low: float, high: float) -> str:
+def colour_map(signed: bool) -> str:
+    return SIGNED_COLOUR_MAP if signed else COLOUR_MAP
+
+
+def colour_steps(signed: bool, steps: int = 17) -> list[tuple[float, str]]:
+    """A colour map as (place in 0..1, colour), for drawings that do not know it by name."""
+    places = np.linspace(0, 1, steps)
+    colours = matplotlib.colormaps[colour_map(signed)](places)[:, :3] * 255
+    return [
+        (float(p), f"rgb({r:.0f},{g:.0f},{b:.0f})")
+        for p, (r, g, b) in zip(places, colours, strict=True)
+    ]
+
+
+def text_on_cell(value: float, low: float, high: float, signed: bool = False) -> str:
     """Black or white for a note in a heat map's cell."""
     if not math.isfinite(value):
         return text_on(channels(MISSING))
-    return text_on(matplotlib.colormaps[COLOUR_MAP]((value - low) / (high - low or 1.0)))
+    place = (value - low) / (high - low or 1.0)
+    return text_on(matplotlib.colormaps[colour_map(signed)](place))
 
 
 def number(value: object, digits: int = 4) -> str:

@@ -140,7 +140,7 @@ class ContrastiveStudy(Study):
         parameters = {"weights": weights}
         if train_attention:
             parameters |= identity_attention(len(cells), self.d1, weights)
-        return Experiment(self, draws, data, problem, bias, parameters)
+        return Experiment(self, draws, data, problem, bias, parameters, pruning)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +181,7 @@ class Experiment:
     problem: Contrastive
     bias: BiasSchedule
     parameters: dict[str, Tensor]
+    pruning: NeuronPruning | None = None
 
     @property
     def weights(self) -> Tensor:
@@ -198,7 +199,8 @@ class Experiment:
         has moved."""
 
         def after_update(state: State) -> None:
-            self.bias(state)
+            trained = None if self.pruning is None else self.pruning.trained
+            self.bias.after_update(state.parameters["weights"], state.step, trained)
             if watch is not None:
                 watch(state)
 
@@ -211,7 +213,7 @@ class Experiment:
             trackers=trackers,
             record=record,
             after_update=after_update,
-            pruning=self.problem.pruning,
+            pruning=self.pruning,
             context=context,
         )
 

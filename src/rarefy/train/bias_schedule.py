@@ -51,21 +51,26 @@ class BiasSchedule:
         """For ``descend(..., after_update=bias)``."""
         self.after_update(state.parameters["weights"], state.step)
 
-    def after_update(self, weights: Tensor, step: int) -> None:
-        """Move on to ``weights``, the weights after ``step`` updates."""
+    def after_update(self, weights: Tensor, step: int, trained: Tensor | None = None) -> None:
+        """Move on to ``weights``, the weights after ``step`` updates. T1 waits for the neurons of
+        ``trained``, (run, m), only: one that is never updated stays outside the feature space."""
         norm = torch.linalg.vector_norm(weights, dim=2)
         inside = torch.bmm(weights, self.dictionary).square().sum(dim=2)
         started = self.t1 >= 0
-        start = ~started & (inside >= 0.5 * norm.square()).all(dim=1)
+        half = inside >= 0.5 * norm.square()
+        if trained is not None:
+            half = half | ~trained
+        start = ~started & half.all(dim=1)
         self.t1 = torch.where(start, step, self.t1)
         self._norm_at_t1 = torch.where(start[:, None], norm, self._norm_at_t1)
-        tall = (norm.square() >= self.d * self._norm_at_t1.square()).any(dim=1)
+        grown = norm.square() >= self.d * self._norm_at_t1.square()
+        tall = (grown & (self._norm_at_t1 > 0)).any(dim=1)  # a neuron set to zero has not grown
         end = started & (self.t2 < 0) & tall
         ratio = norm / self._norm.clamp(min=torch.finfo(norm.dtype).tiny)
-        grown = torch.maximum(self._growth, ratio)
+        factor = torch.maximum(self._growth, ratio)
         if self.until == "T2":
-            grown = torch.where((self.t2 >= 0)[:, None], ratio, grown)
-        moved = torch.where(started[:, None], self.value * grown, self.value)
+            factor = torch.where((self.t2 >= 0)[:, None], ratio, factor)
+        moved = torch.where(started[:, None], self.value * factor, self.value)
         self.value = torch.where(start[:, None], self._at_t1 * norm, moved)
         self.t2 = torch.where(end, step, self.t2)
         self._norm = norm

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -21,9 +22,24 @@ from rarefy.nets.brelu_transformer import (
 from rarefy.train.bias_schedule import BiasSchedule
 from rarefy.train.descent import automatic_gradients
 from rarefy.train.losses import info_nce, info_nce_gradient
-from rarefy.train.neuron_pruning import NeuronPruning
 
 TRAINED_ATTENTION = ("query", "key")
+
+
+class Keeping(Protocol):
+    """Whatever says which neurons take part."""
+
+    @property
+    def kept(self) -> Tensor:
+        """(run, m), true for those that do."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The same neurons at every step."""
+
+    kept: Tensor
 
 
 @dataclass(frozen=True)
@@ -41,7 +57,7 @@ class Contrastive:
     bias: BiasSchedule
     attention: Attention = field(default_factory=Attention)
     compile_kernels: bool = False
-    pruning: NeuronPruning | None = None
+    pruning: Keeping | None = None
 
     def attention_of(self, parameters: dict[str, Tensor]) -> Attention:
         """The attention in force: the fixed one, or the one being trained."""

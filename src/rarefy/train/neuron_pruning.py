@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.pruning.masks import keep_largest, kept_count, neuron_norms
-from rarefy.pruning.updates import after_step, before_step
+from rarefy.pruning.updates import UPDATE_RULES, after_step, before_step
 
 NEVER = -1
 """A start that never comes."""
@@ -34,6 +34,11 @@ class NeuronPruning:
         self.count = kept_count(alpha, neurons)
         self.kept = torch.ones(len(alpha), neurons, dtype=torch.bool, device=alpha.device)
         self._ever = bool((self.count < neurons).any())
+
+    @property
+    def trained(self) -> Tensor:
+        """Who is updated in the step in progress: (run, m)."""
+        return self.kept | (self.rule != UPDATE_RULES.index("masked"))[:, None]
 
     def mask(self, weights: Tensor) -> Tensor:
         """Who would be kept of these weights if their run were being pruned: (run, m)."""

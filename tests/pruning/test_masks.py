@@ -1,0 +1,236 @@
+"""Masks keep an exact count whatever the scores are, and choose among equals by index."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from rarefy.core.errors import UsageError
+from rarefy.pruning.masks import keep_largest, kept_count, neuron_norms
+
+many = settings(deadline=None, max_examples=60)
+
+# few different values, so that most scores are equal to some other one; both zeros, both infinities
+TIED = st.sampled_from([0.0, -0.0, 1.0, 1.0 + 2**-52, -1.0, 1e-308, math.inf, -math.inf])
+ANY = st.floats(allow_nan=False, width=64)
+
+
+@st.composite
+def tables(draw: st.DrawFn, values: st.SearchStrategy[float]) -> Tensor:
+    runs, candidates = draw(st.integers(1, 4)), draw(st.integers(1, 12))
+    flat = draw(st.lists(values, min_size=runs * candidates, max_size=runs * candidates))
+    return torch.tensor(flat, dtype=torch.float64).reshape(runs, candidates)
+
+
+@st.composite
+def scores_and_counts(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
+    scores = draw(tables(draw(st.sampled_from([TIED, ANY]))))
+    runs, candidates = scores.shape
+    count = draw(st.lists(st.integers(0, candidates), min_size=runs, max_size=runs))
+    return scores, torch.tensor(count)
+
+
+@st.composite
+def distinct_scores(draw: st.DrawFn) -> Tensor:
+    candidates = draw(st.integers(1, 12))
+    row = st.lists(
+        st.floats(-1e6, 1e6), min_size=candidates, max_size=candidates, unique_by=lambda v: v + 0.0
+    )
+    return torch.tensor(draw(st.lists(row, min_size=1, max_size=3)), dtype=torch.float64)
+
+
+def by_hand(scores: list[float], count: int) -> list[bool]:
+    """The first of the largest, one after the other."""
+    kept = [False] * len(scores)
+    for _ in range(count):
+        left = [i for i in range(len(scores)) if not kept[i]]
+        kept[max(left, key=lambda i: (scores[i], -i))] = True
+    return kept
+
+
+# ---------------------------------------------------------------------------------------- the count
+
+
+@many
+@given(scores_and_counts())
+def test_every_run_keeps_exactly_its_own_count_of_the_largest(case: tuple[Tensor, Tensor]) -> None:
+    scores, count = case
+    kept = keep_largest(scores, count)
+    assert kept.dtype == torch.bool and kept.shape == scores.shape
+    assert torch.equal(kept.sum(dim=1), count)
+    for row, mask, number in zip(scores.tolist(), kept.tolist(), count.tolist(), strict=True):
+        assert mask == by_hand(row, number)
+
+
+@many
+@given(scores_and_counts())
+def test_one_number_for_all_is_the_same_as_a_number_for_each(case: tuple[Tensor, Tensor]) -> None:
+    scores, count = case
+    number = int(count[0])
+    expected = keep_largest(scores, torch.full((len(scores),), number))
+    assert torch.equal(keep_largest(scores, number), expected)
+
+
+@many
+@given(tables(TIED))
+def test_all_may_be_kept_and_none(scores: Tensor) -> None:
+    assert keep_largest(scores, scores.shape[1]).all()
+    assert not keep_largest(scores, 0).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+def test_of_equal_scores_the_first_stay(dtype: torch.dtype) -> None:
+    # 300 candidates: far more than the size up to which any sort happens to be stable
+    scores = torch.ones(3, 300, dtype=dtype)
+    kept = keep_largest(scores, torch.tensor([0, 7, 299]))
+    expected = torch.arange(300) < torch.tensor([0, 7, 299])[:, None]
+    assert torch.equal(kept, expected)
+    scores[:, 100::100] = 2  # positions 100 and 200 come before all others
+    kept = keep_largest(scores, torch.tensor([1, 2, 5]))
+    places = [torch.nonzero(row).flatten().tolist() for row in kept]
+    assert places == [[100], [100, 200], [0, 1, 2, 100, 200]]
+
+
+def test_more_than_one_batch_dimension_is_allowed() -> None:
+    scores = torch.arange(24.0).reshape(2, 3, 4)
+    kept = keep_largest(scores, torch.tensor([[0, 1, 2], [3, 4, 0]]))
+    assert kept.sum(dim=2).tolist() == [[0, 1, 2], [3, 4, 0]]
+    assert kept[1, 0].tolist() == [False, True, True, True]
+    assert keep_largest(scores[0, 0], 1).tolist() == [False, False, False, True]
+
+
+@many
+@given(distinct_scores(), st.data())
+def test_without_equals_the_choice_is_that_of_topk(scores: Tensor, data: st.DataObject) -> None:
+    count = data.draw(st.integers(0, scores.shape[1]))
+    expected = torch.zeros_like(scores, dtype=torch.bool)
+    expected.scatter_(1, scores.topk(count, dim=1).indices, True)
+    assert torch.equal(keep_largest(scores, count), expected)
+
+
+# -------------------------------------------------------------------------------------- invariances
+
+
+@many
+@given(tables(st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0])), st.integers(-300, 300), st.data())
+def test_a_positive_factor_changes_nothing(
+    scores: Tensor, exponent: int, data: st.DataObject
+) -> None:
+    """A power of two, which keeps equals equal and different scores different."""
+    count = data.draw(st.integers(0, scores.shape[1]))
+    scaled = scores * 2.0**exponent
+    assert torch.equal(keep_largest(scaled, count), keep_largest(scores, count))
+
+
+@many
+@given(distinct_scores(), st.data())
+def test_a_permutation_of_different_scores_permutes_the_mask(
+    scores: Tensor, data: st.DataObject
+) -> None:
+    candidates = scores.shape[1]
+    count = data.draw(st.integers(0, candidates))
+    order = list(data.draw(st.permutations(range(candidates))))
+    assert torch.equal(keep_largest(scores[:, order], count), keep_largest(scores, count)[:, order])
+
+
+@many
+@given(scores_and_counts())
+def test_a_run_keeps_the_same_alone_and_in_company(case: tuple[Tensor, Tensor]) -> None:
+    scores, count = case
+    together = keep_largest(scores, count)
+    for run in range(len(scores)):
+        one = slice(run, run + 1)
+        assert torch.equal(keep_largest(scores[one], count[one]), together[one])
+
+
+def test_the_scores_are_left_as_they_were() -> None:
+    scores = torch.tensor([[3.0, 1.0, 2.0]])
+    keep_largest(scores, 1)
+    assert scores.tolist() == [[3.0, 1.0, 2.0]]
+
+
+@pytest.mark.parametrize("keep", [-1, 4])
+def test_a_count_that_cannot_be_kept_is_refused(keep: int) -> None:
+    with pytest.raises(UsageError, match=f"^keep={keep}: must be a count between 0 and 3$"):
+        keep_largest(torch.ones(2, 3), keep)
+
+
+# -------------------------------------------------------------------------------------------- norms
+
+
+def test_the_score_of_a_neuron_is_its_euclidean_norm() -> None:
+    weights = torch.tensor([[[3.0, -4.0], [0.0, 0.0]], [[-1.0, 0.0], [5.0, 12.0]]])
+    assert neuron_norms(weights).tolist() == [[5.0, 0.0], [1.0, 13.0]]
+    assert neuron_norms(torch.ones(2, 3, 4, 9)).tolist() == [[[3.0] * 4] * 3] * 2
+
+
+def test_the_sign_and_direction_of_a_neuron_do_not_matter_its_length_does() -> None:
+    weights = torch.tensor([[[0.9, 0.9], [0.0, -1.3], [1.2, 0.0]]])  # norms 1.27, 1.3, 1.2
+    assert keep_largest(neuron_norms(weights), 1).tolist() == [[False, True, False]]
+    assert keep_largest(neuron_norms(weights), 2).tolist() == [[True, True, False]]
+
+
+# ------------------------------------------------------------------------- how many stay of a share
+
+
+@many
+@given(candidates=st.integers(1, 60), share=st.fractions(0, 1, max_denominator=128))
+def test_the_pruned_number_is_the_nearest_whole_one(candidates: int, share: Fraction) -> None:
+    number = kept_count(torch.tensor([float(share)], dtype=torch.float64), candidates)
+    assert number.dtype == torch.int64 and number.shape == (1,)
+    exact = share * candidates
+    if exact % 1 == Fraction(1, 2) and Fraction(float(share)) != share:
+        return  # a half that a float cannot hold: see the tests of halves below
+    assert int(number) == max(1, candidates - math.floor(exact + Fraction(1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("share", "candidates", "stay"),
+    [
+        (0.0, 24, 24),
+        (0.5, 1, 1),  # 0.5 would prune the only one
+        (0.5, 3, 1),  # 1.5: 2 go
+        (0.25, 2, 1),  # 0.5: 1 goes
+        (0.125, 4, 3),
+        (0.124, 4, 4),
+        (0.0625, 24, 22),  # 1.5: 2 go
+        (0.3, 24, 17),  # 7.2: 7 go
+        (0.9, 24, 2),  # 21.6: 22 go
+        (0.99, 24, 1),  # 23.76 would prune all
+        (1.0, 24, 1),
+    ],
+)
+def test_a_half_is_rounded_up_and_one_always_stays(
+    share: float, candidates: int, stay: int
+) -> None:
+    assert kept_count(torch.tensor([share]), candidates).tolist() == [stay]
+
+
+def test_each_run_has_its_own_share() -> None:
+    share = torch.tensor([0.0, 0.25, 0.5, 0.75])
+    assert kept_count(share, 8).tolist() == [8, 6, 4, 2]
+
+
+def test_a_larger_share_never_keeps_more() -> None:
+    stay = kept_count(torch.linspace(0, 1, 1001, dtype=torch.float64), 24)
+    assert (stay.diff() <= 0).all() and stay[0] == 24 and stay[-1] == 1
+    assert set(stay.tolist()) == set(range(1, 25))
+
+
+def test_a_half_of_a_decimal_share_is_rounded_up_in_every_dtype() -> None:
+    wrong = []
+    for dtype in (torch.float32, torch.float64):
+        for candidates in range(1, 61):
+            for hundredths in range(100):
+                exact = Fraction(hundredths, 100) * candidates
+                expected = max(1, candidates - math.floor(exact + Fraction(1, 2)))
+                share = torch.tensor([hundredths / 100], dtype=dtype)
+                if int(kept_count(share, candidates)) != expected:
+                    wrong.append((dtype, hundredths / 100, candidates))
+    assert not wrong
