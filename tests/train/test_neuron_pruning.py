@@ -253,11 +253,16 @@ def test_a_neuron_that_project_has_zeroed_does_not_end_the_second_stage() -> Non
 def test_the_bias_does_not_wait_for_neurons_that_are_never_updated() -> None:
     """Under ``masked`` the smallest neurons keep their random weights, outside the feature space:
     T1 (34) is then that of the others."""
-    case, rule = pruned(small(neurons=NEURONS, sigma_0=0.05), [0.5] * 2, [0] * 2, ["masked"] * 2)
-    weights = train(case, 60).weights[:, -1]
+    case, rule = pruned(small(neurons=4), [0.5] * 2, [0] * 2, ["masked"] * 2)
+    outside = torch.linalg.qr(case.data.dictionary, mode="complete").Q[:, :, -1]
+    weights = case.data.dictionary.transpose(1, 2)[:, [0, 1, 2, 2]].clone()
+    weights[:, 2:] = 0.1 * outside[:, None]
+    rule.before(0, {"weights": weights})
     one = torch.ones(2, dtype=weights.dtype)
-    fresh = BiasSchedule(case.data.dictionary, case.weights, one, one)
-    fresh.after_update(weights, 60)
-    assert (fresh.t1 == -1).all()
-    fresh.after_update(weights, 60, rule.trained)
-    assert (fresh.t1 == 60).all()
+    bias = BiasSchedule(case.data.dictionary, weights, one, one)
+    bias.after_update(weights, 1)
+    assert (bias.t1 == -1).all()
+    bias.after_update(weights, 2, rule.trained)
+    assert (bias.t1 == 2).all()
+    rule.rule = rule_codes(["dense"] * 2)
+    assert rule.trained.all()

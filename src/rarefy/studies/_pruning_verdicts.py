@@ -70,7 +70,10 @@ def pruning_verdicts(study: ContrastPruning, results: xr.Dataset, scale: str) ->
     found: list[Verdict] = []
     for bias in results["bias_scale"].values:
         for begin in results["begin"].values:
-            for start in results["start"].values:
+            starts = results["start"].values
+            if begin == "theorem":  # the state is that of T4, where the theorem prunes at once
+                starts = starts[:1]
+            for start in starts:
                 here = results.sel(bias_scale=bias, begin=begin, start=start)
                 where = f"{BEGIN_NAMES[str(begin)]}, start {int(start)}, {bias_name(bias)}"
 
@@ -78,8 +81,9 @@ def pruning_verdicts(study: ContrastPruning, results: xr.Dataset, scale: str) ->
                     return (claim, study.name, scale, f"{what}, {where}, {study.setting}")
 
                 found += _growth(study, here, identity)
-                found += _coefficient(study, here, identity)
-                found += _pure(study, here, str(begin), identity)
+                for alpha in dict.fromkeys(pruned_alphas(results)[[0, -1]].tolist()):
+                    found += _coefficient(study, here, alpha, identity)
+                    found += _pure(study, here, alpha, identity)
                 if begin == "random":  # in the theorem's state it is so by construction
                     found += _who_is_pruned(study, here, identity)
                 found += _logits(study, here, identity)
@@ -155,35 +159,41 @@ def _worst(
     return judge_bound(identity, there.values, bound, side, note=note)
 
 
-def _coefficient(study: ContrastPruning, here: xr.Dataset, identity: Named) -> list[Verdict]:
-    """Exponent of minority over majority in eps_min: 0 when imbalance is overcome."""
-    alpha = float(pruned_alphas(here)[-1])
+def _coefficient(
+    study: ContrastPruning, here: xr.Dataset, alpha: float, identity: Named
+) -> list[Verdict]:
+    """Exponent of minority over majority in eps_min: 0 when imbalance is overcome. In the theorem's
+    state each neuron has a feature and its weight is judged; elsewhere the feature's energy."""
+    by_weight = str(here["begin"].values) == "theorem"
+    name, what, power = (
+        ("weight", "weight of own neurons", 1) if by_weight else ("energy", "energy", 2)
+    )
     found = []
-    for name, what, power in (("weight", "weight of own neurons", 1), ("energy", "energy", 2)):
-        for read in dict.fromkeys((early_read(study, int(here["start"])), study.reads[-1])):
-            at = here[name].sel(read=read)
-            pruned, without = at.sel(alpha=alpha), at.sel(alpha=0.0)
-            setting = f"{what}, alpha={alpha:g}, step {read}"
-            if read == study.reads[-1]:
-                reference = exponent_in_eps(without)
-                found.append(
-                    judge_slope(
-                        identity("P2", f"exponent in eps_min, {setting}"),
-                        exponent_in_eps(pruned),
-                        predicted=0.0,
-                        tolerance=power / 4,
-                        note=f"without pruning {reference.value:.2f} "
-                        f"[{reference.low:.2f}, {reference.high:.2f}]",
-                    )
-                )
+    last = study.reads[-1]
+    for read in dict.fromkeys((early_read(study, int(here["start"])), last)):
+        at = here[name].sel(read=read)
+        pruned, without = at.sel(alpha=alpha), at.sel(alpha=0.0)
+        setting = f"{what}, alpha={alpha:g}, step {read}"
+        if read == last:
+            reference = exponent_in_eps(without)
             found.append(
-                judge_difference(
-                    identity("P2", f"exponent nearer 0 than without pruning, {setting}"),
-                    _nearer(without, pruned),
-                    "positive",
-                    note="|exponent| without minus with; bootstrap over seeds",
+                judge_slope(
+                    identity("P2", f"exponent in eps_min, {setting}"),
+                    exponent_in_eps(pruned),
+                    predicted=0.0,
+                    tolerance=power / 4,
+                    note=f"without pruning {reference.value:.2f} "
+                    f"[{reference.low:.2f}, {reference.high:.2f}]",
                 )
             )
+        found.append(
+            judge_difference(
+                identity("P2", f"exponent nearer 0 than without pruning, {setting}"),
+                _nearer(without, pruned),
+                "positive",
+                note="|exponent| without minus with; bootstrap over seeds",
+            )
+        )
     return found
 
 
@@ -198,9 +208,9 @@ def _nearer(without: xr.DataArray, pruned: xr.DataArray) -> Interval:
     return bootstrap_interval(both, gain)
 
 
-def _pure(study: ContrastPruning, here: xr.Dataset, begin: str, identity: Named) -> list[Verdict]:
+def _pure(study: ContrastPruning, here: xr.Dataset, alpha: float, identity: Named) -> list[Verdict]:
     last = here.isel(read=-1)["pure"].sel(group="minority")
-    alpha = float(pruned_alphas(here)[-1])
+    begin = str(here["begin"].values)
     pruned, without = last.sel(alpha=alpha), last.sel(alpha=0.0)
     when = f"alpha={alpha:g}, step {int(here['read'][-1])}"
     order = pure_count_with_pruning_order(study.neurons, study.d)

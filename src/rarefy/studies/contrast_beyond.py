@@ -81,6 +81,8 @@ class ContrastBeyond(ImbalancedStudy):
     """share of the neurons, the smallest, that are left out; 0: no pruning"""
     bias_scale: tuple[float, ...] = (0.0, 1.0)
     """bias at T1 in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
+    spread: str = "subset"
+    """tokens that show a present feature; on a random subset of them attention has a choice"""
     sigma: float = 0.1
     """noise std; the noise-to-signal ratio sigma^2 d1 is 1, so that averaging tokens matters"""
     d1: int = 100

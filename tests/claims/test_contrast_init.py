@@ -1,0 +1,269 @@
+"""C9: counts by hand on the same draws, against the exact laws, and verdicts that can fail."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+import rarefy
+from rarefy.core.contracts import Context, Verdict
+from rarefy.core.errors import UsageError
+from rarefy.data.sparse_coding import dictionary
+from rarefy.studies.contrast_init import ContrastInit
+from rarefy.sweep.grid import grid_of
+from rarefy.theory import initial_sets as theory
+from rarefy.theory.contrastive import set_constants
+from rarefy.train.contrastive import initial_weights
+
+pytestmark = pytest.mark.usefixtures("eager")
+SMALL: dict[str, Any] = {
+    "seeds": 20,
+    "d": (9, 32),
+    "ratio": (0.5, 0.9, 1.0),
+    "d1": 64,
+    "drawn": 1200,
+}
+
+
+def made(**parameters: Any) -> ContrastInit:
+    study = ContrastInit.at("tiny", **parameters)
+    assert isinstance(study, ContrastInit)
+    return study
+
+
+@cache
+def measured() -> tuple[ContrastInit, xr.Dataset]:
+    return made(**SMALL), rarefy.run("contrast-init", scale="tiny", device="cpu", **SMALL)
+
+
+def verdict(results: xr.Dataset, start: str) -> Verdict:
+    study, _ = measured()
+    (found,) = [v for v in study.verdicts(results, "tiny") if v.setting.startswith(start)]
+    return found
+
+
+# ----------------------------------------------------------------------------------------- counting
+
+
+def test_the_published_width_and_how_often_it_is_drawn() -> None:
+    study = made(drawn=100)
+    assert study.neurons(9) == 24 and study.networks(9) == 4
+    assert made(drawn=5).networks(9) == 1
+    assert ContrastInit.at("large").neurons(64) == 4096  # type: ignore[attr-defined]
+
+
+def test_counts_by_the_definitions_on_the_same_draws() -> None:
+    d, ratio = 6, 0.6
+    study = made(seeds=2, d=(d,), ratio=(ratio,), d1=10, drawn=40)
+    grid = grid_of(study)
+    cells = grid.cells(np.arange(len(grid)))
+    context = Context(dtype=torch.float64)
+    found = study.simulate(cells, context)
+    m, networks, unit = study.neurons(d), study.networks(d), math.log(d) / d
+    assert networks > 1
+    draws = cells.draws(context)
+    scale = torch.full((len(cells),), study.sigma_0, dtype=torch.float64)
+    weights = initial_weights(draws, networks * m, study.d1, scale).numpy()
+    atoms = dictionary(draws, study.d1, d).numpy()
+    c1, c2 = set_constants(ratio)
+    for run in range(len(cells)):
+        rows: dict[str, list[float]] = {}
+        for network in range(networks):
+            w = weights[run, network * m : (network + 1) * m]
+            inner = [[float(w[i] @ atoms[run][:, j]) for j in range(d)] for i in range(m)]
+            whole = [sum(x * x for x in row) for row in inner]
+            ordinary = [
+                {i for i in range(m) if inner[i][j] ** 2 >= c2 * unit * whole[i]} for j in range(d)
+            ]
+            lucky = [
+                {
+                    i
+                    for i in range(m)
+                    if inner[i][j] ** 2 >= c1 * unit * whole[i]
+                    and all(inner[i][k] ** 2 <= c2 * unit * whole[i] for k in range(d) if k != j)
+                }
+                for j in range(d)
+            ]
+            shared = [len(ordinary[j] & ordinary[k]) for j in range(d) for k in range(j)]
+            carried = [sum(i in members for members in ordinary) for i in range(m)]
+            near = [sum(abs(x) <= study.sigma_0 / d for x in row) for row in inner]
+            strong = [
+                sum(abs(x) >= study.sigma_0 * math.log(d) ** 0.25 for x in row) for row in inner
+            ]
+            norm = (w**2).sum(axis=1) / (study.sigma_0**2 * study.d1)
+            feature_norm = np.array(whole) / (study.sigma_0**2 * d)
+            inside = [
+                (x >= theory.norm_interval(n)[0]) & (x <= theory.norm_interval(n)[1])
+                for x, n in ((norm, study.d1), (feature_norm, d))
+            ]
+            for name, value in {
+                "ordinary": np.mean([len(s) for s in ordinary]),
+                "ordinary_most": max(len(s) for s in ordinary),
+                "lucky": np.mean([len(s) for s in lucky]),
+                "lucky_fewest": min(len(s) for s in lucky),
+                "all_covered": float(all(lucky)),
+                "shared": np.mean(shared),
+                "shared_most": max(shared),
+                "carried": np.mean(carried),
+                "carried_most": max(carried),
+                "near_zero": np.mean(near),
+                "near_zero_most": max(near),
+                "strong": np.mean(strong),
+                "strong_most": max(strong),
+                "norm": norm.mean(),
+                "norm_least": norm.min(),
+                "norm_most": norm.max(),
+                "norm_inside": inside[0].mean(),
+                "feature_norm": feature_norm.mean(),
+                "feature_norm_least": feature_norm.min(),
+                "feature_norm_most": feature_norm.max(),
+                "feature_norm_inside": inside[1].mean(),
+            }.items():
+                rows.setdefault(name, []).append(float(value))
+        assert set(rows) == set(found)
+        for name, values in rows.items():
+            assert found[name][run] == pytest.approx(np.mean(values), rel=1e-9), name
+
+
+def test_ratios_share_their_networks_and_features_do_not() -> None:
+    _, results = measured()
+    for name in ("norm", "feature_norm_most", "near_zero", "strong_most"):
+        values = results[name].transpose("d", "ratio", "seed").values
+        assert (values == values[:, :1]).all(), name
+    norm = results["norm"].isel(ratio=0)
+    assert not (norm.isel(d=0).values == norm.isel(d=1).values).any()
+
+
+def test_sets_are_consistent_with_each_other() -> None:
+    study, results = measured()
+    for d in study.d:
+        at = results.sel(d=d)
+        # pairs (i, j) counted by features and by neurons
+        np.testing.assert_allclose(at["carried"], at["ordinary"] * d / study.neurons(d), rtol=1e-5)
+    assert (results["lucky"] <= results["ordinary"]).all()
+    assert (results["lucky_fewest"] <= results["lucky"]).all()
+    assert (results["lucky"].sel(d=9, ratio=0.5) == 0).all()  # below the smallest ratio, 0.70
+
+
+# ------------------------------------------------------------------------------------------- claims
+
+
+def test_c9_counts_are_those_of_the_exact_laws() -> None:
+    study, results = measured()
+    for d in study.d:
+        m = study.neurons(d)
+        for ratio in study.ratio:
+            at = results.sel(d=d, ratio=ratio)
+            for name, exact in (
+                ("ordinary", m * theory.ordinary_probability(d, ratio)),
+                ("lucky", m * theory.lucky_probability(d, ratio)),
+                ("shared", m * theory.shared_probability(d, ratio)),
+                ("carried_most", theory.expected_largest_set(d, ratio, m)),
+                ("near_zero", d * theory.near_zero_probability(d)),
+                ("strong", d * theory.strong_probability(d)),
+                ("norm", 1.0),
+                ("feature_norm", 1.0),
+            ):
+                values = at[name].values
+                error = values.std(ddof=1) / math.sqrt(len(values))
+                floor = 1e-3 * exact + 1e-5  # nothing seen of what is too rare to be seen
+                assert abs(values.mean() - exact) <= 5 * error + floor, (name, d, ratio)
+
+
+def test_c9_verdicts_of_true_counts_and_of_wrong_ones() -> None:
+    _, results = measured()
+    start = "|M_j| over its exact mean, d=32"
+    assert verdict(results, start).outcome == "holds"
+    more = results.assign(ordinary=1.2 * results["ordinary"])
+    assert verdict(more, start).outcome == "fails"
+    start = "share of neurons in the exact 95 % interval of |w|^2"
+    assert verdict(results, start).outcome == "holds"
+    assert verdict(results.assign(norm_inside=results["norm_inside"] - 0.05), start).outcome == (
+        "fails"
+    )
+    start = "largest ||w|^2"
+    assert verdict(results, start).outcome == "holds"
+    assert verdict(results.assign(norm_most=results["norm_most"] + 9), start).outcome == "fails"
+
+
+def test_c9_the_upper_bound_on_ordinary_neurons_holds_the_lower_one_on_lucky_ones_fails() -> None:
+    _, results = measured()
+    assert verdict(results, "largest |M_j| over Xi_2").outcome == "holds"
+    more = results.assign(ordinary_most=results["ordinary_most"] * 9)
+    assert verdict(more, "largest |M_j| over Xi_2").outcome == "fails"
+    found = verdict(results, "mean |M*_j| over Xi_1 (31), ratio 0.9")
+    assert found.outcome == "fails" and "where (238) takes 1" in found.note
+    many = results.assign(lucky=5 * results["lucky"])
+    assert verdict(many, "mean |M*_j| over Xi_1 (31), ratio 0.9").outcome == "holds"
+    # balanced, the factor that the proof drops makes the difference
+    assert verdict(results, "mean |M*_j| over Xi_1/sqrt(log d) (238), ratio 1").outcome == "holds"
+    found = verdict(results, "every feature has a lucky neuron, ratio 1")
+    assert found.outcome == "fails" and "needed for 95%: m=1064" in found.note
+
+
+def test_c9_001_lets_a_neuron_be_ordinary_for_a_constant_number_of_features_only() -> None:
+    _, results = measured()
+    found = verdict(results, "largest |N_i|, O(1) in 001")
+    assert found.outcome == "fails" and "for ratios 0.9, 1" in found.note
+    assert verdict(results, "largest |N_i| over d^(1-r^2)").outcome == "holds"
+
+
+def test_too_few_expected_cases_say_nothing() -> None:
+    study = made(seeds=2, ratio=(0.75,), d=(9,), drawn=24)
+    results = rarefy.run(
+        "contrast-init", scale="tiny", device="cpu", seeds=2, ratio=(0.75,), d=(9,), drawn=24
+    )
+    found = {v.setting: v for v in study.verdicts(results, "tiny")}
+    few = found["|M*_j| over its exact mean, d=9 m=24, m=d^1.45"]
+    assert few.outcome == "inconclusive" and "fewer than 400 cases" in few.note
+    nothing = found["mean |M*_j| over Xi_1 (31), m=d^1.45"]
+    assert nothing.outcome == "inconclusive" and nothing.n == 0
+
+
+def test_coverage_of_wide_networks_is_the_exact_one() -> None:
+    """157 neurons at d = 9, where 209 (balanced) cover all features in 95 % of networks."""
+    wide: dict[str, Any] = {
+        "seeds": 30,
+        "d": (9,),
+        "ratio": (0.95, 1.0),
+        "width_exponent": 2.3,
+        "drawn": 1600,
+        "d1": 12,
+    }
+    study = made(**wide)
+    results = rarefy.run("contrast-init", scale="tiny", device="cpu", **wide)
+    (found,) = [v for v in study.verdicts(results, "tiny") if v.setting.startswith("networks")]
+    assert found.n == 30 and found.interval is not None
+    low, high = found.interval
+    assert low < 0 < high and high - low < 0.2
+    shifted = results.assign(all_covered=results["all_covered"] * 0 + 1)
+    (found,) = [v for v in study.verdicts(shifted, "tiny") if v.setting.startswith("networks")]
+    assert found.outcome == "fails"
+
+
+# ---------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"ratio": (0.5, 0.0)}, r"ratio=0.0: eps_min/eps_max must be in \(0, 1\]"),
+        ({"ratio": (1.2,)}, "ratio=1.2: eps_min/eps_max must be in"),
+        ({"d": (1,)}, r"d=1: must be in 2\.\.d1=20"),
+        ({"d": (9, 21)}, r"d=21: must be in 2\.\.d1=20"),
+        ({"width_exponent": 0.0}, "width_exponent=0.0: must be positive and finite"),
+        ({"sigma_0": -1.0}, "sigma_0=-1.0: must be positive and finite"),
+        ({"gamma": 1.0}, "gamma=1.0: must be at least 0 and below 1"),
+        ({"drawn": 0}, "drawn=0: must be at least 1"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        made(**wrong)
+    assert "\n" not in str(caught.value)

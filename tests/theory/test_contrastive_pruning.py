@@ -1,0 +1,119 @@
+"""What 000 predicts for pruning: how the formulas hang together, and against direct iteration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rarefy.theory import contrastive_pruning as theory
+
+LR = 0.5
+share = st.floats(0.01, 1.0)
+constants = st.floats(1e-3, 2.0)
+
+
+@settings(deadline=None)
+@given(share, share, constants, st.integers(3, 1000))
+def test_the_others_gain_eps_over_d_of_what_the_rare_feature_gains(
+    eps: float, alpha: float, constant: float, d: int
+) -> None:
+    rare = theory.minority_rate_order(eps, alpha, LR, constant)
+    others = theory.other_rate_order(eps, alpha, LR, constant, d)
+    assert rare == pytest.approx(LR * constant * alpha * eps * eps)
+    assert others / rare == pytest.approx(eps / d)
+
+
+@settings(deadline=None)
+@given(share, share, share, constants)
+def test_the_elapsed_time_is_what_the_rate_needs_to_make_up_for_the_imbalance(
+    ratio: float, eps: float, alpha: float, constant: float
+) -> None:
+    rate = theory.minority_rate_order(eps, alpha, LR, constant)
+    time = theory.elapsed_time(ratio, eps, alpha, LR, constant)
+    assert time * rate == pytest.approx(1 / ratio - 1)
+    # a weight of eps/eps_max that gains the same amount a step is then 1
+    assert ratio + time * rate * ratio == pytest.approx(1.0)
+
+
+def test_no_imbalance_takes_no_time_and_more_of_it_longer() -> None:
+    assert theory.elapsed_time(1.0, 0.3, 0.1, LR, 0.5) == 0.0
+    times = theory.elapsed_time(np.array([0.1, 0.2, 0.5, 0.9]), 0.3, 0.1, LR, 0.5)
+    assert (np.diff(times) < 0).all()
+
+
+def test_monotone_in_alpha() -> None:
+    alpha = np.linspace(0.01, 0.99, 30)
+    for rates in (
+        theory.minority_rate_order(0.3, alpha, LR, 0.4),
+        theory.other_rate_order(0.3, alpha, LR, 0.4, 9),
+        theory.minority_rate_with_width(0.3, alpha, LR, 0.4, 36, 5.0),
+    ):
+        assert (np.diff(rates) > 0).all()
+        np.testing.assert_allclose(rates / alpha, rates[0] / alpha[0])  # and in proportion to it
+    assert (np.diff(theory.elapsed_time(0.3, 0.3, alpha, LR, 0.4)) < 0).all()
+
+
+def test_without_pruning_nothing_is_added() -> None:
+    assert theory.minority_rate_order(0.3, 0.0, LR, 0.4) == 0
+    assert theory.other_rate_order(0.3, 0.0, LR, 0.4, 9) == 0
+
+
+def test_exponents_in_eps_and_d() -> None:
+    def exponent(of: Callable[[float], float], at: float) -> float:
+        return math.log(of(2 * at) / of(at), 2)
+
+    assert exponent(lambda e: theory.minority_rate_order(e, 0.1, LR, 1.0), 0.2) == pytest.approx(2)
+    assert exponent(lambda e: theory.other_rate_order(e, 0.1, LR, 1.0, 9), 0.2) == pytest.approx(3)
+    # C_z log log d / d is the constant: it brings one power of d to both
+    assert exponent(
+        lambda d: theory.other_rate_order(0.2, 0.1, LR, 1 / d, int(d)), 16
+    ) == pytest.approx(-2)
+
+
+def test_the_rate_before_it_is_simplified() -> None:
+    """(174): what (15) leaves out is the chance of the feature, the neurons and Xi_2^2."""
+    eps, alpha, constant, m, xi_2 = 0.3, 0.1, 0.4, 36, 5.0
+    whole = theory.minority_rate_with_width(eps, alpha, LR, constant, m, xi_2)
+    short = theory.minority_rate_order(eps, alpha, LR, constant)
+    assert whole / short == pytest.approx(constant * m / xi_2**2)
+    assert theory.pure_count_with_pruning_order(m, 9) == 4.0
+
+
+@pytest.mark.parametrize("make", [np.array, lambda v: torch.tensor(v, dtype=torch.float64)])
+def test_arrays_and_tensors_broadcast(make: Callable[[list[Any]], Any]) -> None:
+    eps, alpha = make([[0.1], [0.4]]), make([0.05, 0.1, 0.3])
+    for of in (
+        lambda e, a: theory.minority_rate_order(e, a, LR, 0.4),
+        lambda e, a: theory.other_rate_order(e, a, LR, 0.4, 9),
+        lambda e, a: theory.minority_rate_with_width(e, a, LR, 0.4, 36, 5.0),
+        lambda e, a: theory.elapsed_time(e, e, a, LR, 0.4),
+        lambda e, a: theory.logit_change(e, a, 0.7),
+    ):
+        found = of(eps, alpha)
+        assert tuple(found.shape) == (2, 3)
+        for row in range(2):
+            for column in range(3):
+                alone = of(float(eps[row, 0]), float(alpha[column]))
+                assert float(found[row, column]) == pytest.approx(alone, rel=1e-12)
+
+
+@pytest.mark.parametrize("tau", [0.5, 1.0, 2.0])
+def test_the_change_of_the_logit_is_the_softmaxs_derivative(tau: float) -> None:
+    """(211): the positive similarity loses what the pruned neurons carried, the others nothing."""
+    others = torch.tensor([0.2, -0.4, 1.1], dtype=torch.float64)
+
+    def logit(similarity: float) -> float:
+        every = torch.cat([torch.tensor([similarity], dtype=torch.float64), others])
+        return float(torch.softmax(every / tau, dim=0)[0])
+
+    positive, step = logit(0.8), 1e-6
+    exact = (logit(0.8 - step) - logit(0.8 + step)) / (2 * step)
+    assert theory.logit_change(positive, 1.0, tau) == pytest.approx(exact, rel=1e-8)
+    assert theory.logit_change(positive, 0.0, tau) == 0
