@@ -63,7 +63,7 @@ def _one_neuron(results: xr.Dataset) -> Picture:
             Lines(
                 curves,
                 "training step",
-                "weight of one neuron on its rare feature",
+                "weight on the rare feature",
                 title=title,
                 y_log=True,
             )
@@ -197,10 +197,9 @@ def _coefficient(results: xr.Dataset) -> Picture:
             Lines(
                 curves,
                 "minority frequency, eps_min",
-                "squared weight, rare over frequent features",
+                "squared weight, rare / frequent",
                 title=title,
                 x_log=True,
-                y_log=True,
             )
         )
     return Picture(

@@ -222,7 +222,7 @@ class ContrastBeyond(ImbalancedStudy):
                 Lines(
                     curves,
                     "minority frequency, eps_min",
-                    "largest cosine (mean over minority features)",
+                    "largest cosine, rare features",
                     title=bias_name(bias),
                 )
             )

@@ -11,7 +11,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Cells, Context, Output, Verdict
 from rarefy.core.errors import bad_value
-from rarefy.core.picture import HeatMap, Lines, Picture, Table
+from rarefy.core.picture import HeatMap, Picture, Table
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant
 from rarefy.measure.statistics import judge_difference
@@ -155,47 +155,45 @@ class ContrastPruningMap(ImbalancedStudy):
         return found
 
     def picture(self, results: xr.Dataset) -> list[Picture]:
-        pictures = []
-        for quantity, what in QUANTITIES.items():
-            panels: list[Lines | HeatMap] = []
-            gain = gains(results, quantity)
-            error = gain.std("seed") / np.sqrt(results.sizes["seed"])
-            for bias in results["bias_scale"].values:
-                for rule in results["update"].values:
-                    mean = gain.mean("seed").sel(bias_scale=bias, update=rule)
-                    noise = error.sel(bias_scale=bias, update=rule)
-                    mean, noise = (v.transpose("start", "alpha") for v in (mean, noise))
-                    certain = np.abs(mean.values) > 2 * noise.values
-                    panels.append(
-                        HeatMap(
-                            mean.values,
-                            [f"{v:g}" for v in gain["alpha"].values],
-                            [f"{v:g}" for v in gain["start"].values],
-                            "share of neurons pruned, alpha",
-                            "first pruned step",
-                            f"change of {what}",
-                            title=f"{rule}, {bias_name(bias)}",
-                            notes=[
-                                (row, column, "+" if mean.values[row, column] > 0 else "-")
-                                for row, column in zip(*np.nonzero(certain), strict=True)
-                            ],
-                            signed=True,
-                        )
-                    )
-            pictures.append(
-                Picture(
-                    quantity,
-                    f"What pruning changes: {what}",
-                    f"Pruned minus unpruned run at step {self.steps}, mean over "
-                    f"{results.sizes['seed']} pairs that share weights and data; eps_min = "
-                    f"{self.eps_min:g}. + and - mark changes of more than two standard errors. "
-                    "dense: pruned neurons are left out of the forward pass but updated "
-                    "(Algorithm 1); masked: not updated; project: set to zero, for good in this "
-                    "model, since a neuron of weight zero has no gradient.",
-                    panels,
+        return [
+            self._map(results, quantity, float(bias))
+            for quantity in QUANTITIES
+            for bias in results["bias_scale"].values
+        ]
+
+    def _map(self, results: xr.Dataset, quantity: str, bias: float) -> Picture:
+        """One map an update rule, on one colour scale."""
+        what = QUANTITIES[quantity]
+        gain = gains(results, quantity).sel(bias_scale=bias)
+        error = gain.std("seed") / np.sqrt(results.sizes["seed"])
+        panels = []
+        for rule in results["update"].values:
+            mean = gain.mean("seed").sel(update=rule).transpose("start", "alpha").values
+            noise = error.sel(update=rule).transpose("start", "alpha").values
+            certain = zip(*np.nonzero(np.abs(mean) > 2 * noise), strict=True)
+            panels.append(
+                HeatMap(
+                    mean,
+                    [f"{v:g}" for v in gain["alpha"].values],
+                    [f"{v:g}" for v in gain["start"].values],
+                    "share of neurons pruned, alpha",
+                    "first pruned step",
+                    f"change of {what}",
+                    title=str(rule),
+                    notes=[(i, j, "+" if mean[i, j] > 0 else "-") for i, j in certain],
+                    signed=True,
                 )
             )
-        return pictures
+        return Picture(
+            f"{quantity}-bias-{bias:g}",
+            f"What pruning changes, {bias_name(bias)}: {what}",
+            f"Pruned minus unpruned run at step {self.steps}, mean over {results.sizes['seed']} "
+            f"pairs that share weights and data; eps_min = {self.eps_min:g}. + and - mark changes "
+            "of more than two standard errors. dense: pruned neurons are left out of the forward "
+            "pass but updated (Algorithm 1); masked: not updated; project: set to zero, for good "
+            "in this model, since a neuron of weight zero has no gradient.",
+            panels,
+        )
 
     def tables(self, results: xr.Dataset) -> list[Table]:
         table: list[list[object]] = []
