@@ -12,6 +12,7 @@ from rarefy.measure.statistics import (
     Trend,
     bootstrap_interval,
     judge_bound,
+    judge_difference,
     judge_equal,
     judge_fraction,
     judge_slope,
@@ -345,3 +346,60 @@ def test_wrong_words_are_refused() -> None:
         judge_bound(IDENTITY, [1.0], 1.0, "above")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"0\.\.3"):
         judge_fraction(IDENTITY, 4, 3, 0.5)
+
+
+# ---------------------------------------------------------------------------------- differences
+
+
+@pytest.mark.parametrize(
+    ("samples", "outcome", "note"),
+    [
+        ([1.0, 1.2, 0.9], "holds", ""),
+        ([1.0, 1.0, 1.0], "holds", ""),
+        ([-1.0, -1.2, -0.9], "fails", ""),
+        ([1.0, -0.5, 0.2], "inconclusive", ""),
+        ([0.0, 0.0, 1e-9], "inconclusive", ""),
+        ([0.0, 0.0, 0.0], "fails", "no effect at all"),
+        ([0.0, np.nan, 0.0], "fails", "no effect at all"),
+        ([0.0], "inconclusive", "one value has no interval"),
+        ([5.0], "inconclusive", "one value has no interval"),
+        ([], "inconclusive", "no usable values"),
+        ([np.nan, np.inf], "inconclusive", "no usable values"),
+        (Interval(0.3, 0.1, 0.5, 9), "holds", ""),
+        (Interval(0.3, 0.0, 0.5, 9), "inconclusive", ""),
+        (Interval(-0.3, -0.5, -0.1, 9), "fails", ""),
+        (Interval(0.0, 0.0, 0.0, 9), "fails", "no effect at all"),
+        (Interval(0.0, np.nan, np.nan, 1), "inconclusive", "one value has no interval"),
+    ],
+)
+def test_judge_difference(samples: list[float] | Interval, outcome: str, note: str) -> None:
+    verdict = judge_difference(IDENTITY, samples, "positive")
+    assert (verdict.outcome, verdict.note) == (outcome, note)
+    assert verdict.identity == IDENTITY and verdict.predicted == "positive difference"
+    mirrored = (
+        Interval(-samples.mean, -samples.high, -samples.low, samples.n)
+        if isinstance(samples, Interval)
+        else [-value for value in samples]
+    )
+    other = judge_difference(IDENTITY, mirrored, "negative", note="why")
+    assert other.outcome == outcome and other.n == verdict.n
+    assert other.note == ("why; " + note if note else "why")
+
+
+def test_a_difference_is_shown_with_its_interval_and_judged_at_its_level() -> None:
+    samples = [1.0, 2.0, 4.0]
+    verdict = judge_difference(IDENTITY, samples, "positive")
+    mean, low, high, n = mean_interval(samples)
+    assert verdict.interval == (low, high) and verdict.n == n == 3
+    assert verdict.measured == f"mean {mean:.3g} [{low:.3g}, {high:.3g}]"
+    assert verdict.outcome == "inconclusive"
+    assert judge_difference(IDENTITY, samples, "positive", level=0.8).outcome == "holds"
+    alone = judge_difference(IDENTITY, [5.0], "negative")
+    assert alone.measured == "mean 5" and alone.interval is None
+    nothing = judge_difference(IDENTITY, [], "negative")
+    assert nothing.measured == "mean undefined" and nothing.interval is None and nothing.n == 0
+
+
+def test_a_direction_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="direction='up': must be 'positive' or 'negative'"):
+        judge_difference(IDENTITY, [1.0, 2.0], "up")  # type: ignore[arg-type]

@@ -21,7 +21,8 @@ def share_within(chosen: Tensor, member: Tensor) -> Tensor:
     """Share of the ``chosen`` neurons, (run, m), that are ``member``, (run, m); NaN if none is
     chosen: (run,)."""
     count = chosen.sum(dim=1)
-    return torch.where(count > 0, (chosen & member).sum(dim=1) / count.clamp(min=1), torch.nan)
+    both = (chosen & member).sum(dim=1).to(torch.float64)
+    return torch.where(count > 0, both / count.clamp(min=1), torch.nan)
 
 
 def strongest_feature(weights: Tensor, dictionary: Tensor) -> Tensor:

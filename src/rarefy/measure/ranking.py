@@ -16,7 +16,7 @@ def auroc(scores: Tensor, positive: Tensor) -> Tensor:
     ordered = scores.sort(dim=-1).values
     below = torch.searchsorted(ordered, scores, side="left")
     up_to = torch.searchsorted(ordered, scores, side="right")
-    rank = (below + up_to + 1) / 2  # from 1
+    rank = (below + up_to + 1).to(torch.float64) / 2  # from 1
     yes = positive.sum(dim=-1).to(torch.float64)
     no = positive.shape[-1] - yes
     wins = (rank * positive).sum(dim=-1) - yes * (yes + 1) / 2

@@ -138,13 +138,23 @@ def heat_values(panel: HeatMap) -> Floats:
 
 def own_limits(panel: HeatMap) -> tuple[float, float]:
     """Ends of the colour scale of one heat map; those of a signed one lie evenly about 0."""
+    return _opened(_range(panel))
+
+
+def _opened(limits: tuple[float, float]) -> tuple[float, float]:
+    """A scale needs two ends."""
+    low, high = limits
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _range(panel: HeatMap) -> tuple[float, float]:
     values = heat_values(panel)
     values = values[np.isfinite(values)]
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     if panel.signed:
         high = max(-low, high)
         low = -high
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+    return low, high
 
 
 def colour_limits(picture: Picture) -> dict[str, tuple[float, float]]:
@@ -153,10 +163,10 @@ def colour_limits(picture: Picture) -> dict[str, tuple[float, float]]:
     limits: dict[str, tuple[float, float]] = {}
     for panel in picture.panels:
         if isinstance(panel, HeatMap) and np.isfinite(heat_values(panel)).any():
-            low, high = own_limits(panel)
+            low, high = _range(panel)
             others = limits.get(panel.colour_label, (low, high))
             limits[panel.colour_label] = (min(low, others[0]), max(high, others[1]))
-    return limits
+    return {label: _opened(ends) for label, ends in limits.items()}
 
 
 def tick_labels(values: Sequence[object]) -> list[str]:

@@ -39,7 +39,8 @@ def growth_constant(study: ContrastPruning) -> float:
     """C_z log log d / d: stage-1 growth a step at eps = 1 over the learning rate. When a feature
     shows on all tokens attention does not matter for it, so the closed form is exact."""
     moment = uniform_attention_moment(1.0, study.activation, study.tokens, study.spread)
-    return (1 - 1 / study.batch) * moment / study.tau
+    factor = study.tau if study.loss_form == "times-tau" else 1.0
+    return (1 - 1 / study.batch) * moment * factor / study.tau
 
 
 def state_read(study: ContrastPruning, here: xr.Dataset) -> int:
@@ -281,10 +282,10 @@ def _logits(study: ContrastPruning, here: xr.Dataset, identity: Named) -> list[V
         ),
         judge_bound(
             identity("P5", "change on the other samples over that on these"),
-            _ratio(lacks, contains),
+            _ratio(abs(lacks), abs(contains)),
             OMEGA,
             "at_most",
-            note=f"{note}; 'not on the others' read as at most a quarter",
+            note=f"{note}; sizes; 'not on the others' read as at most a quarter",
         ),
         judge_equal(
             identity("P5", "fall of the logit over its first-order value (211)"),

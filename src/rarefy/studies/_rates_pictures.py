@@ -74,7 +74,8 @@ def rates_tables(study: ContrastPruningRates, results: xr.Dataset) -> list[Table
                 sized = study.sized(int(d))
                 alpha = study.pruned[-1] / sized.neurons
                 time = elapsed_time(float(eps), float(eps), alpha, sized.lr, growth_constant(sized))
-                own = (1 / float(eps) - 1) / float(at["rare"])
+                rate = float(at["rare"])
+                own = (1 / float(eps) - 1) / rate if rate > 0 else float("inf")
                 table.append(
                     [
                         f"{float(bias):g}",

@@ -48,8 +48,8 @@ def rates_verdicts(study: ContrastPruningRates, results: xr.Dataset, scale: str)
 
         here, ratio = results.sel(bias_scale=bias), over.sel(bias_scale=bias)
         rare, others = ratio["rare"], ratio["others"]
-        least = rare.isel(rare.mean("seed").argmin(...))
-        most = others.isel(others.mean("seed").argmax(...))
+        least = rare.isel(rare.mean("seed").fillna(np.inf).argmin(...))
+        most = others.isel(others.mean("seed").fillna(-np.inf).argmax(...))
         middle = here.isel(eps_min=len(study.eps_min) // 2, pruned=-1)
         relative = (middle["others"] / middle["rare"]).transpose("seed", "features").values
         over_alpha = here["rare"].isel(eps_min=-1, features=0).transpose("seed", "pruned")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -102,7 +103,8 @@ class ContrastBeyond(ImbalancedStudy):
         for value in self.share:
             if not 0 <= value <= 1:
                 raise bad_value("share", value, "must be in [0, 1]: it is a chance")
-        if not self.reads or self.reads[-1] > self.steps or list(self.reads) != sorted(self.reads):
+        rising = all(a < b for a, b in pairwise(self.reads))
+        if not self.reads or not rising or self.reads[0] < 0 or self.reads[-1] > self.steps:
             raise bad_value("reads", self.reads, f"rising steps between 0 and steps={self.steps}")
 
     def companions(self) -> tuple[int, ...]:

@@ -121,8 +121,8 @@ class ContrastPruning(ImbalancedStudy):
         check_rule(self.update)
         for value in self.alpha:
             check_alpha(value)
-        if 0.0 not in self.alpha:
-            raise bad_value("alpha", self.alpha, "needs 0, the unpruned run beside each pruned one")
+        if 0.0 not in self.alpha or len(self.alpha) < 2:
+            raise bad_value("alpha", self.alpha, "needs 0 (not pruned) and a value above it")
         for first in self.start:
             if not 0 <= first < self.steps:
                 last = self.steps - 1

@@ -82,10 +82,8 @@ class ContrastPruningMap(ImbalancedStudy):
         super().check()
         for value in self.alpha:
             check_alpha(value)
-        if 0.0 not in self.alpha:
-            raise bad_value("alpha", self.alpha, "needs 0, the unpruned run beside each pruned one")
-        if len(self.alpha) < 2:
-            raise bad_value("alpha", self.alpha, "needs a value above 0")
+        if 0.0 not in self.alpha or len(self.alpha) < 2:
+            raise bad_value("alpha", self.alpha, "needs 0 (not pruned) and a value above it")
         for first in self.start:
             if not 0 <= first < self.steps:
                 last = self.steps - 1
@@ -165,7 +163,7 @@ class ContrastPruningMap(ImbalancedStudy):
         """One map an update rule, on one colour scale."""
         what = QUANTITIES[quantity]
         gain = gains(results, quantity).sel(bias_scale=bias)
-        error = gain.std("seed") / np.sqrt(results.sizes["seed"])
+        error = gain.std("seed", ddof=1) / np.sqrt(results.sizes["seed"])
         panels = []
         for rule in results["update"].values:
             mean = gain.mean("seed").sel(update=rule).transpose("start", "alpha").values

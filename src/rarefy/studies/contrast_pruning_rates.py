@@ -99,6 +99,10 @@ class ContrastPruningRates(Study):
         if len(self.features) < 2 or len(self.pruned) < 2:
             short = "features" if len(self.features) < 2 else "pruned"
             raise bad_value(short, getattr(self, short), "needs two values: a slope is fitted")
+        if self.effect_batches < 1:
+            raise bad_value("effect_batches", self.effect_batches, "must be at least 1")
+        if not 0 < self.presence < math.inf:
+            raise bad_value("presence", self.presence, "must be positive and finite")
         for d in self.features:
             self.sized(d)
 
