@@ -1,0 +1,199 @@
+"""C13: the marks on the map, the verdicts on maps made up, and the study at a small size."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+import rarefy
+from rarefy.core.contracts import Context, Verdict
+from rarefy.core.errors import UsageError
+from rarefy.core.picture import HeatMap
+from rarefy.studies._heatmap_pictures import cell_notes
+from rarefy.studies.contrast_heatmap import ContrastHeatmap
+from rarefy.sweep.grid import grid_of
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+
+def test_marks_are_set_by_rule_on_the_paper_s_two_examples() -> None:
+    lucky, mixed, neither = np.full((3, 9), 0.002)
+    lucky[4] = 0.3
+    mixed[[0, 2, 7]] = 0.13, 0.18, 0.15
+    notes = cell_notes(np.stack([mixed, neither, lucky]))
+    assert sorted(notes) == [(0, 0, "mix"), (0, 2, "mix"), (0, 7, "mix"), (2, 4, "pure")]
+    assert cell_notes(neither[None]) == []
+
+
+# ------------------------------------------------------------------------------------- the verdicts
+
+STUDY = ContrastHeatmap(eps_min=(0.5, 1.0), bias_scale=(1.0,), reads=(100,))
+SEEDS = 100
+AS_CLAIMED = {
+    "pure": (9.0, 1.0),
+    "mixed": (6.0, 1.0),
+    "lucky": 4.0,
+    "column": (0.15, 0.02),
+    "carriers": (5.0, 1.0),
+    "largest": 0.3,
+    "led": 12.0,
+    "associated": 13.0,
+    "covered": 5.0,
+    "covered_all": 5.0,
+    "initial": 1 / 500,
+}
+OTHERWISE = AS_CLAIMED | {
+    "lucky": 0.0,
+    "mixed": (0.0, 0.0),
+    "column": (0.02, 0.15),
+    "carriers": (1.0, 5.0),
+    "associated": 6.0,
+    "covered": 4.0,
+    "covered_all": 4.0,
+    "initial": 2 / 500,
+}
+
+
+def results(values: dict[str, Any]) -> xr.Dataset:
+    """The values at eps_min 0.5; at eps_min 1, which is not judged, always the opposite ones."""
+    opposite = OTHERWISE if values is AS_CLAIMED else AS_CLAIMED
+    noise = np.random.default_rng(0)
+    shape = (2, 1, 2, SEEDS)
+    coordinates = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
+    coordinates |= {"seed": np.arange(SEEDS), **STUDY.coordinates()}
+    data = {}
+    for output in STUDY.outputs():
+        if output.name == "map":
+            continue
+        full = np.empty((*shape, *(len(coordinates[dim]) for dim in output.dims)))
+        full[:, :, 0], full[:, :, 1] = values[output.name], opposite[output.name]
+        if output.name == "initial":
+            full[:, :, 1] = values["initial"]
+        if output.name in ("column", "carriers", "initial"):
+            full *= np.exp(0.02 * noise.normal(size=full.shape))
+        data[output.name] = ((*STUDY.axes, "seed", *output.dims), full)
+    return xr.Dataset(data, coordinates)
+
+
+def judged(values: dict[str, Any]) -> list[Verdict]:
+    return STUDY.verdicts(results(values), "paper")
+
+
+def test_a_map_as_claimed_holds_in_every_statement() -> None:
+    found = judged(AS_CLAIMED)
+    assert [v.setting for v in found if v.outcome != "holds"] == []
+    assert sum("000:" in v.setting for v in found) == 5
+    assert sum("001:" in v.setting for v in found) == 8
+
+
+def test_a_map_that_is_otherwise_fails_in_every_statement() -> None:
+    assert [v.setting for v in judged(OTHERWISE) if v.outcome != "fails"] == []
+
+
+def test_a_difference_that_is_there_on_average_may_fail_where_it_is_least() -> None:
+    uneven = results(AS_CLAIMED)
+    opposite = results(OTHERWISE).sel(eps_min=[0.5]).assign_coords(eps_min=[0.8])
+    opposite["column"] = uneven["column"].sel(eps_min=[0.5]).assign_coords(eps_min=[0.8]) * -0.1
+    found = STUDY.verdicts(xr.concat([uneven, opposite], "eps_min"), "paper")
+    said = {v.setting.split(",")[0]: v for v in found if "columns" in v.setting}
+    assert said["majority columns are stronger"].outcome == "holds"
+    least = said["majority columns are stronger where they are least so"]
+    assert least.outcome == "fails" and "eps_min=0.8" in least.note
+
+
+def test_balanced_data_alone_give_no_answer_but_for_the_random_level() -> None:
+    balanced = results(AS_CLAIMED).sel(eps_min=[1.0])
+    found = STUDY.verdicts(balanced, "paper")
+    told = {v.outcome for v in found if "random level" not in v.setting}
+    assert told == {"inconclusive"}
+    assert all(v.n == 0 for v in found if "random level" not in v.setting)
+
+
+# ---------------------------------------------------------------------------------------- the study
+
+
+@cache
+def measured() -> tuple[ContrastHeatmap, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    study = ContrastHeatmap.at("tiny", seeds=20, eps_min=(0.2, 1.0), figure_eps=0.2)
+    assert isinstance(study, ContrastHeatmap)
+    grid = grid_of(study)
+    found = study.simulate(grid.cells(np.arange(len(grid))), Context())
+    torch.set_num_threads(threads)
+    return study, dict(grid.values), found
+
+
+def test_only_the_first_run_keeps_its_map_and_a_shorter_map_is_padded() -> None:
+    study, values, found = measured()
+    first = values["seed"] == 0
+    assert np.isnan(found["map"][~first]).all()
+    long, short = first & (values["variant"] == "000"), first & (values["variant"] == "001")
+    assert found["map"].shape[1:] == (24, 9)
+    assert np.isfinite(found["map"][long]).all()
+    assert np.isfinite(found["map"][short, : study.shown_001]).all()
+    assert np.isnan(found["map"][short, study.shown_001 :]).all()
+
+
+def test_the_numbers_are_those_of_the_map() -> None:
+    study, values, found = measured()
+    at = study.reads.index(study.figure_read)
+    for run in np.flatnonzero(values["seed"] == 0):
+        shown = study.shown(values["variant"][run])
+        cosines = found["map"][run, :shown].astype(np.float64)
+        notes = cell_notes(cosines)
+        pure = [j for _, j, text in notes if text == "pure"]
+        mixed = {i for i, _, text in notes if text == "mix"}
+        assert found["pure"][run, at].tolist() == [
+            sum(j < 5 for j in pure),
+            sum(j >= 5 for j in pure),
+        ]
+        assert found["mixed"][run, at].sum() == len(mixed)
+        assert found["covered"][run, at] == len({j for j in pure if j < 5})
+        assert found["covered_all"][run, at] >= found["covered"][run, at]
+        columns = cosines.mean(axis=0)
+        assert np.allclose(found["column"][run, at], [columns[:5].mean(), columns[5:].mean()])
+        assert found["led"][run, at] == (cosines.argmax(axis=1) < 5).sum()
+        assert found["associated"][run, at] == (cosines[:, :5] >= 0.1).any(axis=1).sum()
+        assert np.isclose(found["largest"][run, at], cosines.max())
+
+
+def test_majority_columns_are_stronger_where_the_minority_is_rare_and_only_there() -> None:
+    _, values, found = measured()
+    gap = found["column"][:, -1, 0] - found["column"][:, -1, 1]
+    rare, even = gap[values["eps_min"] == 0.2], gap[values["eps_min"] == 1.0]
+    assert rare.mean() > 5 * rare.std() / np.sqrt(len(rare))
+    assert abs(even.mean()) < 5 * even.std() / np.sqrt(len(even))
+    assert np.isclose(found["initial"].mean() * 60, 1.0, atol=0.1)
+
+
+def test_the_map_drawn_is_the_first_run_with_its_neurons_in_order() -> None:
+    study = ContrastHeatmap.at("tiny")
+    results = rarefy.run("contrast-heatmap", scale="tiny", device="cpu")
+    pictures = {picture.name: picture for picture in study.picture(results)}
+    panel = pictures["map-001"].panels[1]
+    assert isinstance(panel, HeatMap)
+    kept = results["map"].sel(variant="001", bias_scale=1.0, eps_min=0.5, seed=0)
+    assert np.array_equal(panel.values, kept.transpose("neuron", "feature").values[:13])
+    assert panel.notes and {text for *_, text in panel.notes} <= {"pure", "mix"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"variant": ("002",)}, "variant='002': must be one of 000, 001"),
+        ({"shown_001": 31}, "shown_001=31: must be in 1..neurons_001=30"),
+        ({"figure_read": 20}, "figure_read=20: must be one of reads"),
+        ({"figure_eps": 0.3}, "figure_eps=0.3: must be in eps_min"),
+        ({"reads": (30, 10)}, "reads=.*rising steps between 0 and steps=30"),
+        ({"maps": 0}, "maps=0: must be at least 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ContrastHeatmap.at("tiny", **wrong)
