@@ -91,7 +91,8 @@ def claims_page() -> str:
         "# The claims",
         "Every statement of the papers that can be checked by running something, and the verdicts "
         "last measured for it. A claim that fails is listed as failing, with its setting. Where a "
-        "paper hides constants, the verdict is about the shape: sign, order, exponent.",
+        "paper hides constants, the verdict is about the shape: sign, order, exponent. A claim is "
+        "often judged in several settings and readings; its line opens to show them all.",
         f"{done} of {len(claims)} claims have been measured.",
         table(["paper", ""], [[number, plain(title)] for number, title in PAPERS.items()]),
     ]
@@ -104,13 +105,23 @@ def claims_page() -> str:
             for standing in [_standing(claim["id"], verdicts)]
         ]
         parts.append(table(["claim", "where", "statement", "standing"], rows))
-        names = {claim["id"] for claim in own}
-        found = [verdict for verdict in verdicts if verdict.claim in names]
-        if found:
+        if any(claim["id"] in measured for claim in own):
             parts.append(f"### Measured: {family}")
-            heads = ("claim", "study", "scale", "setting")
-            parts.append(table([*heads, *VERDICT_COLUMNS], verdict_rows(found, *heads)))
+        parts += [_measured(claim["id"], verdicts) for claim in own if claim["id"] in measured]
     return "\n\n".join(parts) + "\n"
+
+
+def _measured(claim: str, verdicts: Iterable[Verdict]) -> str:
+    """All verdicts of one claim, folded away. Those of the quick scale, which are there for
+    ``rarefy verify`` to compare with, are left out where larger ones exist."""
+    own = [verdict for verdict in verdicts if verdict.claim == claim]
+    larger = [verdict for verdict in own if verdict.scale != "quick"] or own
+    counts = Counter(verdict.outcome for verdict in larger)
+    summary = ", ".join(f"{outcome} {count}" for outcome, count in sorted(counts.items()))
+    heads = ("study", "scale", "setting")
+    rows = table([*heads, *VERDICT_COLUMNS], verdict_rows(larger, *heads))
+    opened = f'<details markdown="1">\n<summary>{claim}: {summary}</summary>'
+    return f"{opened}\n\n{rows}\n\n</details>"
 
 
 def _standing(claim: str, verdicts: Iterable[Verdict]) -> str:
