@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,13 @@ from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.sparse_coding import dictionary
-from rarefy.studies._cascade_verdicts import Phase, growth, mean_between
+from rarefy.studies._cascade_phases import (
+    Phase,
+    growth,
+    mean_between,
+    minimum_at_random,
+    random_minimum,
+)
 from rarefy.studies._cascade_watch import LevelWatch
 from rarefy.studies.contrast_cascade import ContrastCascade
 from rarefy.sweep.grid import grid_of
@@ -152,12 +159,16 @@ def results(order: str) -> xr.Dataset:
 
 
 def outcomes(order: str) -> dict[str, Verdict]:
-    return {v.setting.split(",")[0]: v for v in STUDY.verdicts(results(order), "paper")}
+    return judged(results(order))
+
+
+def judged(found: xr.Dataset) -> dict[str, Verdict]:
+    return {v.setting.split(",")[0]: v for v in STUDY.verdicts(found, "paper")}
 
 
 def test_a_cascade_as_claimed_holds_in_every_sentence() -> None:
     found = outcomes("claimed")
-    assert len(found) == 8
+    assert len(found) == 10
     assert {name: v.outcome for name, v in found.items() if v.outcome != "holds"} == {}
     # the twin meets 4 times as late or so, unless it runs out of time
     assert found["first meeting earlier than unpruned"].n == SEEDS
@@ -172,6 +183,56 @@ def test_a_cascade_in_the_wrong_order_fails() -> None:
         "next level grows faster after the meeting",
     ):
         assert found[name].outcome == "fails", name
+
+
+def test_the_smaller_share_at_random_is_that_of_all_draws_written_out() -> None:
+    level = [0, 0, 1, 1, 1, 2]  # rarest, next, another
+    draws = [
+        [sum(level[neuron] == which for neuron in drawn) for which in (0, 1)]
+        for drawn in combinations(range(6), 3)
+    ]
+    once = np.mean([min(draw) / 3 for draw in draws])
+    twice = np.mean([min(a + c, b + d) / 6 for a, b in draws for c, d in draws])
+    assert np.isclose(random_minimum(2, 3, 1, 3, 1), once)
+    assert np.isclose(random_minimum(2, 3, 1, 3, 2), twice)
+    # 36 neurons, 20 % of them, 12 a level: towards a third with the number of reads
+    few, many, none = minimum_at_random(STUDY, 0.2, np.array([1, 20, 0]))
+    assert 0.2 < few < 0.27 < 0.3 < many < 1 / 3 and np.isnan(none)
+
+
+def test_pruning_at_random_after_the_meeting_is_not_taken_for_the_cascade() -> None:
+    found = results("claimed")
+    shape = found["pruned"].shape[:-1]
+    drawn = np.random.default_rng(1).multivariate_hypergeometric([12, 12, 12], 7, size=shape)
+    said = judged(found.assign(pruned=found["pruned"].copy(data=drawn / 7)))
+    both = said["pruned after the meeting: both"]
+    assert both.interval is not None and both.interval[0] > 0.25  # all that was asked for
+    assert both.outcome == "inconclusive" and "no more than at random" in both.note
+    more = said["pruned after the meeting: the two rarest more than at random"]
+    assert more.outcome == "inconclusive"
+
+
+def test_a_rise_of_the_most_frequent_level_too_is_not_taken_for_the_cascade() -> None:
+    found = results("claimed")
+    strength, other = found["strength"].values.copy(), found["strength"].values
+    middle = other[..., 1] / other[:, :, :, :, :1, 1]
+    strength[:, :, 1, :, :, 0] *= middle[:, :, 1] ** 1.5  # the pruned runs only
+    said = judged(found.assign(strength=found["strength"].copy(data=strength)))
+    for name in (
+        "pruning speeds the next more than the most frequent after the meeting",
+        "the meeting adds more to the next than to the most frequent",
+    ):
+        assert said[name].outcome == "fails", name
+    assert said["before the meeting pruning speeds the rarest more"].outcome == "holds"
+
+
+@pytest.mark.parametrize(("met", "decided"), [(4, False), (5, True)])
+def test_fewer_than_five_runs_that_met_decide_nothing(met: int, decided: bool) -> None:
+    found = results("reversed")
+    found["met"][..., met:, 0] = -1
+    said = judged(found)["next level grows faster after the meeting"]
+    assert said.n == met and (said.outcome == "fails") == decided
+    assert ("fewer than 5 runs" in said.note) == (not decided)
 
 
 def test_levels_that_have_met_before_are_a_premise_that_fails_and_nothing_more() -> None:

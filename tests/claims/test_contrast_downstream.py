@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Study
 from rarefy.core.errors import OutOfTime, UsageError
+from rarefy.measure.probes import Probe, fit_probe
+from rarefy.studies import contrast_separability
 from rarefy.studies._downstream import DownstreamStudy, Encoders
 from rarefy.studies.contrast_regression import ContrastRegression
 from rarefy.studies.contrast_separability import ContrastSeparability
@@ -218,6 +222,22 @@ def test_c16_an_untrained_network_is_hardly_pure_and_signs_can_be_read_all_the_s
     assert sign[pure == 0].mean() > 0.95
 
 
+def test_c16_one_lost_probe_costs_itself_and_not_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def losing(embeddings: Tensor, labels: Tensor, strength: float) -> Probe:
+        probe = fit_probe(embeddings, labels, strength)
+        trained = probe.trained.clone()
+        trained[0, 2] = False
+        return replace(probe, trained=trained)
+
+    monkeypatch.setattr(contrast_separability, "fit_probe", losing)
+    study = ContrastSeparability.at("tiny")
+    found = study.simulate(grid_of(study).cells(np.arange(2)), FLOAT64)
+    assert np.isfinite(found["literal"]).all() and np.isfinite(found["ceiling"]).all()
+    assert (found["missing"] == [[3, 3, 3], [0, 0, 0]]).all()
+    assert np.isnan(found["accuracy"][0, :, 2]).all()
+    assert np.isfinite(found["accuracy"]).sum() == found["accuracy"].size - 6
+
+
 # -------------------------------------------------------------------------------------- wrong use
 
 WRONG: list[tuple[tuple[type[Study], ...], dict[str, Any], str]] = [
@@ -233,6 +253,11 @@ WRONG: list[tuple[tuple[type[Study], ...], dict[str, Any], str]] = [
         ALL[1:2],
         {"head_pairs": 24},
         "head_pairs=24: must be more than the 24 neurons of the head",
+    ),
+    (
+        ALL[1:2],
+        {"minority": 50, "head_pairs": 55},
+        "head_pairs=55: must be more than the 55 neurons of the head",
     ),
     (ALL[1:2], {"ridge": -0.1}, "ridge=-0.1: must be finite and at least 0"),
     (ALL[2:], {"probe_pairs": 1}, "probe_pairs=1: must be at least 2"),

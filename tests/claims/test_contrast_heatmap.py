@@ -88,7 +88,7 @@ def test_a_map_as_claimed_holds_in_every_statement() -> None:
     found = judged(AS_CLAIMED)
     assert [v.setting for v in found if v.outcome != "holds"] == []
     assert sum("000:" in v.setting for v in found) == 5
-    assert sum("001:" in v.setting for v in found) == 8
+    assert sum("001:" in v.setting for v in found) == 10
 
 
 def test_a_map_that_is_otherwise_fails_in_every_statement() -> None:
@@ -104,6 +104,33 @@ def test_a_difference_that_is_there_on_average_may_fail_where_it_is_least() -> N
     assert said["majority columns are stronger"].outcome == "holds"
     least = said["majority columns are stronger where they are least so"]
     assert least.outcome == "fails" and "eps_min=0.8" in least.note
+
+
+def test_a_share_that_balanced_data_have_too_says_nothing_about_majority_features() -> None:
+    alike = results(AS_CLAIMED)
+    noise = np.random.default_rng(1).integers(12, 14, size=alike["associated"].shape)
+    alike["associated"] = alike["associated"].copy(data=noise.astype(float))
+    alike = alike.sel(variant=["001"])
+    said = {v.setting.split(", paper's")[0]: v for v in STUDY.verdicts(alike, "paper")}
+    literal = said["nearly every neuron has a majority feature"]
+    assert literal.interval is not None and literal.interval[0] > 0.9
+    assert literal.outcome == "inconclusive" and "on balanced data" in literal.note
+    beyond = said["neurons with a majority feature, beyond balanced data"]
+    assert beyond.outcome == "inconclusive" and beyond.n == SEEDS
+
+
+def test_a_balanced_run_is_counted_once_however_many_eps_min_it_is_compared_with() -> None:
+    uneven = results(AS_CLAIMED)
+    more = uneven.sel(eps_min=[0.5]).assign_coords(eps_min=[0.8])
+    found = STUDY.verdicts(xr.concat([uneven, more], "eps_min"), "paper")
+    (beyond,) = (v for v in found if "beyond balanced data, paper's" in v.setting)
+    assert beyond.n == SEEDS and beyond.outcome == "holds"
+
+
+def test_without_balanced_data_a_large_share_is_no_answer() -> None:
+    found = STUDY.verdicts(results(AS_CLAIMED).sel(eps_min=[0.5]), "paper")
+    told = [v.outcome for v in found if "a majority feature" in v.setting]
+    assert told == ["inconclusive", "inconclusive"]
 
 
 def test_balanced_data_alone_give_no_answer_but_for_the_random_level() -> None:
@@ -170,6 +197,20 @@ def test_majority_columns_are_stronger_where_the_minority_is_rare_and_only_there
     assert rare.mean() > 5 * rare.std() / np.sqrt(len(rare))
     assert abs(even.mean()) < 5 * even.std() / np.sqrt(len(even))
     assert np.isclose(found["initial"].mean() * 60, 1.0, atol=0.1)
+
+
+def test_every_map_that_is_kept_is_drawn() -> None:
+    study = ContrastHeatmap.at("tiny", maps=2)
+    results = rarefy.run("contrast-heatmap", scale="tiny", device="cpu", maps=2)
+    pictures = {picture.name: picture for picture in study.picture(results)}
+    panels = pictures["map-000"].panels
+    assert [panel.title for panel in panels] == [
+        f"{bias}, run {run}" for run in (0, 1) for bias in ("no bias", "paper's bias")
+    ]
+    kept = results["map"].sel(variant="000", bias_scale=0.0, eps_min=0.5, seed=1)
+    assert isinstance(panels[2], HeatMap)
+    assert np.array_equal(panels[2].values, kept.transpose("neuron", "feature").values)
+    assert pictures["map-000"].caption.startswith("The first 2 runs")
 
 
 def test_the_map_drawn_is_the_first_run_with_its_neurons_in_order() -> None:

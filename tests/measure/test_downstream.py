@@ -11,6 +11,7 @@ from torch import Tensor
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws, key
 from rarefy.measure.downstream import (
+    ACTIVE_SAMPLES,
     ErrorMoments,
     HeadMoments,
     LinearHead,
@@ -117,6 +118,31 @@ def test_a_network_of_silent_neurons_predicts_the_mean() -> None:
     torch.testing.assert_close(fitted(f, t).predict(f), t.mean(dim=1, keepdim=True).expand_as(t))
 
 
+def test_a_neuron_that_fired_once_by_a_hair_cannot_ruin_the_head() -> None:
+    """Least squares would give it a coefficient of any size: here one in the ten thousands, and an
+    error of the order of its square where the neuron fires properly."""
+    f, t = problem(n=100)
+    rare = torch.zeros_like(f[:, :, :1])
+    rare[:, 3] = 6e-5
+    rare[:, 70] = 1.0
+    both, train, test = torch.cat([f, rare], dim=2), slice(0, 60), slice(60, 100)
+    head, plain = fitted(both[:, train], t[:, train]), fitted(f[:, train], t[:, train])
+    assert torch.equal(head.coefficients[:, 7], torch.zeros_like(head.coefficients[:, 7]))
+    torch.testing.assert_close(head.predict(both[:, test]), plain.predict(f[:, test]))
+
+
+def test_a_neuron_counts_from_20_active_samples_on_counted_over_all_chunks() -> None:
+    f, t = problem()
+    assert ACTIVE_SAMPLES == 20
+    for active, counts in ((19, False), (20, True)):
+        g = f.clone()
+        g[:, active:, 2] = 0.0
+        moments = HeadMoments()
+        for part in (slice(0, 12), slice(12, 60)):
+            moments.add(g[:, part], t[:, part])
+        assert bool((moments.solve().coefficients[:, 2] != 0).all()) is counts
+
+
 def test_a_ridge_is_that_of_scikit_learn_on_standardised_columns() -> None:
     f, t = problem()
     head = fitted(f, t, ridge=0.3)
@@ -171,6 +197,11 @@ def test_errors_of_a_linear_function_follow_from_those_of_the_coordinates() -> N
     ("samples", "ridge", "message"),
     [
         (7, 0.0, "samples=7: must be more than the 7 neurons of the head"),
+        (
+            19,
+            0.0,
+            "samples=19: must be at least 20: a neuron active on fewer has no coefficient",
+        ),
         (60, -1.0, "ridge=-1.0: must be finite and at least 0"),
         (60, float("inf"), "ridge=inf: must be finite and at least 0"),
     ],

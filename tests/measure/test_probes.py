@@ -80,6 +80,16 @@ def test_a_probe_is_the_same_alone_and_in_a_batch() -> None:
     )
 
 
+def test_every_probe_arrives_even_where_newtons_first_steps_lead_astray() -> None:
+    """Nearly unregularised, with outliers of twelve orders of magnitude: a step that is taken
+    though it raises the loss, or 40 steps, do not do."""
+    draws = Draws([key("hard", run) for run in range(2)], dtype=torch.float64)
+    f = draws.normal("f", (300, 200))
+    labels = draws.normal("y", (300, 1)) > 0
+    probe = fit_probe(f.sign() * f.abs() ** 12, labels, strength=1e6)
+    assert probe.trained.all() and torch.isfinite(probe.coefficients).all()
+
+
 def test_the_size_of_a_neuron_does_not_matter() -> None:
     f, labels = problem()
     sizes = torch.logspace(4, -3, NEURONS, dtype=torch.float64)

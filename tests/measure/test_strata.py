@@ -26,7 +26,8 @@ def test_with_one_stratum_it_is_spearmans_rho() -> None:
     x, y = confounded(0.3)
     found = stratified_trend(pooled(x), pooled(y))
     assert found.rho == pytest.approx(stats.spearmanr(x.ravel(), y.ravel()).statistic)
-    assert found.n == x.size and found.low < found.rho < found.high
+    assert found.n == BLOCKS * RUNS  # units of one run are not independent
+    assert found.low < found.rho < found.high
     assert found.rho_of_means == pytest.approx(1) and found.p_value == pytest.approx(1e-4)
 
 
@@ -64,7 +65,7 @@ def test_what_is_missing_is_left_out() -> None:
     x, y = confounded(1.0)
     y[0, 0] = np.nan
     found = stratified_trend(x, y, GROUPS)
-    assert found.n == x.size - UNITS and found.rho > 0.6
+    assert found.n == BLOCKS * RUNS - 1 and found.rho > 0.6
     assert np.isfinite(adjusted_means(x, y, LEVELS, GROUPS).mean).sum() == 3
 
 
@@ -73,6 +74,60 @@ def test_without_variation_there_is_no_trend() -> None:
     for a, b in ((x, np.ones_like(y)), (np.ones_like(x), y), (x, np.full_like(y, np.nan))):
         found = stratified_trend(a, b, GROUPS)
         assert np.isnan([found.rho, found.p_value, found.rho_of_means]).all()
+
+
+def test_a_stratum_in_which_one_of_them_does_not_vary_is_left_out() -> None:
+    x, y = confounded(1.0)
+    y[2:] = 7.0  # as good as can be, whatever x is
+    found, varying = stratified_trend(x, y, GROUPS), stratified_trend(x[:2], y[:2], GROUPS)
+    assert found.rho == pytest.approx(varying.rho) and found.n == 2 * RUNS
+    x[:2] = 1.0  # x varies in the other blocks only: nothing is left to compare
+    nothing = stratified_trend(x, y, GROUPS)
+    assert np.isnan([nothing.rho, nothing.low, nothing.high]).all()
+    assert nothing.n == BLOCKS * RUNS
+
+
+def test_chance_is_not_taken_for_a_trend_where_most_values_are_missing() -> None:
+    """Few units of two exchanged runs are both there, so that their sums scatter less."""
+    small = 0
+    for seed in range(60):
+        generator = np.random.default_rng(seed)
+        x, y = (generator.normal(size=(2, 40, UNITS)) for _ in range(2))
+        x[generator.random(x.shape) < 0.8] = np.nan
+        small += stratified_trend(x, y, permutations=199).p_value <= 0.05
+    assert small <= 8  # of 60, 3 are expected; plain sums would give 24
+
+
+def test_chance_is_not_taken_for_a_trend_where_few_runs_have_few_values() -> None:
+    small = 0
+    for seed in range(150):
+        generator = np.random.default_rng(seed)
+        x, y = (generator.normal(size=(1, 6, UNITS)) for _ in range(2))
+        x[generator.random(x.shape) < 0.7] = np.nan
+        small += stratified_trend(x, y, permutations=199).p_value <= 0.05
+    assert small <= 10  # of 150, 7 are expected; 15 if no signs were flipped
+
+
+def thin(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """200 runs in which quality grows with the count, and one unit of a high count that is bad."""
+    generator = np.random.default_rng(seed)
+    x = generator.integers(0, 3, (1, 200, UNITS)).astype(float)
+    y = x + generator.normal(0, 0.1, x.shape)
+    x[0, :2, 0], y[0, :2, 0] = (4.0, 3.0), -5.0
+    return x, y
+
+
+def test_a_level_that_few_runs_show_is_taken_with_the_one_below() -> None:
+    x, y = thin()
+    band = adjusted_means(x, y, np.arange(5))
+    assert np.isfinite(band.mean).tolist() == [True, True, True, False, False]
+    assert band.n.tolist() == [(x == 0).sum(), (x == 1).sum(), (x >= 2).sum(), 0, 0]
+    assert band.mean[2] == pytest.approx(y[x >= 2].mean())
+    assert stratified_trend(x, y, most=4).rho_of_means == pytest.approx(1)
+    x = np.maximum(x, 1.0)
+    x[0, 5:9, 0] = 0.0
+    lowest = adjusted_means(x, y, np.arange(5))
+    assert np.isfinite(lowest.mean).tolist() == [True, False, True, False, False]
 
 
 def test_adjusted_means_take_the_strata_out_and_plain_ones_do_not() -> None:

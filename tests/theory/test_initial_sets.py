@@ -14,6 +14,7 @@ from scipy import stats
 from rarefy.core.errors import UsageError
 from rarefy.theory import initial_sets as theory
 from rarefy.theory.contrastive import lucky_count_order, set_constants
+from rarefy.theory.shares import joint_probability
 
 
 def weights(d: int, n: int = 200_000) -> np.ndarray:
@@ -48,6 +49,13 @@ def test_definition_b_1_on_sampled_neurons(d: int, ratio: float) -> None:
     error = networks.std() / math.sqrt(len(networks))
     exact = theory.expected_largest_set(d, ratio, 25)
     assert abs(networks.mean() - exact) <= 5 * error + 1e-12
+    for largest, there in (
+        (theory.expected_most_near_zero, np.abs(along) <= 1 / d),
+        (theory.expected_most_strong, np.abs(along) >= math.log(d) ** 0.25),
+    ):
+        networks = there.sum(axis=1).reshape(-1, 25).max(axis=1)
+        error = networks.std() / math.sqrt(len(networks))
+        assert abs(networks.mean() - largest(d, 25)) <= 5 * error
     assert within(theory.near_zero_probability(d), np.abs(along[:, 0]) <= 1 / d)
     assert within(theory.strong_probability(d), np.abs(along[:, 0]) >= math.log(d) ** 0.25)
 
@@ -109,6 +117,20 @@ def test_norms_are_chi_square() -> None:
     assert theory.norms_within(9, 4.0, 1000) == pytest.approx(
         stats.chi2.cdf(45, 9) ** 1000, rel=1e-9
     )  # below 1 - half_width < 0 there is nothing
+    assert theory.norms_within(9, 0.0, 3) == 0.0
+
+
+def test_the_largest_set_among_very_many_neurons_is_not_lost_in_rounding() -> None:
+    """d^2 neurons, d = 8192: 8e-4 of them are ordinary for 8 features, by Bonferroni with
+    S_k = C(d, k) P(k given features); summed from the near end the law is 1 up to rounding there.
+    """
+    d, m = 8192, 8192**2
+    low = theory.thresholds(d, 1.0)[1]
+    several = [math.comb(d, k) * joint_probability(d, (low,) * k) for k in (8, 9)]
+    beyond = [float(theory.set_size_law(d, 1.0)[k:].sum()) for k in range(1, 9)]
+    assert several[0] - 8 * several[1] <= beyond[-1] * (1 + 1e-6) <= several[0] * (1 + 2e-6)
+    expected = sum(-math.expm1(m * math.log1p(-chance)) for chance in beyond)
+    assert theory.expected_largest_set(d, 1.0, m) == pytest.approx(expected, abs=5e-5)
 
 
 # ------------------------------------------------------------------------------ the whole network
@@ -225,6 +247,9 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: theory.near_zero_probability(1), "d=1: must be"),
     (lambda: theory.strong_probability(1), "d=1: must be"),
     (lambda: theory.expected_largest_set(9, 0.5, 0), "m=0: must be at least 1"),
+    (lambda: theory.norms_within(9, -1, 3), "half_width=-1: must be at least 0"),
+    (lambda: theory.norms_within(9, float("nan"), 3), "half_width=nan: must be at least 0"),
+    (lambda: theory.expected_most_strong(9, 0), "m=0: must be at least 1"),
     (lambda: theory.norm_interval(0), "dimension=0: must be at least 1"),
     (lambda: theory.norm_interval(5, 1.0), "chance=1.0: must lie between 0 and 1"),
     (lambda: theory.coverage_probability(0.2, 9, 10), r"p_lucky=0.2: must be in \[0, 1/d\]"),

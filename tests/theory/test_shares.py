@@ -152,3 +152,15 @@ def test_a_number_of_features_that_makes_no_sense(d: int) -> None:
 def test_more_conditions_than_shares() -> None:
     with pytest.raises(UsageError, match="bounded=4: together with 1 above, at most d=4"):
         joint_probability(4, (0.1,), 0.5, 4)
+
+
+def test_thresholds_that_are_no_numbers() -> None:
+    nan = float("nan")
+    for call, name in (
+        (lambda: joint_probability(9, (nan,)), "above"),
+        (lambda: joint_probability(9, (0.1, nan), 0.5, 2), "above"),
+        (lambda: joint_probability(9, (0.1,), nan, 8), "below"),
+        (lambda: count_law(9, nan), "threshold"),
+    ):
+        with pytest.raises(UsageError, match=f"{name}=nan: must be a number"):
+            call()

@@ -17,6 +17,11 @@ from rarefy.core.errors import bad_value
 FLOOR = 1e-12
 """Added to the variance of every standardised column: stands for the pseudo-inverse where columns
 are zero or repeat each other, and is too small to be seen anywhere else."""
+ACTIVE_SAMPLES = 20
+"""Least number of head samples on which a neuron must be active (not exactly zero) to get a
+coefficient. Behind a threshold a neuron may pass it once in thousands of samples, by a hair:
+least squares then fits that one sample with a coefficient of any size, and the next sample that
+passes it by more ruins the test error. From 20 samples on a coefficient is an average."""
 
 
 def pair_cosines(f_x: Tensor, f_y: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,6 +86,7 @@ class HeadMoments:
         self._ft: Tensor | float = 0.0
         self._f: Tensor | float = 0.0
         self._t: Tensor | float = 0.0
+        self._active: Tensor | int = 0
 
     def add(self, embeddings: Tensor, targets: Tensor) -> None:
         """embeddings: (..., sample, m); targets: (..., sample, targets), broadcast to them."""
@@ -89,11 +95,12 @@ class HeadMoments:
         self._ff = self._ff + f.transpose(-1, -2) @ f
         self._ft = self._ft + f.transpose(-1, -2) @ t
         self._f = self._f + f.sum(dim=-2)
+        self._active = self._active + (f != 0).sum(dim=-2)
         self._t = self._t + t.sum(dim=-2)
 
     def solve(self, ridge: float = 0.0) -> LinearHead:
         """Least squares with an intercept. ``ridge`` is in units of a column's variance; a neuron
-        that is silent on every sample gets coefficient 0."""
+        that is active on fewer than ``ACTIVE_SAMPLES`` samples, or constant, gets coefficient 0."""
         ff, ft, f, t = (torch.as_tensor(v) for v in (self._ff, self._ft, self._f, self._t))
         check_head(self.samples, ff.shape[-1], ridge, "samples")
         mean_f, mean_t = f / self.samples, t / self.samples
@@ -102,7 +109,8 @@ class HeadMoments:
         # standardised columns: otherwise a neuron of small weights would count as a missing one
         variance = covariance.diagonal(dim1=-2, dim2=-1)
         constant = variance <= FLOOR * ff.diagonal(dim1=-2, dim2=-1) / self.samples
-        inverse = torch.where(constant, 0.0, variance.clamp(min=0).rsqrt())
+        left_out = constant | (torch.as_tensor(self._active) < ACTIVE_SAMPLES)
+        inverse = torch.where(left_out, 0.0, variance.clamp(min=0).rsqrt())
         correlation = inverse[..., :, None] * covariance * inverse[..., None, :]
         identity = torch.eye(correlation.shape[-1], dtype=torch.float64, device=correlation.device)
         factor = torch.linalg.cholesky(correlation + (ridge + FLOOR) * identity)
@@ -113,9 +121,13 @@ class HeadMoments:
 
 
 def check_head(samples: int, neurons: int, ridge: float, name: str) -> None:
-    """Refuse a regression that could fit any target, by the caller's ``name`` for its samples."""
+    """Refuse a regression that could fit any target, or in which no neuron could count, by the
+    caller's ``name`` for its samples."""
     if samples <= neurons:
         raise bad_value(name, samples, f"must be more than the {neurons} neurons of the head")
+    if samples < ACTIVE_SAMPLES:
+        least = f"must be at least {ACTIVE_SAMPLES}: a neuron active on fewer has no coefficient"
+        raise bad_value(name, samples, least)
     if not 0 <= ridge < float("inf"):
         raise bad_value("ridge", ridge, "must be finite and at least 0")
 

@@ -18,8 +18,13 @@ from rarefy.core.errors import bad_value
 
 TOLERANCE = 1e-12
 """Largest entry of the gradient of the mean loss at which a probe counts as trained."""
-NEWTON_STEPS = 40
-STEP_SIZES = (1.0, 0.5, 0.25, 0.0625)
+NEWTON_STEPS = 100
+HALVINGS = 40
+"""A step is halved at most so often; one that does not lower the loss even then is not taken."""
+SUFFICIENT = 1e-4
+"""Share of the decrease that the gradient promises which a step must bring (Armijo 1966)."""
+ROUNDING = 1e-12
+"""Relative error of a computed loss: near the end all steps are alike."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,6 @@ def _newton(x: Tensor, sign: Tensor, weight: Tensor, penalty: Tensor) -> tuple[T
     v = torch.zeros(runs, labels, x.shape[2], dtype=x.dtype, device=x.device)
     arrived = torch.zeros(runs, labels, dtype=torch.bool, device=x.device)
     x_t = x.transpose(1, 2)
-    sizes = torch.tensor(STEP_SIZES, dtype=x.dtype, device=x.device)
 
     def loss(v: Tensor) -> Tensor:
         fit = (weight * softplus(-sign * (v @ x_t))).sum(dim=2) / n
@@ -116,12 +120,17 @@ def _newton(x: Tensor, sign: Tensor, weight: Tensor, penalty: Tensor) -> tuple[T
         step = torch.stack(
             [_solve(x, x_t, curvature[:, j], gradient[:, j], penalty) for j in range(labels)], dim=1
         )
-        # the largest step that does not raise the loss, up to rounding: near the end all are alike
-        tried = torch.stack([loss(v - size * step) for size in sizes.tolist()])
-        falls = tried <= loss(v) * (1 + 1e-12)
-        falls[-1] = True
-        best = sizes[falls.to(torch.int8).argmax(dim=0)]
-        v = torch.where(arrived[:, :, None], v, v - best[:, :, None] * step)
+        before = loss(v)
+        promised = SUFFICIENT * (gradient * step).sum(dim=2)
+        size = torch.where(arrived, 0.0, torch.ones_like(before))
+        for _ in range(HALVINGS):
+            raised = loss(v - size[:, :, None] * step) > before * (1 + ROUNDING) - size * promised
+            if not bool(raised.any()):
+                break
+            size = torch.where(raised, size / 2, size)
+        else:
+            size = torch.where(raised, 0.0, size)
+        v = v - size[:, :, None] * step
     return v, arrived
 
 

@@ -7,6 +7,8 @@ y (a frequency), a run one seed, a unit one thing measured in it (a feature). Un
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
@@ -15,6 +17,11 @@ from rarefy.core.errors import bad_value
 from rarefy.measure.estimates import SEED, Band, Trend, bootstrap_interval
 
 Array = NDArray[np.float64]
+
+LEAST_RUNS = 30
+"""A mean is shown, and ranked among others, if at least so many runs stand behind it; a mean of one
+or two runs is an anecdote, and a cluster-robust interval of it is far too narrow. Where there are
+fewer than four times as many runs, a quarter of them is asked for."""
 
 
 def pooled(values: ArrayLike) -> Array:
@@ -33,28 +40,47 @@ def stratified_trend(
 ) -> Trend:
     """Spearman's rho with ranks taken inside each stratum, then pooled; ``groups``: (unit,).
 
-    Units of one run share a network and are not independent, so whole runs are exchanged (inside
-    their block) for the p-value and resampled for the interval. The rho of means is that of
-    ``adjusted_means``, levels above ``most`` taken together.
+    Strata in which x or y does not vary have no rank correlation and are left out. Units of one
+    run share a network and are not independent, so whole runs are exchanged (inside their block)
+    for the p-value, resampled for the interval, and counted by ``n``. What is compared with
+    exchanged runs is the sum over its standard error: fewer units meet where values are missing, so
+    that plain sums would scatter less than the one of the data (Janssen 1997). Hardly any may meet
+    if few runs have values at all; then the signs of what the runs add are flipped too, and the
+    larger p-value counts. The rho of means is that of ``adjusted_means``, levels above ``most``
+    taken together.
     """
     x, y, groups = _laid_out(x, y, groups)
     there = np.isfinite(x) & np.isfinite(y)
-    n = int(there.sum())
     x_rank, y_rank = (_ranks_in_strata(values, there, groups) for values in (x, y))
+    compared, complete = np.zeros(x.shape, dtype=bool), True
+    for stratum in _strata(x, groups):
+        if x_rank[stratum].any() and y_rank[stratum].any():
+            compared[stratum] = there[stratum]
+            complete &= bool(there[stratum].all())
+    x_rank, y_rank = (np.where(compared, ranks, 0.0) for ranks in (x_rank, y_rank))
+    n = int((compared if compared.any() else there).any(axis=2).sum())
     product = np.einsum("bsu,bru->bsr", x_rank, y_rank)  # every run's x with every run's y
     own = np.einsum("bss->s", product)
     sizes = [(ranks**2).sum(axis=(0, 2)) for ranks in (x_rank, y_rank)]
     parts = np.stack([own, *sizes], axis=1)
-    if not (parts[:, 1].sum() > 0 and parts[:, 2].sum() > 0):
+    if not compared.any():
         return Trend(np.nan, np.nan, np.nan, n)
     generator = np.random.default_rng(seed)
     order = np.tile(np.arange(x.shape[1]), (permutations, 1))
-    exchanged = np.zeros(permutations)
+    sums, squares = np.zeros(permutations), np.zeros(permutations)
     for block in product:
-        shuffled = generator.permuted(order, axis=1)
-        exchanged += block[shuffled, order].sum(axis=1)
-    total = float(own.sum())
-    as_extreme = int((np.abs(exchanged) >= abs(total) * (1 - 1e-12)).sum())
+        met = block[generator.permuted(order, axis=1), order]
+        sums += met.sum(axis=1)
+        squares += (met**2).sum(axis=1)
+    mine = np.einsum("bss->bs", product).ravel()
+    found = abs(mine.sum()) * (1 - 1e-12)
+    error = np.sqrt((mine**2).sum())
+    # found/error against sums/sqrt(squares), without dividing by 0
+    as_extreme = int((np.abs(sums) * error >= found * np.sqrt(squares)).sum())
+    if not complete:
+        mine = mine[mine != 0]
+        signs = generator.integers(0, 2, (permutations, len(mine))) * 2 - 1
+        as_extreme = max(as_extreme, int((np.abs(signs @ mine) >= found).sum()))
     rho = _ratio(parts)
     ends = bootstrap_interval(parts, _ratio)
     return Trend(
@@ -77,13 +103,16 @@ def adjusted_means(
     """Mean of y at each level of x, the strata being equal: y = stratum + effect of the level.
 
     Plain means over all strata would compare easy strata, where x is large, with hard ones. The
-    last level stands for all values from it on. NaN where no stratum sets a level against another;
-    intervals treat a run as one observation. With one stratum these are the plain means.
+    last level stands for all values from it on. A level that fewer than ``LEAST_RUNS`` runs show
+    is counted with the one below it (the lowest: with the one above) and its own mean is NaN; so is
+    that of a level which no stratum sets against another. Intervals treat a run as one observation.
+    With one stratum these are the plain means.
     """
     x, y, groups = _laid_out(x, y, groups)
     levels = np.asarray(levels, dtype=np.float64)
     there = np.isfinite(x) & np.isfinite(y)
     dummies = (np.minimum(x, levels[-1])[..., None] == levels) & there[..., None]
+    dummies = _merged(dummies, groups)
     inside, relative = np.zeros(dummies.shape), np.zeros(y.shape)
     told = np.zeros(y.shape, dtype=bool)
     for stratum in _strata(x, groups):
@@ -118,6 +147,32 @@ def adjusted_means(
     return Band(mean, mean - half, mean + half, count)
 
 
+def _merged(dummies: NDArray[np.bool_], groups: NDArray[np.generic]) -> NDArray[np.bool_]:
+    """Levels that too few runs show, taken together with a neighbour; (block, run, unit, level).
+
+    Runs count only in strata where levels differ: elsewhere they say nothing of a level.
+    """
+    told = np.zeros(dummies.shape[:3], dtype=bool)
+    for stratum in _strata(told, groups):
+        told[stratum] = np.any(dummies[stratum], axis=(0, 1)).sum() > 1
+    shown = np.any(dummies & told[..., None], axis=2)  # (block, run, level)
+    least = min(LEAST_RUNS, np.any(shown, axis=2).sum() / 4)
+    merged = dummies.copy()
+
+    def move(source: int, target: int) -> None:
+        for array in (merged, shown):
+            array[..., target] |= array[..., source]
+            array[..., source] = False
+
+    for level in range(dummies.shape[3] - 1, 0, -1):
+        if shown[..., level].sum() < least:
+            move(level, level - 1)
+    kept = np.flatnonzero(np.any(shown, axis=(0, 1)))
+    if len(kept) > 1 and shown[..., kept[0]].sum() < least:
+        move(kept[1], kept[0])
+    return merged
+
+
 def _rho_of_means(x: Array, y: Array, groups: NDArray[np.generic], most: float) -> float:
     known = x[np.isfinite(x) & np.isfinite(y)]
     levels = np.unique(np.minimum(known, most))
@@ -134,7 +189,9 @@ def _ratio(parts: Array) -> float:
     return float(own / size) if size > 0 else np.nan
 
 
-def _strata(x: Array, groups: NDArray[np.generic]) -> list[tuple[int, slice, NDArray[np.bool_]]]:
+def _strata(
+    x: NDArray[Any], groups: NDArray[np.generic]
+) -> list[tuple[int, slice, NDArray[np.bool_]]]:
     return [
         (block, slice(None), groups == group)
         for block in range(len(x))

@@ -126,9 +126,11 @@ def _added(study: ContrastCascade, results: xr.Dataset) -> Picture:
         "What pruning itself adds to each level",
         f"Logarithm of the strength with {alpha:.0%} pruned over that of the unpruned twin, which "
         "sees the same samples; 0 means no effect. The claimed cascade is the rarest level rising "
-        "alone up to the vertical line and the next one joining it there. From the theorem's "
-        "state it is seen, but the most frequent level joins as well, since ordinary training has "
-        "brought the two together by then. Afterwards kept and pruned neurons go on outgrowing "
+        "alone up to the vertical line and the next one, not the most frequent, joining it there. "
+        "From the theorem's state only the first half is seen: at the line pruning begins to add "
+        "to all levels alike, to the most frequent at least as much as to the next (the verdicts "
+        "compare the two run by run), since ordinary training has brought them close together by "
+        "then. Afterwards kept and pruned neurons go on outgrowing "
         "each other: without a bias this need not end, with it neurons soon cease to be pure.",
         panels,
     )
@@ -162,7 +164,10 @@ def _composition(study: ContrastCascade, results: xr.Dataset) -> Picture:
         "composition",
         f"Whose neurons are pruned ({alpha:.0%} of all)",
         "A neuron is counted under the frequency of its strongest feature. The claim needs the "
-        "rarest level at 1 up to the vertical line and both rare levels after it. In runs trained "
+        "rarest level at 1 up to the vertical line and the two rarest, no others, after it; "
+        f"neurons drawn at random would give each level {1 / len(study.levels):.2f} where it has "
+        "as many as the others. From the theorem's state the two rarest have more of them than at "
+        "random, but the most frequent is pruned as well. In runs trained "
         "from random weights the smallest neurons are not the rarest feature's: with the paper's "
         "bias they are silent ones that no feature moves, without it all neurons are mixtures.",
         panels,

@@ -2,13 +2,15 @@
 
 A run's *meeting* is that of the rarest level with the next. What pruning does is told by the
 unpruned twin, which has the same dictionary, weights and samples: without it every rise would count
-for pruning, though ordinary training makes rare levels rise as well.
+for pruning, though ordinary training makes rare levels rise as well. What is special about a level
+is told by the most frequent one, which the remark leaves alone, and by pruning at random, which
+takes neurons of every level.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,45 +23,29 @@ from rarefy.measure.statistics import (
     judge_bound,
     judge_difference,
     judge_fraction,
+    mean_interval,
 )
 from rarefy.studies._alignment_verdicts import bias_name
+from rarefy.studies._cascade_phases import (
+    Phase,
+    growth,
+    mean_between,
+    minimum_at_random,
+    neurons_of_levels,
+    reads_between,
+)
 
 if TYPE_CHECKING:
     from rarefy.studies.contrast_cascade import ContrastCascade
 
 NEARLY_ALL, MOSTLY = 0.95, 0.5
 """Shares of runs and of pruned neurons that a statement needs; fixed before looking."""
-RAREST, NEXT = -1, -2
-"""Places of the two rarest levels, the most frequent being first."""
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A run's time up to its meeting and the equally long time after it, one value a run.
-
-    ``end``: the meeting, or the last step watched; ``later``: end of the second phase, NaN for
-    runs that did not meet in time.
-    """
-
-    end: np.ndarray
-    later: np.ndarray
-
-    @classmethod
-    def of(cls, met: np.ndarray, horizon: int) -> Phase:
-        end = np.where(met < 0, horizon, met).astype(float)
-        later = np.where((met < 0) | (met >= horizon), np.nan, np.minimum(2 * end, horizon))
-        return cls(end, later)
-
-    @property
-    def any_after(self) -> bool:
-        """Some run has met in time; otherwise nothing can be said of the time after."""
-        return bool(np.isfinite(self.later).any())
-
-    @property
-    def who_met(self) -> str:
-        """What a statement about the time after the meeting rests on, when it is not every run."""
-        met = int(np.isfinite(self.later).sum())
-        return "" if met == self.later.size else f"; only {met} of {self.later.size} runs met"
+ENOUGH_RUNS = 5
+"""Fewer runs decide nothing, whichever way they point; fixed before looking."""
+EVEN = " if every feature has as many neurons"
+"""What neurons drawn at random are compared under: how many a level has is not recorded."""
+RAREST, NEXT, MOST = -1, -2, 0
+"""Places of the two rarest levels and of the most frequent, which is first."""
 
 
 def begin_name(begin: object) -> str:
@@ -69,31 +55,6 @@ def begin_name(begin: object) -> str:
 def runs_of(values: xr.DataArray) -> np.ndarray:
     """(seed, read, level) array of one quantity."""
     return values.transpose("seed", "read", "level").values
-
-
-def growth(
-    read: np.ndarray, log_strength: np.ndarray, start: np.ndarray, end: np.ndarray
-) -> np.ndarray:
-    """Growth a step of ``log_strength``, (seed, read), between two times of each run: (seed,)."""
-    at = [
-        (np.interp(a, read, row), np.interp(b, read, row)) if np.isfinite(b) else (np.nan, np.nan)
-        for a, b, row in zip(start, end, log_strength, strict=True)
-    ]
-    first, last = np.array(at, dtype=float).reshape(-1, 2).T
-    # a second phase of no length, or a run that is not finite, has no growth
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(end > start, (last - first) / (end - start), np.nan)
-
-
-def mean_between(
-    read: np.ndarray, share: np.ndarray, start: np.ndarray, end: np.ndarray
-) -> np.ndarray:
-    """Mean over the reads in [start, end) of ``share``, (seed, read, level): (seed, level)."""
-    inside = (read >= start[:, None]) & (read < end[:, None])
-    inside |= (read == start[:, None]) & np.isfinite(end)[:, None]  # shorter than two reads
-    count = inside.sum(axis=1)
-    total = np.where(inside[:, :, None], share, 0.0).sum(axis=1)
-    return np.where(count[:, None] > 0, total / np.maximum(count, 1)[:, None], np.nan)
 
 
 def cascade_verdicts(study: ContrastCascade, results: xr.Dataset, scale: str) -> list[Verdict]:
@@ -125,7 +86,14 @@ def cascade_verdicts(study: ContrastCascade, results: xr.Dataset, scale: str) ->
                 runs = {"seed": np.flatnonzero(apart)}
                 pruned, twin = here.sel(alpha=alpha).isel(runs), unpruned.isel(runs)
                 found += _one_share(study, pruned, twin, identity)
-    return found
+    return [_with_enough_runs(verdict) for verdict in found]
+
+
+def _with_enough_runs(verdict: Verdict) -> Verdict:
+    if verdict.n >= ENOUGH_RUNS or verdict.outcome == "inconclusive":
+        return verdict
+    why = f"fewer than {ENOUGH_RUNS} runs decide nothing"
+    return replace(verdict, outcome="inconclusive", note=f"{verdict.note}; {why}")
 
 
 def _meetings(at: xr.Dataset) -> np.ndarray:
@@ -176,11 +144,15 @@ def _one_share(
         )
     )
     phase = Phase.of(met[:, 0], study.horizon)
-    return found + _pruned_set(pruned, phase, identity) + _growth(pruned, twin, phase, identity)
+    found += _pruned_set(study, pruned, phase, identity)
+    return found + _growth(pruned, twin, phase, identity)
 
 
 def _pruned_set(
-    pruned: xr.Dataset, phase: Phase, identity: Callable[[str], Identity]
+    study: ContrastCascade,
+    pruned: xr.Dataset,
+    phase: Phase,
+    identity: Callable[[str], Identity],
 ) -> list[Verdict]:
     read, share = pruned["read"].values, runs_of(pruned["pruned"])
     early = mean_between(read, share, np.zeros_like(phase.end), phase.end)
@@ -193,19 +165,47 @@ def _pruned_set(
             note="share of pruned neurons whose strongest feature is of the rarest level",
         )
     ]
-    if phase.any_after:
-        late = mean_between(read, share, phase.end, phase.later)
+    if not phase.any_after:
+        return found
+    late = mean_between(read, share, phase.end, phase.later)
+    both = np.minimum(late[:, RAREST], late[:, NEXT])
+    reads = reads_between(read, phase.end, phase.later).sum(axis=1)
+    chance = minimum_at_random(study, float(pruned["alpha"]), reads)
+    literal = judge_bound(
+        identity("pruned after the meeting: both"),
+        both,
+        OMEGA,
+        "at_least",
+        note="the smaller of the two rarest levels' shares, over as many steps after the meeting "
+        f"as before it; as many neurons drawn at random would give {mean_of(chance)}"
+        f"{EVEN}{phase.who_met}",
+    )
+    if literal.outcome == "holds" and not mean_interval(both - chance).low > 0:
+        why = "no more than at random: it could hardly fail"
+        literal = replace(literal, outcome="inconclusive", note=f"{literal.note}; {why}")
+    found.append(literal)
+    if late.shape[1] > 2:
+        # copies of a feature's neurons are pruned together, which makes the smaller of two shares
+        # smaller than single neurons at random would have it; their sum does not mind
+        together = late[:, RAREST] + late[:, NEXT]
+        of_level = neurons_of_levels(study)
+        expected = (of_level[RAREST] + of_level[NEXT]) / study.neurons
         found.append(
-            judge_bound(
-                identity("pruned after the meeting: both"),
-                np.minimum(late[:, RAREST], late[:, NEXT]),
-                OMEGA,
-                "at_least",
-                note="the smaller of the two rarest levels' shares, over as many steps after the "
-                f"meeting as before it{phase.who_met}",
+            judge_difference(
+                identity("pruned after the meeting: the two rarest more than at random"),
+                together - expected,
+                "positive",
+                note=f"share of pruned neurons of the two rarest levels, {mean_of(together)}, over "
+                f"as many steps after the meeting as before it, less that of neurons drawn at "
+                f"random, {expected:.2g}{EVEN}{phase.who_met}",
             )
         )
     return found
+
+
+def mean_of(values: np.ndarray) -> str:
+    values = values[np.isfinite(values)]
+    return f"{values.mean():.2g}" if values.size else "undefined"
 
 
 def _growth(
@@ -241,11 +241,41 @@ def _growth(
             note=f"{per_step}, over as many steps after as before; ordinary growth included"
             f"{phase.who_met}",
         ),
-        judge_difference(
-            identity("pruning speeds the next level more after the meeting"),
-            difference(added[:, :, NEXT]),
+        *(_beyond_the_most_frequent(read, added, phase, identity) if added.shape[2] > 2 else ()),
+    ]
+
+
+def _beyond_the_most_frequent(
+    read: np.ndarray, added: np.ndarray, phase: Phase, identity: Callable[[str], Identity]
+) -> list[Verdict]:
+    """After the meeting pruning should act on the next level and not on all of them alike."""
+    zero = np.zeros_like(phase.end)
+    after = {
+        level: growth(read, added[:, :, level], phase.end, phase.later) for level in (NEXT, MOST)
+    }
+    change = {
+        level: after[level] - growth(read, added[:, :, level], zero, phase.end) for level in after
+    }
+
+    def judged(what: str, values: dict[int, np.ndarray], how: str) -> Verdict:
+        return judge_difference(
+            identity(what),
+            values[NEXT] - values[MOST],
             "positive",
-            note=f"{per_step} beyond the unpruned twin, over as many steps after as before"
-            f"{phase.who_met}",
+            note=f"growth of log strength a step beyond the unpruned twin, {how}: "
+            f"{mean_of(values[NEXT])} for the next level, {mean_of(values[MOST])} for the most "
+            f"frequent; paired within a run{phase.who_met}",
+        )
+
+    return [
+        judged(
+            "pruning speeds the next more than the most frequent after the meeting",
+            after,
+            "over as many steps after as before",
+        ),
+        judged(
+            "the meeting adds more to the next than to the most frequent",
+            change,
+            "after the meeting minus before it",
         ),
     ]

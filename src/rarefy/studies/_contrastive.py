@@ -21,7 +21,12 @@ from rarefy.data.sparse_coding import (
 )
 from rarefy.nets.brelu_transformer import Attention
 from rarefy.train.bias_schedule import BiasSchedule
-from rarefy.train.contrastive import Contrastive, identity_attention, initial_weights
+from rarefy.train.contrastive import (
+    TRAINED_ATTENTION,
+    Contrastive,
+    identity_attention,
+    initial_weights,
+)
 from rarefy.train.descent import State, Tracker, Trajectory, descend
 from rarefy.train.neuron_pruning import NeuronPruning
 from rarefy.train.optimisers import Sgd
@@ -208,7 +213,12 @@ class Experiment:
             self.problem,
             self.parameters,
             lambda step: self.data.sample(self.draws, self.study.batch, step),
-            Sgd(self.study.lr, weight_decay=self.study.weight_decay),
+            # attention starts at the identity: decay would pull it away from there by itself
+            Sgd(
+                self.study.lr,
+                weight_decay=self.study.weight_decay,
+                undecayed=TRAINED_ATTENTION,
+            ),
             self.study.steps,
             trackers=trackers,
             record=record,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 
@@ -79,32 +81,70 @@ def by_read(values: xr.DataArray, y_label: str, y_log: bool = False) -> list[Lin
     return panels
 
 
-def ends_table(name: str, values: xr.DataArray, reference: Reference, title: str) -> Table:
-    """The quantity at both ends of the eps_min axis: every read, and the ideal encoder."""
+def ends_table(
+    name: str,
+    values: xr.DataArray,
+    references: Sequence[Reference],
+    title: str,
+    beside: tuple[str, xr.DataArray],
+    caption: str,
+) -> Table:
+    """The quantity at both ends of the eps_min axis, with another one ``beside`` it: every read,
+    then the ideal encoders, for which the other one has no meaning."""
     low, high = values["eps_min"].values[[0, -1]]
     noise = middle(values)
-    label, ideal = reference
+    other_label, other = beside
     table: list[list[object]] = []
     for bias in values["bias_scale"].values:
         for test in TEST_FREQUENCIES:
             at = {"bias_scale": bias, "sigma": noise, "test_frequencies": test}
-            found = [
-                ("untrained" if read == 0 else f"step {read}", values.sel(at).sel(read=read))
-                for read in values["read"].values
-            ]
-            for who, value in [*found, (label, ideal.sel(at))]:
-                mean = value.mean("seed")
-                first, last = (float(mean.sel(eps_min=eps)) for eps in (low, high))
-                row = [f"{first:.4g}", f"{last:.4g}", f"{last - first:+.2g}"]
-                table.append([bias_name(bias), TEST_NAMES[test], who, *row])
+            for read in values["read"].values:
+                who = "untrained" if read == 0 else f"step {read}"
+                row = _ends(values.sel(at).sel(read=read))
+                first, last, _ = _ends(other.sel(at).sel(read=read))
+                words = [bias_name(bias), TEST_NAMES[test], who]
+                table.append([*words, *row, f"{first} to {last}"])
+            for label, ideal in references:
+                table.append([bias_name(bias), TEST_NAMES[test], label, *_ends(ideal.sel(at)), ""])
     return Table(
         name,
         title,
         f"Means over {values.sizes['seed']} runs at sigma={noise:g}. A change from one end to the "
-        "other that the untrained network or the ideal encoder shows too is made by the test "
-        "pairs, not by learning.",
-        ["bias", "test pairs", "network", f"eps_min={low:g}", f"eps_min={high:g}", "change"],
+        "other that the untrained network or an ideal encoder shows too is made by the test "
+        f"pairs, not by learning. {caption}",
+        [
+            "bias",
+            "test pairs",
+            "network",
+            f"eps_min={low:g}",
+            f"eps_min={high:g}",
+            "change",
+            other_label,
+        ],
         table,
+    )
+
+
+def _ends(values: xr.DataArray) -> list[str]:
+    """Mean at the first and the last eps_min, and the change between them."""
+    mean = values.mean("seed")
+    first, last = (float(mean.isel(eps_min=place)) for place in (0, -1))
+    return [f"{first:.4g}", f"{last:.4g}", f"{last - first:+.2g}"]
+
+
+def gaps(values: xr.DataArray, relative: bool = False) -> str:
+    """Mean at the largest eps_min minus (``relative``: over) that at the smallest, at every read,
+    in words; ``values`` are those of one test set."""
+    mean = values.sel(sigma=middle(values)).mean("seed")
+    first, last = mean.isel(eps_min=0), mean.isel(eps_min=-1)
+    gap = last / first if relative else last - first
+    form = ".2f" if relative else "+.2g"
+    return "; ".join(
+        f"{bias_name(bias)} "
+        + ", ".join(
+            f"{float(gap.sel(bias_scale=bias, read=read)):{form}}" for read in gap["read"].values
+        )
+        for bias in gap["bias_scale"].values
     )
 
 

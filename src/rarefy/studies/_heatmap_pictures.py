@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,10 +38,12 @@ def cell_notes(cosines: np.ndarray) -> list[Note]:
 
 def _map(study: ContrastHeatmap, results: xr.Dataset, variant: str) -> Picture:
     rows, first_minority = study.shown(variant), study.majority
+    runs = results["seed"].values[results["seed"].values < study.maps]
     panels = []
-    for scale_of_bias in results["bias_scale"].values:
+    for run, scale_of_bias in product(runs, results["bias_scale"].values):
         at = results["map"].sel(variant=variant, bias_scale=scale_of_bias, eps_min=study.figure_eps)
-        cosines = at.sel(seed=0).transpose("neuron", "feature").values[:rows]
+        cosines = at.sel(seed=run).transpose("neuron", "feature").values[:rows]
+        title = bias_name(scale_of_bias)
         panels.append(
             HeatMap(
                 cosines,
@@ -50,15 +53,16 @@ def _map(study: ContrastHeatmap, results: xr.Dataset, variant: str) -> Picture:
                 f"{first_minority}-{study.d - 1})",
                 "neuron",
                 "squared cosine",
-                title=bias_name(scale_of_bias),
+                title=title if len(runs) == 1 else f"{title}, run {run}",
                 notes=cell_notes(cosines),
             )
         )
+    which = "One run, the first (seed 0)" if len(runs) == 1 else f"The first {len(runs)} runs"
     of = f"{study.neurons_001} neurons, the first {rows} shown" if variant == "001" else ""
     return Picture(
         f"map-{variant}",
         f"Squared cosine of neurons with features, as in {FIGURES[variant]}",
-        f"One run, the first (seed 0), not chosen by looks: {of or f'{rows} neurons'} in the "
+        f"{which}, not chosen by looks: {of or f'{rows} neurons'} in the "
         f"order of their numbers, eps_min={study.figure_eps:g}, step {study.figure_read}. The "
         "notes are set by rule: 'pure' where one feature has a squared cosine of at least 0.09 "
         "and four times that of any other (the paper's lucky neurons), 'mix' at the features of a "
@@ -131,8 +135,9 @@ def _over_time(study: ContrastHeatmap, results: xr.Dataset) -> Picture:
         "over-time",
         f"The same counts over training ({FIGURES[variant]}'s size)",
         f"eps_min={study.figure_eps:g}. A map is a snapshot, and neither paper says at which step "
-        "its own was taken. Its lucky neuron has a squared cosine of 0.3; the largest entries "
-        "here (see the table) are well above, so it was taken earlier or with more noise.",
+        "its own was taken. It cannot be told from its lucky neuron of squared cosine 0.3 either: "
+        "that is one neuron picked as an example, while the table gives the largest entry of "
+        "each map.",
         panels,
     )
 

@@ -1,15 +1,22 @@
-"""Pictures and tables of ``contrast-init``."""
+"""Pictures of ``contrast-init``."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
-from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.studies._init_verdicts import CHANCE, rows, width_needed
+from rarefy.core.picture import Curve, Lines, Picture
+from rarefy.studies._init_exact import (
+    CHANCE,
+    MANY,
+    counted_over,
+    exact_over,
+    rows,
+    upper_bounds,
+    width_needed,
+)
 from rarefy.theory import initial_sets as theory
 
 if TYPE_CHECKING:
@@ -17,16 +24,14 @@ if TYPE_CHECKING:
 
 FEWEST = 1e-5
 """Neurons a feature below which a count is left out of the picture."""
+EXAMPLE = 0.8
+"""Imbalance for which the captions give numbers."""
 WIDEST = 1e12
 """Neurons above which a width is left out of the picture."""
 
 
 def init_pictures(study: ContrastInit, results: xr.Dataset) -> list[Picture]:
     return [_sets(study, results), _widths(study), _against_d(study, results)]
-
-
-def init_tables(study: ContrastInit, results: xr.Dataset) -> list[Table]:
-    return [_expected(study, results), _steps(study)]
 
 
 def _shown(study: ContrastInit) -> list[int]:
@@ -43,6 +48,12 @@ def _fine(study: ContrastInit) -> np.ndarray:
 
 def _between(values: np.ndarray, low: float, high: float) -> np.ndarray:
     return np.where((values >= low) & (values <= high), values, np.nan)
+
+
+def _spread(study: ContrastInit, ratio: float) -> str:
+    """Range over d of the exact |M*_j| over Xi_1."""
+    over = [exact_over(study, d, ratio) for d in study.d]
+    return f"{min(over):.2g} to {max(over):.2g}"
 
 
 def _sets(study: ContrastInit, results: xr.Dataset) -> Picture:
@@ -95,9 +106,10 @@ def _sets(study: ContrastInit, results: xr.Dataset) -> Picture:
         "the neuron's random start, and lucky (M*) when it has much more and no other feature has. "
         f"Points are mean counts in {results.sizes['seed']} runs of random networks, dashed lines "
         "the exact expectation, dotted lines the paper's orders: M should stay below a multiple of "
-        "Xi_2, M* above a multiple of Xi_1. The first holds. The second does not: lucky neurons "
-        "fall far below Xi_1 as soon as features are imbalanced, and left of the mark there is "
-        f"none. Counts of zero and expectations below {FEWEST:g} are left out.",
+        "Xi_2, M* above a multiple of Xi_1. The first holds. Of the second, balanced features have "
+        f"{_spread(study, 1.0)} times Xi_1, which a small constant would cover at these d; at "
+        f"ratio {EXAMPLE:g} it is {_spread(study, EXAMPLE)} times Xi_1, and left of the mark "
+        f"there is none. Counts of zero and expectations below {FEWEST:g} are left out.",
         panels,
     )
 
@@ -118,6 +130,7 @@ def _widths(study: ContrastInit) -> Picture:
     used = Curve("000: 24 neurons", fine, np.full(len(fine), 24.0), role="baseline")
     what = "neurons needed, m"
     nine = width_needed(study, 9, 1.0)
+    excess = ", ".join(f"{_excess(study, d):.1f} (d = {d})" for d in (9, 32, 256, 2048))
     return Picture(
         "width",
         "How wide a network must be for every feature to have a lucky neuron",
@@ -126,13 +139,22 @@ def _widths(study: ContrastInit) -> Picture:
         "lower bound Xi_1 reaches one neuron, d^((eps_max/eps_min)^2). The theorems that follow "
         "need a lucky neuron for each feature; the network of the paper's experiments is far "
         f"narrower than that (d = 9, balanced features: {nine:.0f} needed, 24 used). Imbalance "
-        "multiplies the width needed by much more than the order says, and the more so the more "
-        f"features there are. Widths above {WIDEST:.0e} are left out.",
+        "multiplies the width needed by more than the order says: at ratio "
+        f"{EXAMPLE:g} by {excess} times more. That is least in between: few features suffer "
+        "because a share cannot exceed 1, many because another one gets too large. Widths above "
+        f"{WIDEST:.0e} are left out.",
         [
             Lines([*by_ratio, used], "imbalance, eps_min/eps_max", what, y_log=True),
             Lines(by_d, "features, d", what, x_log=True, y_log=True),
         ],
     )
+
+
+def _excess(study: ContrastInit, d: int) -> float:
+    """By what imbalance multiplies the width needed, over what it multiplies the order by."""
+    needed = width_needed(study, d, EXAMPLE) / width_needed(study, d, 1.0)
+    order = [theory.minimum_width_order(d, ratio, study.gamma) for ratio in (EXAMPLE, 1.0)]
+    return float(needed * order[1] / order[0])
 
 
 def _exact_and_order(
@@ -175,100 +197,38 @@ def _against_d(study: ContrastInit, results: xr.Dataset) -> Picture:
         others.append(Curve(f"{role}, exact", features, shown, role=role, style="dashed"))
         shown = _between(np.array([step.others_gaussian for step in steps]), FEWEST, 1)
         others.append(Curve(f"{role}, (238)", features, shown, role=role, style="dotted"))
+    what = "largest |N_i| over d^(1-r^2)"
     return Picture(
         "against-d",
-        "The lower bound on lucky neurons, against the number of features",
+        "Two bounds against the number of features, further than networks were drawn",
         "Left: if the bound (31) held up to a constant, every curve would stay above some level. "
         "With balanced features (ratio 1) it falls only as slowly as 1/sqrt(log d), a factor that "
-        "the proof has in (238) and drops in (239). With imbalance it turns down for good. Right: "
+        "the proof has in (238) and drops in (239). With imbalance it turns down for good, but far "
+        "beyond the networks counted when the imbalance is mild. Middle: "
         "the reason, the chance that no other feature exceeds its threshold when one is high. The "
         "proof takes it as 1, but it is about (1-p2)^(d-1) (dotted), which falls like "
         "exp(-d^(1-r^2)), faster than any power of d. Few features suffer from another effect: a "
-        "share cannot exceed 1, which the Gaussian estimate (236) allows.",
+        "share cannot exceed 1, which the Gaussian estimate (236) allows. Right: most features a "
+        "neuron is ordinary for, over the upper bound d^(1-r^2) of Lemma B.2 (d). Balanced, it "
+        "goes on growing like log d/log log d, as the largest of many counts does; no constant "
+        "bounds it, though 4 does as far as counted.",
         [
             Lines(over, "features, d", "|M*_j| over Xi_1", x_log=True, y_log=True),
             Lines(others, "features, d", "P(no other is too high)", x_log=True, y_log=True),
+            Lines(_carried(study, results), "features, d", what, x_log=True),
         ],
     )
 
 
-def _expected(study: ContrastInit, results: xr.Dataset) -> Table:
-    table: list[list[object]] = []
-    for d in study.d:
-        m = study.neurons(d)
-        for place, ratio in enumerate(study.ratio):
-            p = theory.lucky_probability(d, ratio, study.gamma)
-            width = width_needed(study, d, ratio)
-            table.append(
-                [
-                    d,
-                    m,
-                    f"{ratio:g}",
-                    f"{m * theory.ordinary_probability(d, ratio, study.gamma):.3g}",
-                    f"{rows(results['ordinary'], d)[:, place].mean():.3g}",
-                    f"{m * p:.3g}",
-                    f"{rows(results['lucky'], d)[:, place].mean():.3g}",
-                    f"{float(theory.xi_1_order(m, d, ratio, study.gamma)):.3g}",
-                    f"{width:.4g}" if math.isfinite(width) else "none is enough",
-                    f"{float(theory.minimum_width_order(d, ratio, study.gamma)):.4g}",
-                ]
-            )
-    lowest = ", ".join(f"{theory.smallest_ratio(d, study.gamma):.2f} at d={d}" for d in study.d)
-    return Table(
-        "expected",
-        "Ordinary and lucky neurons a feature, and the width that gives each a lucky one",
-        f"Exact expectations beside counts in {results.sizes['seed']} runs of several networks. "
-        f"The last two columns: neurons needed so that every feature has a lucky one with "
-        f"{CHANCE:.0%} probability, and the width the paper's order asks for. Below a ratio of "
-        f"{lowest} no neuron can be lucky, however many there are.",
-        [
-            "d",
-            "m",
-            "ratio",
-            "|M_j| exact",
-            "counted",
-            "|M*_j| exact",
-            "counted",
-            "Xi_1",
-            "width needed",
-            "width by order",
-        ],
-        table,
-    )
-
-
-def _steps(study: ContrastInit) -> Table:
-    table: list[list[object]] = []
-    for d in study.d:
-        for ratio in study.ratio:
-            steps = theory.proof_steps(d, ratio, study.gamma)
-            if steps.high == 0:
-                continue
-            table.append(
-                [
-                    d,
-                    f"{ratio:g}",
-                    *(f"{value:.3g}" for value in steps),
-                    f"{steps.lucky / steps.high_order:.3g}",
-                ]
-            )
-    return Table(
-        "steps",
-        "Where the proof of (31) leaves the exact law",
-        "P(A): the share of feature j is high enough, exactly, with the norm replaced by its mean "
-        "as in (236), and the order d^(-c_1/2) given to it. P(B): no other share is too high, "
-        "exactly (given A) and as (1 - p_2)^(d-1); (238) takes it as 1. Last column: exact lucky "
-        "probability over the order. Rows where no neuron can be lucky are left out.",
-        [
-            "d",
-            "ratio",
-            "P(A)",
-            "P(A) Gaussian",
-            "order",
-            "P(B)",
-            "P(B) Gaussian",
-            "lucky",
-            "lucky/order",
-        ],
-        table,
-    )
+def _carried(study: ContrastInit, results: xr.Dataset) -> list[Curve]:
+    (bound,) = [b for b in upper_bounds(study) if "d^(1-r^2)" in b.over]
+    counted = np.array(sorted(study.d))
+    features = np.unique([*counted, 512, *MANY])
+    curves = []
+    for ratio in _mild(study):
+        role = f"ratio {ratio:g}"
+        exact = np.array([bound.exact(study, int(d), ratio) for d in features])
+        mean = counted_over(study, results, bound, ratio).mean(axis=0)
+        curves.append(Curve(f"{role}, exact", features, exact, role=role, style="dashed"))
+        curves.append(Curve(f"{role}, counted", counted, mean, role=role, style="points"))
+    return curves

@@ -1,17 +1,23 @@
-"""Verdicts of ``contrast-init``: C9, the counts against their exact laws and against the bounds."""
+"""Verdicts of ``contrast-init``: C9, the counts and norms against their exact laws.
+
+The bounds are in ``_init_bounds``. A verdict over several ratios is decided by the worst of them,
+with intervals corrected for their number: an error at one ratio does not vanish in a mean.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import mean_band
-from rarefy.measure.statistics import BIG_O, OMEGA, Identity, judge_bound, judge_equal
+from rarefy.measure.statistics import BIG_O, Identity, judge_bound, judge_equal, mean_interval
+from rarefy.studies._init_bounds import Namer, bound_verdicts
+from rarefy.studies._init_exact import expected, rows
+from rarefy.studies._worst_of import corrected_level, worst_of
 from rarefy.theory import initial_sets as theory
 
 if TYPE_CHECKING:
@@ -21,14 +27,6 @@ TOLERANCE = 0.05
 """How far a count may be from its exact expectation, relatively; fixed before looking."""
 LEAST_CASES = 400
 """Expected cases in all networks together from which a ratio is compared: 5 % standard error."""
-CHANCE = 0.95
-"""How "with high probability" is read."""
-Namer = Callable[[str], Identity]
-
-
-def rows(values: xr.DataArray, d: int) -> np.ndarray:
-    """(seed, ratio) array of one quantity at one d."""
-    return values.sel(d=d).transpose("seed", "ratio").values
 
 
 def init_verdicts(study: ContrastInit, results: xr.Dataset, scale: str) -> list[Verdict]:
@@ -36,10 +34,10 @@ def init_verdicts(study: ContrastInit, results: xr.Dataset, scale: str) -> list[
         return ("C9", study.name, scale, f"{what}, {study.setting}")
 
     return [
-        *_exact_counts(study, results, name),
+        *_exact_sets(study, results, name),
+        *_exact_projections(study, results, name),
         *_exact_coverage(study, results, name),
-        *_upper_bounds(study, results, name),
-        *_lower_bounds(study, results, name),
+        *bound_verdicts(study, results, name),
         *_norms(study, results, name),
     ]
 
@@ -47,20 +45,48 @@ def init_verdicts(study: ContrastInit, results: xr.Dataset, scale: str) -> list[
 # ------------------------------------------------------------------------------- against exact laws
 
 
-def expected(study: ContrastInit, quantity: str, d: int, ratio: float) -> float:
-    """What a count is on average, exactly."""
-    m, gamma = study.neurons(d), study.gamma
-    if quantity == "carried_most":
-        return theory.expected_largest_set(d, ratio, m, gamma)
-    chance = {
-        "ordinary": theory.ordinary_probability,
-        "lucky": theory.lucky_probability,
-        "shared": theory.shared_probability,
-    }[quantity]
-    return m * chance(d, ratio, gamma)
+def _judge_worst(
+    identity: Identity,
+    samples: np.ndarray,
+    axis: str,
+    labels: list[str],
+    predicted: float,
+    tolerance: float,
+    standard_error: np.ndarray | None = None,
+    note: str = "",
+) -> Verdict:
+    """All columns of samples (seed, case) are as predicted, decided by the worst.
+
+    A case whose expected ``standard_error`` leaves an interval wider than the tolerance can tell
+    that the law is wrong, but not that it is right: it cannot keep the verdict from holding.
+    """
+    level = corrected_level(len(labels))
+    found = [mean_interval(samples[:, case], level) for case in range(len(labels))]
+    precise = None
+    if standard_error is not None:
+        precise = list(2 * stats.norm.ppf((1 + level) / 2) * standard_error <= tolerance)
+    worst = worst_of(
+        [f.low for f in found],
+        [f.high for f in found],
+        predicted - tolerance,
+        predicted + tolerance,
+        precise,
+    )
+    text = f"at {axis}={labels[worst]}, the worst of {', '.join(labels)}"
+    if len(labels) > 1:
+        text += f"; interval of {level:.2%}"
+    if precise is not None and any(precise) and not all(precise):
+        rare = [
+            f"{label} ({interval.mean:.3g})"
+            for label, interval, sure in zip(labels, found, precise, strict=True)
+            if not sure
+        ]
+        text += f"; too few cases to be sure, judged only if clearly off: {', '.join(rare)}"
+    note = "; ".join(part for part in (text, note) if part)
+    return judge_equal(identity, found[worst], predicted, tolerance, note=note)
 
 
-def _exact_counts(study: ContrastInit, results: xr.Dataset, name: Namer) -> list[Verdict]:
+def _exact_sets(study: ContrastInit, results: xr.Dataset, name: Namer) -> list[Verdict]:
     found = []
     for quantity, symbol in (
         ("ordinary", "|M_j|"),
@@ -73,30 +99,40 @@ def _exact_counts(study: ContrastInit, results: xr.Dataset, name: Namer) -> list
             sets = {"shared": d * (d - 1) / 2, "carried_most": math.inf}.get(quantity, d)
             networks = results.sizes["seed"] * study.networks(d)
             exact = np.array([expected(study, quantity, d, r) for r in study.ratio])
-            told = np.flatnonzero(networks * sets * exact >= LEAST_CASES)
-            over = rows(results[quantity], d)[:, told] / exact[told]
+            cases = networks * sets * exact
+            told = np.flatnonzero(cases >= LEAST_CASES)
             identity = name(f"{symbol} over its exact mean, d={d} m={study.neurons(d)}")
             if not len(told):
                 note = f"fewer than {LEAST_CASES} cases expected at every ratio"
                 found.append(judge_equal(identity, np.empty(0), 1.0, TOLERANCE, note=note))
                 continue
-            note = f"mean over ratios {_listed(study, told)}; {_most_off(over)}"
-            found.append(judge_equal(identity, over.mean(axis=1), 1.0, TOLERANCE, note=note))
+            over = rows(results[quantity], d)[:, told] / exact[told]
+            labels = [f"{study.ratio[i]:g}" for i in told]
+            error = cases[told] ** -0.5
+            found.append(_judge_worst(identity, over, "ratio", labels, 1.0, TOLERANCE, error))
     return found
 
 
-def _listed(study: ContrastInit, told: np.ndarray) -> str:
-    return ", ".join(f"{study.ratio[i]:g}" for i in told)
-
-
-def _most_off(over: np.ndarray) -> str:
-    """How far the worst single ratio is away, in standard errors."""
-    band = mean_band(over)
-    error = over.std(axis=0, ddof=1) / math.sqrt(len(over)) if len(over) > 1 else np.zeros(1)
-    if not (error > 0).any():
-        return "no spread"
-    off = np.abs(band.mean - 1)[error > 0] / error[error > 0]
-    return f"the worst of them is {off.max():.1f} standard errors off"
+def _exact_projections(study: ContrastInit, results: xr.Dataset, name: Namer) -> list[Verdict]:
+    """Projections near 0 and far from it: counts that do not know the ratio, any one will do."""
+    found = []
+    for quantity, symbol in (
+        ("near_zero", "|Lambda_i|, 001 (21),"),
+        ("near_zero_most", "largest |Lambda_i|"),
+        ("strong", "number of features above sigma_0 log^(1/4) d"),
+        ("strong_most", "most features above sigma_0 log^(1/4) d"),
+    ):
+        over = np.stack(
+            [
+                rows(results[quantity], d)[:, 0] / expected(study, quantity, d, study.ratio[0])
+                for d in study.d
+            ],
+            axis=1,
+        )
+        labels = [str(d) for d in study.d]
+        identity = name(f"{symbol} over its exact mean")
+        found.append(_judge_worst(identity, over, "d", labels, 1.0, TOLERANCE))
+    return found
 
 
 def _exact_coverage(study: ContrastInit, results: xr.Dataset, name: Namer) -> list[Verdict]:
@@ -104,160 +140,25 @@ def _exact_coverage(study: ContrastInit, results: xr.Dataset, name: Namer) -> li
     found = []
     what = "networks whose features all have a lucky neuron, share minus exact"
     for d in study.d:
+        m = study.neurons(d)
         exact = np.array(
             [
-                theory.coverage_probability(_lucky(study, d, r), d, study.neurons(d))
+                theory.coverage_probability(theory.lucky_probability(d, r, study.gamma), d, m)
                 for r in study.ratio
             ]
         )
         told = np.flatnonzero((exact >= 0.01) & (exact <= 0.99))
         if len(told):
-            off = (rows(results["all_covered"], d)[:, told] - exact[told]).mean(axis=1)
-            chances = ", ".join(f"{study.ratio[i]:g} ({exact[i]:.2f})" for i in told)
-            identity = name(f"{what}, d={d} m={study.neurons(d)}")
-            note = f"mean over ratios (exact chance): {chances}"
-            found.append(judge_equal(identity, off, 0.0, TOLERANCE, note=note))
+            chance = exact[told]
+            off = rows(results["all_covered"], d)[:, told] - chance
+            labels = [f"{study.ratio[i]:g} (exact {exact[i]:.2f})" for i in told]
+            error = np.sqrt(chance * (1 - chance) / (results.sizes["seed"] * study.networks(d)))
+            identity = name(f"{what}, d={d} m={m}")
+            found.append(_judge_worst(identity, off, "ratio", labels, 0.0, TOLERANCE, error))
     if not found:
         note = "the exact chance is below 1 % or above 99 % everywhere"
         found.append(judge_equal(name(what), np.empty(0), 0.0, TOLERANCE, note=note))
     return found
-
-
-# ---------------------------------------------------------------------------------- against bounds
-
-
-def _upper_bounds(study: ContrastInit, results: xr.Dataset, name: Namer) -> list[Verdict]:
-    ratio = np.array(study.ratio)
-    one = np.ones(len(ratio))
-    bounds: list[tuple[str, str, Callable[[int], np.ndarray], str]] = [
-        (
-            "ordinary_most",
-            "largest |M_j| over Xi_2 (31)",
-            lambda d: theory.xi_2_order(study.neurons(d), d, ratio, study.gamma),
-            "",
-        ),
-        (
-            "carried_most",
-            "largest |N_i| over d^(1-r^2), 000 Lemma B.2 (d)",
-            lambda d: theory.set_size_order(d, ratio, study.gamma),
-            "",
-        ),
-        (
-            "carried_most",
-            "largest |N_i|, O(1) in 001 Lemma C.1 (f)",
-            lambda d: one,
-            "its mean alone is d p_2, about d^(1-r^2), which no constant bounds when r < 1",
-        ),
-        (
-            "shared_most",
-            "largest |M_j and M_j'| over log d, 001 (23)",
-            lambda d: theory.shared_order(d) * one,
-            "its mean is about d^(C_m-2r^2), a power of d unless r^2 >= C_m/2",
-        ),
-        (
-            "near_zero_most",
-            "largest |Lambda_i| over d/log d, 001 (22)",
-            lambda d: theory.near_zero_order(d) * one,
-            "polylog read as log d",
-        ),
-        (
-            "strong_most",
-            "most features above sigma_0 log^(1/4) d over 2^-sqrt(log d) d, 001 (24)",
-            lambda d: theory.strong_order(d) * one,
-            "Omega read as 1",
-        ),
-    ]
-    found = []
-    for quantity, what, order, note in bounds:
-        over = np.stack([rows(results[quantity], d) / order(d) for d in study.d], axis=1)
-        mean = over.mean(axis=0)  # (d, ratio)
-        at_d, at_ratio = np.unravel_index(mean.argmax(), mean.shape)
-        within = (mean <= BIG_O).all(axis=0)
-        where = f"at d={study.d[at_d]} ratio={ratio[at_ratio]:g}, where it is largest"
-        if not within.all():
-            where += f"; within {BIG_O:g} at every d for {_ratios(ratio[within])}"
-        found.append(
-            judge_bound(
-                name(what),
-                over[:, at_d, at_ratio],
-                BIG_O,
-                "at_most",
-                note="; ".join(part for part in (f"O(.) read as {BIG_O:g}", note, where) if part),
-            )
-        )
-    return found
-
-
-def _ratios(values: np.ndarray) -> str:
-    return "ratios " + ", ".join(f"{v:g}" for v in values) if len(values) else "no ratio"
-
-
-def _lower_bounds(study: ContrastInit, results: xr.Dataset, name: Namer) -> list[Verdict]:
-    """Xi_1 of (31), ratio by ratio, where it promises at least one neuron."""
-    found = []
-    for place, ratio in enumerate(study.ratio):
-        order = {
-            d: float(theory.xi_1_order(study.neurons(d), d, ratio, study.gamma)) for d in study.d
-        }
-        told = [d for d in study.d if order[d] >= 1]
-        if not told:
-            continue
-        counts = {d: rows(results["lucky"], d)[:, place] for d in told}
-        # the proof has a factor 1/sqrt(log d) in (238) and drops it in (239)
-        for what, factor in (
-            ("mean |M*_j| over Xi_1 (31)", dict.fromkeys(told, 1.0)),
-            ("mean |M*_j| over Xi_1/sqrt(log d) (238)", {d: math.log(d) ** -0.5 for d in told}),
-        ):
-            over = {d: counts[d] / (order[d] * factor[d]) for d in told}
-            worst = min(told, key=lambda d, over=over: over[d].mean())  # type: ignore[misc]
-            found.append(
-                judge_bound(
-                    name(f"{what}, ratio {ratio:g}"),
-                    over[worst],
-                    OMEGA,
-                    "at_least",
-                    note=f"Omega read as {OMEGA:g}; at d={worst}, where it is smallest; "
-                    + _why(study, worst, ratio),
-                )
-            )
-        promised = [d for d in told if OMEGA * order[d] >= 1]
-        if not promised:
-            continue
-        covered = {d: rows(results["all_covered"], d)[:, place] for d in promised}
-        worst = min(promised, key=lambda d: (covered[d].mean(), d))
-        found.append(
-            judge_bound(
-                name(f"every feature has a lucky neuron, ratio {ratio:g}"),
-                covered[worst],
-                CHANCE,
-                "at_least",
-                note=f"where {OMEGA:g} Xi_1 is at least one neuron; share of networks at "
-                f"d={worst}, m={study.neurons(worst)}, Xi_1={order[worst]:.3g}; "
-                f"needed for {CHANCE:.0%}: m={width_needed(study, worst, ratio):.4g}",
-            )
-        )
-    if not found:
-        note = "Xi_1 is below one neuron everywhere"
-        nowhere = name("mean |M*_j| over Xi_1 (31)")
-        found.append(judge_bound(nowhere, np.empty(0), OMEGA, "at_least", note=note))
-    return found
-
-
-def _why(study: ContrastInit, d: int, ratio: float) -> str:
-    steps = theory.proof_steps(d, ratio, study.gamma)
-    return (
-        f"exactly, P(share high) is {steps.high / steps.high_order:.2g} of d^(-c_1/2), and P(all "
-        f"others low) is {steps.others:.2g} where (238) takes 1"
-    )
-
-
-def _lucky(study: ContrastInit, d: int, ratio: float) -> float:
-    return theory.lucky_probability(d, ratio, study.gamma)
-
-
-def width_needed(study: ContrastInit, d: int, ratio: float) -> float:
-    """Neurons with which every feature has a lucky one with high probability."""
-    return theory.minimum_width(_lucky(study, d, ratio), d, CHANCE)
 
 
 # ------------------------------------------------------------------------------------------- norms
@@ -296,14 +197,15 @@ def _norms(study: ContrastInit, results: xr.Dataset, name: Namer) -> list[Verdic
                 f"of a network keep it: {chance:.4g}",
             )
         )
-        worst = int(np.abs(inside.mean(axis=0) - 0.95).argmax())
         found.append(
-            judge_equal(
+            _judge_worst(
                 name(f"share of neurons in the exact 95 % interval of {symbol}"),
-                inside[:, worst],
+                inside,
+                "d",
+                [str(d) for d in study.d],
                 0.95,
                 0.01,
-                note=f"chi-square law; at d={study.d[worst]}, where it is most off",
+                note="chi-square law",
             )
         )
     return found

@@ -10,14 +10,14 @@ import xarray as xr
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.curves import banded
 from rarefy.measure.estimates import mean_interval
-from rarefy.studies._alignment_verdicts import bias_name, rows
-from rarefy.studies._pruning_verdicts import (
-    BEGIN_NAMES,
-    exponents,
+from rarefy.studies._alignment_verdicts import bias_name, exponent_in_eps, rows
+from rarefy.studies._pruning_reading import (
     growth_constant,
+    judged_quantity,
     pruned_alphas,
     state_read,
 )
+from rarefy.studies._pruning_verdicts import BEGIN_NAMES
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
 if TYPE_CHECKING:
@@ -35,15 +35,16 @@ def pruning_pictures(study: ContrastPruning, results: xr.Dataset) -> list[Pictur
 
 
 def _panels(results: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
-    """One panel a beginning and bias, at the first start."""
-    return [
-        (
-            f"{BEGIN_NAMES[str(begin)]}, {bias_name(bias)}",
-            results.sel(begin=begin, bias_scale=bias).isel(start=0),
-        )
-        for begin in results["begin"].values
-        for bias in results["bias_scale"].values
-    ]
+    """One panel a beginning and bias: random weights are pruned from the last start (T4 at paper
+    scale, where the theorem begins), the theorem's state at once."""
+    found = []
+    for begin in results["begin"].values:
+        place = 0 if begin == "theorem" else -1
+        for bias in results["bias_scale"].values:
+            here = results.sel(begin=begin, bias_scale=bias).isel(start=place)
+            title = f"{BEGIN_NAMES[str(begin)]}, {bias_name(bias)}"
+            found.append((title, here))
+    return found
 
 
 def _one_neuron(results: xr.Dataset) -> Picture:
@@ -66,6 +67,7 @@ def _one_neuron(results: xr.Dataset) -> Picture:
                 "weight on the rare feature",
                 title=title,
                 y_log=True,
+                marks=[(float(here["start"]), "pruning")] if int(here["start"]) else (),
             )
         )
     return Picture(
@@ -75,10 +77,11 @@ def _one_neuron(results: xr.Dataset) -> Picture:
         "sample match, but still updates them. If the small neurons are those of the rare "
         "feature, its samples now look badly matched, count more, and the neuron grows (solid "
         f"above dashed). Both curves are the same run (seed 0, eps_min = {eps:g}): same weights, "
-        "same data, the neuron that begins most aligned with the first rare feature. From random "
-        "weights the two often coincide: there the smallest neurons are not the rare feature's. In "
-        "the theorem's state a share alpha that leaves out all neurons of a feature never lets "
-        "the network rest: each feature in turn is missing, and all weights go on growing.",
+        "same data, the neuron that begins most aligned with the first rare feature; pruning "
+        "begins at the marked line. From random weights there is no such gain: the smallest "
+        "neurons are not the rare feature's. In the theorem's state a share alpha that leaves out "
+        "all neurons of a feature never lets the network rest: each feature in turn is missing, "
+        "and all weights go on growing.",
         panels,
     )
 
@@ -185,7 +188,8 @@ def _growth(study: ContrastPruning, results: xr.Dataset) -> Picture:
 def _coefficient(results: xr.Dataset) -> Picture:
     panels = []
     for title, here in _panels(results):
-        last = here.isel(read=-1)["energy"]
+        name, what, _ = judged_quantity(str(here["begin"].values))
+        last = here.isel(read=-1)[name]
         curves = []
         for alpha in results["alpha"].values:
             values = last.sel(alpha=alpha)
@@ -197,7 +201,7 @@ def _coefficient(results: xr.Dataset) -> Picture:
             Lines(
                 curves,
                 "minority frequency, eps_min",
-                "squared weight, rare / frequent",
+                f"{what}, rare / frequent",
                 title=title,
                 x_log=True,
             )
@@ -207,7 +211,7 @@ def _coefficient(results: xr.Dataset) -> Picture:
         "Does the weight on rare features still depend on how rare they are? (18)",
         f"At step {int(results['read'][-1])}. A flat line at 1: imbalance is overcome. Without a "
         "bias it is overcome by training alone, only later for rarer features; pruning has "
-        "something to add where the dashed line is steep.",
+        "something to add where the dashed line is steep. Energy: squared weights of all neurons.",
         panels,
     )
 
@@ -219,18 +223,23 @@ def pruning_tables(study: ContrastPruning, results: xr.Dataset) -> list[Table]:
 def _exponents(results: xr.Dataset) -> Table:
     table: list[list[object]] = []
     for title, here in _panels(results):
-        for name in ("weight", "energy"):
-            slopes = exponents(here.isel(read=-1), name)
-            table.append(
-                [title, name, *(f"{s.value:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in slopes)]
-            )
+        name, what, _ = judged_quantity(str(here["begin"].values))
+        last = here.isel(read=-1)[name]
+        slopes = [exponent_in_eps(last.sel(alpha=a)) for a in results["alpha"].values]
+        shown = (f"{s.value:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in slopes)
+        table.append([title, int(here["start"]), what, *shown])
     return Table(
         "exponents",
         "Exponent in eps_min of rare over frequent features at the end",
-        f"Log-log slopes with 95 % bootstrap intervals over {results.sizes['seed']} seeds, "
-        f"pruning from step {int(results['start'][0])}. 0: imbalance has no influence; Theorem "
-        "3.1 says 1 for weights and 2 for energies without pruning, Theorem 3.2 says 0 with.",
-        ["beginning", "quantity", *(f"alpha {float(a):g}" for a in results["alpha"].values)],
+        f"Log-log slopes with 95 % bootstrap intervals over {results.sizes['seed']} seeds. 0: "
+        "imbalance has no influence; Theorem 3.1 says 1 for weights and 2 for energies without "
+        "pruning, Theorem 3.2 says 0 with.",
+        [
+            "beginning",
+            "start",
+            "quantity",
+            *(f"alpha {float(a):g}" for a in results["alpha"].values),
+        ],
         table,
     )
 
@@ -270,10 +279,10 @@ def _telling(results: xr.Dataset) -> Table:
         "telling",
         "Finding samples with a rare feature without labels: AUROC",
         "Scores of a sample: how much of its squared embedding the pruned neurons carry; how far "
-        "its positive logit falls when they are left out; and, as a control, how large its "
-        "embedding is (samples with a rare feature have more features). 0.5 is chance; mean over "
-        f"eps_min, 95 % interval over {results.sizes['seed']} seeds; pruning from step "
-        f"{int(results['start'][0])}.",
+        "its positive logit falls when they are left out; and as controls the fall with as many "
+        "neurons left out at random, and how large its embedding is (samples with a rare feature "
+        "have more features). 0.5 is chance; mean over eps_min, 95 % interval over "
+        f"{results.sizes['seed']} seeds.",
         ["beginning", "alpha", "step", *(str(s) for s in results["score"].values)],
         table,
     )

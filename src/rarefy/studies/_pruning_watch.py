@@ -12,6 +12,7 @@ from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant, lucky
 from rarefy.measure.pruned import PruningEffect, mean_where, share_within, strongest_feature
 from rarefy.studies._contrastive import Experiment, group_means
+from rarefy.studies._theorem_state import own_feature
 from rarefy.train.descent import State, Tracker
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ MEASURED = (
     "neurons_rare",
     "lucky_pruned",
     "positive",
+    "negative",
     "predicted_fall",
+    "simple_fall",
     "telling",
     "loss",
 )
@@ -35,8 +38,10 @@ MEASURED = (
 class PruningWatch:
     """Measures a state once for all outputs, and follows one neuron of a rare feature."""
 
-    def __init__(self, study: ContrastPruning, experiment: Experiment, eps_min: Tensor) -> None:
-        self.study, self.experiment = study, experiment
+    def __init__(
+        self, study: ContrastPruning, experiment: Experiment, eps_min: Tensor, begin: str
+    ) -> None:
+        self.study, self.experiment, self.begin = study, experiment, begin
         self.atoms = experiment.data.dictionary
         along = projections(experiment.weights, self.atoms)
         self.lucky = lucky(along, eps_min)[:, :, study.majority :].any(dim=2)  # eps_max = 1
@@ -81,7 +86,11 @@ class PruningWatch:
         dtype, majority = weights.dtype, study.majority
         along = projections(weights, self.atoms).abs()
         strongest = strongest_feature(weights, self.atoms)
-        own = strongest[:, :, None] == torch.arange(study.d, device=weights.device)
+        features = torch.arange(study.d, device=weights.device)
+        # in the theorem's state a neuron's feature is given, and (18) is about those neurons
+        # whatever becomes of them; elsewhere it is the strongest
+        given = own_feature(study.neurons, study.d, weights.device).expand_as(strongest)
+        own = (given if self.begin == "theorem" else strongest)[:, :, None] == features
         kept = pruning.mask(weights)  # whether or not pruning has begun
         effect = PruningEffect(
             self.experiment.problem,
@@ -94,7 +103,10 @@ class PruningWatch:
             study.effect_batches,
         )
         # (15) speaks of a rare feature's own neurons, (16) of all neurons along the others
-        minority = _group_mean(effect.extra_growth(study.lr, own)[:, majority:])
+        # (15) is about a feature whose neurons are pruned
+        touched = (own & ~kept[:, :, None]).any(dim=1)
+        grown = torch.where(touched, effect.extra_growth(study.lr, own), torch.nan)
+        minority = _group_mean(grown[:, majority:])
         others = _group_mean(effect.extra_growth(study.lr, torch.ones_like(own))[:, :majority])
         weight = mean_where(along.transpose(1, 2), own.transpose(1, 2))
         pure = dominant(squared_cosines(weights, self.atoms)).sum(dim=1).to(dtype)
@@ -108,9 +120,11 @@ class PruningWatch:
             "extra_growth": torch.stack([others, minority], dim=1),
             "pruned_rare": share_within(~kept, rare_neuron),
             "neurons_rare": rare_neuron.to(dtype).mean(dim=1),
-            "lucky_pruned": share_within(self.lucky, ~kept),
+            "lucky_pruned": (self.lucky & ~kept).sum(dim=1).to(dtype),
             "positive": effect.positive_logits(),
-            "predicted_fall": effect.first_order_fall(study.tau)[:, 0],
+            "negative": effect.negative_logits(),
+            "predicted_fall": effect.first_order_fall()[:, 0],
+            "simple_fall": effect.fall_without_negatives()[:, 0],
             "telling": effect.telling().to(dtype),
             "loss": state.loss.to(dtype),
         }

@@ -9,7 +9,7 @@ import xarray as xr
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.curves import banded
 from rarefy.studies._alignment_verdicts import bias_name
-from rarefy.studies._pruning_verdicts import growth_constant
+from rarefy.studies._pruning_reading import growth_constant
 from rarefy.studies._rates_verdicts import predicted_rates
 from rarefy.theory.contrastive_pruning import elapsed_time
 

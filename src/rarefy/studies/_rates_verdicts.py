@@ -13,11 +13,10 @@ from rarefy.measure.statistics import (
     BIG_O,
     OMEGA,
     judge_bound,
-    judge_slope,
     judge_upper_exponent,
 )
 from rarefy.studies._alignment_verdicts import bias_name
-from rarefy.studies._pruning_verdicts import growth_constant
+from rarefy.studies._pruning_reading import growth_constant
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
 if TYPE_CHECKING:
@@ -52,7 +51,9 @@ def rates_verdicts(study: ContrastPruningRates, results: xr.Dataset, scale: str)
         most = others.isel(others.mean("seed").fillna(-np.inf).argmax(...))
         middle = here.isel(eps_min=len(study.eps_min) // 2, pruned=-1)
         relative = (middle["others"] / middle["rare"]).transpose("seed", "features").values
-        over_alpha = here["rare"].isel(eps_min=-1, features=0).transpose("seed", "pruned")
+        over_alpha = here["rare"].isel(eps_min=0, features=0).transpose("seed", "pruned")
+        common = here["rare"].isel(eps_min=-1, features=0).transpose("seed", "pruned")
+        steeper = loglog_slope(here["pruned"].values, common.values).value
         over_eps = here["rare"].isel(pruned=-1, features=0).transpose("seed", "eps_min")
         found += [
             judge_bound(
@@ -69,20 +70,21 @@ def rates_verdicts(study: ContrastPruningRates, results: xr.Dataset, scale: str)
                 "at_most",
                 note=_where(most) + "; O(1) read as 4",
             ),
-            judge_slope(
+            judge_upper_exponent(
                 identity("other over rare growth, exponent in d"),
                 loglog_slope(here["features"].values, relative),
-                predicted=-1.0,
+                bound=-1.0,
                 tolerance=0.25,
                 note=f"all {study.pruned[-1]} neurons of the rare feature pruned, eps_min="
                 f"{float(middle['eps_min']):g}; (16) over (15) is eps/d",
             ),
-            judge_slope(
+            judge_upper_exponent(
                 identity("rare growth, exponent in alpha"),
                 loglog_slope(here["pruned"].values, over_alpha.values),
-                predicted=1.0,
+                bound=1.0,
                 tolerance=0.25,
-                note=f"d={study.features[0]}, eps_min={study.eps_min[-1]:g}",
+                note=f"(15) is a lower bound; d={study.features[0]}, eps_min={study.eps_min[0]:g}; "
+                f"at eps_min={study.eps_min[-1]:g} it is {steeper:.2f}",
             ),
             judge_upper_exponent(
                 identity("rare growth, exponent in eps"),

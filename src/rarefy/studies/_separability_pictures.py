@@ -39,7 +39,7 @@ def _against_count(study: ContrastSeparability, results: xr.Dataset) -> Picture:
             curves.append(_curve(label, levels, raw, label))
             inside = adjusted_means(count, quality, levels, study.groups())
             curves.append(_curve(f"{label}, within groups", levels, inside, label, "dashed"))
-        x_label = f"pure neurons of the feature ({MOST}: or more)"
+        x_label = "pure neurons (last point: or more)"
         panels.append(Lines(curves, x_label, ACCURACY, bias_name(bias)))
     return Picture(
         "pure-neurons",
@@ -47,8 +47,9 @@ def _against_count(study: ContrastSeparability, results: xr.Dataset) -> Picture:
         f"After {study.figure_read} steps; 95 % intervals over {results.sizes['seed']} seeds. "
         "Solid: all features of all runs. Frequent features have more pure neurons and are learned "
         "better altogether, so that a rise here need not come from purity. Dashed: features of the "
-        "same group at the same eps_min are compared, where frequency explains nothing; they level "
-        "off because features with many pure neurons are read off almost perfectly. Reading a sign "
+        "same group at the same eps_min are compared, where frequency explains nothing: most of "
+        "the gain comes with the first pure neuron. A count that too few runs show is taken "
+        "together with the one below it. Reading a sign "
         "off f without a bias is perfect for nearly every feature, pure neurons or not: the "
         "network is then linear, and a linear probe undoes any mixture.",
         panels,
@@ -79,10 +80,11 @@ def _against_eps(study: ContrastSeparability, results: xr.Dataset) -> Picture:
         "frequency",
         "Probe quality against eps_min",
         f"After {study.figure_read} steps, balanced test data; an encoder of one neuron a feature "
-        f"gets {float(results['ceiling'].mean()):.3f}. Rare features are hard to read off, and the "
-        "others easier the rarer they are: neurons that need not share. With the paper's bias rare "
-        "features are read off less well than from random neurons (grey): what passes no threshold "
-        "is gone.",
+        f"gets {float(results['ceiling'].mean()):.3f}. The sign without a bias is read off almost "
+        "perfectly everywhere. In the other panels rare features are hard to read off, and the "
+        "others easier the rarer they are: neurons that need not share. With the paper's bias "
+        "features that are clearly rarer than the others are read off less well than from random "
+        "neurons (grey): what passes no threshold is gone.",
         panels,
     )
 
@@ -107,7 +109,7 @@ def _over_time(results: xr.Dataset) -> Picture:
         "Probe quality over training",
         "Mean over all features; smallest eps_min solid, largest dashed. Step 0 is the untrained "
         "network. With the paper's bias training first destroys what random neurons kept of every "
-        "feature, then wins back what it specialises in.",
+        "feature, then wins back some of what it specialises in.",
         panels,
     )
 
@@ -135,7 +137,7 @@ def rho_table(study: ContrastSeparability, results: xr.Dataset) -> Table:
         "Rank correlations among features of one group at one eps_min, with 95 % intervals: with "
         "neurons pure in the feature, and with all neurons whose cosine to it is at least 0.3. "
         "Last column: AUROC of the literal reading, a probe for presence on f itself, which "
-        "symmetry holds at 0.5.",
+        f"symmetry holds at 0.5.{_missing(results)}",
         [
             "bias",
             "step",
@@ -154,6 +156,13 @@ def rho_table(study: ContrastSeparability, results: xr.Dataset) -> Table:
 
 def _curve(label: str, levels: np.ndarray, band: Band, role: str, style: str = "solid") -> Curve:
     return Curve(label, levels, band.mean, band.low, band.high, role, style)
+
+
+def _missing(results: xr.Dataset) -> str:
+    """How many probes could not be trained or tested, in all networks that stayed finite."""
+    number = int(results["missing"].sum())
+    total = int(results["missing"].count()) * 3 * results.sizes["feature"]
+    return f" Of {total} probes {number} have no result and are left out." if number else ""
 
 
 def _spelled(trend: Trend) -> str:

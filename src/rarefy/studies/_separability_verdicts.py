@@ -1,7 +1,8 @@
-"""Verdicts of ``contrast-separability``: C16 in three forms."""
+"""Verdicts of ``contrast-separability``: C16 in four forms."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from rarefy.measure.estimates import Trend
 from rarefy.measure.statistics import judge_difference, judge_trend
 from rarefy.measure.strata import pooled, stratified_trend
 from rarefy.studies._alignment_verdicts import bias_name
+from rarefy.studies._contrastive import GROUPS
 from rarefy.studies._downstream_verdicts import judged_reads
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 WORDS = {"sign": "positive sign from f", "presence": "presence from |f|"}
 MOST = 4
 """Features with so many pure neurons or more are compared as one level."""
+CEILING = 0.999
+"""Accuracy of the untrained network from which on a gain over it cannot be asked for."""
 
 
 def by_feature(values: xr.DataArray) -> np.ndarray:
@@ -60,14 +64,20 @@ def _judged(
 ) -> list[Verdict]:
     at = here.sel(read=read)
     count, quality = at["pure"], at["accuracy"]
-    share = float((by_feature(quality) == 1).mean())
-    note = f"balanced accuracy; pure: operational set; {share:.0%} of probes are perfect"
+    note = f"balanced accuracy; pure: operational set; {_perfect(quality)}"
+    inside = f"{note}; same eps_min, same group of features, whole runs exchanged"
     found = [
         judge_trend(
             ("C16", study.name, scale, f"within groups, {where}"),
             within_groups(study, count, quality),
             "increasing",
-            note=f"{note}; same eps_min, same group of features, whole runs exchanged",
+            note=inside,
+        ),
+        judge_trend(
+            ("C16", study.name, scale, f"within groups, features with a pure neuron, {where}"),
+            within_groups(study, count.where(count >= 1), quality),
+            "increasing",
+            note=f"{inside}; does a second pure neuron help?",
         ),
         judge_trend(
             ("C16", study.name, scale, f"all together, {where}"),
@@ -77,16 +87,69 @@ def _judged(
         ),
     ]
     if study.reads[0] == 0 and read > 0:
-        untrained = here.sel(read=0)
-        gain = (quality - untrained["accuracy"]).mean("feature")
-        found.append(
-            judge_difference(
-                ("C16", study.name, scale, f"against the untrained network, {where}"),
-                gain.values,
-                "positive",
-                note="balanced accuracy minus that of the untrained network, which has "
-                f"{float(untrained['pure'].mean()):.2g} pure neurons a feature (trained: "
-                f"{float(count.mean()):.2g}); mean over features",
-            )
-        )
+        for group in GROUPS:
+            part = here.isel(feature=study.groups() == group)
+            found += _against_untrained(study, part, read, scale, f"{group}, {where}")
     return found
+
+
+def _perfect(quality: xr.DataArray) -> str:
+    """Share of perfect probes, and how many there are none of."""
+    values = by_feature(quality)
+    known = np.isfinite(values)
+    share = float((values[known] == 1).mean()) if known.any() else np.nan
+    missing = "" if known.all() else f", {(~known).sum()} of {known.size} missing"
+    return f"{share:.0%} of probes are perfect{missing}"
+
+
+def _against_untrained(
+    study: ContrastSeparability, here: xr.Dataset, read: int, scale: str, where: str
+) -> list[Verdict]:
+    """Gain of the features of one group over the untrained network: over all eps_min, and at the
+    eps_min where it is least, since a mean hides gains and losses that cancel."""
+    quality, control = (here["accuracy"].sel(read=r).mean("feature") for r in (read, 0))
+    gain = quality - control
+    pure = [float(here["pure"].sel(read=r).mean()) for r in (0, read)]
+    thresholds = float(here["bias_scale"]) > 0
+    note = (
+        "balanced accuracy minus that of the untrained network, mean over the group's features; "
+        f"pure neurons a feature: {pure[0]:.2g} untrained, {pure[1]:.2g} trained"
+    )
+    if thresholds:
+        note += "; confounded: the trained network has thresholds, the untrained one none"
+    means = gain.mean("seed")
+    if not np.isfinite(means.values).any():
+        least = float(gain["eps_min"][0])
+    else:
+        least = float(gain["eps_min"][int(means.argmin("eps_min"))])
+    level = 1 - 0.05 / gain.sizes["eps_min"]  # Bonferroni: the least is chosen after looking
+    chosen = (
+        (f"mean over eps_min, {where}", gain, control, 0.95, note),
+        (
+            f"where least, {where}",
+            gain.sel(eps_min=least),
+            control.sel(eps_min=least),
+            level,
+            f"at eps_min={least:g}, {100 * level:.4g} % interval; {note}",
+        ),
+    )
+    return [
+        _unless_at_ceiling(
+            judge_difference(
+                ("C16", study.name, scale, f"against the untrained network, {setting}"),
+                difference.values,
+                "positive",
+                level,
+                words,
+            ),
+            float(start.mean()),
+        )
+        for setting, difference, start, level, words in chosen
+    ]
+
+
+def _unless_at_ceiling(verdict: Verdict, control: float) -> Verdict:
+    if not control >= CEILING:
+        return verdict
+    why = f"the untrained network is at the ceiling ({control:.4f}): nothing can be gained"
+    return replace(verdict, outcome="inconclusive", note=f"{verdict.note}; {why}")

@@ -1,13 +1,14 @@
-"""The state from which 000 Theorem 3.2 reasons, made by hand: what Theorem 3.1 says of step T4.
+"""The state from which 000 Theorem 3.2 reasons, made by hand: an idealisation of what Theorem 3.1
+says of step T4.
 
-There every neuron carries one feature, with a weight proportional to the feature's frequency
-(12)-(13). Training from Gaussian weights need not come near it (studies of C6 and C8), so a study
-of pruning that asks for the theorem's own premise begins here.
+There a neuron's weight on its features is proportional to their frequency (12)-(13), and Theorem
+3.2 speaks of neurons that carry one feature. Training from Gaussian weights need not come near it
+(studies of C6 and C8), so a study of pruning that asks for the theorem's own premise begins here.
 
-Neuron i carries feature i mod d and nothing else. The overall scale is the network's own: starting
-from equal norms it is trained, unpruned, on balanced data until it rests; only then are the neurons
-of feature j multiplied by eps_j/eps_max. Neurons of one feature are copies of each other up to
-rounding, and stay so, since a neuron's update depends on its own weights and the shared logits.
+Neuron i carries feature i mod d and nothing else. The overall scale is the network's own: the one
+at which a network of equal neurons neither grows nor shrinks on balanced data; then the neurons of
+feature j are multiplied by eps_j/eps_max. Neurons of one feature are copies of each other, and stay
+so up to rounding, since a neuron's update depends on its own weights and the shared logits.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from rarefy.core.errors import bad_value
 from rarefy.data.sparse_coding import Pairs
 from rarefy.studies._contrastive import Experiment
 from rarefy.train.bias_schedule import BiasSchedule
-from rarefy.train.descent import State, descend
-from rarefy.train.optimisers import Sgd
+
+ROUNDS = 20
+"""Bisections of the scale: ten binary orders down to a thousandth of a percent."""
 
 
 def own_feature(neurons: int, d: int, device: torch.device | str = "cpu") -> Tensor:
@@ -37,10 +39,10 @@ def theorem_state(
 ) -> dict[str, Tensor]:
     """Parameters in the theorem's state; the experiment's bias moves along, in place.
 
-    ``eps``: (run, d), any frequencies; ``relax``: dense steps on balanced data, each of which
-    counts as a run-step of progress. The experiment must not have been trained before. Use as
-    ``replace(experiment, parameters=theorem_state(...)).train(...)``. The bias is then the rule's
-    value for the new norms, T1 and T2 are marked as reached at step 0, and by default
+    ``eps``: (run, d), any frequencies; ``relax``: gradients spent on finding the scale, each of
+    which counts as a run-step of progress. The experiment must not have been trained before. Use
+    as ``replace(experiment, parameters=theorem_state(...)).train(...)``. The bias is then the
+    rule's value for the new norms, T1 and T2 are marked as reached at step 0, and by default
     (``bias_until`` T2) the bias goes on in proportion to the norm.
     """
     study, atoms, bias = experiment.study, experiment.data.dictionary, experiment.bias
@@ -51,22 +53,45 @@ def theorem_state(
     own = atoms.transpose(1, 2)[:, feature]  # (run, m, d1), the direction each neuron carries
     start = _first_guess(study.tau, study.neurons / d, study.tokens)
     follow = _ProportionalBias(bias, start * own)
-    rested = descend(
-        replace(experiment.problem, pruning=None),
-        {"weights": start * own},
-        _balanced_batches(experiment),
-        Sgd(study.lr, weight_decay=study.weight_decay),
-        relax,
-        after_update=follow,
-        record=(),
-        context=context,
-    )
-    # a batch is a sample: what it added on other features and outside them is taken away
-    coefficient = (rested.parameters["weights"] * own).sum(dim=2)
+    scale = _resting_scale(experiment, context, own, start, follow, relax)
     ratio = eps / eps.amax(dim=1, keepdim=True)
-    weights = (ratio[:, feature] * coefficient)[:, :, None] * own
+    weights = (ratio[:, feature] * scale[:, None])[:, :, None] * own
     follow.to(weights)
     return {**experiment.parameters, "weights": weights}
+
+
+def _resting_scale(
+    experiment: Experiment,
+    context: Context,
+    own: Tensor,
+    start: float,
+    follow: _ProportionalBias,
+    relax: int,
+) -> Tensor:
+    """The norm at which equal neurons keep theirs on balanced data, (run,), by bisection.
+
+    Training until it rests would take a time that grows with d, and without a bias the neurons
+    would mix meanwhile. All trials see the same batches, so the answer is sharp.
+    """
+    problem, study = replace(experiment.problem, pruning=None), experiment.study
+    batches = _balanced_batches(experiment)
+    each = max(1, relax // ROUNDS)
+    low = torch.full_like(experiment.data.sigma, start / 16)
+    high = 64 * torch.full_like(low, start)
+    for _ in range(min(ROUNDS, relax)):
+        middle = (low * high).sqrt()
+        weights = middle[:, None, None] * own
+        follow.to(weights)
+        growth = torch.zeros_like(middle)
+        for index in range(each):
+            context.check_time()
+            gradient = problem.gradients({"weights": weights}, batches(index))[1]["weights"]
+            growth -= (gradient * own).sum(dim=2).mean(dim=1) / each
+            context.advance(len(middle))
+        grows = growth > study.weight_decay * middle
+        low, high = torch.where(grows, middle, low), torch.where(grows, high, middle)
+    context.advance(len(low) * (relax - each * min(ROUNDS, relax)))
+    return (low * high).sqrt()
 
 
 def _first_guess(tau: float, copies: float, tokens: int) -> float:
@@ -90,9 +115,6 @@ class _ProportionalBias:
         bias.t2 = torch.zeros_like(bias.t1)
         self.bias = bias
         self.proportion = bias.value / torch.linalg.vector_norm(weights, dim=2)
-
-    def __call__(self, state: State) -> None:
-        self.to(state.parameters["weights"])
 
     def to(self, weights: Tensor) -> None:
         self.bias.after_update(weights, 0)  # the schedule remembers the norm it last saw

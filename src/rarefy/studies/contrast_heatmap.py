@@ -89,7 +89,7 @@ class ContrastHeatmap(ImbalancedStudy):
     figure_eps: float = 0.5
     """eps_min of the map that is drawn"""
     maps: int = 1
-    """runs whose whole map is kept, the first ones; the pictures show run 0"""
+    """runs whose whole map is kept and drawn, the first ones"""
 
     def check(self) -> None:
         super().check()

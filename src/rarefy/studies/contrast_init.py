@@ -17,7 +17,8 @@ from rarefy.core.picture import Picture, Table
 from rarefy.data.sparse_coding import dictionary
 from rarefy.measure.alignment import projections
 from rarefy.measure.neurons import lucky, ordinary
-from rarefy.studies._init_pictures import init_pictures, init_tables
+from rarefy.studies._init_pictures import init_pictures
+from rarefy.studies._init_tables import init_tables
 from rarefy.studies._init_verdicts import init_verdicts
 from rarefy.theory.initial_sets import norm_interval
 from rarefy.train.contrastive import initial_weights
@@ -62,7 +63,8 @@ class ContrastInit(Study):
     d1: int = 500
     """dimension of a token"""
     sigma_0: float = 1e-3
-    """std of the initial weights"""
+    """std of the initial weights; it cancels out of every output, as the sets are about shares of
+    a norm and norms and projections are measured in units of it: kept to be drawn as published"""
     gamma: float = 0.001
     """the small constant of (28)"""
     drawn: int = 3000

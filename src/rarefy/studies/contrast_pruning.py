@@ -13,7 +13,8 @@ import xarray as xr
 from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
-from rarefy.pruning.updates import check_rule, rule_codes
+from rarefy.measure.pruned import NETWORKS
+from rarefy.pruning.updates import rule_codes
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies._contrastive import GROUPS, Experiment, ImbalancedStudy
 from rarefy.studies._pruning_pictures import pruning_pictures, pruning_tables
@@ -24,9 +25,13 @@ from rarefy.train.neuron_pruning import NeuronPruning, check_alpha
 
 BEGINS = ("random", "theorem")
 CONTAINS = ("contains", "lacks")
-NETWORKS = ("dense", "masked")
-SCORES = ("share carried by pruned neurons", "fall of the logit", "size of the embedding")
-"""Label-free scores of a sample; the last is a control that knows nothing of pruning."""
+SCORES = (
+    "share carried by pruned neurons",
+    "fall of the logit",
+    "fall, random neurons left out",
+    "size of the embedding",
+)
+"""Label-free scores of a sample; the last two are controls."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +49,14 @@ class ContrastPruning(ImbalancedStudy):
         "Theorem 3.2)."
     )
     claims: ClassVar[tuple[str, ...]] = ("P1", "P2", "P3", "P4", "P5")
+    version: ClassVar[int] = 2
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "begin", "start", "alpha", "eps_min")
     random_axes: ClassVar[tuple[str, ...]] = ("eps_min",)
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "seeds": 3,
-            "eps_min": (0.3, 1.0),
+            "eps_min": (0.3, 0.6),
             "alpha": (0.0, 0.2),
             "start": (0,),
             "bias_scale": (0.0,),
@@ -74,8 +80,8 @@ class ContrastPruning(ImbalancedStudy):
         "paper": {},
         "large": {
             "seeds": 6,
-            "eps_min": (0.7, 0.8, 0.9, 1.0),
-            "alpha": (0.0, 0.02, 0.2),
+            "eps_min": (0.7, 0.8, 0.9),
+            "alpha": (0.0, 0.01, 0.03, 0.1),
             "start": (0, 1977),
             "majority": 28,
             "minority": 4,
@@ -100,8 +106,6 @@ class ContrastPruning(ImbalancedStudy):
     """random: Gaussian weights; theorem: the state Theorem 3.1 describes at T4"""
     bias_scale: tuple[float, ...] = (0.0, 1.0)
     """bias at T1 in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
-    update: str = "dense"
-    """what happens to pruned neurons: dense (Algorithm 1), masked, or project"""
     sigma: float = 0.03
     """noise std"""
     neurons: int = 36
@@ -109,8 +113,8 @@ class ContrastPruning(ImbalancedStudy):
     steps: int = 800
     reads: tuple[int, ...] = (0, 25, 158, 400, 800)
     """steps at which everything is measured"""
-    relax: int = 100
-    """steps on balanced data that give the theorem's state its scale"""
+    relax: int = 200
+    """gradients on balanced data spent on finding the scale of the theorem's state"""
     effect_batches: int = 16
     """batches over which logits and growth with and without the mask are averaged"""
     moments: int = 18
@@ -118,9 +122,8 @@ class ContrastPruning(ImbalancedStudy):
 
     def check(self) -> None:
         super().check()
-        check_rule(self.update)
         for value in self.alpha:
-            check_alpha(value)
+            check_alpha(value, self.neurons)
         if 0.0 not in self.alpha or len(self.alpha) < 2:
             raise bad_value("alpha", self.alpha, "needs 0 (not pruned) and a value above it")
         for first in self.start:
@@ -133,6 +136,10 @@ class ContrastPruning(ImbalancedStudy):
         rising = all(a < b for a, b in pairwise(self.reads))
         if not self.reads or not rising or self.reads[0] < 0 or self.reads[-1] > self.steps:
             raise bad_value("reads", self.reads, f"rising steps between 0 and steps={self.steps}")
+        if self.reads[-1] <= max(self.start):
+            raise bad_value(
+                "reads", self.reads, f"the last must come after start={max(self.start)}"
+            )
         if "theorem" in self.begin and self.neurons < self.d:
             raise bad_value("neurons", self.neurons, f"a neuron a feature: at least d={self.d}")
         for name, minimum in (("relax", 1), ("effect_batches", 1), ("moments", 2)):
@@ -148,11 +155,12 @@ class ContrastPruning(ImbalancedStudy):
             Output("extra_growth", by_group, "growth a step that leaving neurons out adds"),
             Output("pruned_rare", ("read",), "share of pruned neurons whose feature is rare"),
             Output("neurons_rare", ("read",), "share of all neurons whose feature is rare"),
-            Output("lucky_pruned", ("read",), "share of the paper's rare lucky neurons pruned"),
+            Output("lucky_pruned", ("read",), "rare lucky neurons (27) that are pruned"),
+            Output("lucky", (), "the paper's lucky neurons (27) of rare features"),
             Output("positive", by_kind, "positive logit (19), mean over samples"),
-            Output(
-                "predicted_fall", ("read",), "fall of (19) by (211), samples with a rare feature"
-            ),
+            Output("negative", by_kind, "negative logit (20) of one negative, mean"),
+            Output("predicted_fall", ("read",), "fall of (19) by (211), rare-feature samples"),
+            Output("simple_fall", ("read",), "the same without negatives, (213)"),
             Output("telling", ("read", "score"), "AUROC for 'contains a rare feature'"),
             Output("loss", ("read",), "contrastive loss of the last batch", "nats"),
             Output("neuron", ("moment",), "|<w_i,M_j>| of one neuron of a rare feature"),
@@ -182,7 +190,7 @@ class ContrastPruning(ImbalancedStudy):
         """Runs of one beginning, ready to train."""
         one = torch.ones_like(cells.column("eps_min", context))
         eps = self.eps(cells.column("eps_min", context))
-        codes = rule_codes([self.update] * len(cells), context.device)
+        codes = rule_codes(["dense"] * len(cells), context.device)
         start = cells.column("start", context).to(torch.int64)
         pruning = NeuronPruning(cells.column("alpha", context), start, codes, self.neurons)
         experiment = self.setup(
@@ -201,9 +209,10 @@ class ContrastPruning(ImbalancedStudy):
 
     def _runs(self, begin: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         experiment = self.experiment(begin, cells, context)
-        watch = PruningWatch(self, experiment, cells.column("eps_min", context))
+        watch = PruningWatch(self, experiment, cells.column("eps_min", context), begin)
         trajectory = experiment.train(context, watch.trackers(), self.reads, watch.follow)
-        found = {**trajectory.records, "neuron": watch.trail(trajectory.nonfinite_step)}
+        trail = watch.trail(trajectory.nonfinite_step)
+        found = {**trajectory.records, "neuron": trail, "lucky": watch.lucky.sum(dim=1)}
         arrays = {name: value.cpu().numpy() for name, value in found.items()}
         arrays["nonfinite_step"] = trajectory.nonfinite_step.cpu().numpy()
         return arrays

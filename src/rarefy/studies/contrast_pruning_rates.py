@@ -35,6 +35,7 @@ class ContrastPruningRates(Study):
         "the growth of stage 1, nothing is fitted."
     )
     claims: ClassVar[tuple[str, ...]] = ("P1",)
+    version: ClassVar[int] = 2
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "features", "pruned", "eps_min")
     random_axes: ClassVar[tuple[str, ...]] = ("features", "eps_min")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
@@ -55,7 +56,7 @@ class ContrastPruningRates(Study):
             "features": (9, 16, 32),
             "eps_min": (0.3, 0.8),
             "pruned": (1, 2, 4),
-            "relax": 60,
+            "relax": 100,
             "effect_batches": 60,
             "d1": 64,
         },
@@ -79,8 +80,8 @@ class ContrastPruningRates(Study):
     """dimension of a token"""
     batch: int = 64
     """pairs a batch"""
-    relax: int = 100
-    """steps on balanced data that give the state its scale"""
+    relax: int = 200
+    """gradients on balanced data spent on finding the state's scale"""
     effect_batches: int = 400
     """batches over which growth is averaged"""
 

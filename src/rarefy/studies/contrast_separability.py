@@ -53,6 +53,7 @@ class ContrastSeparability(DownstreamStudy):
         "from |f(X)|. Probes are trained and tested on balanced data, whatever eps_min was."
     )
     claims: ClassVar[tuple[str, ...]] = ("C16",)
+    version: ClassVar[int] = 2
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "eps_min")
     random_axes: ClassVar[tuple[str, ...]] = ("eps_min",)
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
@@ -137,6 +138,7 @@ class ContrastSeparability(DownstreamStudy):
             Output("accuracy", (*each, "reading"), "balanced accuracy of the feature's probe"),
             Output("auroc", (*each, "reading"), "AUROC of the feature's probe"),
             Output("literal", ("read",), "AUROC of probes for presence on f itself, mean"),
+            Output("missing", ("read",), "probes of the three kinds without a result, a network"),
             Output(
                 "ceiling",
                 ("reading",),
@@ -161,7 +163,7 @@ class ContrastSeparability(DownstreamStudy):
         train = self._drawn(encoders, "probe", self.probe_pairs)
         test = self._drawn(encoders, "test", self.test_pairs)
         found: dict[str, list[Tensor]] = {
-            name: [] for name in ("pure", "aligned", "accuracy", "auroc", "literal")
+            name: [] for name in ("pure", "aligned", "accuracy", "auroc", "literal", "missing")
         }
         for read in range(len(self.reads)):
             cosines = squared_cosines(encoders.weights[:, read], encoders.data.dictionary)
@@ -171,11 +173,13 @@ class ContrastSeparability(DownstreamStudy):
             accuracy, area = self._probed(encoders, both, train.z, test.z)
             found["accuracy"].append(accuracy)
             found["auroc"].append(area)
-            area = self._probe(encoders, both, (train.z != 0, test.z != 0))[1]
-            found["literal"].append(area.mean(dim=1))
+            literal = self._probe(encoders, both, (train.z != 0, test.z != 0))[1]
+            found["literal"].append(literal.nanmean(dim=1))
+            lost = torch.isnan(torch.cat([area.flatten(1), literal], dim=1))
+            found["missing"].append(lost.sum(dim=1))
         ceiling, _ = self._probed(encoders, (train.pure, test.pure), train.z, test.z)
         outputs = {name: encoders.kept(torch.stack(v, dim=1)) for name, v in found.items()}
-        outputs["ceiling"] = encoders.array(ceiling.mean(dim=1))
+        outputs["ceiling"] = encoders.array(ceiling.nanmean(dim=1))
         outputs["nonfinite_step"] = encoders.nonfinite_step.cpu().numpy()
         return outputs
 

@@ -72,9 +72,17 @@ def set_size_law(d: int, ratio: float, gamma: float = GAMMA) -> NDArray[np.float
 
 def expected_largest_set(d: int, ratio: float, m: int, gamma: float = GAMMA) -> float:
     """Mean over networks of max_i |N_i|, i.e. of what (d) speaks about; m independent neurons."""
+    # summed from the far end, where the law keeps its relative accuracy: with millions of neurons
+    # the rounding of 1 minus the sum from the near end would count
+    beyond = np.cumsum(set_size_law(d, ratio, gamma)[::-1])[::-1][1:]
+    return _expected_largest(np.minimum(beyond, 1.0), m)
+
+
+def _expected_largest(beyond: NDArray[np.float64], m: int) -> float:
+    """Mean of the largest of m independent counts; beyond: P(count > k), k = 0, 1, ..."""
     _check_neurons(m)
-    at_most = np.minimum(np.cumsum(set_size_law(d, ratio, gamma)), 1.0)
-    return float((1 - at_most[:-1] ** m).sum())
+    with np.errstate(divide="ignore"):  # certainly more than k
+        return float(-np.expm1(m * np.log1p(-beyond)).sum())
 
 
 def near_zero_probability(d: int) -> float:
@@ -87,6 +95,16 @@ def strong_probability(d: int) -> float:
     """P(|<w_i, M_j>| >= sigma_0 log^(1/4) d), as in 000 (248) and 001 (24), Omega read as 1."""
     check_features(d)
     return float(special.erfc(math.log(d) ** 0.25 / math.sqrt(2)))
+
+
+def expected_most_near_zero(d: int, m: int) -> float:
+    """Mean over networks of max_i |Lambda_i|: the d projections of a neuron are independent."""
+    return _expected_largest(stats.binom.sf(np.arange(d), d, near_zero_probability(d)), m)
+
+
+def expected_most_strong(d: int, m: int) -> float:
+    """The same for the features at or above sigma_0 log^(1/4) d."""
+    return _expected_largest(stats.binom.sf(np.arange(d), d, strong_probability(d)), m)
 
 
 # ------------------------------------------------------------------------------- exact, the norms
@@ -103,9 +121,12 @@ def norm_interval(dimension: int, chance: float = 0.95) -> tuple[float, float]:
 def norms_within(dimension: int, half_width: float, m: int) -> float:
     """P(all m neurons have |chi-square/dimension - 1| <= half_width): (29), (30) without O(.)."""
     _check_neurons(m)
+    if not half_width >= 0:
+        raise bad_value("half_width", half_width, "must be at least 0")
     law = stats.chi2(_checked_dimension(dimension))
     outside = law.sf(dimension * (1 + half_width)) + law.cdf(dimension * (1 - half_width))
-    return float(np.exp(m * np.log1p(-outside)))
+    with np.errstate(divide="ignore"):  # half_width = 0: no neuron is that exact
+        return float(np.exp(m * np.log1p(-np.minimum(outside, 1.0))))
 
 
 # ------------------------------------------------------------------------ exact, the whole network
@@ -265,7 +286,7 @@ def _check_p(p_lucky: float, d: int) -> None:
 
 
 def _check_neurons(m: int) -> None:
-    if m < 1:
+    if not m >= 1:
         raise bad_value("m", m, "must be at least 1")
 
 
@@ -275,6 +296,6 @@ def _check_chance(chance: float) -> None:
 
 
 def _checked_dimension(dimension: int) -> int:
-    if dimension < 1:
+    if not dimension >= 1:
         raise bad_value("dimension", dimension, "must be at least 1")
     return dimension

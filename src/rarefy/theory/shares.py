@@ -42,6 +42,9 @@ def joint_probability(
     check_features(d)
     if bounded < 0 or len(above) + bounded > d:
         raise bad_value("bounded", bounded, f"together with {len(above)} above, at most d={d}")
+    for threshold in above:
+        _check_threshold("above", threshold)
+    _check_threshold("below", below)
     above = tuple(threshold for threshold in above if threshold > 0)
     if below >= 1:
         bounded = 0
@@ -60,6 +63,7 @@ def joint_probability(
 def count_law(d: int, threshold: float) -> NDArray[np.float64]:
     """P(exactly k of the d shares are at least ``threshold``) for k = 0 .. d, to 1e-11 absolute."""
     check_features(d)
+    _check_threshold("threshold", threshold)
     law = np.zeros(d + 1)
     if threshold >= 1 or threshold <= 0:
         law[0 if threshold >= 1 else d] = 1.0
@@ -78,6 +82,12 @@ def count_law(d: int, threshold: float) -> NDArray[np.float64]:
 def check_features(d: int) -> None:
     if isinstance(d, bool) or d != int(d) or d < 2:
         raise bad_value("d", d, "must be a whole number, at least 2")
+
+
+def _check_threshold(name: str, value: float) -> None:
+    """Beyond 0 and 1 a threshold has a meaning (all, none); NaN compares as neither."""
+    if math.isnan(value):
+        raise bad_value(name, value, "must be a number")
 
 
 # ------------------------------------------------------------------------------ d of at least eight

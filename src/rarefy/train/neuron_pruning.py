@@ -18,9 +18,12 @@ NEVER = -1
 """A start that never comes."""
 
 
-def check_alpha(alpha: float) -> None:
+def check_alpha(alpha: float, neurons: int | None = None) -> None:
+    """Refuse a share that is none, and one above 0 that leaves out none of ``neurons``."""
     if not 0 <= alpha < 1:
         raise bad_value("alpha", alpha, "the share of neurons left out must be in [0, 1)")
+    if neurons is not None and 0 < alpha and alpha * neurons < 0.5:
+        raise bad_value("alpha", alpha, f"leaves out none of the {neurons} neurons; must be more")
 
 
 class NeuronPruning:

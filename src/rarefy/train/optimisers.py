@@ -29,16 +29,20 @@ class Optimiser(Protocol):
 @dataclass
 class Sgd:
     """w <- w - lr v, v <- momentum v + (g + weight_decay w); full batch or mini-batch is the
-    caller's choice of batches. Weight decay is the gradient of (lambda/2)|w|^2 (000 eq. 3)."""
+    caller's choice of batches. Weight decay is the gradient of (lambda/2)|w|^2 (000 eq. 3); the
+    parameters named in ``undecayed`` have none."""
 
     lr: Rate
     momentum: Rate = 0.0
     weight_decay: Rate = 0.0
     nesterov: bool = False
+    undecayed: tuple[str, ...] = ()
     _velocity: dict[str, Tensor] = field(default_factory=dict, repr=False)
 
     def update(self, name: str, parameter: Tensor, gradient: Tensor, step: int) -> Tensor:
         lr, decay = per_run(self.lr, parameter), per_run(self.weight_decay, parameter)
+        if name in self.undecayed:
+            decay = 0.0
         if not isinstance(self.momentum, Tensor) and self.momentum == 0:
             # one fused pass: (1 - lr decay) w - lr g
             return torch.addcmul(parameter * (1 - lr * decay), gradient, _minus(lr, parameter))

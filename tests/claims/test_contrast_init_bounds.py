@@ -1,0 +1,196 @@
+"""C9, the bounds: shape and constant apart, at the largest d, and beyond by the exact law."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import rarefy
+from rarefy.core.contracts import Verdict
+from rarefy.studies._worst_of import corrected_level, worst_of
+from rarefy.studies.contrast_init import ContrastInit
+from rarefy.theory import initial_sets as theory
+
+pytestmark = pytest.mark.usefixtures("eager")
+SMALL: dict[str, Any] = {
+    "seeds": 40,
+    "d": (9, 16, 32, 64),
+    "ratio": (0.85, 0.9, 1.0),
+    "d1": 64,
+    "drawn": 2000,
+}
+
+
+def made(**parameters: Any) -> ContrastInit:
+    study = ContrastInit.at("tiny", **parameters)
+    assert isinstance(study, ContrastInit)
+    return study
+
+
+@cache
+def measured() -> tuple[ContrastInit, xr.Dataset]:
+    return made(**SMALL), rarefy.run("contrast-init", scale="tiny", device="cpu", **SMALL)
+
+
+def verdict(results: xr.Dataset, start: str, study: ContrastInit | None = None) -> Verdict:
+    study = study or measured()[0]
+    (found,) = [
+        v for v in study.verdicts(results, "tiny") if v.setting == f"{start}, {study.setting}"
+    ]
+    return found
+
+
+def lucky_as(quotient: Any) -> xr.Dataset:
+    """Results in which mean |M*_j| is quotient(d) times Xi_1, with a little noise over seeds."""
+    study, results = measured()
+    order = xr.DataArray(
+        [
+            [
+                float(theory.xi_1_order(study.neurons(d), d, r, study.gamma)) * quotient(d)
+                for r in study.ratio
+            ]
+            for d in study.d
+        ],
+        dims=("d", "ratio"),
+    )
+    noise = 1 + 0.001 * np.random.default_rng(0).normal(size=results.sizes["seed"])
+    there = xr.DataArray(noise, dims="seed") * order
+    return results.assign(lucky=there.transpose(*results["lucky"].dims))
+
+
+# ------------------------------------------------------------------------------------ lower bounds
+
+
+SHAPE = "slope in d of Xi_1 (31) over mean |M*_j|, ratio 0.9"
+CONSTANT = "mean |M*_j| over Xi_1 (31) at the largest d, ratio 0.9"
+
+
+def test_a_small_constant_has_the_right_shape() -> None:
+    """Judged by a constant at the least favourable d alone, this bound would have failed."""
+    results = lucky_as(lambda d: 0.2)
+    assert verdict(results, SHAPE).outcome == "holds"
+    found = verdict(results, CONSTANT)
+    assert found.outcome == "fails" and "d=64" in found.note
+
+
+def test_a_quotient_that_is_still_rising_is_judged_where_d_is_largest() -> None:
+    """0.15, 0.27, 0.53, 1.07: least favourable at d = 9, where no bound for large d speaks."""
+    results = lucky_as(lambda d: d / 60)
+    assert verdict(results, SHAPE).outcome == "holds"
+    assert verdict(results, CONSTANT).outcome == "holds"
+
+
+def test_a_quotient_that_falls_has_the_wrong_shape_however_large_it_is() -> None:
+    results = lucky_as(lambda d: 50 / d)
+    assert verdict(results, SHAPE).outcome == "fails"
+    assert verdict(results, CONSTANT).outcome == "holds"
+
+
+def test_a_dropped_half_logarithm_is_seen() -> None:
+    results = lucky_as(lambda d: np.log(d) ** -0.5)
+    assert verdict(results, SHAPE).outcome == "fails"
+    restored = verdict(results, "slope in d of Xi_1/sqrt(log d) (238) over mean |M*_j|, ratio 0.9")
+    assert restored.outcome == "holds"
+
+
+def test_the_exact_law_fails_the_lower_bound_under_imbalance_where_counts_do_not_reach() -> None:
+    _, results = measured()
+    far = "exact law at d=1024..8192"
+    for order in ("Xi_1 (31)", "Xi_1/sqrt(log d) (238)"):
+        start = f"slope in d of {order} over mean |M*_j|, ratio"
+        assert verdict(results, f"{start} 0.85, {far}").outcome == "fails"
+        assert verdict(results, f"{start} 1, {far}").outcome == "holds"
+    found = verdict(results, f"slope in d of Xi_1 (31) over mean |M*_j|, ratio 0.85, {far}")
+    assert found.n == 4 and "computed, not counted" in found.note
+    assert "where (238) takes 1" in found.note
+
+
+# ------------------------------------------------------------------------- a lucky neuron for each
+
+
+def covered(**parameters: Any) -> tuple[ContrastInit, Verdict]:
+    study = made(d1=16, seeds=12, **parameters)
+    results = rarefy.run("contrast-init", scale="tiny", device="cpu", **dataclasses.asdict(study))
+    (ratio,) = study.ratio
+    start = f"every feature has a lucky neuron, ratio {ratio:g}"
+    return study, verdict(results, start, study)
+
+
+def test_coverage_is_promised_only_where_the_bound_itself_would_cover() -> None:
+    """1.6 lucky neurons a feature at d = 64 leave exp(-1.6) = a fifth of the features without."""
+    _, results = measured()
+    found = verdict(results, "every feature has a lucky neuron, ratio 1")
+    assert found.outcome == "inconclusive" and found.n == 0
+    assert "not promised at any d: 0.25 Xi_1 lucky neurons a feature, 1.59 at d=64" in found.note
+
+
+def test_coverage_holds_in_wide_balanced_networks_and_fails_in_imbalanced_ones() -> None:
+    """d = 9: 209 neurons are enough when balanced (303 there are), but not 585 at ratio 0.85."""
+    study, found = covered(d=(9,), ratio=(1.0,), width_exponent=2.6, drawn=3000)
+    assert study.neurons(9) == 303 and found.outcome == "holds"
+    assert "needed for 95%: m=209" in found.note
+    study, found = covered(d=(9,), ratio=(0.85,), width_exponent=2.9, drawn=6000)
+    assert found.outcome == "fails" and found.n == 12
+
+
+# ------------------------------------------------------------------------------------ upper bounds
+
+
+def test_c9_ordinary_neurons_keep_their_upper_bound() -> None:
+    _, results = measured()
+    shape, constant = (
+        "slope in d of largest |M_j| over Xi_2 (31)",
+        "largest |M_j| over Xi_2 (31), at the largest d",
+    )
+    assert verdict(results, shape).outcome == "holds"
+    assert verdict(results, constant).outcome == "holds"
+    more = results.assign(ordinary_most=results["ordinary_most"] * 9)
+    assert verdict(more, shape).outcome == "holds"
+    assert verdict(more, constant).outcome == "fails"
+    # at one ratio only, and by less than the constant
+    growing = xr.where(results["ratio"] == 0.9, (results["d"] / 64.0) ** 0.3, 1.0)
+    more = results.assign(ordinary_most=results["ordinary_most"] * growing)
+    found = verdict(more, shape)
+    assert found.outcome == "fails" and "at ratio 0.9" in found.note
+    assert verdict(more, constant).outcome == "holds"
+
+
+def test_c9_the_largest_set_of_features_outgrows_its_bound_when_balanced() -> None:
+    """Within the constant as far as networks are drawn, so a constant alone would let it pass."""
+    _, results = measured()
+    bound = "largest |N_i| over d^(1-r^2), 000 Lemma B.2 (d)"
+    assert verdict(results, f"{bound}, at the largest d").outcome == "holds"
+    found = verdict(results, f"slope in d of {bound}")
+    assert found.outcome == "fails" and "at ratio 1, the least favourable" in found.note
+    found = verdict(results, f"slope in d of {bound}, exact law at d=1024..8192")
+    assert found.outcome == "fails" and "4.36 at d=8192" in found.note
+    bound = "largest |N_i|, O(1) in 001 Lemma C.1 (f)"
+    assert verdict(results, f"slope in d of {bound}").outcome == "fails"
+
+
+def test_pictures_and_tables_show_the_exact_law_beyond_the_counts() -> None:
+    study, results = measured()
+    (against,) = [p for p in study.picture(results) if p.name == "against-d"]
+    for panel in against.panels:
+        assert max(curve.x.max() for curve in panel.curves) == 8192
+    (table,) = [t for t in study.tables(results) if t.name == "beyond"]
+    assert len(table.rows) == 3 + 3 + 3 + 1 + 1
+
+
+# ------------------------------------------------------------------------------- the deciding case
+
+
+def test_the_worst_of_several_intervals() -> None:
+    low, high = [0.9, 0.97, 1.2], [1.1, 1.03, 1.3]
+    assert worst_of(low, high, 0.95, 1.05) == 2  # certainly outside
+    assert worst_of(low[:2], high[:2], 0.95, 1.05) == 0  # sticks out most
+    assert worst_of(low[:2], high[:2], 0.95, 1.05, [False, True]) == 1
+    assert worst_of(low, high, 0.95, 1.05, [True, True, False]) == 2
+    assert worst_of(low, high, ceiling=2.0) == 2 and worst_of(low, high, floor=0.0) == 0
+    assert worst_of([np.nan, 1.0], [np.nan, 1.0], 0.95, 1.05) == 0  # nothing is known of the first
+    assert corrected_level(5) == pytest.approx(0.99)
