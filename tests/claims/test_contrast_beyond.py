@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from pruning_results import Made, fabricated, one
 from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Verdict
@@ -22,6 +22,7 @@ from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.studies._contrastive import Experiment, group_means
 from rarefy.studies.contrast_beyond import ContrastBeyond, described
 from rarefy.sweep.grid import Grid, grid_of
+from rarefy.train.contrastive import TRAINED_ATTENTION
 
 pytestmark = pytest.mark.usefixtures("eager")
 FLOAT64 = Context(dtype=torch.float64)
@@ -143,6 +144,28 @@ def test_trained_attention_begins_at_the_identity_and_moves() -> None:
     assert ((on_itself > 1 / study.tokens) & (on_itself < 1)).all()
 
 
+def test_trained_attention_does_not_decay() -> None:
+    """Neurons of weight zero give attention no gradient: then it stays where it begins."""
+    study = beyond(weight_decay=0.1, attention=("trained",))
+    cells = grid_of(study).cells(np.arange(2))
+    eps_min = cells.column("eps_min", FLOAT64)
+    experiment = study.setup(
+        cells,
+        FLOAT64,
+        eps=study.eps(eps_min),
+        sigma=study.sigma * torch.ones_like(eps_min),
+        bias_scale=cells.column("bias_scale", FLOAT64),
+        train_attention=True,
+    )
+    nothing = {**experiment.parameters, "weights": torch.zeros_like(experiment.weights)}
+    after = replace(experiment, parameters=nothing).train(FLOAT64, {}, []).parameters
+    for name in TRAINED_ATTENTION:
+        assert torch.equal(after[name], experiment.parameters[name])
+    moved = experiment.train(FLOAT64, {}, []).parameters
+    for name in TRAINED_ATTENTION:
+        assert not torch.equal(moved[name], experiment.parameters[name])
+
+
 def test_pruning_and_attention_are_told_apart_in_any_order_of_the_cells() -> None:
     study, grid, found = measured()
     order = np.random.default_rng(0).permutation(len(grid))
@@ -188,27 +211,14 @@ def test_with_share_1_a_rare_feature_comes_with_its_companion_only() -> None:
 
 # ----------------------------------------------------------- verdicts on results with known answers
 
-Made = Callable[[xr.Dataset], Any]
 JUDGED = beyond(eps_min=(0.1, 0.25, 0.5, 1.0))
-
-
-def fabricated(values: dict[str, Made], seeds: int = 5) -> xr.Dataset:
-    """Results in which every output is the given function of the coordinates; 0 if not given."""
-    axes = {axis: list(getattr(JUDGED, axis)) for axis in JUDGED.axes}
-    coordinates = {**axes, "seed": np.arange(seeds), **JUDGED.coordinates()}
-    grid, found = xr.Dataset(coords=coordinates), {}
-    for output in JUDGED.outputs():
-        dims = (*JUDGED.axes, "seed", *output.dims)
-        shape = [len(coordinates[dim]) for dim in dims]
-        zeros = xr.DataArray(np.zeros(shape), dims=dims, coords={d: coordinates[d] for d in dims})
-        made = values.get(output.name, lambda c: 0.0)
-        found[output.name] = (zeros + made(grid)).transpose(*dims)
-    return xr.Dataset(found)
+OUTPUTS = tuple(output.name for output in JUDGED.outputs())
 
 
 def judged(**values: Made) -> dict[str, list[Verdict]]:
     found: dict[str, list[Verdict]] = {}
-    for verdict in JUDGED.verdicts(fabricated(values), "tiny"):
+    made = dict.fromkeys(OUTPUTS, lambda c: 0.0) | values
+    for verdict in JUDGED.verdicts(fabricated(JUDGED, 5, made), "tiny"):
         found.setdefault(verdict.claim, []).append(verdict)
     return found
 
@@ -225,17 +235,21 @@ def rare(made: Made) -> Made:
         (lambda c: 0.5, "inconclusive"),
     ],
 )
-def test_c10_follows_the_largest_cosine_of_the_unpruned_runs_in_the_middle(
-    best: Made, outcome: str
+@pytest.mark.parametrize("read", [8, 16])
+def test_c10_follows_the_largest_cosine_of_the_unpruned_runs_in_the_middle_and_at_the_end(
+    best: Made, outcome: str, read: int
 ) -> None:
     def only_there(c: xr.Dataset) -> xr.DataArray:
-        there = (c["alpha"] == 0) & (c["read"] == 8) & (c["group"] == "minority")
+        there = (c["alpha"] == 0) & (c["read"] == read) & (c["group"] == "minority")
         return xr.where(there, best(c), 7.0)
 
     verdicts = judged(best=only_there)["C10"]
-    assert len(verdicts) == 4  # attention and share
-    assert {verdict.outcome for verdict in verdicts} == {outcome}
-    assert all("step 8" in verdict.setting and verdict.n == 20 for verdict in verdicts)
+    assert len(verdicts) == 8  # attention, share and two reads
+    for verdict in verdicts:
+        there = f"step {read}," in verdict.setting
+        assert verdict.outcome == (outcome if there else "inconclusive")
+        assert verdict.n == 20
+    assert sum(f"step {read}," in verdict.setting for verdict in verdicts) == 4
 
 
 @pytest.mark.parametrize(
@@ -251,6 +265,30 @@ def test_p3_is_the_paired_gain_of_pure_neurons_at_the_end(gain: float, outcome: 
     assert {verdict.outcome for verdict in verdicts} == {outcome}
     if gain == 0:
         assert all("no effect at all" in verdict.note for verdict in verdicts)
+
+
+def test_p3_is_about_rare_features_only() -> None:
+    """At eps_min = 1 no feature is rare: what pruning does there does not count."""
+
+    def pure(c: xr.Dataset) -> xr.DataArray:
+        return (c["alpha"] > 0) * xr.where(c["eps_min"] == 1.0, -50.0, 1.0)
+
+    verdicts = judged(pure=rare(pure))["P3"]
+    assert {verdict.outcome for verdict in verdicts} == {"holds"}
+    assert all(verdict.measured == "mean 1 [1, 1]" for verdict in verdicts)
+
+
+def test_the_reads_that_are_judged() -> None:
+    assert beyond().judged_reads() == (8, 16)
+    assert beyond(reads=(4, 8, 12, 16)).judged_reads() == (12, 16)
+    assert beyond(reads=(16,)).judged_reads() == (16,)
+    assert len(JUDGED.picture(fabricated(JUDGED, 2, dict.fromkeys(OUTPUTS, one)))[0].panels) == 2
+
+
+def test_the_paper_scale_has_half_the_papers_bias() -> None:
+    study = ContrastBeyond.at("paper")
+    assert isinstance(study, ContrastBeyond)
+    assert study.bias_scale == (0.0, 0.5) and study.sigma == 0.03
 
 
 def test_each_setting_is_judged_by_its_own_runs() -> None:
@@ -281,6 +319,7 @@ def test_settings_are_named_in_words() -> None:
         ({"attention": ("free",)}, "attention='free': must be one of fixed, trained"),
         ({"alpha": (0.0, 1.0)}, "alpha=1.0: the share of neurons left out must be in [0, 1)"),
         ({"alpha": (0.1, 0.2)}, "alpha=(0.1, 0.2): needs 0 (not pruned) and a value above it"),
+        ({"alpha": (0.0, 0.02)}, "alpha=0.02: leaves out none of the 24 neurons; must be more"),
         ({"alpha": (0.0,)}, "alpha=(0.0,): needs 0 (not pruned) and a value above it"),
         ({"minority": 0}, "minority=0: must be at least 1: no feature is rare"),
         ({"eps_min": (0.0,)}, "eps_min=0.0: a feature frequency must be in (0, 1]"),

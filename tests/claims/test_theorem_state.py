@@ -12,11 +12,13 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
-from rarefy.measure.alignment import inside_fraction, projections, squared_cosines
+from rarefy.measure.alignment import inside_fraction, squared_cosines
+from rarefy.pruning.updates import rule_codes
 from rarefy.studies._contrastive import Experiment
 from rarefy.studies._theorem_state import own_feature, theorem_state
 from rarefy.studies.contrast_alignment import ContrastAlignment
 from rarefy.sweep.grid import grid_of
+from rarefy.train.neuron_pruning import NeuronPruning
 
 pytestmark = pytest.mark.usefixtures("eager")
 RELAX = 10
@@ -42,7 +44,12 @@ def some(cells: Cells, runs: list[int]) -> Cells:
 
 
 def at_t4(
-    of: ContrastAlignment, cells: Cells, context: Context, eps: Tensor | None = None
+    of: ContrastAlignment,
+    cells: Cells,
+    context: Context,
+    eps: Tensor | None = None,
+    relax: int = RELAX,
+    pruning: NeuronPruning | None = None,
 ) -> Experiment:
     made = of.setup(
         cells,
@@ -50,9 +57,10 @@ def at_t4(
         eps=of.eps(cells.column("eps_min", context)),
         sigma=cells.column("sigma", context),
         bias_scale=cells.column("bias_scale", context),
+        pruning=pruning,
     )
     eps = made.data.eps if eps is None else eps
-    return replace(made, parameters=theorem_state(made, context, eps, RELAX))
+    return replace(made, parameters=theorem_state(made, context, eps, relax))
 
 
 FLOAT64 = Context(dtype=torch.float64)
@@ -80,10 +88,74 @@ def test_weights_are_those_of_balanced_data_times_the_frequency() -> None:
     balanced = at_t4(of, cells, FLOAT64, torch.ones_like(eps))
     factor = (eps / 0.5)[:, own_feature(20, 9), None]
     assert torch.allclose(uneven.weights, factor * balanced.weights)
-    # copies of a feature agree, and features differ by what a few batches sample
-    along = projections(balanced.weights, balanced.data.dictionary).abs().amax(dim=1)
-    assert (along.std(dim=1) / along.mean(dim=1) < 0.2).all()
+    # one scale a run: on balanced data all neurons have the same norm
+    norms = balanced.weights.norm(dim=2)
+    assert torch.allclose(norms, norms[:, :1].expand_as(norms), rtol=1e-12)
     assert torch.allclose(balanced.weights[:, :9], balanced.weights[:, 9:18])
+
+
+# ------------------------------------------------------------------------------- the scale at rest
+
+
+def balanced_scale(relax: int) -> tuple[Experiment, Tensor]:
+    """An experiment in its balanced state and the scale of it, (run,)."""
+    of = study()
+    cells = everyone(of)
+    made = at_t4(of, cells, FLOAT64, torch.ones(len(cells), 9, dtype=torch.float64), relax)
+    return made, made.weights.norm(dim=2)[:, 0]
+
+
+def norm_change(made: Experiment, times: float, batches: range) -> Tensor:
+    """Mean over neurons of the change of the norm over the learning rate, beyond and relative to
+    what decay takes away, at ``times`` the scale: (run,). The bias is in proportion."""
+    weights, value = made.weights, made.bias.value
+    unit = weights / weights.norm(dim=2, keepdim=True)
+    data = replace(made.data, eps=torch.ones_like(made.data.eps))
+    draws = made.draws.spawn("relax")
+    made.bias.value = times * value
+    growth = torch.zeros(len(weights), dtype=weights.dtype)
+    for index in batches:
+        batch = data.sample(draws, made.study.batch, index)
+        gradient = made.problem.gradients({"weights": times * weights}, batch)[1]["weights"]
+        growth -= (gradient * unit).sum(dim=2).mean(dim=1) / len(batches)
+    made.bias.value = value
+    decay = made.study.weight_decay * times * weights.norm(dim=2)[:, 0]
+    return (growth - decay) / decay
+
+
+def test_at_its_scale_the_network_neither_grows_nor_shrinks_on_balanced_data() -> None:
+    made, scale = balanced_scale(relax=60)
+    assert (made.bias.value > 0).any() and (made.bias.value == 0).any()
+    same = range(3)  # 60 gradients, 20 bisections
+    assert (norm_change(made, 1.0, same).abs() < 3e-3).all()
+    assert (norm_change(made, 0.9, same) > 0.03).all()  # a smaller one grows,
+    assert (norm_change(made, 1.1, same) < -0.03).all()  # a larger one shrinks
+    assert (scale > 0).all()
+
+
+def test_more_batches_agree_and_fewer_bisections_are_coarser() -> None:
+    few, many, coarse = (balanced_scale(relax)[1] for relax in (200, 1200, 10))
+    assert ((few / many).log().abs() < 0.1).all()
+    assert float((few / many).log().mean().abs()) < 0.03
+    assert ((coarse / many).log().abs() < 0.3).all()
+
+
+def test_the_pruning_in_force_does_not_matter_for_the_scale() -> None:
+    of = study()
+    cells = everyone(of)
+    runs = len(cells)
+    rule = NeuronPruning(
+        torch.full((runs,), 0.5),
+        torch.zeros(runs, dtype=torch.int64),
+        rule_codes(["dense"] * runs),
+        of.neurons,
+    )
+    pruned, plain = at_t4(of, cells, FLOAT64, pruning=rule), at_t4(of, cells, FLOAT64)
+    assert torch.equal(pruned.weights, plain.weights)
+    assert rule.kept.all()
+
+
+# ------------------------------------------------------------------------------------------- bias
 
 
 def test_the_bias_is_the_rules_value_and_follows_the_norm() -> None:
@@ -107,13 +179,14 @@ def test_relaxing_does_not_let_the_bias_run_ahead(until: str) -> None:
     assert torch.equal(made.bias.value, same.bias.value)
 
 
-def test_a_run_gives_the_same_alone_and_in_a_batch_and_training_draws_as_ever() -> None:
+@pytest.mark.parametrize("relax", [RELAX, 45])
+def test_a_run_gives_the_same_alone_and_in_a_batch_and_training_draws_as_ever(relax: int) -> None:
     of = study()
     cells = everyone(of)
-    made = at_t4(of, cells, FLOAT64)
+    made = at_t4(of, cells, FLOAT64, relax=relax)
     together = made.train(FLOAT64, {}, ()).parameters["weights"]
     for run in (0, len(cells) - 1):
-        alone = at_t4(of, some(cells, [run]), FLOAT64)
+        alone = at_t4(of, some(cells, [run]), FLOAT64, relax=relax)
         assert torch.allclose(alone.weights[0], made.weights[run], rtol=1e-10, atol=1e-12)
         final = alone.train(FLOAT64, {}, ()).parameters["weights"]
         assert torch.allclose(final[0], together[run], rtol=1e-10, atol=1e-12)
@@ -122,9 +195,10 @@ def test_a_run_gives_the_same_alone_and_in_a_batch_and_training_draws_as_ever() 
 def test_progress_and_what_is_refused() -> None:
     of = study()
     cells = everyone(of)
-    done: list[float] = []
-    made = at_t4(of, cells, Context(advance=done.append))
-    assert sum(done) == RELAX * len(cells)
+    for relax in (1, 19, 20, 45, RELAX):  # with and without a rest after whole bisections
+        done: list[float] = []
+        made = at_t4(of, cells, Context(advance=done.append), relax=relax)
+        assert sum(done) == relax * len(cells)
     with pytest.raises(ValueError, match="has been trained"):
         theorem_state(made, Context(), made.data.eps, RELAX)
     few = study(neurons=8)

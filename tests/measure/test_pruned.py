@@ -1,5 +1,4 @@
-"""What pruning does at one moment: against plain loops, against steps actually taken, and to
-first order."""
+"""What pruning does at one moment: against plain loops and against steps actually taken."""
 
 from __future__ import annotations
 
@@ -7,28 +6,29 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
-from small_contrastive import (
-    Small,
-    naive_brelu,
-    naive_formula_5,
-    naive_mixed_tokens,
-    random_attention,
-    small,
+from small_contrastive import Small, naive_brelu, naive_formula_5, naive_mixed_tokens, small
+from small_pruned import (
+    BATCHES,
+    KEPT,
+    NEURONS,
+    RARE,
+    RUNS,
+    SAMPLES,
+    SETTINGS,
+    case_of,
+    close,
+    effect_of,
 )
 from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime
-from rarefy.core.rng import Draws
-from rarefy.data.sparse_coding import Pairs
 from rarefy.measure.alignment import projections
-from rarefy.measure.pruned import PruningEffect, mean_where, share_within, strongest_feature
+from rarefy.measure.pruned import NETWORKS, random_mask
 from rarefy.pruning.updates import rule_codes
 from rarefy.theory.contrastive_pruning import logit_change
 from rarefy.train.contrastive import Fixed, population_gradient
@@ -36,60 +36,21 @@ from rarefy.train.descent import descend
 from rarefy.train.neuron_pruning import NeuronPruning
 from rarefy.train.optimisers import Sgd
 
-EXACT = 1e-12
 PAIRED = 1e-10
-RUNS, NEURONS, SAMPLES, BATCHES, LR = 2, 4, 7, 3, 0.4
-KEPT = torch.tensor([[1, 0, 1, 1], [0, 1, 1, 0]], dtype=torch.bool)
-RARE = (1, 2)
-SETTINGS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "bias, times tau": {"bias": 0.2, "tau": 0.6, "factor": 0.6},
-    "other attention": {"attention": random_attention(6), "tau": 1.7, "spread": "subset"},
-}
+LR = 0.4
 every_setting = pytest.mark.parametrize("setting", SETTINGS)
-
-
-def case_of(setting: str, **options: Any) -> Small:
-    return small(
-        **{"name": "effect", "runs": RUNS, "neurons": NEURONS}, **SETTINGS[setting], **options
-    )
-
-
-def effect_of(
-    case: Small,
-    kept: Tensor = KEPT,
-    rare: Sequence[int] = RARE,
-    samples: int = SAMPLES,
-    batches: int = BATCHES,
-    context: Context | None = None,
-) -> PruningEffect:
-    return PruningEffect(
-        case.problem,
-        case.parameters,
-        kept,
-        case.data,
-        case.draws,
-        torch.tensor(rare),
-        samples,
-        batches,
-        context,
-    )
-
-
-def close(found: Tensor, expected: Any, tolerance: float = EXACT) -> None:
-    expected = torch.as_tensor(expected, dtype=torch.float64)
-    assert found.shape == expected.shape
-    assert torch.allclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
 @dataclass
 class Sample:
-    """One sample of one run, in plain numbers."""
+    """One sample of one run, in plain numbers; ``carried`` by the pruned neurons, in the positive
+    similarity and on average over all with the softmax's weights."""
 
     contains: bool
     positive: dict[str, float]
     negative: dict[str, list[float]]
     carried: float
+    on_average: float
     lost: float
     size: float
 
@@ -97,7 +58,12 @@ class Sample:
 def plain_samples(case: Small, run: int, kept: Tensor, rare: Sequence[int]) -> list[Sample]:
     found = []
     tau, bias = float(case.problem.tau[run]), case.problem.bias.value[run]
-    mask = {"dense": [True] * NEURONS, "masked": kept[run].tolist()}
+    control = random_mask(kept, case.draws)
+    mask = {
+        "dense": [True] * NEURONS,
+        "masked": kept[run].tolist(),
+        "random": control[run].tolist(),
+    }
 
     def embedded(tokens: Tensor) -> list[float]:
         mixed = naive_mixed_tokens(tokens, case.problem.attention, run)
@@ -110,6 +76,8 @@ def plain_samples(case: Small, run: int, kept: Tensor, rare: Sequence[int]) -> l
         batch = case.data.sample(case.draws, SAMPLES, index)
         f_x, f_y = ([embedded(tokens) for tokens in view[run]] for view in (batch.x, batch.y))
         for k in range(SAMPLES):
+            out = [i for i in range(NEURONS) if not mask["masked"][i]]
+            carried = [sum(f_x[k][i] * y[i] for i in out) for y in f_y]
             positive, negative = {}, {}
             for name, takes_part in mask.items():
                 exponentials = [
@@ -119,17 +87,19 @@ def plain_samples(case: Small, run: int, kept: Tensor, rare: Sequence[int]) -> l
                     for y in f_y
                 ]
                 softmax = [value / sum(exponentials) for value in exponentials]
+                if name == "dense":
+                    average = sum(a * b for a, b in zip(softmax, carried, strict=True))
                 positive[name] = softmax.pop(k)
                 negative[name] = softmax
             squares = [value * value for value in f_x[k]]
-            out = [i for i in range(NEURONS) if not mask["masked"][i]]
             latents = batch.latents[run, 0, k]
             found.append(
                 Sample(
                     any(float(latents[t, j]) != 0 for t in range(len(latents)) for j in rare),
                     positive,
                     negative,
-                    sum(f_x[k][i] * f_y[k][i] for i in out),
+                    carried[k],
+                    average,
                     sum(squares[i] for i in out) / sum(squares),
                     sum(squares),
                 )
@@ -154,28 +124,31 @@ def test_logits_their_split_and_the_scores_are_those_of_plain_loops(setting: str
         kinds = [[s for s in samples if s.contains], [s for s in samples if not s.contains]]
         assert all(kinds)
         assert effect.contains[run].tolist() == [s.contains for s in samples]
-        networks = ("dense", "masked")
         close(
             effect.positive_logits()[run],
-            [[mean([s.positive[n] for s in kind]) for n in networks] for kind in kinds],
+            [[mean([s.positive[n] for s in kind]) for n in NETWORKS] for kind in kinds],
         )
         close(
             effect.negative_logits()[run],
-            [[mean([mean(s.negative[n]) for s in kind]) for n in networks] for kind in kinds],
+            [[mean([mean(s.negative[n]) for s in kind]) for n in NETWORKS] for kind in kinds],
         )
-        close(effect.carried[run], [s.carried for s in samples])
-        close(effect.lost[run], [s.lost for s in samples])
-        close(effect.size[run], [s.size for s in samples])
-        # (211) without its negative part
+        # (211): l'_p times what it loses more than all on average
         fall = [
+            mean([s.positive["dense"] * (s.carried - s.on_average) / tau for s in kind])
+            for kind in kinds
+        ]
+        close(effect.first_order_fall()[run], fall)
+        # (213): without its negative part
+        simple = [
             mean([-logit_change(s.positive["dense"], s.carried, tau) for s in kind])
             for kind in kinds
         ]
-        close(effect.first_order_fall(tau)[run], fall)
+        close(effect.fall_without_negatives()[run], simple)
         labels = [s.contains for s in samples]
         scores = (
             [s.lost for s in samples],
             [s.positive["dense"] - s.positive["masked"] for s in samples],
+            [s.positive["dense"] - s.positive["random"] for s in samples],
             [s.size for s in samples],
         )
         close(effect.telling()[run], [roc_auc_score(labels, score) for score in scores], 1e-9)
@@ -289,11 +262,13 @@ def test_with_every_neuron_kept_masked_is_dense(setting: str) -> None:
     everyone = torch.ones_like(KEPT)
     effect = effect_of(case_of(setting), kept=everyone)
     for logits in (effect.positive_logits(), effect.negative_logits()):
-        assert torch.equal(logits[:, :, 0], logits[:, :, 1])
+        for network in (1, 2):
+            assert torch.equal(logits[:, :, 0], logits[:, :, network])
     growth = effect.extra_growth(LR, torch.ones(RUNS, NEURONS, 3, dtype=torch.bool))
     assert (growth == 0).all()
-    assert (effect.first_order_fall(1.0) == 0).all()
-    assert (effect.telling()[:, :2] == 0.5).all()
+    assert (effect.first_order_fall() == 0).all()
+    assert (effect.fall_without_negatives() == 0).all()
+    assert (effect.telling()[:, :3] == 0.5).all()
 
 
 def test_without_a_sample_of_one_kind_its_means_do_not_exist() -> None:
@@ -302,7 +277,8 @@ def test_without_a_sample_of_one_kind_its_means_do_not_exist() -> None:
     assert not effect.contains.any()
     for values in (effect.positive_logits(), effect.negative_logits()):
         assert values[:, 0].isnan().all() and values[:, 1].isfinite().all()
-    assert effect.first_order_fall(1.0).isnan().tolist() == [[True, False]] * RUNS
+    for fall in (effect.first_order_fall(), effect.fall_without_negatives()):
+        assert fall.isnan().tolist() == [[True, False]] * RUNS
     assert effect.telling().isnan().all()
     # eps = 1 and activation 1: a feature that every sample contains
     always = effect_of(small(runs=RUNS, activation=1.0), rare=(0,))
@@ -334,6 +310,7 @@ def test_a_run_gives_the_same_alone() -> None:
         )
         close(alone.positive_logits()[0], together.positive_logits()[run])
         close(alone.telling()[0], together.telling()[run])
+        close(alone.first_order_fall()[0], together.first_order_fall()[run])
         member = torch.ones(RUNS, NEURONS, 3, dtype=torch.bool)
         close(alone.extra_growth(LR, member[:1])[0], together.extra_growth(LR, member)[run])
 
@@ -344,130 +321,3 @@ def test_each_batch_counts_as_a_run_step_and_time_can_run_out() -> None:
     assert done == [RUNS] * BATCHES
     with pytest.raises(OutOfTime):
         effect_of(case_of("plain"), context=Context(deadline=time.monotonic() - 1))
-
-
-# ------------------------------------------------------------------- neurons that carry one feature
-
-
-@dataclass(frozen=True)
-class Given:
-    """The same batch always."""
-
-    dictionary: Tensor
-    batch: Pairs
-
-    def sample(self, draws: Draws, samples: int, index: int) -> Pairs:
-        return self.batch
-
-
-def specialised(pruned_weight: float, runs: int = 1, **options: Any) -> Small:
-    """One neuron a feature and no noise; the last, of the last feature, is small."""
-    case = small(
-        **{"name": "pure", "runs": runs, "neurons": 3, "sigma": 0.0, "spread": "all"} | options
-    )
-    size = torch.tensor([0.6, 0.5, pruned_weight], dtype=torch.float64)
-    return replace(case, weights=size[:, None] * case.data.dictionary.transpose(1, 2))
-
-
-ALL_BUT_LAST = torch.tensor([[True, True, False]])
-
-
-def fall_and_prediction(pruned_weight: float) -> tuple[float, float]:
-    """On a batch whose first sample alone has the pruned neuron's feature: then no negative
-    similarity changes and the negative part of (211) is 0 exactly."""
-    case = specialised(pruned_weight)
-    latent = torch.tensor(
-        [[1, -1, 1], [1, 0, 0], [0, 1, 0], [-1, 1, 0], [0, 0, 0]], dtype=torch.float64
-    )
-    latents = latent[None, None, :, None, :].expand(1, 2, -1, 2, -1)
-    batch = Pairs(latents @ case.data.dictionary[0].T, latents)
-    effect = effect_of(
-        replace(case, data=Given(case.data.dictionary, batch)),  # type: ignore[arg-type]
-        ALL_BUT_LAST,
-        (2,),
-        5,
-        1,
-    )
-    with_rare, without = effect.positive_logits()[0].tolist()
-    # a sample without the feature notices nothing
-    assert with_rare[0] > with_rare[1]
-    assert without[0] == pytest.approx(without[1], abs=1e-14)
-    fall = effect.first_order_fall(1.0)[0].tolist()
-    assert fall[1] == pytest.approx(0, abs=1e-14)
-    return with_rare[0] - with_rare[1], fall[0]
-
-
-def test_the_first_order_fall_is_right_to_first_order() -> None:
-    """Half the weight carries a quarter: a relative error of first order shrinks by four, the
-    error itself by sixteen."""
-    errors, relative = [], []
-    for weight in (0.08, 0.04, 0.02, 0.01):
-        fall, predicted = fall_and_prediction(weight)
-        assert fall == pytest.approx(predicted, rel=0.05)
-        errors.append(abs(fall - predicted))
-        relative.append(abs(fall - predicted) / predicted)
-    assert np.divide(relative[:-1], relative[1:]) == pytest.approx([4, 4, 4], rel=0.05)
-    assert np.divide(errors[:-1], errors[1:]) == pytest.approx([16, 16, 16], rel=0.05)
-
-
-def test_over_many_batches_the_negative_part_vanishes() -> None:
-    """(179): signs are independent, so what the negatives lose is 0 on average; five standard
-    errors over runs."""
-    runs = 24
-    case = specialised(0.05, runs, activation=0.5, eps=(1.0, 1.0, 0.6))
-    effect = effect_of(case, ALL_BUT_LAST.expand(runs, -1), (2,), samples=16, batches=40)
-    logits = effect.positive_logits()[:, 0]
-    fall, predicted = logits[:, 0] - logits[:, 1], effect.first_order_fall(1.0)[:, 0]
-    over = fall / predicted - 1
-    error = float(over.std()) / math.sqrt(runs)
-    assert error < 0.02
-    assert abs(float(over.mean())) < 5 * error + 0.01  # the second order of this weight
-
-
-def test_the_scores_tell_what_they_say_and_the_control_knows_no_mask() -> None:
-    case = specialised(0.3, runs=3, activation=0.5)
-    kept = ALL_BUT_LAST.expand(3, -1)
-    effect = effect_of(case, kept, (2,), samples=20)
-    share_lost, fall, size = effect.telling().T
-    assert (share_lost == 1).all()  # only samples with the feature lose anything
-    assert (fall > 0.9).all()
-    # the control: the size of the whole embedding, whoever is left out
-    expected = [
-        roc_auc_score(effect.contains[run].numpy(), effect.size[run].numpy()) for run in range(3)
-    ]
-    close(size, expected)
-    assert ((size > 0.5) & (size < 1)).all()
-    other_mask = effect_of(case, kept.roll(1, dims=1), (2,), samples=20)
-    assert torch.equal(other_mask.telling()[:, 2], size)
-    assert (other_mask.telling()[:, 0] != 1).all()
-
-
-# ---------------------------------------------------------------------------------- small functions
-
-
-def test_share_within() -> None:
-    chosen = torch.tensor([[1, 1, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]).bool()
-    member = torch.tensor([[1, 0, 1, 0], [1, 1, 1, 1], [0, 1, 1, 1]]).bool()
-    found = share_within(chosen, member)
-    assert found[[0, 2]].tolist() == pytest.approx([1 / 3, 3 / 4], rel=1e-6)
-    assert found[1].isnan()
-
-
-def test_strongest_feature_by_size_whatever_the_sign() -> None:
-    atoms = torch.eye(4, dtype=torch.float64)[:, :3].expand(2, -1, -1)
-    weights = torch.tensor(
-        [
-            [[0.1, -0.9, 0.5, 9.0], [0.0, 0.2, 0.3, 0.0]],
-            [[-2.0, 1.0, 1.0, 0.0], [0.0, 0.0, -1.0, 5.0]],
-        ],
-        dtype=torch.float64,
-    )
-    assert strongest_feature(weights, atoms).tolist() == [[1, 2], [0, 2]]
-
-
-def test_mean_where_leaves_out_what_is_not_chosen_even_if_it_is_nan() -> None:
-    values = torch.tensor([[1.0, torch.nan, 5.0], [torch.inf, 2.0, 3.0]], dtype=torch.float64)
-    chosen = torch.tensor([[True, False, True], [False, False, False]])
-    found = mean_where(values, chosen)
-    assert found[0] == 3 and found[1].isnan()
-    assert found.dtype == torch.float64

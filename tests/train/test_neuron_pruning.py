@@ -232,6 +232,26 @@ def test_a_share_outside_0_to_1_is_refused_wherever_it_stands(alpha: float) -> N
 def test_the_ends_of_the_range_are_as_said() -> None:
     check_alpha(0.0)
     check_alpha(0.999)
+    check_alpha(0.0, 4)  # no pruning asked for
+
+
+@pytest.mark.parametrize(("alpha", "neurons"), [(0.01, 36), (0.012, 36), (1e-9, 4), (0.1, 4)])
+def test_a_share_that_leaves_out_none_of_the_neurons_is_refused(alpha: float, neurons: int) -> None:
+    count = NeuronPruning(torch.tensor([alpha]), torch.zeros(1), rule_codes(["dense"]), neurons)
+    assert int(count.count) == neurons
+    message = f"^alpha={alpha:g}: leaves out none of the {neurons} neurons; must be more$"
+    with pytest.raises(UsageError, match=message):
+        check_alpha(alpha, neurons)
+    check_alpha(alpha)  # of how many is not said
+
+
+def test_a_share_that_leaves_one_out_is_accepted() -> None:
+    for neurons in (4, 24, 36, 49, 98, 1024):
+        for pruned in (0.5, 0.6, 1.0):  # a half is rounded up, as when it is pruned
+            alpha = torch.tensor([pruned / neurons], dtype=torch.float64)
+            rule = NeuronPruning(alpha, torch.zeros(1), rule_codes(["dense"]), neurons)
+            assert int(rule.count) == neurons - 1
+            check_alpha(float(alpha), neurons)
 
 
 # ------------------------------------------------------------------------------- with the bias rule

@@ -125,3 +125,21 @@ def test_a_rate_a_run_is_shaped_to_multiply_along_the_run_axis() -> None:
     shaped = per_run(torch.tensor([1.0, 2.0, 3.0]), START)
     assert isinstance(shaped, Tensor) and shaped.shape == (3, 1, 1) and shaped.dtype == START.dtype
     assert per_run(0.5, START) == 0.5
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("decay", [0.3, RATES[2]], ids=["one", "each"])
+def test_parameters_named_undecayed_have_no_decay_and_others_keep_theirs(
+    momentum: float, decay: Any
+) -> None:
+    rule = Sgd(0.1, momentum=momentum, weight_decay=decay, undecayed=("query", "key"))
+    decayed = Sgd(0.1, momentum=momentum, weight_decay=decay)
+    plain = Sgd(0.1, momentum=momentum)
+    values = dict.fromkeys(("query", "key", "w"), START)
+    for step, gradient in enumerate(GRADIENTS):
+        values = {name: rule.update(name, v, gradient, step) for name, v in values.items()}
+    torch.testing.assert_close(values["w"], walk(decayed)[-1], rtol=RELATIVE, atol=RELATIVE)
+    for name in ("query", "key"):
+        torch.testing.assert_close(values[name], walk(plain)[-1], rtol=RELATIVE, atol=RELATIVE)
+    still = rule.update("query", START, torch.zeros_like(START), 0)
+    assert torch.equal(still, START)

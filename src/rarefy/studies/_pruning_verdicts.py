@@ -282,7 +282,8 @@ def _who_is_pruned(study: ContrastPruning, here: xr.Dataset, identity: Named) ->
     smaller = np.minimum(number, rare)
     overlap = (among * number / smaller).where(smaller > 0)
     lucky = at["lucky"] if "alpha" in at["lucky"].dims else at["lucky"].expand_dims(alpha=at.alpha)
-    total = lucky.isel(alpha=-1).sum()
+    known = at["lucky_pruned"].isel(alpha=-1).notnull()
+    total = lucky.isel(alpha=-1).where(known).sum()
     chance = float(share[-1])
     note = "a neuron belongs to its strongest feature"
     return [

@@ -137,20 +137,21 @@ class ContrastPruningMap(ImbalancedStudy):
         shares the theorem allows, and places at which the runs of the first half come to rest."""
         found = []
         energy = results["energy"].sel(group="majority", drop=True)
-        outgrown = (energy > RESTLESS * energy.sel(alpha=0.0, drop=True)).isel(
-            seed=slice(0, None, 2)
-        )
+        calm = energy <= RESTLESS * energy.sel(alpha=0.0, drop=True)  # False for a lost run
+        calm = calm.isel(seed=slice(0, None, 2))
         for bias in results["bias_scale"].values:
             for rule in results["update"].values:
                 for quantity, what in QUANTITIES.items():
                     gain = gains(results, quantity).sel(bias_scale=bias, update=rule)
                     allowed = gain["alpha"] * self.d <= self.minority * (1 + 1e-9)
-                    restless = outgrown.sel(bias_scale=bias, update=rule).mean("seed") > 0.05
+                    rests = calm.sel(bias_scale=bias, update=rule).mean("seed") >= 0.95
                     first = gain.isel(seed=slice(0, None, 2)).mean("seed")
-                    chosen = first.where(allowed & ~restless.sel(alpha=gain["alpha"]))
+                    chosen = first.where(allowed & rests.sel(alpha=gain["alpha"]))
                     judged = gain.isel(seed=slice(1, None, 2)).isel(
                         chosen.fillna(-np.inf).argmax(...)
                     )
+                    if not bool(chosen.notnull().any()):
+                        judged = judged * np.nan  # no place may be chosen
                     setting = f"{what}, {rule}, {bias_name(bias)}, {self.setting}"
                     found.append(
                         judge_difference(

@@ -22,7 +22,9 @@ def check_alpha(alpha: float, neurons: int | None = None) -> None:
     """Refuse a share that is none, and one above 0 that leaves out none of ``neurons``."""
     if not 0 <= alpha < 1:
         raise bad_value("alpha", alpha, "the share of neurons left out must be in [0, 1)")
-    if neurons is not None and 0 < alpha and alpha * neurons < 0.5:
+    if neurons is None or alpha == 0:
+        return
+    if int(kept_count(torch.tensor(alpha, dtype=torch.float64), neurons)) == neurons:
         raise bad_value("alpha", alpha, f"leaves out none of the {neurons} neurons; must be more")
 
 

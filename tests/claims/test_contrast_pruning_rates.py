@@ -1,0 +1,222 @@
+"""P1: growth a step against d, alpha and eps, and verdicts on rates with known answers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from pruning_results import FLOAT64, Made, fabricated, one, simulated
+
+from rarefy.core.contracts import Cells
+from rarefy.core.errors import UsageError
+from rarefy.measure.pruned import PruningEffect
+from rarefy.studies._pruning_reading import growth_constant
+from rarefy.studies._rates_verdicts import predicted_rates
+from rarefy.studies._theorem_state import own_feature
+from rarefy.studies.contrast_pruning_rates import ContrastPruningRates
+from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
+from rarefy.train.neuron_pruning import NeuronPruning
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+
+def rates(**options: Any) -> ContrastPruningRates:
+    study = ContrastPruningRates.at("tiny", **options)
+    assert isinstance(study, ContrastPruningRates)
+    return study
+
+
+RATES = rates(features=(9, 16, 32), eps_min=(0.2, 0.4, 0.8), pruned=(1, 2, 4))
+
+
+def rates_results(rare: Made, others: Made, study: ContrastPruningRates = RATES) -> xr.Dataset:
+    return fabricated(study, 4, {"rare": rare, "others": others, "fall": one})
+
+
+def order(name: str, study: ContrastPruningRates = RATES) -> Made:
+    return lambda c: predicted_rates(study, c)[name]
+
+
+def test_rates_as_claimed_hold_and_the_orders_are_those_of_15_and_16() -> None:
+    c = rates_results(order("rare"), order("others"))
+    at_one = predicted_rates(RATES, c).sel(features=16, pruned=2, eps_min=0.4)
+    constant = growth_constant(RATES.sized(16))
+    lr, alpha = RATES.sized(16).lr, 2 / (4 * 16)
+    assert float(at_one["rare"]) == pytest.approx(minority_rate_order(0.4, alpha, lr, constant))
+    assert float(at_one["others"]) == pytest.approx(other_rate_order(0.4, alpha, lr, constant, 16))
+    results = rates_results(lambda c: 2 * order("rare")(c), lambda c: order("others")(c) / 2)
+    verdicts = RATES.verdicts(results, "tiny")
+    assert [verdict.outcome for verdict in verdicts] == ["holds"] * 5
+
+
+@pytest.mark.parametrize(
+    ("rare", "others", "failing"),
+    [
+        (
+            lambda c: order("rare")(c) / 8,
+            lambda c: order("others")(c) / 2,
+            {"rare growth over (15)"},
+        ),
+        (order("rare"), lambda c: 8 * order("others")(c), {"other growth over (16)"}),
+        (
+            order("rare"),
+            lambda c: order("rare")(c) / 45,
+            {"other over rare growth, exponent in d"},
+        ),
+        (
+            lambda c: order("rare")(c) * c["pruned"],
+            lambda c: order("others")(c) / 2,
+            {"rare growth, exponent in alpha"},
+        ),
+        # (15) is a lower bound: growth that depends on alpha less than in proportion is allowed
+        (lambda c: 4 * order("rare")(c) / c["pruned"], lambda c: order("others")(c) / 2, set()),
+        (
+            lambda c: 5 * order("rare")(c) * c["eps_min"],
+            lambda c: order("others")(c) / 2,
+            {"rare growth, exponent in eps"},
+        ),
+        # slower than eps^2 is what a lower bound allows
+        (lambda c: order("rare")(c) / c["eps_min"], order("others"), set()),
+    ],
+)
+def test_rates_that_differ_in_one_thing_fail_there(
+    rare: Made, others: Made, failing: set[str]
+) -> None:
+    for verdict in RATES.verdicts(rates_results(rare, others), "tiny"):
+        expected = "fails" if any(verdict.setting.startswith(f) for f in failing) else "holds"
+        assert verdict.outcome == expected, (verdict.setting, verdict.measured)
+
+
+def test_the_exponent_in_alpha_is_judged_at_the_smallest_eps_and_that_in_eps_with_all_pruned() -> (
+    None
+):
+    def steep(chosen: float) -> Made:
+        return lambda c: order("rare")(c) * xr.where(c["eps_min"] == chosen, c["pruned"], 1.0)
+
+    def judged(made: Made) -> dict[str, tuple[str, str]]:
+        results = rates_results(made, lambda c: order("others")(c) / 2)
+        found = RATES.verdicts(results, "tiny")
+        return {v.setting.split(", no bias")[0]: (v.outcome, v.note) for v in found}
+
+    outcome, note = judged(steep(0.2))["rare growth, exponent in alpha"]
+    assert outcome == "fails" and "eps_min=0.2; at eps_min=0.8 it is 1.00" in note
+    outcome, note = judged(steep(0.8))["rare growth, exponent in alpha"]
+    assert outcome == "holds" and "eps_min=0.2; at eps_min=0.8 it is 2.00" in note
+
+    def cubed(count: int) -> Made:
+        return lambda c: order("rare")(c) * xr.where(c["pruned"] == count, 5 * c["eps_min"], 1.0)
+
+    assert judged(cubed(4))["rare growth, exponent in eps"][0] == "fails"
+    assert judged(cubed(1))["rare growth, exponent in eps"][0] == "holds"
+
+
+def test_the_worst_of_the_rates_is_named() -> None:
+    def weak_at_one_place(c: xr.Dataset) -> xr.DataArray:
+        there = (c["features"] == 16) & (c["pruned"] == 1) & (c["eps_min"] == 0.8)
+        return order("rare")(c) * xr.where(there, 0.1, 2.0)
+
+    def strong_at_one_place(c: xr.Dataset) -> xr.DataArray:
+        there = (c["features"] == 9) & (c["pruned"] == 2) & (c["eps_min"] == 0.2)
+        return order("others")(c) * xr.where(there, 9.0, 1.0)
+
+    results = rates_results(weak_at_one_place, strong_at_one_place)
+    least, most = RATES.verdicts(results, "tiny")[:2]
+    assert least.outcome == "fails" and "at d=16, 1 pruned, eps_min=0.8" in least.note
+    assert most.outcome == "fails" and "at d=9, 2 pruned, eps_min=0.2" in most.note
+
+
+def test_rates_without_a_value_hold_nothing_and_are_no_error() -> None:
+    results = rates_results(lambda c: np.nan, lambda c: np.nan)
+    assert {v.outcome for v in RATES.verdicts(results, "tiny")} == {"inconclusive"}
+
+
+def test_rates_of_zero_make_a_table_all_the_same() -> None:
+    """A bias above the weight: no neuron ever fires and pruning adds exactly nothing."""
+    results = rates_results(lambda c: 0.0, lambda c: 0.0)
+    (table,) = RATES.tables(results)
+    assert len(table.rows) == 9
+
+
+def test_the_count_of_pruned_neurons_is_exact_in_float32() -> None:
+    for scale in ContrastPruningRates.scales:
+        study = ContrastPruningRates.at(scale)
+        assert isinstance(study, ContrastPruningRates)
+        for d in study.features:
+            neurons = study.sized(d).neurons
+            share = torch.tensor([count / neurons for count in study.pruned])
+            zero = torch.zeros(len(share), dtype=torch.int64)
+            left = neurons - NeuronPruning(share, zero, zero, neurons).count
+            assert left.tolist() == list(study.pruned)
+            assert study.sized(d).alpha[1:] == tuple(c / neurons for c in study.pruned)
+
+
+def test_rates_prune_the_rare_features_neurons_and_it_gains_most() -> None:
+    study = rates(eps_min=(0.5,), d1=24, batch=16, relax=20)
+    grid, found = simulated(study)
+    for d in study.features:
+        sized = study.sized(d)
+        here = grid.values["features"] == d
+        cells = grid.cells(np.flatnonzero(here))
+        share = np.asarray(cells.values["pruned"]) / sized.neurons
+        values = {**cells.values, "alpha": share, "start": np.zeros(len(cells))}
+        experiment = sized.experiment("theorem", Cells(values, cells.keys), FLOAT64)
+        assert experiment.pruning is not None
+        out = ~experiment.pruning.mask(experiment.weights)
+        assert out.sum(dim=1).tolist() == cells.values["pruned"].tolist()
+        feature = own_feature(sized.neurons, d)
+        assert (feature.expand_as(out)[out] == d - 1).all()
+        # a mask by hand: copies are alike, so that it does not matter which of them it takes
+        copy = torch.arange(sized.neurons) // d
+        count = torch.as_tensor(cells.values["pruned"])[:, None]
+        kept = (feature != d - 1) | (copy >= count)
+        effect = PruningEffect(
+            experiment.problem,
+            experiment.parameters,
+            kept,
+            experiment.data,
+            experiment.draws.spawn("effect"),
+            torch.tensor([d - 1]),
+            sized.batch,
+            study.effect_batches,
+        )
+        own = (feature[:, None] == torch.arange(d)).expand(len(cells), -1, -1)
+        growth = effect.extra_growth(sized.lr, own)[:, -1]
+        np.testing.assert_allclose(found["rare"][here], growth.numpy(), rtol=1e-9)
+        everyone = effect.extra_growth(sized.lr, torch.ones_like(own))[:, :-1].mean(dim=1)
+        np.testing.assert_allclose(found["others"][here], everyone.numpy(), rtol=1e-9)
+        few, many = (here & (grid.values["pruned"] == count) for count in study.pruned)
+        for name in ("rare", "fall"):
+            assert (found[name][few] > 0).all()
+            assert (found[name][many] > found[name][few]).all()
+        assert (found["rare"][here] > found["others"][here]).all()
+    assert study.sized(9).activation == pytest.approx(0.3, abs=1e-3)
+
+
+# ---------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"features": (2, 9)}, "features=2: must be at least 3: log log d must be positive"),
+        ({"features": (9, 64)}, "d1=40: must be at least the number of features, 64"),
+        ({"features": (9,)}, "features=(9,): needs two values: a slope is fitted"),
+        ({"pruned": (2,)}, "pruned=(2,): needs two values: a slope is fitted"),
+        ({"pruned": (1, 5)}, "pruned=5: must be in 1..copies=4: the rare feature's own"),
+        ({"pruned": (0, 1)}, "pruned=0: must be in 1..copies=4: the rare feature's own"),
+        ({"eps_min": (0.5, 2.0)}, "eps_min=2.0: a feature frequency must be in (0, 1]"),
+        ({"batch": 1}, "batch=1: must be at least 2: one sample has no negatives"),
+        ({"relax": 0}, "relax=0: must be at least 1"),
+        ({"bias_scale": (-1.0,)}, "bias_scale=-1.0: must be finite and at least 0"),
+        ({"effect_batches": 0}, "effect_batches=0: must be at least 1"),
+        ({"presence": 0.0}, "presence=0.0: must be positive and finite"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_one_line(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+        ContrastPruningRates.at("tiny", **wrong)
+    assert "\n" not in str(caught.value)
