@@ -22,7 +22,7 @@ import torch
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.provenance import provenance
 from rarefy.nets.brelu_transformer import preactivations
-from rarefy.studies.contrast_alignment import ContrastAlignment
+from rarefy.studies.contrastive.contrast_alignment import ContrastAlignment
 from rarefy.sweep.grid import grid_of
 
 

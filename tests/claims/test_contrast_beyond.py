@@ -19,8 +19,8 @@ from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.sparse_coding import Companions, SparseCoding
 from rarefy.measure.alignment import projections, squared_cosines
-from rarefy.studies._contrastive import Experiment, group_means
-from rarefy.studies.contrast_beyond import ContrastBeyond, described
+from rarefy.studies.contrastive._contrastive import Experiment, group_means
+from rarefy.studies.contrastive.contrast_beyond import ContrastBeyond, described
 from rarefy.sweep.grid import Grid, grid_of
 from rarefy.train.contrastive import TRAINED_ATTENTION
 

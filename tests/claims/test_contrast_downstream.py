@@ -14,11 +14,11 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context, Study
 from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.measure.probes import Probe, fit_probe
-from rarefy.studies import contrast_separability
-from rarefy.studies._downstream import DownstreamStudy, Encoders
-from rarefy.studies.contrast_regression import ContrastRegression
-from rarefy.studies.contrast_separability import ContrastSeparability
-from rarefy.studies.contrast_similarity import ContrastSimilarity
+from rarefy.studies.contrastive import contrast_separability
+from rarefy.studies.contrastive._downstream import DownstreamStudy, Encoders
+from rarefy.studies.contrastive.contrast_regression import ContrastRegression
+from rarefy.studies.contrastive.contrast_separability import ContrastSeparability
+from rarefy.studies.contrastive.contrast_similarity import ContrastSimilarity
 from rarefy.sweep.grid import Grid, grid_of
 
 FLOAT64 = Context(dtype=torch.float64)

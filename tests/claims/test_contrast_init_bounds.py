@@ -13,7 +13,7 @@ import xarray as xr
 import rarefy
 from rarefy.core.contracts import Verdict
 from rarefy.studies._worst_of import corrected_level, worst_of
-from rarefy.studies.contrast_init import ContrastInit
+from rarefy.studies.contrastive.contrast_init import ContrastInit
 from rarefy.theory import initial_sets as theory
 
 pytestmark = pytest.mark.usefixtures("eager")

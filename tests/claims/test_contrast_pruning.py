@@ -19,11 +19,11 @@ from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import projections
 from rarefy.measure.neurons import lucky
 from rarefy.measure.pruned import PruningEffect
-from rarefy.studies._contrastive import Experiment, group_means
-from rarefy.studies._pruning_watch import PruningWatch
-from rarefy.studies._theorem_state import own_feature, theorem_state
-from rarefy.studies.contrast_pruning import ContrastPruning
-from rarefy.studies.contrast_pruning_map import ContrastPruningMap
+from rarefy.studies.contrastive._contrastive import Experiment, group_means
+from rarefy.studies.contrastive._pruning_watch import PruningWatch
+from rarefy.studies.contrastive._theorem_state import own_feature, theorem_state
+from rarefy.studies.contrastive.contrast_pruning import ContrastPruning
+from rarefy.studies.contrastive.contrast_pruning_map import ContrastPruningMap
 from rarefy.sweep.grid import Grid, grid_of
 from rarefy.train.descent import State
 

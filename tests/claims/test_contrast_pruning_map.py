@@ -22,9 +22,9 @@ from pruning_results import (
 
 from rarefy.core.picture import HeatMap
 from rarefy.measure.alignment import projections
-from rarefy.studies._contrastive import group_means
-from rarefy.studies._pruning_reading import RESTLESS
-from rarefy.studies.contrast_pruning_map import ContrastPruningMap, gains
+from rarefy.studies.contrastive._contrastive import group_means
+from rarefy.studies.contrastive._pruning_reading import RESTLESS
+from rarefy.studies.contrastive.contrast_pruning_map import ContrastPruningMap, gains
 
 pytestmark = pytest.mark.usefixtures("eager")
 MAP_SMALL: dict[str, Any] = {

@@ -12,8 +12,8 @@ from pruning_results import Made, by_group, fabricated, one, outcomes, pruning, 
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.estimates import bootstrap_interval
-from rarefy.studies._pruning_reading import RESTLESS, growth_constant, pruned_number
-from rarefy.studies.contrast_pruning import ContrastPruning
+from rarefy.studies.contrastive._pruning_reading import RESTLESS, growth_constant, pruned_number
+from rarefy.studies.contrastive.contrast_pruning import ContrastPruning
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -79,8 +79,8 @@ AS_CLAIMED: dict[str, Made] = {
 def judged(study: ContrastPruning = JUDGED, **changed: Made) -> list[Verdict]:
     few = partial(bootstrap_interval, resamples=20)  # the seeds are all alike: 20 are as good
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rarefy.studies._pruning_verdicts.bootstrap_interval", few)
-        patch.setattr("rarefy.studies._alignment_verdicts.bootstrap_interval", few)
+        patch.setattr("rarefy.studies.contrastive._pruning_verdicts.bootstrap_interval", few)
+        patch.setattr("rarefy.studies.contrastive._exponents.bootstrap_interval", few)
         return study.verdicts(fabricated(study, SEEDS, AS_CLAIMED | changed), "tiny")
 
 

@@ -14,9 +14,9 @@ from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import inside_fraction, squared_cosines
 from rarefy.pruning.updates import rule_codes
-from rarefy.studies._contrastive import Experiment
-from rarefy.studies._theorem_state import own_feature, theorem_state
-from rarefy.studies.contrast_alignment import ContrastAlignment
+from rarefy.studies.contrastive._contrastive import Experiment
+from rarefy.studies.contrastive._theorem_state import own_feature, theorem_state
+from rarefy.studies.contrastive.contrast_alignment import ContrastAlignment
 from rarefy.sweep.grid import grid_of
 from rarefy.train.neuron_pruning import NeuronPruning
 

@@ -17,8 +17,8 @@ from rarefy.core.rng import key
 from rarefy.data.sparse_coding import Companions, Pairs
 from rarefy.nets.brelu_transformer import Attention
 from rarefy.pruning.updates import rule_codes
-from rarefy.studies._contrastive import ImbalancedStudy
-from rarefy.studies.contrast_alignment import ContrastAlignment
+from rarefy.studies.contrastive._contrastive import ImbalancedStudy
+from rarefy.studies.contrastive.contrast_alignment import ContrastAlignment
 from rarefy.train.contrastive import TRAINED_ATTENTION, Contrastive, identity_attention
 from rarefy.train.descent import descend
 from rarefy.train.losses import info_nce, info_nce_gradient

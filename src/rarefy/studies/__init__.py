@@ -1,4 +1,5 @@
-"""One file a figure or theorem family; putting a file here is enough to register its study.
+"""One file a figure or theorem family, one package a laboratory; putting a file there is enough
+to register its study.
 
 Studies of other packages are found through the entry-point group ``rarefy.studies``.
 """
@@ -22,10 +23,10 @@ _log = logging.getLogger("rarefy")
 def load_studies() -> dict[str, type[Study]]:
     """Every study there is, by name. A broken study of another package gives a warning line."""
     studies: dict[str, type[Study]] = {}
-    for module_info in pkgutil.iter_modules(__path__):
-        if module_info.name.startswith("_"):
+    for module_info in pkgutil.walk_packages(__path__, f"{__name__}."):
+        if module_info.name.rpartition(".")[2].startswith("_"):
             continue  # what several studies share
-        module = import_module(f"{__name__}.{module_info.name}")
+        module = import_module(module_info.name)
         for found in vars(module).values():
             # studies imported from elsewhere (a base, a sibling) belong to their own file
             if _is_study(found) and found.__module__ == module.__name__:

@@ -1,0 +1,1 @@
+"""Contrastive learning under imbalance, and pruning while training (papers 000, 001)."""
