@@ -223,3 +223,10 @@ def test_pictures_are_saved_as_files(tmp_path: Path) -> None:
     assert [path.name for path in paths] == ["toy-gallery-small-one.png"]
     with Image.open(paths[0]) as image:
         assert image.size[0] == 5 * 150
+
+
+def test_many_entries_have_small_bitmaps_in_place_of_vector_stills() -> None:
+    entry = toy.entry()
+    few, many = page.render([entry]), page.render([entry] * (page._MANY_ENTRIES + 1))
+    assert "data:image/svg+xml" in few
+    assert "data:image/svg+xml" not in many and "data:image/png" in many

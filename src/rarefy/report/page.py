@@ -26,6 +26,9 @@ from rarefy.report.shaping import colour_limits, shape
 
 MOST_BYTES = 8_000_000
 _SVG_BYTES = 200_000  # a drawing with more is smaller as an image
+_MANY_ENTRIES = 6
+"""With more, the still images (what is seen before the page's script runs) are small bitmaps: as
+vectors they would make up most of a page of ten megabytes and more."""
 
 Entry = tuple[Study, str, xr.Dataset, list[Verdict]]
 """One run of a study: the study, its scale, what it gave and how it was judged."""
@@ -90,8 +93,9 @@ def write_report(path: Path | str, fresh: Sequence[Entry], committed: Sequence[E
 def render(fresh: Sequence[Entry], committed: Sequence[Entry] = ()) -> str:
     """The page as text."""
     statements = {claim["id"]: claim for claim in load_claims()}
+    small = len(fresh) + len(committed) > _MANY_ENTRIES
     sections = [
-        _section(entry, group, statements)
+        _section(entry, group, statements, small)
         for group, entries in (("this run", fresh), ("committed", committed))
         for entry in entries
     ]
@@ -145,7 +149,9 @@ def save_pictures(study: Study, results: xr.Dataset, folder: Path | str) -> list
 # ---------------------------------------------------------------------------------- sections
 
 
-def _section(entry: Entry, group: str, statements: Mapping[str, Mapping[str, str]]) -> Section:
+def _section(
+    entry: Entry, group: str, statements: Mapping[str, Mapping[str, str]], small: bool
+) -> Section:
     study, scale, results, verdicts = entry
     problems: list[str] = []
     anchor = _slug(f"{group}-{study.name}-{scale}")
@@ -172,7 +178,7 @@ def _section(entry: Entry, group: str, statements: Mapping[str, Mapping[str, str
         paper_says=study.paper_says,
         command=rerun_command(study, scale),
         verdicts=rows,
-        pictures=_pictures(study, results, problems),
+        pictures=_pictures(study, results, problems, small),
         tables=_tables(study, results, problems),
         parameters=_parameters(study),
         provenance=[(str(name), _spelled(value)) for name, value in results.attrs.items()],
@@ -181,7 +187,9 @@ def _section(entry: Entry, group: str, statements: Mapping[str, Mapping[str, str
     )
 
 
-def _pictures(study: Study, results: xr.Dataset, problems: list[str]) -> list[PictureView]:
+def _pictures(
+    study: Study, results: xr.Dataset, problems: list[str], small: bool
+) -> list[PictureView]:
     # a study is other people's code and its results may be half there: whatever goes wrong in
     # one figure is shown in its place, and the rest of the page stands
     try:
@@ -189,10 +197,10 @@ def _pictures(study: Study, results: xr.Dataset, problems: list[str]) -> list[Pi
     except Exception as error:
         problems.append(f"The pictures could not be made: {_told(error)}")
         return []
-    return [_picture(picture) for picture in pictures]
+    return [_picture(picture, small) for picture in pictures]
 
 
-def _picture(picture: Picture) -> PictureView:
+def _picture(picture: Picture, small: bool) -> PictureView:
     view = PictureView(picture.title, picture.caption)
     try:
         limits = colour_limits(picture)
@@ -202,18 +210,21 @@ def _picture(picture: Picture) -> PictureView:
     for panel in picture.panels:
         scale = limits.get(panel.colour_label) if isinstance(panel, HeatMap) else None
         try:
-            view.panels.append(_panel(panel, scale))
+            view.panels.append(_panel(panel, scale, small))
         except Exception as error:
             problem = f"This panel could not be drawn: {_told(error)}"
             view.panels.append(PanelView(title=panel.title, problem=problem))
     return view
 
 
-def _panel(panel: Lines | HeatMap, limits: tuple[float, float] | None) -> PanelView:
+def _panel(panel: Lines | HeatMap, limits: tuple[float, float] | None, small: bool) -> PanelView:
     drawing = static.draw_panel(panel, limits)
-    kind, content = "svg+xml", static.as_svg(drawing)
-    if len(content) > _SVG_BYTES:
-        kind, content = "png", static.as_png(drawing)
+    if small:
+        kind, content = "png", static.as_small_png(drawing)
+    else:
+        kind, content = "svg+xml", static.as_svg(drawing)
+        if len(content) > _SVG_BYTES:
+            kind, content = "png", static.as_png(drawing)
     hidden = shape(panel).hidden if isinstance(panel, Lines) else 0
     words = "value is zero or less and has" if hidden == 1 else "values are zero or less and have"
     return PanelView(
