@@ -79,7 +79,7 @@ AS_CLAIMED: dict[str, Made] = {
 def judged(study: ContrastPruning = JUDGED, **changed: Made) -> list[Verdict]:
     few = partial(bootstrap_interval, resamples=20)  # the seeds are all alike: 20 are as good
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rarefy.studies.contrastive._pruning_verdicts.bootstrap_interval", few)
+        patch.setattr("rarefy.studies.contrastive._pruning_strength.bootstrap_interval", few)
         patch.setattr("rarefy.studies.contrastive._exponents.bootstrap_interval", few)
         return study.verdicts(fabricated(study, SEEDS, AS_CLAIMED | changed), "tiny")
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
+from rarefy.measure.statistics import Identity
 from rarefy.theory.contrastive import uniform_attention_moment
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
 if TYPE_CHECKING:
     from rarefy.studies.contrastive.contrast_pruning import ContrastPruning
 
+Named = Callable[[str, str], Identity]
+"""From claim and words to a verdict's identity."""
 RESTLESS = 10.0
 """A pruned run whose frequent features have this many times the squared weight of its unpruned twin
 does not come to rest; fixed before looking at claims."""

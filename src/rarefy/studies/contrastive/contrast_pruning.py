@@ -39,7 +39,7 @@ class ContrastPruning(ImbalancedStudy):
     """With and without pruning from the same state and the same draws."""
 
     name: ClassVar[str] = "contrast-pruning"
-    title: ClassVar[str] = "Leaving small neurons out of the forward pass makes rare features grow"
+    title: ClassVar[str] = "Leaving small neurons out while training: when do rare features grow?"
     paper_says: ClassVar[str] = (
         "Neurons of a rare feature are small, so magnitude pruning leaves them out; samples with "
         "that feature then look badly matched (Lemma F.2), weigh more in the update, and since "
