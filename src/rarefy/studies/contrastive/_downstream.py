@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from rarefy.core.contracts import Cells, Context, Cost
 from rarefy.core.errors import bad_value
 from rarefy.data.sparse_coding import Pairs, SparseCoding
 from rarefy.nets.brelu_transformer import encode
+from rarefy.studies.contrastive._checks import check_reads
 from rarefy.studies.contrastive._contrastive import GROUPS, Experiment, ImbalancedStudy
 
 TEST_FREQUENCIES = ("as trained", "balanced")
@@ -50,9 +50,7 @@ class DownstreamStudy(ImbalancedStudy):
 
     def check(self) -> None:
         super().check()
-        rising = all(a < b for a, b in pairwise(self.reads))
-        if not self.reads or not rising or self.reads[0] < 0 or self.reads[-1] > self.steps:
-            raise bad_value("reads", self.reads, f"rising steps between 0 and steps={self.steps}")
+        check_reads(self.reads, self.steps)
         if self.figure_read not in self.reads:
             raise bad_value("figure_read", self.figure_read, f"must be one of reads={self.reads}")
         if self.test_pairs < 1:

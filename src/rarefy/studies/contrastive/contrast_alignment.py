@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import aligned_counts, carried, dominant, lucky, ordinary
 from rarefy.studies.contrastive._alignment_pictures import alignment_pictures, exponents_over_time
 from rarefy.studies.contrastive._alignment_verdicts import alignment_verdicts
+from rarefy.studies.contrastive._checks import check_reads
 from rarefy.studies.contrastive._contrastive import GROUPS, ImbalancedStudy, group_means
 from rarefy.train.descent import State
 
@@ -89,9 +89,7 @@ class ContrastAlignment(ImbalancedStudy):
 
     def check(self) -> None:
         super().check()
-        rising = all(a < b for a, b in pairwise(self.reads))  # records come in order of time
-        if not self.reads or not rising or self.reads[0] < 0 or self.reads[-1] > self.steps:
-            raise bad_value("reads", self.reads, f"rising steps between 0 and steps={self.steps}")
+        check_reads(self.reads, self.steps)
         if self.figure_read not in self.reads:
             raise bad_value("figure_read", self.figure_read, f"must be one of reads={self.reads}")
 

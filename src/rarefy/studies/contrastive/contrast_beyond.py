@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,10 +20,11 @@ from rarefy.measure.neurons import dominant
 from rarefy.measure.statistics import judge_difference, judge_trend
 from rarefy.pruning.updates import rule_codes
 from rarefy.studies._apart import simulate_apart
+from rarefy.studies.contrastive._checks import check_alphas, check_choices, check_reads
 from rarefy.studies.contrastive._contrastive import GROUPS, ImbalancedStudy, group_means
 from rarefy.studies.contrastive._words import bias_name, rows
 from rarefy.train.descent import State
-from rarefy.train.neuron_pruning import NeuronPruning, check_alpha
+from rarefy.train.neuron_pruning import NeuronPruning
 
 ATTENTION = ("fixed", "trained")
 
@@ -95,19 +95,12 @@ class ContrastBeyond(ImbalancedStudy):
 
     def check(self) -> None:
         super().check()
-        for value in self.alpha:
-            check_alpha(value, self.neurons)
-        if 0.0 not in self.alpha or len(self.alpha) < 2:
-            raise bad_value("alpha", self.alpha, "needs 0 (not pruned) and a value above it")
-        for choice in self.attention:
-            if choice not in ATTENTION:
-                raise bad_value("attention", choice, f"must be one of {', '.join(ATTENTION)}")
+        check_alphas(self.alpha, self.neurons)
+        check_choices("attention", self.attention, ATTENTION)
         for value in self.share:
             if not 0 <= value <= 1:
                 raise bad_value("share", value, "must be in [0, 1]: it is a chance")
-        rising = all(a < b for a, b in pairwise(self.reads))
-        if not self.reads or not rising or self.reads[0] < 0 or self.reads[-1] > self.steps:
-            raise bad_value("reads", self.reads, f"rising steps between 0 and steps={self.steps}")
+        check_reads(self.reads, self.steps)
 
     def judged_reads(self) -> tuple[int, ...]:
         """The middle read, where Fig. 2-3 are read elsewhere, and the last."""

@@ -19,6 +19,7 @@ from rarefy.studies._apart import simulate_apart
 from rarefy.studies.contrastive._cascade_pictures import cascade_pictures, meeting_table
 from rarefy.studies.contrastive._cascade_verdicts import cascade_verdicts
 from rarefy.studies.contrastive._cascade_watch import LevelWatch
+from rarefy.studies.contrastive._checks import check_choices
 from rarefy.studies.contrastive._contrastive import ContrastiveStudy
 from rarefy.studies.contrastive._theorem_state import theorem_state
 from rarefy.train.neuron_pruning import NeuronPruning, check_alpha
@@ -124,9 +125,7 @@ class ContrastCascade(ContrastiveStudy):
             raise bad_value("alpha", self.alpha, least)
         if self.neurons < self.d:
             raise bad_value("neurons", self.neurons, f"a neuron a feature: at least {self.d}")
-        for choice in self.begin:
-            if choice not in BEGINS:
-                raise bad_value("begin", choice, f"must be one of {', '.join(BEGINS)}")
+        check_choices("begin", self.begin, BEGINS)
         if not 0 <= self.before < self.steps:
             raise bad_value("before", self.before, f"must be in 0..steps-1={self.steps - 1}")
         rising = all(a < b for a, b in pairwise(self.reads))

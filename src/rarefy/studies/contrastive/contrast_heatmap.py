@@ -4,7 +4,6 @@ columns (000 Fig. 6 and App. A.2 Experiment 5, 001 Fig. 1)."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from rarefy.measure.neuron_kinds import (
 )
 from rarefy.measure.neurons import carried, dominant
 from rarefy.studies._apart import simulate_apart
+from rarefy.studies.contrastive._checks import check_choices, check_reads
 from rarefy.studies.contrastive._contrastive import GROUPS, ImbalancedStudy, group_means
 from rarefy.studies.contrastive._heatmap_pictures import heatmap_pictures, kinds_table
 from rarefy.studies.contrastive._heatmap_verdicts import heatmap_verdicts
@@ -93,15 +93,11 @@ class ContrastHeatmap(ImbalancedStudy):
 
     def check(self) -> None:
         super().check()
-        for choice in self.variant:
-            if choice not in VARIANTS:
-                raise bad_value("variant", choice, f"must be one of {', '.join(VARIANTS)}")
+        check_choices("variant", self.variant, VARIANTS)
         if not 1 <= self.shown_001 <= self.neurons_001:
             least = f"must be in 1..neurons_001={self.neurons_001}"
             raise bad_value("shown_001", self.shown_001, least)
-        rising = all(a < b for a, b in pairwise(self.reads))
-        if not self.reads or not rising or self.reads[0] < 0 or self.reads[-1] > self.steps:
-            raise bad_value("reads", self.reads, f"rising steps between 0 and steps={self.steps}")
+        check_reads(self.reads, self.steps)
         if self.figure_read not in self.reads:
             raise bad_value("figure_read", self.figure_read, f"must be one of reads={self.reads}")
         if self.figure_eps not in self.eps_min:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,12 +15,18 @@ from rarefy.core.picture import Picture, Table
 from rarefy.measure.pruned import NETWORKS
 from rarefy.pruning.updates import rule_codes
 from rarefy.studies._apart import simulate_apart
+from rarefy.studies.contrastive._checks import (
+    check_alphas,
+    check_choices,
+    check_reads,
+    check_starts,
+)
 from rarefy.studies.contrastive._contrastive import GROUPS, Experiment, ImbalancedStudy
 from rarefy.studies.contrastive._pruning_pictures import pruning_pictures, pruning_tables
 from rarefy.studies.contrastive._pruning_verdicts import pruning_verdicts
 from rarefy.studies.contrastive._pruning_watch import PruningWatch
 from rarefy.studies.contrastive._theorem_state import theorem_state
-from rarefy.train.neuron_pruning import NeuronPruning, check_alpha
+from rarefy.train.neuron_pruning import NeuronPruning
 
 BEGINS = ("random", "theorem")
 CONTAINS = ("contains", "lacks")
@@ -122,20 +127,10 @@ class ContrastPruning(ImbalancedStudy):
 
     def check(self) -> None:
         super().check()
-        for value in self.alpha:
-            check_alpha(value, self.neurons)
-        if 0.0 not in self.alpha or len(self.alpha) < 2:
-            raise bad_value("alpha", self.alpha, "needs 0 (not pruned) and a value above it")
-        for first in self.start:
-            if not 0 <= first < self.steps:
-                last = self.steps - 1
-                raise bad_value("start", first, f"pruning must start at a step in 0..{last}")
-        for choice in self.begin:
-            if choice not in BEGINS:
-                raise bad_value("begin", choice, f"must be one of {', '.join(BEGINS)}")
-        rising = all(a < b for a, b in pairwise(self.reads))
-        if not self.reads or not rising or self.reads[0] < 0 or self.reads[-1] > self.steps:
-            raise bad_value("reads", self.reads, f"rising steps between 0 and steps={self.steps}")
+        check_alphas(self.alpha, self.neurons)
+        check_starts(self.start, self.steps)
+        check_choices("begin", self.begin, BEGINS)
+        check_reads(self.reads, self.steps)
         if self.reads[-1] <= max(self.start):
             raise bad_value(
                 "reads", self.reads, f"the last must come after start={max(self.start)}"

@@ -10,16 +10,16 @@ import torch
 import xarray as xr
 
 from rarefy.core.contracts import Cells, Context, Output, Verdict
-from rarefy.core.errors import bad_value
 from rarefy.core.picture import HeatMap, Picture, Table
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant
 from rarefy.measure.statistics import judge_difference
 from rarefy.pruning.updates import UPDATE_RULES, check_rule, rule_codes
+from rarefy.studies.contrastive._checks import check_alphas, check_starts
 from rarefy.studies.contrastive._contrastive import GROUPS, ImbalancedStudy, group_means
 from rarefy.studies.contrastive._pruning_reading import RESTLESS
 from rarefy.studies.contrastive._words import bias_name
-from rarefy.train.neuron_pruning import NeuronPruning, check_alpha
+from rarefy.train.neuron_pruning import NeuronPruning
 
 CLAIMS = {"balance": "P2", "pure": "P3"}
 QUANTITIES = {
@@ -82,14 +82,8 @@ class ContrastPruningMap(ImbalancedStudy):
 
     def check(self) -> None:
         super().check()
-        for value in self.alpha:
-            check_alpha(value, self.neurons)
-        if 0.0 not in self.alpha or len(self.alpha) < 2:
-            raise bad_value("alpha", self.alpha, "needs 0 (not pruned) and a value above it")
-        for first in self.start:
-            if not 0 <= first < self.steps:
-                last = self.steps - 1
-                raise bad_value("start", first, f"pruning must start at a step in 0..{last}")
+        check_alphas(self.alpha, self.neurons)
+        check_starts(self.start, self.steps)
         for rule in self.update:
             check_rule(rule)
 
