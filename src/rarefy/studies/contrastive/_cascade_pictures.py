@@ -88,9 +88,9 @@ def _trajectories(study: ContrastCascade, results: xr.Dataset) -> Picture:
         f"smallest {alpha:.0%} of the neurons are left out of the forward pass; dashed: the same "
         f"runs without pruning. Means over {results.sizes['seed']} runs with 95 % intervals; "
         "vertical lines: median step at which the rarest level is within 5 % of the next. In the "
-        "theorem's state the rarer levels rise without pruning too, and the middle one has mostly "
-        "caught up with the most frequent before the rarest catches up with it. Trained from "
-        "random weights, the levels either are level already (no bias) or pruning does next to "
+        "theorem's state the rarer levels rise without pruning too, so that the middle one may "
+        "reach the most frequent before the rarest reaches it (the table has both times). Trained "
+        "from random weights, the levels either are level already (no bias) or pruning does next to "
         "nothing to them (paper's bias: solid and dashed lines coincide).",
         panels,
     )
