@@ -90,8 +90,8 @@ def _trajectories(study: ContrastCascade, results: xr.Dataset) -> Picture:
         "vertical lines: median step at which the rarest level is within 5 % of the next. In the "
         "theorem's state the rarer levels rise without pruning too, so that the middle one may "
         "reach the most frequent before the rarest reaches it (the table has both times). Trained "
-        "from random weights, the levels either are level already (no bias) or pruning does next to "
-        "nothing to them (paper's bias: solid and dashed lines coincide).",
+        "from random weights, the levels either are level already (no bias) or pruning does next "
+        "to nothing to them (paper's bias: solid and dashed lines coincide).",
         panels,
     )
 
