@@ -20,6 +20,7 @@ from rarefy.cli.frame import (
     told,
 )
 from rarefy.core.errors import RarefyError, UsageError
+from rarefy.core.progress import Progress
 
 if TYPE_CHECKING:
     from rarefy.cli.frame import Judged
@@ -40,11 +41,11 @@ def report(
     from rarefy.sweep.store import open_store
 
     fresh: list[Judged] = []
-    committed: list[Judged] = []
+    paths: list[Path] = []
     for folder in folders:
         found = find_results(folder) if folder.is_dir() else []
         if found:
-            committed += [judged_results(path) for path in found]
+            paths += found
             continue
         store = open_store(folder)
         done = store.done()
@@ -55,7 +56,12 @@ def report(
         dataset = store.read()
         verdicts = store.study.verdicts(dataset, store.scale)
         fresh.append((store.study, store.scale, dataset, verdicts))
-    write_report(out, fresh=fresh, committed=committed)
+    committed: list[Judged] = []
+    with Progress("report", len(fresh) + 2 * len(paths)) as progress:
+        for path in paths:
+            committed.append(judged_results(path))
+            progress.advance(1)
+        write_report(out, fresh, committed, progress.advance)
     typer.echo(f"report: {out}")
 
 
@@ -71,6 +77,9 @@ def demo(
     max_seconds: MaxSeconds = None,
 ) -> None:
     """Run the headline study of each laboratory at quick scale and write report.html.
+
+    Beside it the page shows what the same studies gave at larger scales, if there are committed
+    results; [bold]rarefy report results[/] makes a page of all of those.
 
     Example: [bold]rarefy demo[/]
     """
@@ -96,7 +105,10 @@ def demo(
     for study, scale, _, verdicts in fresh:
         print_(verdict_table(f"{study.name}, {scale}", verdicts_as_json(verdicts)))
     committed: list[Judged] = []
+    names = {study.name for study, *_ in fresh}
     for path in find_results(results):
+        if path.stem.rpartition("-")[0] not in names:
+            continue
         try:
             committed.append(judged_results(path))
         except RarefyError as error:  # results of a study that has moved on must not stop a demo

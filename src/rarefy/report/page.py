@@ -7,7 +7,7 @@ import os
 import shlex
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,12 +75,18 @@ class Section:
     problems: list[str]
 
 
-def write_report(path: Path | str, fresh: Sequence[Entry], committed: Sequence[Entry] = ()) -> Path:
-    """Write the page to ``path``: fresh results first, then the committed ones."""
+def write_report(
+    path: Path | str,
+    fresh: Sequence[Entry],
+    committed: Sequence[Entry] = (),
+    advance: Callable[[float], None] | None = None,
+) -> Path:
+    """Write the page to ``path``: fresh results first, then the committed ones. ``advance`` is
+    told of each entry that has been drawn."""
     target = Path(path)
     if target.is_dir():
         raise UsageError(f"path={str(target)!r}: is a folder; name a file such as report.html")
-    page = render(fresh, committed).encode()
+    page = render(fresh, committed, advance).encode()
     if len(page) > MOST_BYTES:
         raise RunError(
             f"the report has {len(page) / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:g} MB: "
@@ -90,15 +96,20 @@ def write_report(path: Path | str, fresh: Sequence[Entry], committed: Sequence[E
     return target
 
 
-def render(fresh: Sequence[Entry], committed: Sequence[Entry] = ()) -> str:
+def render(
+    fresh: Sequence[Entry],
+    committed: Sequence[Entry] = (),
+    advance: Callable[[float], None] | None = None,
+) -> str:
     """The page as text."""
     statements = {claim["id"]: claim for claim in load_claims()}
     small = len(fresh) + len(committed) > _MANY_ENTRIES
-    sections = [
-        _section(entry, group, statements, small)
-        for group, entries in (("this run", fresh), ("committed", committed))
-        for entry in entries
-    ]
+    sections = []
+    for group, entries in (("this run", fresh), ("committed", committed)):
+        for entry in entries:
+            sections.append(_section(entry, group, statements, small))
+            if advance is not None:
+                advance(1.0)
     verdicts = [verdict for section in sections for verdict in section.verdicts]
     figures = any(panel.figure for s in sections for p in s.pictures for panel in p.panels)
     environment = Environment(
