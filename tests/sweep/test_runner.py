@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -171,9 +173,20 @@ def test_a_study_that_raises_keeps_what_was_finished(tmp_path: Path) -> None:
     )
 
 
-def test_time_that_runs_out_is_no_failure(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"seeds": 20, "pause": 0.02}
-    first = toy(tmp_path / "store", max_seconds=0.2, go_on="again", **options)
+def test_time_that_runs_out_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"seeds": 20}
+    simulate, now, through = Toy.simulate, time.monotonic, []
+
+    def one_batch_in_time(study: Toy, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        found = simulate(study, cells, context)
+        through.append(len(cells))
+        return found
+
+    with monkeypatch.context() as patch:  # whatever else the machine does meanwhile
+        patch.setattr(Toy, "simulate", one_batch_in_time)
+        clock = SimpleNamespace(monotonic=lambda: now() + 1000 * len(through))
+        patch.setattr("rarefy.core.contracts.time", clock)
+        first = toy(tmp_path / "store", max_seconds=100, go_on="again", **options)
     assert not first.finished and 0 < first.cells_done < 120
     assert first.dataset["end"].notnull().sum() == first.cells_done
     assert f"{first.cells_done} of 120 cells" in first.note and "go on with: again" in first.note
