@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from init_results import counted, made
 
 import rarefy
 from rarefy.core.contracts import Context, Verdict
@@ -31,15 +32,9 @@ SMALL: dict[str, Any] = {
 }
 
 
-def made(**parameters: Any) -> ContrastInit:
-    study = ContrastInit.at("tiny", **parameters)
-    assert isinstance(study, ContrastInit)
-    return study
-
-
 @cache
 def measured() -> tuple[ContrastInit, xr.Dataset]:
-    return made(**SMALL), rarefy.run("contrast-init", scale="tiny", device="cpu", **SMALL)
+    return counted(SMALL)
 
 
 def verdict(results: xr.Dataset, start: str) -> Verdict:

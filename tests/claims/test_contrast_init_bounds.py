@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from init_results import counted, made
 
 import rarefy
 from rarefy.core.contracts import Verdict
@@ -26,15 +27,9 @@ SMALL: dict[str, Any] = {
 }
 
 
-def made(**parameters: Any) -> ContrastInit:
-    study = ContrastInit.at("tiny", **parameters)
-    assert isinstance(study, ContrastInit)
-    return study
-
-
 @cache
 def measured() -> tuple[ContrastInit, xr.Dataset]:
-    return made(**SMALL), rarefy.run("contrast-init", scale="tiny", device="cpu", **SMALL)
+    return counted(SMALL)
 
 
 def verdict(results: xr.Dataset, start: str, study: ContrastInit | None = None) -> Verdict:

@@ -7,6 +7,7 @@ number of samples ``N``; the draws are fixed, so a bound is met always or never.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,10 +59,10 @@ def draws_of(runs: int, name: str, dtype: torch.dtype = torch.float32) -> Draws:
     return Draws([key("companions", name, run) for run in range(runs)], dtype=dtype)
 
 
-def signatures(name: str, share: tuple[float, ...] = SHARES, **options: object) -> Tensor:
+def signatures(name: str, share: tuple[float, ...] = SHARES, **options: Any) -> Tensor:
     """Signed support of ``N`` samples: (run, sample, d), values -1, 0, 1."""
     draws = draws_of(len(share), name)
-    latents = model(draws, share, **options).latents(draws, N, step=0, views=1)  # type: ignore
+    latents = model(draws, share, **options).latents(draws, N, step=0, views=1)
     return latents[:, 0, :, 0]
 
 

@@ -290,7 +290,8 @@ def test_a_neuron_once_zero_stays_zero_for_ever(bias: str, automatic: bool) -> N
     """h_i and its gradient vanish at w_i = 0, so ``project`` prunes for good in this model."""
     case = trained(bias)
     pruned = with_pruning(case, 0.5, "project")
-    masks: list[Tensor] = []
+    pruning, masks = pruned.pruning, list[Tensor]()
+    assert pruning is not None
 
     def ten_steps(problem: Contrastive, weights: Tensor, first: int) -> Tensor:
         return descend(
@@ -300,7 +301,7 @@ def test_a_neuron_once_zero_stays_zero_for_ever(bias: str, automatic: bool) -> N
             Sgd(ETA, weight_decay=DECAY),
             10,
             pruning=problem.pruning,
-            after_update=lambda state: masks.append(pruned.pruning.kept),  # type: ignore
+            after_update=lambda state: masks.append(pruning.kept),
             automatic=automatic,
         ).parameters["weights"]
 

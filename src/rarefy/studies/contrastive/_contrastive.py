@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -63,9 +64,9 @@ class ContrastiveStudy(Study):
     steps: int = 400
 
     @property
+    @abstractmethod
     def d(self) -> int:
         """Number of features."""
-        raise NotImplementedError
 
     @property
     def setting(self) -> str:

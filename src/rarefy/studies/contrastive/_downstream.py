@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,6 +26,26 @@ from rarefy.studies.contrastive._contrastive import GROUPS, Experiment, Imbalanc
 TEST_FREQUENCIES = ("as trained", "balanced")
 """Test pairs with eps_min as in training, or with eps = 1 for all. With the former eps_min changes
 the test set itself: samples without any feature, and the variance of a target."""
+
+
+FIGURE_TINY: dict[str, Any] = {
+    "seeds": 3,
+    "eps_min": (0.1, 0.5),
+    "d1": 60,
+    "steps": 40,
+    "reads": (0, 20, 40),
+    "figure_read": 40,
+    "batch": 32,
+    "test_pairs": 200,
+}
+FIGURE_QUICK: dict[str, Any] = {
+    "seeds": 6,
+    "eps_min": (0.05, 0.2, 0.35, 0.5),
+    "steps": 158,
+    "reads": (0, 25, 100, 158),
+    "test_pairs": 1000,
+}
+"""Scales of Fig. 4 and Fig. 5, but for the noise, which differs."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -171,7 +171,7 @@ def _growth(study: ContrastPruning, results: xr.Dataset) -> Picture:
             Lines(
                 curves,
                 "share of neurons pruned, alpha",
-                "growth a step that pruning adds",
+                "growth a step, added",
                 title=f"{title}, step {read}",
             )
         )

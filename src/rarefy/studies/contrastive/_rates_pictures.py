@@ -43,7 +43,7 @@ def rates_pictures(study: ContrastPruningRates, results: xr.Dataset) -> list[Pic
             Lines(
                 curves,
                 "number of features, d",
-                "growth a step added by pruning",
+                "growth a step, added",
                 title=bias_name(bias),
                 x_log=True,
                 y_log=True,

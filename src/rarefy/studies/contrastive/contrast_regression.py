@@ -14,7 +14,13 @@ from rarefy.core.contracts import Cells, Context, Output, Verdict
 from rarefy.core.picture import Picture, Table
 from rarefy.measure.downstream import ErrorMoments, HeadMoments, along, check_head
 from rarefy.studies.contrastive._contrastive import group_means
-from rarefy.studies.contrastive._downstream import TEST_FREQUENCIES, DownstreamStudy, Encoders
+from rarefy.studies.contrastive._downstream import (
+    FIGURE_QUICK,
+    FIGURE_TINY,
+    TEST_FREQUENCIES,
+    DownstreamStudy,
+    Encoders,
+)
 from rarefy.studies.contrastive._downstream_pictures import (
     against_eps,
     by_read,
@@ -49,26 +55,8 @@ class ContrastRegression(DownstreamStudy):
     random_axes: ClassVar[tuple[str, ...]] = ("sigma", "eps_min")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 3,
-            "eps_min": (0.1, 0.5),
-            "sigma": (0.05,),
-            "d1": 60,
-            "steps": 40,
-            "reads": (0, 20, 40),
-            "figure_read": 40,
-            "batch": 32,
-            "head_pairs": 100,
-            "test_pairs": 200,
-        },
-        "quick": {
-            "seeds": 6,
-            "eps_min": (0.05, 0.2, 0.35, 0.5),
-            "sigma": (0.05,),
-            "steps": 158,
-            "reads": (0, 25, 100, 158),
-            "test_pairs": 1000,
-        },
+        "tiny": {**FIGURE_TINY, "sigma": (0.05,), "head_pairs": 100},
+        "quick": {**FIGURE_QUICK, "sigma": (0.05,)},
         "paper": {},
     }
 
