@@ -3,8 +3,8 @@
 A *problem* gives the loss of a batch, one value a run. Its gradient is autograd's of the loss
 summed over runs (summed, never averaged: an average would divide every learning rate by the number
 of runs) unless the problem has a ``gradients`` method of its own. A run whose loss or weights stop
-being finite keeps its last finite weights, its step is noted, what is recorded of it later is NaN,
-and the others go on.
+being finite keeps its last finite weights (but see ``guard``), its step is noted, what is recorded
+of it later is NaN, and the others go on.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class State:
     loss: Tensor
 
 
+GUARDS = ("weights", "loss")
+
 Tracker = Callable[[State], Tensor]
 """Looks at a state, returns a tensor (run, ...)."""
 
@@ -98,14 +100,19 @@ def descend(
     pruning: Pruning | None = None,
     context: Context | None = None,
     automatic: bool = False,
+    guard: str = "weights",
 ) -> Trajectory:
     """``steps`` updates. ``batches(step)`` gives the batch (the same one always: full batch).
 
     Trackers are read after each number of updates in ``record`` (0: before the first; default the
     end only). ``after_update`` may move what gradients do not, such as a bias; ``pruning`` leaves
     parts out of each step. ``automatic`` asks for autograd even when the problem has hand-written
-    gradients.
+    gradients. ``guard`` says how runs that stop being finite are found: by looking at all "weights"
+    of every step, which are then given back as they last were; or by the "loss" alone, which shows
+    them one step later and spares four passes over large weights.
     """
+    if guard not in GUARDS:
+        raise bad_value("guard", guard, f"must be one of {', '.join(GUARDS)}")
     context = context or Context()
     trackers = trackers or {}
     wanted = sorted(set(record if record is not None else [steps]))
@@ -146,13 +153,12 @@ def descend(
             if pruning is not None:
                 moved = pruning.after(here, moved)
             finite = torch.isfinite(loss)
-            for value in moved.values():  # a sum is finite only if every entry is (or overflows)
-                finite &= torch.isfinite(value.reshape(runs, -1).sum(dim=1))
+            if guard == "weights":
+                for value in moved.values():  # a sum is finite only if every entry is
+                    finite &= torch.isfinite(value.reshape(runs, -1).sum(dim=1))
             nonfinite = torch.where((nonfinite < 0) & ~finite, step, nonfinite)
-            alive = nonfinite < 0
-            for name, value in moved.items():
-                keep = alive.reshape(-1, *(1,) * (value.dim() - 1))
-                moved[name] = torch.where(keep, value, state.parameters[name])
+            if guard == "weights":
+                _give_back(moved, state.parameters, nonfinite < 0)
             state = State(step + 1, moved, loss)
             if after_update is not None:
                 after_update(state)
@@ -161,6 +167,13 @@ def descend(
             context.advance(runs)
     records = {name: torch.stack(seen, dim=1) for name, seen in kept.items() if seen}
     return Trajectory(state.parameters, records, wanted, nonfinite)
+
+
+def _give_back(moved: dict[str, Tensor], last: dict[str, Tensor], alive: Tensor) -> None:
+    """Runs that are not alive get their last weights back."""
+    for name, value in moved.items():
+        keep = alive.reshape(-1, *(1,) * (value.dim() - 1))
+        moved[name] = torch.where(keep, value, last[name])
 
 
 def minibatches(

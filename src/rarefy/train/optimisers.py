@@ -44,6 +44,8 @@ class Sgd:
         if name in self.undecayed:
             decay = 0.0
         if not isinstance(self.momentum, Tensor) and self.momentum == 0:
+            if not isinstance(decay, Tensor) and decay == 0 and not isinstance(lr, Tensor):
+                return torch.add(parameter, gradient, alpha=-lr)
             # one fused pass: (1 - lr decay) w - lr g
             return torch.addcmul(parameter * (1 - lr * decay), gradient, _minus(lr, parameter))
         direction = gradient + decay * parameter

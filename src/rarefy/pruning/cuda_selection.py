@@ -1,0 +1,119 @@
+"""The ``keep`` largest of many short rows on a GPU, exactly, in one pass over memory.
+
+Sorting rows of a few hundred numbers costs a GPU ten times what a training step does. The bits of
+non-negative floats are ordered like the floats, so each row searches the threshold by bisection on
+integers while it lies in registers; a search ends as soon as exactly ``keep`` numbers are above.
+Where equal numbers stand at the threshold, a second bisection on the index keeps the first ones.
+Needs Triton, which comes with PyTorch's CUDA builds; ``benchmarks/bench_topk_gpu.py`` compares its
+results with a stable sort.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LONGEST_ROW = 4096
+"""A row must fit into one program's registers."""
+
+
+@cache
+def _present() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+def usable(scores: Tensor) -> bool:
+    """Whether the kernel takes these: float32 on a GPU with Triton, rows not too long."""
+    return (
+        scores.is_cuda
+        and scores.dtype == torch.float32
+        and 0 < scores.shape[-1] <= LONGEST_ROW
+        and scores.numel() > 0
+        and _present()
+    )
+
+
+def keep_largest(scores: Tensor, keep: Tensor) -> Tensor:
+    """Mask of the largest scores (which must not be negative), as in ``masks.keep_largest``."""
+    kept = torch.empty(scores.shape, dtype=torch.bool, device=scores.device)
+    _launch(scores.contiguous(), keep, kept.view(torch.uint8), project=False)
+    return kept
+
+
+def project_largest(weights: Tensor, keep: Tensor) -> Tensor:
+    """Weights with all but those of largest magnitude zero, as in ``masks.project_largest``."""
+    found = torch.empty_like(weights, memory_format=torch.contiguous_format)
+    _launch(weights.contiguous(), keep, found, project=True)
+    return found
+
+
+def _launch(rows: Tensor, keep: Tensor, out: Tensor, project: bool) -> None:
+    import triton  # only where there is a GPU
+
+    width = rows.shape[-1]
+    count = rows.numel() // width
+    block = triton.next_power_of_2(width)
+    # a row and a warp a program: rows end their search at different times, and never wait
+    warps = 1 if block <= 1024 else 4
+    keep = keep.to(torch.int32).contiguous().reshape(-1)
+    _kernel()[(count,)](rows, keep, out, width, block, project, num_warps=warps)
+
+
+@cache
+def _kernel() -> Any:
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def select(  # type: ignore[no-untyped-def]
+        rows, keep, out, width, BLOCK: tl.constexpr, PROJECT: tl.constexpr
+    ):
+        row = tl.program_id(0)
+        column = tl.arange(0, BLOCK)
+        here = column < width
+        place = row.to(tl.int64) * width + column
+        value = tl.load(rows + place, mask=here, other=0.0)
+        wanted = tl.load(keep + row)
+        key = tl.where(here, tl.abs(value).to(tl.int32, bitcast=True), -1)  # absent: never counts
+        # from low on there are at_low >= wanted numbers, from high on there are fewer
+        low = wanted * 0  # a tensor from the start: loops keep types
+        at_low = low + width
+        high = tl.max(key, axis=0) + 1
+        turn = wanted * 0
+        while (high - low > 1) & (at_low != wanted):
+            # halving the floats finds the threshold among like numbers soonest; halving their
+            # bits ends for certain, however close or small they are
+            half = 0.5 * (low.to(tl.float32, bitcast=True) + high.to(tl.float32, bitcast=True))
+            between = half.to(tl.int32, bitcast=True)
+            usable = (turn < 12) & (between > low) & (between < high)
+            middle = tl.where(usable, between, low + (high - low) // 2)
+            above = tl.sum((key >= middle).to(tl.int32), axis=0)
+            enough = above >= wanted
+            low = tl.where(enough, middle, low)
+            at_low = tl.where(enough, above, at_low)
+            high = tl.where(enough, high, middle)
+            turn += 1
+        kept = key >= low
+        if at_low != wanted:  # equal numbers at the threshold: the first of them stay
+            equal = key == low
+            missing = wanted - tl.sum((key > low).to(tl.int32), axis=0)
+            first = low * 0
+            last = first + BLOCK
+            while (
+                last - first > 1
+            ):  # fewer than missing equals lie before first, enough before last
+                centre = (first + last) // 2
+                seen = tl.sum((equal & (column < centre)).to(tl.int32), axis=0)
+                first = tl.where(seen < missing, centre, first)
+                last = tl.where(seen < missing, last, centre)
+            kept = (key > low) | (equal & (column < last) & (missing > 0))
+        if PROJECT:
+            tl.store(out + place, tl.where(kept, value, 0.0), mask=here)
+        else:
+            tl.store(out + place, kept.to(tl.uint8), mask=here)
+
+    return select

@@ -1,0 +1,104 @@
+"""Cross-entropy of the patch network on stored samples, many runs at once, and its gradient.
+
+The samples of a class share their feature patch, so n samples have n + classes different patches,
+and one product with them does the forward pass, another the gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rarefy.core.compilation import compiled
+from rarefy.data.patches import PatchSamples
+from rarefy.nets.patch_cnn import class_scores, pooled, responses
+
+
+@dataclass(frozen=True)
+class PatchClassifier:
+    """Full-batch cross-entropy L_S (002 Sec. 3, 003 eq. 2); the parameter is ``filters``, (run,
+    classes, m, d).
+
+    A second parameter, ``coefficients``, (run, classes, m, n + classes), may go along: its gradient
+    is the coefficient of each patch in the filters' gradient, so that plain descent accumulates
+    what 002 Def. D.1 calls gamma and rho (``rarefy.measure.coefficients`` has their units).
+    """
+
+    patches: Tensor
+    scales: Tensor
+    one_hot: Tensor
+    output_scale: float
+    compile_kernels: bool = False
+
+    @classmethod
+    def of(
+        cls, samples: PatchSamples, output_scale: float, compile_kernels: bool = False
+    ) -> PatchClassifier:
+        patches, scales = samples.patches(), samples.scales()
+        if patches.device.type == "cuda":
+            # patches of zeros fill the rows to whole vectors: odd lengths halve the speed
+            extra = -patches.shape[1] % 4
+            patches = functional.pad(patches, (0, 0, 0, extra))
+            scales = functional.pad(scales, (0, extra))
+        return cls(patches, scales, samples.one_hot(), output_scale, compile_kernels)
+
+    def loss(self, parameters: dict[str, Tensor], batch: Any = None) -> Tensor:
+        """(run,); differentiable."""
+        seen = pooled(responses(parameters["filters"], self.patches)) * self.scales[:, None, :]
+        scores = self.output_scale * _scores(seen, self.one_hot)
+        return -(_at_label(torch.log_softmax(scores, dim=1), self.one_hot)).mean(dim=1)
+
+    def gradients(
+        self, parameters: dict[str, Tensor], batch: Any = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Loss and gradient with ReLU'(0) = 1; nothing is recorded for autograd."""
+        filters = parameters["filters"]
+        coefficients = compiled(_coefficients) if self.compile_kernels else _coefficients
+        seen = responses(filters, self.patches)
+        loss, parts = coefficients(seen, self.scales, self.one_hot, self.output_scale)
+        found = {"filters": _combination(parts, self.patches)}
+        if "coefficients" in parameters:
+            found["coefficients"] = parts[..., : parameters["coefficients"].shape[-1]]
+        return loss, found
+
+
+def _scores(seen: Tensor, one_hot: Tensor) -> Tensor:
+    """Class scores of the samples from pooled responses to all patches: (run, classes, n)."""
+    samples, classes = one_hot.shape[1:]
+    return class_scores(seen[..., :samples], seen[..., samples : samples + classes], one_hot)
+
+
+def _at_label(values: Tensor, one_hot: Tensor) -> Tensor:
+    """Each sample's entry at its own class: (run, n) from (run, classes, n)."""
+    return (values * one_hot.transpose(1, 2)).sum(dim=1)
+
+
+def _coefficients(
+    seen: Tensor, scales: Tensor, one_hot: Tensor, output_scale: float
+) -> tuple[Tensor, Tensor]:
+    """Loss, (run,), and the coefficient of each patch in the gradient of each filter, (run,
+    classes, m, patch): l'_ki [<w, xi_i> >= 0] for a noise patch, the sum of l'_ki over a class's
+    samples times [<w, u> >= 0] for its feature; l'_ki = softmax_k - [y_i = k] (002 Sec. 3)."""
+    samples, classes = one_hot.shape[1:]
+    pool = pooled(seen) * scales[:, None, :]
+    log_p = torch.log_softmax(output_scale * _scores(pool, one_hot), dim=1)
+    loss = -_at_label(log_p, one_hot).mean(dim=1)
+    residual = (torch.exp(log_p) - one_hot.transpose(1, 2)) * (output_scale / samples)
+    shared = one_hot[0] if len(one_hot) == 1 else one_hot  # not copied for every run
+    weight = torch.cat([residual, residual @ shared], dim=2)
+    if seen.shape[3] > samples + classes:
+        weight = functional.pad(weight, (0, seen.shape[3] - samples - classes))
+    weight = weight * scales[:, None, :]
+    return loss, torch.where(seen >= 0, weight[:, :, None, :], 0.0)
+
+
+def _combination(coefficients: Tensor, patches: Tensor) -> Tensor:
+    """Sum of patches with coefficients (run, classes, m, patch): (run, classes, m, d)."""
+    runs, classes, m, count = coefficients.shape
+    if len(patches) == 1:
+        return (coefficients.reshape(-1, count) @ patches[0]).reshape(runs, classes, m, -1)
+    return torch.bmm(coefficients.reshape(runs, -1, count), patches).reshape(runs, classes, m, -1)
