@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
-from rarefy.pruning.masks import keep_largest, kept_count, neuron_norms
+from rarefy.pruning.masks import keep_largest, kept_count, neuron_norms, project_largest
 
 many = settings(deadline=None, max_examples=60)
 
@@ -159,6 +159,84 @@ def test_the_scores_are_left_as_they_were() -> None:
 def test_a_count_that_cannot_be_kept_is_refused(keep: int) -> None:
     with pytest.raises(UsageError, match=f"^keep={keep}: must be a count between 0 and 3$"):
         keep_largest(torch.ones(2, 3), keep)
+
+
+def sorted_out(scores: Tensor, keep: Tensor) -> Tensor:
+    """The definition by a stable sort, NaN first; slow, and the same on every device."""
+    order = scores.argsort(dim=-1, descending=True, stable=True)
+    rank = order.argsort(dim=-1)
+    return rank < keep.expand(scores.shape[:-1])[..., None]
+
+
+@many
+@given(scores_and_counts(), st.sampled_from([torch.float32, torch.float64]))
+def test_the_shortcut_is_a_stable_sort_in_both_precisions(
+    case: tuple[Tensor, Tensor], dtype: torch.dtype
+) -> None:
+    scores, count = case[0].to(dtype), case[1]
+    assert torch.equal(keep_largest(scores, count), sorted_out(scores, count))
+
+
+def test_long_rows_with_many_equals_are_sorted_out_exactly() -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randint(0, 9, (4, 5, 3, 200), generator=generator).float()
+    keep = torch.tensor([1, 60, 140, 200])[:, None, None]  # one count a run, as in training
+    kept = keep_largest(scores, keep)
+    assert torch.equal(kept, sorted_out(scores, keep))
+    assert torch.equal(kept.sum(dim=-1), keep.expand(4, 5, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_short_floats_are_ranked_too(dtype: torch.dtype) -> None:
+    scores = torch.tensor([[0.5, 2.0, 1.0, 2.0]], dtype=dtype)
+    assert keep_largest(scores, 1).tolist() == [[False, True, False, False]]
+    assert project_largest(-scores, 2).tolist() == [[0.0, -2.0, 0.0, -2.0]]
+
+
+# a NaN that was pruned away would make a run that went wrong look healthy
+@many
+@given(tables(st.sampled_from([math.nan, 0.0, 1.0, 2.0, math.inf])), st.data())
+def test_nan_counts_as_the_largest(scores: Tensor, data: st.DataObject) -> None:
+    count = data.draw(st.integers(0, scores.shape[1]))
+    kept = keep_largest(scores, count)
+    assert torch.equal(kept.sum(dim=1), torch.full((len(scores),), count))
+    assert torch.equal(kept, sorted_out(scores, torch.tensor(count)))
+    lost = scores.isnan()
+    assert torch.equal((kept & lost).sum(dim=1), lost.sum(dim=1).clamp(max=count))
+
+
+# ------------------------------------------------------------------------------- weights, not masks
+
+
+@many
+@given(scores_and_counts())
+def test_a_projection_keeps_the_largest_magnitudes_as_they_were(
+    case: tuple[Tensor, Tensor],
+) -> None:
+    weights, count = case
+    found = project_largest(weights, count)
+    kept = keep_largest(weights.abs(), count)
+    assert torch.equal(found[kept], weights[kept])  # signs and all
+    assert (found[~kept] == 0).all()
+    assert torch.equal(project_largest(found, count), found)  # nothing more to prune
+
+
+def test_a_projection_breaks_ties_between_signs_by_index() -> None:
+    weights = torch.tensor([[1.0, -1.0, 1.0, -3.0]])
+    assert project_largest(weights, 2).tolist() == [[1.0, 0.0, 0.0, -3.0]]
+    assert project_largest(weights, 3).tolist() == [[1.0, -1.0, 0.0, -3.0]]
+    assert weights.tolist() == [[1.0, -1.0, 1.0, -3.0]]
+
+
+def test_a_projection_has_one_count_for_all_or_one_that_broadcasts() -> None:
+    weights = torch.arange(1.0, 25.0).reshape(2, 3, 4)
+    assert (project_largest(weights, 1) != 0).sum(dim=-1).tolist() == [[1] * 3] * 2
+    each = project_largest(weights, torch.tensor([1, 3])[:, None])
+    assert (each != 0).sum(dim=-1).tolist() == [[1] * 3, [3] * 3]
+    assert torch.equal(project_largest(weights, 4), weights)
+    assert not project_largest(weights, 0).any()
+    with pytest.raises(UsageError, match="^keep=5: must be a count between 0 and 4$"):
+        project_largest(weights, 5)
 
 
 # -------------------------------------------------------------------------------------------- norms

@@ -22,6 +22,7 @@ from rarefy.report.shaping import (
     colour_limits,
     grows_upward,
     own_limits,
+    round_cells,
     shape,
     tick_labels,
 )
@@ -179,6 +180,21 @@ def test_equal_labels_stay_two_columns() -> None:
     panel = HeatMap(np.eye(2), ["a", "a"], ["b", "b"], "x", "y", "z")
     assert len(set(interactive.figure(panel)["data"][0]["x"])) == 2
     assert tick_labels([0.12341, 0.12342]) == ["0.12341", "0.12342"]
+
+
+def test_a_fine_axis_names_round_values() -> None:
+    assert round_cells(list(np.arange(1, 101) / 100), 8) == [19, 39, 59, 79, 99]
+    assert round_cells(list(range(2, 201)), 12) == list(range(18, 199, 20))
+    assert round_cells(list(range(100, 0, -1)), 8) == list(range(0, 100, 20))
+    for labels in (["a", "b"] * 30, [2.0**k for k in range(40)], [1.0] * 40, [0.1], []):
+        assert round_cells(labels, 8) == []
+    assert round_cells(list(np.linspace(0.013, 1, 60)), 8) == [], "no round value among them"
+    panel = toy.phase_boundaries()
+    names = interactive.figure(panel)["layout"]["xaxis"]["tickvals"]
+    axes = static.draw_panel(panel).axes[0]
+    assert names == ["0.2", "0.4", "0.6", "0.8", "1"]
+    assert [text.get_text() for text in axes.get_xticklabels()] == names
+    assert axes.get_yticks() == pytest.approx(np.arange(18, 199, 20) + 0.5)
 
 
 HOSTILE = "<script>alert('1')</script> <a href='x'>%{y} $\\frac{$ _{"

@@ -200,11 +200,83 @@ def test_nothing_done_or_nothing_finite_is_said() -> None:
     assert "1 of 6 runs stopped being finite on the way." in text
 
 
-def test_too_large_a_page_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Maps(toy.Gallery):
+    """One light and one heavy panel."""
+
+    name: ClassVar[str] = "toy-maps"
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        x = np.arange(3.0)
+        light = Lines([Curve("a", x, x)], "x", "y")
+        heavy = HeatMap(
+            np.sqrt(np.arange(900.0)).reshape(30, 30), range(30), range(30), "", "", "z"
+        )
+        return [toy.picture(light, heavy, name="maps")]
+
+
+def still_and_live(text: str) -> tuple[int, int]:
+    return text.count('class="still"'), text.count('class="live"')
+
+
+GIVEN_WAY = "To keep this page small"
+
+
+def test_pictures_give_way_before_a_page_grows_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [toy.entry(Maps())], [toy.entry(Maps.at("paper"), "paper")]
+    whole = page.render(*entries)
+    assert still_and_live(whole) == (4, 4)
+    assert GIVEN_WAY not in whole
+    assert "data:image/svg+xml" in whole
+    monkeypatch.setattr(page, "MOST_BYTES", len(whole) - 1)
+    bitmaps = page.render(*entries)
+    assert len(bitmaps) < len(whole)
+    assert still_and_live(bitmaps) == (4, 4), "smaller images come first"
+    assert "data:image/svg+xml" not in bitmaps and GIVEN_WAY not in bitmaps
+
+    monkeypatch.setattr(page, "_MANY_ENTRIES", 0)  # spares the test to draw what is thrown away
+    monkeypatch.setattr(page, "MOST_BYTES", len(bitmaps.encode()) - 100)
+    lighter = page.render(*entries)
+    assert still_and_live(lighter) == (4, 3)
+    fresh, committed = lighter.split('<section class="study" id="committed')
+    assert still_and_live(fresh)[1] == 2, "what this run gave goes last"
+    assert 'data-figure="figure-2-1-1"' in committed, "the lighter one stays"
+    assert GIVEN_WAY not in fresh
+    assert (
+        "To keep this page small, 1 of 2 panels are shown as still images." in committed
+        and "toy-maps-paper.parquet and toy-maps-paper.json" in committed
+    )
+
+    monkeypatch.setattr(page, "MOST_BYTES", 500_000)
+    still = page.render(*entries)
+    assert len(still.encode()) < 500_000
+    assert still_and_live(still) == (4, 0)
+    assert 'id="plotly"' not in still
+    assert still.count("2 of 2 panels are shown as still images.") == 2
+
+
+def test_words_are_never_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MOST_BYTES", 10_000)
-    with pytest.raises(RunError, match=r"more than 0\.01 MB"):
-        write_report(tmp_path / "report.html", [toy.entry(Small())], [])
-    assert list(tmp_path.iterdir()) == []
+    told: list[float] = []
+    path = write_report(tmp_path / "report.html", [toy.entry(Maps())], [], told.append)
+    text = path.read_text(encoding="utf-8")
+    assert told == [1.0], "each entry once, though it was drawn twice"
+    assert still_and_live(text) == (0, 0)
+    assert text.count("Left out.") == 2
+    assert "2 of 2 panels are left out. A page of this study alone has them all" in text
+    assert "A picture of maps" in text and "slope 0.98" in text
+
+
+def test_only_as_much_gives_way_as_must(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "_MANY_ENTRIES", 3)
+    entries = [toy.entry(Small())] * 4
+    whole = page.render([], entries)
+    monkeypatch.setattr(page, "MOST_BYTES", len(whole.encode()) - 1500)
+    some = page.render([], entries)
+    assert len(some.encode()) <= page.MOST_BYTES
+    stills, live = still_and_live(some)
+    assert stills == len(entries)
+    assert 0 < len(entries) - live <= 3
 
 
 def test_bad_paths_leave_nothing_behind(tmp_path: Path) -> None:
@@ -225,8 +297,32 @@ def test_pictures_are_saved_as_files(tmp_path: Path) -> None:
         assert image.size[0] == 5 * 150
 
 
-def test_many_entries_have_small_bitmaps_in_place_of_vector_stills() -> None:
-    entry = toy.entry()
-    few, many = page.render([entry]), page.render([entry] * (page._MANY_ENTRIES + 1))
-    assert "data:image/svg+xml" in few
-    assert "data:image/svg+xml" not in many and "data:image/png" in many
+def packed_text(text: str, identity: str) -> str:
+    (found,) = re.findall(rf'<script type="text/plain" id="{identity}">(.*?)</script>', text)
+    return gzip.decompress(base64.b64decode(found)).decode()
+
+
+def test_many_entries_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "_MANY_ENTRIES", 1)
+    entry = toy.entry(Maps())
+    few, many = page.render([entry]), page.render([entry], [entry])
+    assert "data:image/svg+xml" in few and 'type="application/json"' in few
+    assert "data:image/svg+xml" not in many and "data:image/webp" in many
+    assert 'type="application/json"' not in many
+    (figure,) = re.findall(r'id="figure-1-1-2">(.*?)</script>', few)
+    assert json.loads(packed_text(many, "figure-2-1-2")) == json.loads(figure)
+    rows = [a for a in Elements(packed_text(many, "every-verdict")).all("tr") if "data-claim" in a]
+    assert len(rows) == 8
+    assert not [a for a in Elements(many).all("tr") if "data-claim" in a]
+    assert "The same verdicts stand with each study below." in many
+
+
+def test_a_packed_list_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "_MANY_ENTRIES", 0)
+    results, study = toy.results(), Evil()
+    verdicts = [toy.verdict(EVIL, "holds", EVIL, EVIL, EVIL, EVIL)]
+    entry = (study, EVIL, results, verdicts)
+    text = page.render([entry])
+    elements = Elements(packed_text(text, "every-verdict"))
+    assert "alert(1)" in elements.text
+    assert not elements.all("script") and not elements.all("img")

@@ -87,6 +87,32 @@ def phases() -> HeatMap:
     )
 
 
+def phase_boundaries() -> HeatMap:
+    """The largest map there is, noisy, with two curves, one outside, a level line and a hole."""
+    sigma, keep = np.arange(1, 101) / 100, np.arange(2, 201)
+    signal = keep[:, None] * sigma[None, :] ** 2
+    noise = np.random.default_rng(1).standard_normal(signal.shape)
+    values = 4 * signal / (signal + 60) * (1 + 0.1 * noise)
+    values[150:155, 3:8] = np.nan
+    x = np.linspace(0.01, 1, 100)
+    curves = [
+        Curve("K = 95 / σ²", x, 95 / x**2, role="theory", style="dashed"),
+        Curve("K = 20 / σ²", x, 20 / x**2, role="minority"),
+        Curve("K = 1000 / σ²", x, 1000 / x**2, style="dotted"),
+    ]
+    return HeatMap(
+        values,
+        list(sigma),
+        list(keep),
+        "noise level σ_p",
+        "weights kept K",
+        "test loss (nats)",
+        "Boundaries",
+        curves=curves,
+        levels=[1.0],
+    )
+
+
 def picture(*panels: Lines | HeatMap, name: str = "toy") -> Picture:
     return Picture(name, f"A picture of {name}", "What there is to see.", panels)
 

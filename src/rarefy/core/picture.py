@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rarefy.core.errors import bad_value
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -41,7 +43,9 @@ class Lines:
 @dataclass(frozen=True)
 class HeatMap:
     """A matrix, ``values[row, column]``; ``notes`` puts short texts into cells. ``signed``: values
-    are gains and losses, so that 0 is the middle of the colours."""
+    are gains and losses, so that 0 is the middle of the colours. ``curves`` lie over the map in the
+    units of its axes, which must be numbers then. ``levels``: values whose level lines are drawn,
+    named "measured: ..."."""
 
     values: np.ndarray
     x: Sequence[object]
@@ -52,6 +56,37 @@ class HeatMap:
     title: str = ""
     notes: Sequence[tuple[int, int, str]] = ()
     signed: bool = False
+    curves: Sequence[Curve] = ()
+    levels: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        # mistakes of whoever writes a study, which making its pictures once shows; what depends
+        # on the numbers of a run is left to the drawing, where the rest of a page still stands
+        for curve in self.curves:
+            for name, labels in (("x", self.x), ("y", self.y)):
+                if not all_numbers(labels):
+                    names = [label for label in labels if not _is_number(label)]
+                    raise bad_value(
+                        f"{name} of heat map with curve {curve.label!r}",
+                        names[0],
+                        "must be a number, or a curve has no place on it",
+                    )
+            if curve.low is not None or curve.high is not None:
+                raise bad_value(
+                    f"curves of heat map {self.title!r}", curve.label, "must have no band"
+                )
+        for level in self.levels:
+            if not np.isfinite(level):
+                raise bad_value(f"levels of heat map {self.title!r}", level, "must be finite")
+
+
+def all_numbers(labels: Sequence[object]) -> bool:
+    """Whether the labels of a heat map's rows or columns are values of a quantity."""
+    return all(_is_number(label) for label in labels)
+
+
+def _is_number(label: object) -> bool:
+    return isinstance(label, int | float | np.number) and not isinstance(label, bool)
 
 
 @dataclass(frozen=True)

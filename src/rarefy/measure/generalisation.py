@@ -50,7 +50,7 @@ def sample_losses(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     own = scores.gather(1, index)[:, 0]
     loss = torch.logsumexp(scores, dim=1) - own
     others = scores.scatter(1, index, -torch.inf).amax(dim=1)
-    return loss, (own <= others).to(scores.dtype)
+    return loss, (~(own > others)).to(scores.dtype)  # NaN is not right either
 
 
 def generalisation(

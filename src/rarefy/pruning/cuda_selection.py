@@ -1,7 +1,7 @@
 """The ``keep`` largest of many short rows on a GPU, exactly, in one pass over memory.
 
 Sorting rows of a few hundred numbers costs a GPU ten times what a training step does. The bits of
-non-negative floats are ordered like the floats, so each row searches the threshold by bisection on
+floats are ordered like the floats, so each row searches the threshold by bisection on
 integers while it lies in registers; a search ends as soon as exactly ``keep`` numbers are above.
 Where equal numbers stand at the threshold, a second bisection on the index keeps the first ones.
 Needs Triton, which comes with PyTorch's CUDA builds; ``benchmarks/bench_topk_gpu.py`` compares its
@@ -38,7 +38,7 @@ def usable(scores: Tensor) -> bool:
 
 
 def keep_largest(scores: Tensor, keep: Tensor) -> Tensor:
-    """Mask of the largest scores (which must not be negative), as in ``masks.keep_largest``."""
+    """Mask of the largest scores, as in ``masks.keep_largest``."""
     kept = torch.empty(scores.shape, dtype=torch.bool, device=scores.device)
     _launch(scores.contiguous(), keep, kept.view(torch.uint8), project=False)
     return kept
@@ -78,19 +78,28 @@ def _kernel() -> Any:
         place = row.to(tl.int64) * width + column
         value = tl.load(rows + place, mask=here, other=0.0)
         wanted = tl.load(keep + row)
-        key = tl.where(here, tl.abs(value).to(tl.int32, bitcast=True), -1)  # absent: never counts
+        # whole numbers in the order of the scores; what is absent never counts
+        if PROJECT:
+            key = tl.where(here, tl.abs(value).to(tl.int32, bitcast=True), -1)
+            low = wanted * 0  # a tensor from the start: loops keep types
+        else:  # scores of any sign: the bits of negative floats are ordered the other way round
+            bits = (value + 0.0).to(tl.int32, bitcast=True)  # -0.0 is 0.0
+            key = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).to(tl.int64)
+            low = tl.min(tl.where(here, key, 2147483647), axis=0)
+            key = tl.where(here, key, -4294967296)
         # from low on there are at_low >= wanted numbers, from high on there are fewer
-        low = wanted * 0  # a tensor from the start: loops keep types
-        at_low = low + width
+        at_low = wanted * 0 + width
         high = tl.max(key, axis=0) + 1
         turn = wanted * 0
         while (high - low > 1) & (at_low != wanted):
             # halving the floats finds the threshold among like numbers soonest; halving their
             # bits ends for certain, however close or small they are
-            half = 0.5 * (low.to(tl.float32, bitcast=True) + high.to(tl.float32, bitcast=True))
-            between = half.to(tl.int32, bitcast=True)
-            usable = (turn < 12) & (between > low) & (between < high)
-            middle = tl.where(usable, between, low + (high - low) // 2)
+            middle = low + (high - low) // 2
+            if PROJECT:
+                half = 0.5 * (low.to(tl.float32, bitcast=True) + high.to(tl.float32, bitcast=True))
+                between = half.to(tl.int32, bitcast=True)
+                usable = (turn < 12) & (between > low) & (between < high)
+                middle = tl.where(usable, between, middle)
             above = tl.sum((key >= middle).to(tl.int32), axis=0)
             enough = above >= wanted
             low = tl.where(enough, middle, low)
@@ -101,7 +110,7 @@ def _kernel() -> Any:
         if at_low != wanted:  # equal numbers at the threshold: the first of them stay
             equal = key == low
             missing = wanted - tl.sum((key > low).to(tl.int32), axis=0)
-            first = low * 0
+            first = wanted * 0
             last = first + BLOCK
             while (
                 last - first > 1

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarefy.core.errors import bad_value
-from rarefy.core.picture import Curve, HeatMap, Lines, Picture
+from rarefy.core.picture import Curve, HeatMap, Lines, Picture, all_numbers
 from rarefy.report.style import MARKED_POINTS, Look, looks, number
 
 MOST_POINTS = 800  # more than a screen shows; trajectories may have a hundred times as many
@@ -73,7 +73,7 @@ class Shaped:
 def shape(panel: Lines) -> Shaped:
     """Thin, drop what a logarithmic axis cannot show, and give every curve its look."""
     curves, hidden = [], 0
-    parts = [_arrays(curve, panel) for curve in panel.curves]
+    parts = [arrays(curve, panel.x_log) for curve in panel.curves]
     floor = _floor([y for _, y, _, _ in parts])
     for curve, look, (x, y, low, high) in zip(
         panel.curves, looks(panel.curves), parts, strict=True
@@ -95,7 +95,9 @@ def shape(panel: Lines) -> Shaped:
     return Shaped(curves, hidden, marks)
 
 
-def _arrays(curve: Curve, panel: Lines) -> tuple[Floats, Floats, Floats | None, Floats | None]:
+def arrays(curve: Curve, logarithmic: bool) -> tuple[Floats, Floats, Floats | None, Floats | None]:
+    """x, y, low, high of a curve: of one length, thinned, NaN for whatever is not finite."""
+
     def as_floats(name: str, values: object) -> Floats:
         array = np.asarray(values, dtype=np.float64).ravel()
         if len(array) != len(x):
@@ -105,7 +107,7 @@ def _arrays(curve: Curve, panel: Lines) -> tuple[Floats, Floats, Floats | None, 
         return np.where(np.isfinite(array), array, np.nan)[keep]
 
     x = np.asarray(curve.x, dtype=np.float64).ravel()
-    keep = _kept(len(x), panel.x_log)
+    keep = _kept(len(x), logarithmic)
     low = None if curve.low is None else as_floats("low", curve.low)
     high = None if curve.high is None else as_floats("high", curve.high)
     return as_floats("x", x), as_floats("y", curve.y), low, high
@@ -175,13 +177,31 @@ def tick_labels(values: Sequence[object]) -> list[str]:
     return short if len(set(short)) == len(short) else [number(value, 6) for value in values]
 
 
-def grows_upward(labels: Sequence[object]) -> bool:
-    """A measured quantity grows upward; names and running numbers are read from the top."""
-    if len(labels) < 2 or not all(
-        isinstance(label, int | float | np.number) and not isinstance(label, bool)
-        for label in labels
-    ):
+def round_cells(labels: Sequence[object], most: int) -> list[int]:
+    """Cells of an evenly spaced axis whose values are multiples of a round number, at most so many;
+    none where these would be fewer than four or the values are not evenly spaced."""
+    if len(labels) < 2 or not all_numbers(labels):
+        return []
+    values = np.asarray(labels, dtype=np.float64)
+    step = float(values[1] - values[0])
+    if step == 0 or not np.allclose(np.diff(values), step, rtol=1e-6, atol=0):
+        return []
+    span = float(np.ptp(values))
+    for power in range(int(np.floor(np.log10(span))) - 3, int(np.floor(np.log10(span))) + 1):
+        for digit in (1, 2, 5):
+            unit = digit * 10.0**power
+            away = np.abs(values - unit * np.round(values / unit))
+            found = np.flatnonzero(away < 1e-3 * abs(step))
+            if 4 <= len(found) <= most and len(set(np.diff(found))) == 1:
+                return [int(cell) for cell in found]
+    return []
+
+
+def grows_upward(labels: Sequence[object], under_curves: bool = False) -> bool:
+    """A measured quantity grows upward; names and running numbers are read from the top, but for
+    those under a curve, which are a quantity."""
+    if len(labels) < 2 or not all_numbers(labels):
         return False
     values = np.asarray(labels, dtype=np.float64)
-    counted = values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+    counted = not under_curves and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
     return bool((np.diff(values) > 0).all()) and not counted

@@ -12,24 +12,16 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from PIL import Image
 
 from rarefy.core.picture import HeatMap, Lines, Picture
 from rarefy.report import style
-from rarefy.report.shaping import (
-    Drawn,
-    colour_limits,
-    grows_upward,
-    heat_values,
-    own_limits,
-    shape,
-    tick_labels,
-)
+from rarefy.report.matplotlib_parts import Limits, Place, legend, plain, say
+from rarefy.report.shaping import Drawn, colour_limits, shape
+from rarefy.report.static_map import heat_map, map_colours
 
-Limits = tuple[float, float] | None
-_VECTOR_CELLS = 2500  # a heat map with more cells is embedded as an image
 _COLUMNS = 3  # panels side by side before a new row starts (four: two by two)
 
 
@@ -55,7 +47,7 @@ def draw_picture(picture: Picture) -> Figure:
         figure = Figure(
             figsize=(style.PANEL_WIDTH * columns, sum(heights) + 0.5), layout="constrained"
         )
-        figure.suptitle(_plain(picture.title), fontsize=style.FONT_POINTS + 2)
+        figure.suptitle(plain(picture.title), fontsize=style.FONT_POINTS + 2)
         if not panels:
             return figure
         grid = np.asarray(figure.subfigures(rows, columns, squeeze=False, height_ratios=heights))
@@ -64,7 +56,7 @@ def draw_picture(picture: Picture) -> Figure:
             axes = _fill(place, panel, scale)
             if panel.title:
                 raised = _mark_rows(panel) if isinstance(panel, Lines) else 0
-                title = "\n".join(style.wrapped(_plain(panel.title), 46))
+                title = "\n".join(style.wrapped(plain(panel.title), 46))
                 axes.set_title(title, loc="left", pad=6 + 16 * raised)
         return figure
 
@@ -78,11 +70,18 @@ def as_png(figure: Figure, dpi: int = 150) -> bytes:
     return _saved(figure, format="png", dpi=dpi, metadata={"Software": None})
 
 
-def as_small_png(figure: Figure, dpi: int = 100, colours: int = 48) -> bytes:
-    """A bitmap of few colours: a fifth of the plain one, and hard to tell from it."""
+def as_small_webp(figure: Figure, panel: Lines | HeatMap, dpi: int = 100) -> bytes:
+    """A bitmap of few colours: a sixth of the plain one, and hard to tell from it."""
     image = Image.open(io.BytesIO(as_png(figure, dpi))).convert("RGB")
+    if isinstance(panel, Lines):
+        few = image.quantize(48, dither=Image.Dither.NONE)
+    else:
+        # chosen by how often they occur, colours of the rarest cells and of curves would go
+        palette = Image.new("P", (1, 1))
+        palette.putpalette(map_colours(panel))
+        few = image.quantize(palette=palette, dither=Image.Dither.NONE)
     buffer = io.BytesIO()
-    image.quantize(colours, dither=Image.Dither.NONE).save(buffer, "png", optimize=True)
+    few.convert("RGB").save(buffer, "webp", lossless=True, quality=80, method=4)
     return buffer.getvalue()
 
 
@@ -97,32 +96,28 @@ def _height(panel: Lines | HeatMap) -> float:
     if isinstance(panel, Lines):
         return style.LINES_HEIGHT + 0.2 * max(0, len(panel.curves) - 4) / 2
     # a row a neuron must be legible; a fine grid is one surface, as high as a plot is
-    return max(2.8, 1.3 + 0.24 * len(panel.y)) if len(panel.y) <= style.NAMED_ROWS else 4.4
+    own = max(2.8, 1.3 + 0.24 * len(panel.y)) if len(panel.y) <= style.NAMED_ROWS else 4.4
+    return own + 0.2 * (len(panel.curves) + len(panel.levels))
 
 
-def _plain(text: str, most: int = 200) -> str:
-    # a dollar sign would start a formula; a label may hold any text
-    return style.shortened(text, most).replace("$", r"\$")
-
-
-def _fill(place: Figure | SubFigure, panel: Lines | HeatMap, limits: Limits) -> Axes:
+def _fill(place: Place, panel: Lines | HeatMap, limits: Limits) -> Axes:
     axes = place.subplots()
     if isinstance(panel, Lines):
         _lines(place, axes, panel)
     else:
-        _heat_map(place, axes, panel, limits)
-    axes.set_xlabel("\n".join(style.wrapped(_plain(panel.x_label), 46)))
-    axes.set_ylabel("\n".join(style.wrapped(_plain(panel.y_label), 34)))
+        heat_map(place, axes, panel, limits)
+    axes.set_xlabel("\n".join(style.wrapped(plain(panel.x_label), 46)))
+    axes.set_ylabel("\n".join(style.wrapped(plain(panel.y_label), 34)))
     return axes
 
 
 # ---------------------------------------------------------------------------------- lines
 
 
-def _lines(place: Figure | SubFigure, axes: Axes, panel: Lines) -> None:
+def _lines(place: Place, axes: Axes, panel: Lines) -> None:
     shaped = shape(panel)
     if shaped.empty:
-        _say(axes, "no values to show")
+        say(axes, "no values to show")
         return
     if panel.x_log:
         _logarithmic(axes, "x", shaped.x_extent())
@@ -147,11 +142,7 @@ def _lines(place: Figure | SubFigure, axes: Axes, panel: Lines) -> None:
     axes.set_ylim(axes.get_ylim())
     _marks(axes, panel)
     if not _direct_labels(axes, shaped.curves):
-        # matplotlib leaves out labels that begin with an underscore
-        names = [f" {c.label}" if c.label.startswith("_") else c.label for c in shaped.curves]
-        labels = [_plain(name, 48) for name in names]
-        columns = max(1, min(4, 56 // (max(map(len, labels)) + 6)))
-        place.legend(drawn, labels, loc="outside lower center", ncols=columns, frameon=False)
+        legend(place, drawn, [curve.label for curve in shaped.curves])
 
 
 def _logarithmic(axes: Axes, which: str, extent: tuple[float, float]) -> None:
@@ -196,7 +187,7 @@ def _marks(axes: Axes, panel: Lines) -> None:
     for (x, label), row in zip(marks, rows, strict=True):
         axes.axvline(x, color="#555555", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
         axes.annotate(
-            _plain(label, 20),
+            plain(label, 20),
             (x, 1),
             xycoords=("data", "axes fraction"),
             xytext=(0, 3 + 14 * row),
@@ -236,66 +227,9 @@ def _direct_labels(axes: Axes, curves: Sequence[Drawn]) -> bool:
         axes.text(
             1.02,
             height,
-            _plain(curves[index].label),
+            plain(curves[index].label),
             transform=axes.transAxes,
             va="center",
             color=style.readable(curves[index].look.colour),
         )
     return True
-
-
-# ---------------------------------------------------------------------------------- heat maps
-
-
-def _heat_map(place: Figure | SubFigure, axes: Axes, panel: HeatMap, limits: Limits) -> None:
-    values = heat_values(panel)
-    axes.grid(False)
-    if not np.isfinite(values).any():
-        _say(axes, "no values to show")
-        return
-    low, high = limits or own_limits(panel)
-    colours = matplotlib.colormaps[style.colour_map(panel.signed)].with_extremes(bad=style.MISSING)
-    image = axes.pcolormesh(
-        np.ma.masked_invalid(values),
-        cmap=colours,
-        vmin=low,
-        vmax=high,
-        rasterized=values.size > _VECTOR_CELLS,
-        edgecolors="face",  # or viewers show hairlines between cells
-        linewidth=0.3,
-    )
-    _label_cells(axes.xaxis, tick_labels(panel.x), across=True)
-    _label_cells(axes.yaxis, tick_labels(panel.y), across=False)
-    if not grows_upward(panel.y):
-        axes.invert_yaxis()
-    for row, column, text in panel.notes:
-        axes.text(
-            column + 0.5,
-            row + 0.5,
-            _plain(text, 8),
-            ha="center",
-            va="center",
-            fontsize=style.FONT_POINTS - 2,
-            color=style.text_on_cell(values[row, column], low, high, panel.signed),
-        )
-    bar = place.colorbar(image, ax=axes, pad=0.02, aspect=25)
-    bar.set_label("\n".join(style.wrapped(_plain(panel.colour_label), 34)))
-    bar.outline.set_visible(False)
-
-
-def _label_cells(axis: Axis, labels: Sequence[str], across: bool) -> None:
-    """Ticks at cell centres: all labels while they fit, else every so many."""
-    longest = min(16, max((len(label) for label in labels), default=1))
-    rows = style.NAMED_ROWS if len(labels) <= style.NAMED_ROWS else 12
-    room = 52 // (longest + 2) if across else rows
-    every = max(1, -(-len(labels) // max(room, 1)))
-    axis.set_ticks(
-        np.arange(0, len(labels), every) + 0.5, labels=[_plain(t, 16) for t in labels[::every]]
-    )
-    axis.set_tick_params(length=0)
-
-
-def _say(axes: Axes, text: str) -> None:
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color="#555555")
-    axes.set_xticks([])
-    axes.set_yticks([])

@@ -54,8 +54,15 @@ SYMBOLS = (("o", "circle"), ("s", "square"), ("^", "triangle-up"), ("D", "diamon
 """Each symbol's name in matplotlib and in plotly."""
 DASHES = {"solid": "solid", "dashed": "dash", "dotted": "dot", "points": "solid"}
 """Each curve style's dash in plotly."""
+HALO_DASHES = {"solid": "solid", "dashed": "9px,9px", "dotted": "3px,3px", "points": "solid"}
+"""The same dashes for a wider line: plotly lengthens those it knows by name."""
 
+HALO = "#ffffff"
+"""What surrounds a line over a heat map, so that it can be seen on any of its colours."""
+OVER_WIDTHS, LEVEL_WIDTHS = (2.0, 2.2), (1.0, 1.2)
+"""How wide a curve over a heat map and a level line are, and how much wider what surrounds them."""
 NAMED_ROWS = 30  # a heat map with more rows names only some of them
+FINE_CELLS = 2500  # a heat map with more cells is one surface, drawn as an image
 PANEL_WIDTH = 5.0  # inches; 480 CSS pixels, so that 11 pt is still 11 px on a 360 px phone
 LINES_HEIGHT = 3.5
 FONT_POINTS = 11.0

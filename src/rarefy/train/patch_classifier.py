@@ -26,6 +26,9 @@ class PatchClassifier:
     A second parameter, ``coefficients``, (run, classes, m, n + classes), may go along: its gradient
     is the coefficient of each patch in the filters' gradient, so that plain descent accumulates
     what 002 Def. D.1 calls gamma and rho (``rarefy.measure.coefficients`` has their units).
+
+    ``open_at_zero``: ReLU'(0) = 1, as both papers say, or 0, as PyTorch has it. It matters where
+    pruning makes responses exactly zero.
     """
 
     patches: Tensor
@@ -33,10 +36,15 @@ class PatchClassifier:
     one_hot: Tensor
     output_scale: float
     compile_kernels: bool = False
+    open_at_zero: bool = True
 
     @classmethod
     def of(
-        cls, samples: PatchSamples, output_scale: float, compile_kernels: bool = False
+        cls,
+        samples: PatchSamples,
+        output_scale: float,
+        compile_kernels: bool = False,
+        open_at_zero: bool = True,
     ) -> PatchClassifier:
         patches, scales = samples.patches(), samples.scales()
         if patches.device.type == "cuda":
@@ -44,7 +52,8 @@ class PatchClassifier:
             extra = -patches.shape[1] % 4
             patches = functional.pad(patches, (0, 0, 0, extra))
             scales = functional.pad(scales, (0, extra))
-        return cls(patches, scales, samples.one_hot(), output_scale, compile_kernels)
+        one_hot = samples.one_hot()
+        return cls(patches, scales, one_hot, output_scale, compile_kernels, open_at_zero)
 
     def loss(self, parameters: dict[str, Tensor], batch: Any = None) -> Tensor:
         """(run,); differentiable."""
@@ -55,11 +64,13 @@ class PatchClassifier:
     def gradients(
         self, parameters: dict[str, Tensor], batch: Any = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Loss and gradient with ReLU'(0) = 1; nothing is recorded for autograd."""
+        """Loss and gradient; nothing is recorded for autograd, whose ReLU'(0) is always 0."""
         filters = parameters["filters"]
         coefficients = compiled(_coefficients) if self.compile_kernels else _coefficients
         seen = responses(filters, self.patches)
-        loss, parts = coefficients(seen, self.scales, self.one_hot, self.output_scale)
+        loss, parts = coefficients(
+            seen, self.scales, self.one_hot, self.output_scale, self.open_at_zero
+        )
         found = {"filters": _combination(parts, self.patches)}
         if "coefficients" in parameters:
             found["coefficients"] = parts[..., : parameters["coefficients"].shape[-1]]
@@ -78,7 +89,7 @@ def _at_label(values: Tensor, one_hot: Tensor) -> Tensor:
 
 
 def _coefficients(
-    seen: Tensor, scales: Tensor, one_hot: Tensor, output_scale: float
+    seen: Tensor, scales: Tensor, one_hot: Tensor, output_scale: float, open_at_zero: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Loss, (run,), and the coefficient of each patch in the gradient of each filter, (run,
     classes, m, patch): l'_ki [<w, xi_i> >= 0] for a noise patch, the sum of l'_ki over a class's
@@ -93,7 +104,8 @@ def _coefficients(
     if seen.shape[3] > samples + classes:
         weight = functional.pad(weight, (0, seen.shape[3] - samples - classes))
     weight = weight * scales[:, None, :]
-    return loss, torch.where(seen >= 0, weight[:, :, None, :], 0.0)
+    is_open = seen >= 0 if open_at_zero else seen > 0
+    return loss, torch.where(is_open, weight[:, :, None, :], 0.0)
 
 
 def _combination(coefficients: Tensor, patches: Tensor) -> Tensor:

@@ -1,6 +1,10 @@
 "use strict";
+async function unpacked(id) {
+  const packed = Uint8Array.from(atob(document.getElementById(id).textContent), function (c) { return c.charCodeAt(0); });
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
 // The summary's filter: rows carry their claim and outcome.
-(function () {
+function filters() {
   const form = document.querySelector(".filters");
   if (!form) return;
   const rows = Array.from(document.querySelectorAll(".summary tbody tr"));
@@ -17,12 +21,18 @@
   form.addEventListener("input", filter);
   form.addEventListener("submit", function (event) { event.preventDefault(); });
   filter();
+}
+// The list of all verdicts may be packed; then it is made when it is first opened.
+(function () {
+  const every = document.querySelector("[data-packed]");
+  if (!every) { filters(); return; }
+  if (!("DecompressionStream" in window)) return;
+  every.parentElement.addEventListener("toggle", async function () {
+    every.innerHTML = await unpacked(every.dataset.packed);
+    filters();
+  }, { once: true });
 })();
 // Live figures, drawn when they come near the screen; the still image stays where that fails.
-async function unpacked(id) {
-  const packed = Uint8Array.from(atob(document.getElementById(id).textContent), function (c) { return c.charCodeAt(0); });
-  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
-}
 (async function () {
   const places = Array.from(document.querySelectorAll(".live"));
   if (!places.length || !("DecompressionStream" in window)) return;
@@ -48,6 +58,11 @@ async function unpacked(id) {
     // on a touch screen a finger on a figure must still scroll the page
     if (touch) layout.dragmode = false;
     for (const trace of figure.data) {
+      // around a line of ink over a map
+      if (trace.meta && trace.meta.paper) {
+        trace.line.color = dark.matches ? "#14171b" : "#ffffff";
+        if (trace.marker) trace.marker.color = trace.line.color;
+      }
       if (trace.meta && trace.meta.ink) {
         trace.line.color = ink;
         if (trace.marker) trace.marker.color = ink;
@@ -56,12 +71,16 @@ async function unpacked(id) {
     }
     return figure;
   }
-  function draw(place) {
+  // two pairs of axes, of a map and of the curves over it, must be zoomed together
+  const paired = Object.assign({ showAxisDragHandles: false, doubleClick: "reset" }, config);
+  async function draw(place) {
     const panel = place.parentElement;
     try {
-      const figure = coloured(JSON.parse(document.getElementById(place.dataset.figure).textContent));
+      const source = document.getElementById(place.dataset.figure);
+      const text = source.type === "text/plain" ? await unpacked(source.id) : source.textContent;
+      const figure = coloured(JSON.parse(text));
       panel.classList.add("drawn");
-      Plotly.react(place, figure.data, figure.layout, config).catch(function () { panel.classList.remove("drawn"); });
+      await Plotly.react(place, figure.data, figure.layout, figure.layout.xaxis2 ? paired : config);
     } catch (error) {
       panel.classList.remove("drawn");
     }

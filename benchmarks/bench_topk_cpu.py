@@ -1,0 +1,106 @@
+"""Cell-steps a second of ``topk-phase`` at its published sizes against the plain autograd loop.
+
+Both are timed in turn in one process, several rounds; the ratio of medians is the figure, since
+absolute times depend on the machine and its mood. Also: time against the number of cells.
+
+    python benchmarks/bench_topk_cpu.py [--rounds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from plain_topk import train_topk
+
+from rarefy.core.provenance import provenance
+from rarefy.core.settings import compiler_present
+from rarefy.studies.topk.topk_phase import TopKPhase
+from rarefy.sweep.runner import execute
+
+STEPS = 100
+SIGMA = tuple(round(0.1 * i, 2) for i in range(1, 11))
+KEEP = (3, 10, 30, 60, 90, 120, 150, 180)
+
+
+def library(cells: int, reading: str, compiled: bool, steps: int = STEPS) -> float:
+    """Seconds for ``cells`` cells of ``steps`` steps through the runner, store and all."""
+    study = TopKPhase.at(
+        "paper",
+        seeds=1,
+        reading=(reading,),
+        sigma=SIGMA[: max(1, cells // len(KEEP))],
+        keep=KEEP[: min(cells, len(KEEP))],
+        steps=steps,
+        reads=(steps,),
+        test_samples=1,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        execute(study, "paper", device="cpu", out=Path(folder) / "store", compiled=compiled)
+        return time.perf_counter() - start
+
+
+def plain(threads: int, prune: bool) -> float:
+    """Seconds a cell-step of the plain loop."""
+    torch.set_num_threads(threads)
+    start = time.perf_counter()
+    train_topk(STEPS, seed=0, sigma=0.5, keep=60, prune=prune)
+    return (time.perf_counter() - start) / STEPS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    arguments = parser.parse_args()
+    threads = torch.get_num_threads()
+    ways = [False, True] if compiler_present() else [False]
+    readings = {"pruned every step": "revive", "support fixed": "fixed", "dense": "dense"}
+    for compiled in ways:
+        library(8, "revive", compiled, steps=3)
+    seconds: dict[str, list[float]] = {}
+    for _ in range(arguments.rounds):
+        for name, prune in (("pruned every step", True), ("dense", False)):
+            for count in (threads, 1):
+                words = f"plain, {name}" + ("" if count == threads else ", one thread")
+                seconds.setdefault(words, []).append(plain(count, prune))
+        torch.set_num_threads(threads)
+        for compiled in ways:
+            for name, reading in readings.items():
+                words = f"library, {name}, {'compiled' if compiled else 'eager'}"
+                taken = library(80, reading, compiled) / (80 * STEPS)
+                seconds.setdefault(words, []).append(taken)
+    median = {name: statistics.median(values) for name, values in seconds.items()}
+    ratios = {}
+    print(f"{'':40} {'ms a cell-step':>14} {'x best plain':>13}")
+    for name, value in median.items():
+        kind = "dense" if "dense" in name else "pruned every step"
+        best = min(median[f"plain, {kind}"], median[f"plain, {kind}, one thread"])
+        ratios[name] = best / value
+        print(f"{name:40} {value * 1e3:14.3f} {best / value:13.1f}")
+    scaling = {}
+    for cells in (8, 16, 40, 80):
+        scaling[cells] = library(cells, "revive", ways[-1]) / (cells * STEPS)
+        print(f"{cells:5d} cells: {scaling[cells] * 1e3:.3f} ms a cell-step")
+    record = {
+        "what": "topk-phase at its published sizes (n=d=200, T=10, m=20), per cell-step",
+        "rounds": arguments.rounds,
+        "seconds_per_cell_step": seconds,
+        "median": median,
+        "ratio_to_best_plain": ratios,
+        "seconds_per_cell_step_by_cells": scaling,
+        "threads": threads,
+        "provenance": provenance(torch.device("cpu"), "float32", 0.0),
+    }
+    arguments.out.mkdir(exist_ok=True)
+    (arguments.out / "topk-cpu.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""One section of the page: an entry's pictures, tables, verdicts and provenance, ready to print."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jinja2.utils import htmlsafe_json_dumps
+
+from rarefy.core.contracts import Study, Verdict
+from rarefy.core.errors import UsageError
+from rarefy.core.picture import HeatMap, Lines, Picture, Table
+from rarefy.report import interactive, static
+from rarefy.report.shaping import colour_limits, shape
+
+_SVG_BYTES = 200_000  # a drawing with more is smaller as an image
+
+Entry = tuple[Study, str, xr.Dataset, list[Verdict]]
+"""One run of a study: the study, its scale, what it gave and how it was judged."""
+
+
+@dataclass
+class PanelView:
+    """One panel: its title, static image and interactive figure, or what went wrong. ``live`` is
+    the figure as JSON, packed or not; panels without it, or without an image, had to give way."""
+
+    title: str = ""
+    image: str = ""
+    live: str = ""
+    packed: bool = False
+    note: str = ""
+    problem: str = ""
+
+
+@dataclass
+class PictureView:
+    """One picture: its words and its panels."""
+
+    title: str = ""
+    caption: str = ""
+    panels: list[PanelView] = field(default_factory=list)
+    problem: str = ""
+
+
+@dataclass
+class Section:
+    """All that the page shows of one entry."""
+
+    anchor: str
+    name: str
+    title: str
+    scale: str
+    group: str
+    paper_says: str
+    command: str
+    verdicts: list[dict[str, Any]]
+    pictures: list[PictureView]
+    tables: list[Table]
+    parameters: list[tuple[str, str, str]]
+    provenance: list[tuple[str, str]]
+    remarks: list[str]
+    problems: list[str]
+
+    def panels(self) -> list[PanelView]:
+        """Those that could be drawn."""
+        every = [panel for picture in self.pictures for panel in picture.panels]
+        return [panel for panel in every if not panel.problem]
+
+    def given_way(self) -> str:
+        """What of this entry is not live here, and how to see it; nothing if all is."""
+        count = len(self.panels())
+        still = sum(bool(panel.image and not panel.live) for panel in self.panels())
+        gone = sum(not panel.image for panel in self.panels())
+        counted = ((still, "shown as still images"), (gone, "left out"))
+        parts = [f"{number} of {count} panels are {how}" for number, how in counted if number]
+        if not parts:
+            return ""
+        files = f"{self.name}-{self.scale}.parquet and {self.name}-{self.scale}.json"
+        return (
+            f"To keep this page small, {' and '.join(parts)}. A page of this study alone has them "
+            f"all, live: rarefy report FOLDER, where FOLDER is the store of its run, or holds its "
+            f"result files ({files}) and no others."
+        )
+
+
+def section(
+    entry: Entry, group: str, statements: Mapping[str, Mapping[str, str]], small: bool
+) -> Section:
+    study, scale, results, verdicts = entry
+    problems: list[str] = []
+    anchor = slug(f"{group}-{study.name}-{scale}")
+    told: set[str] = set()
+    rows = []
+    for verdict in verdicts:
+        rows.append(
+            asdict(verdict)
+            | {
+                "anchor": anchor,
+                "group": group,
+                "repeated": verdict.claim in told,
+                "statement": statements.get(verdict.claim, {}).get("statement", ""),
+                "where": statements.get(verdict.claim, {}).get("where", ""),
+            }
+        )
+        told.add(verdict.claim)
+    return Section(
+        anchor=anchor,
+        name=study.name,
+        title=study.title,
+        scale=scale,
+        group=group,
+        paper_says=study.paper_says,
+        command=rerun_command(study, scale),
+        verdicts=rows,
+        pictures=_pictures(study, results, problems, small),
+        tables=_tables(study, results, problems),
+        parameters=_parameters(study),
+        provenance=[(str(name), _spelled(value)) for name, value in results.attrs.items()],
+        remarks=_remarks(results),
+        problems=problems,
+    )
+
+
+def _pictures(
+    study: Study, results: xr.Dataset, problems: list[str], small: bool
+) -> list[PictureView]:
+    # a study is other people's code and its results may be half there: whatever goes wrong in
+    # one figure is shown in its place, and the rest of the page stands
+    try:
+        pictures = study.picture(results)
+    except Exception as error:
+        problems.append(f"The pictures could not be made: {_told(error)}")
+        return []
+    return [_picture(picture, small) for picture in pictures]
+
+
+def _picture(picture: Picture, small: bool) -> PictureView:
+    view = PictureView(picture.title, picture.caption)
+    try:
+        limits = colour_limits(picture)
+    except Exception as error:
+        view.problem = f"This picture could not be drawn: {_told(error)}"
+        return view
+    for panel in picture.panels:
+        scale = limits.get(panel.colour_label) if isinstance(panel, HeatMap) else None
+        try:
+            view.panels.append(_panel(panel, scale, small))
+        except Exception as error:
+            problem = f"This panel could not be drawn: {_told(error)}"
+            view.panels.append(PanelView(title=panel.title, problem=problem))
+    return view
+
+
+def _panel(panel: Lines | HeatMap, limits: tuple[float, float] | None, small: bool) -> PanelView:
+    drawing = static.draw_panel(panel, limits)
+    figure = interactive.figure(panel, limits)
+    if small:
+        kind, content = "webp", static.as_small_webp(drawing, panel)
+        live = interactive.packed(json.dumps(figure, separators=(",", ":"), allow_nan=False))
+    else:
+        kind, content = "svg+xml", static.as_svg(drawing)
+        if len(content) > _SVG_BYTES:
+            kind, content = "png", static.as_png(drawing)
+        live = str(htmlsafe_json_dumps(figure, allow_nan=False))
+    hidden = shape(panel).hidden if isinstance(panel, Lines) else 0
+    words = "value is zero or less and has" if hidden == 1 else "values are zero or less and have"
+    return PanelView(
+        title=panel.title,
+        image=f"data:image/{kind};base64,{base64.b64encode(content).decode()}",
+        live=live,
+        packed=small,
+        note=f"{hidden} {words} no place on a logarithmic axis." if hidden else "",
+    )
+
+
+def _tables(study: Study, results: xr.Dataset, problems: list[str]) -> list[Table]:
+    try:
+        return list(study.tables(results))
+    except Exception as error:
+        problems.append(f"The tables could not be made: {_told(error)}")
+        return []
+
+
+def _remarks(results: xr.Dataset) -> list[str]:
+    """What a reader must know about the data before trusting a picture."""
+    numeric = [v for v in results.data_vars.values() if np.issubdtype(v.dtype, np.number)]
+    measured = [variable for variable in numeric if variable.name != "nonfinite_step"]
+    if not any(np.isfinite(variable.values).any() for variable in measured):
+        return ["Nothing has been computed yet: there are no values to show."]
+    remarks = []
+    if "nonfinite_step" in results:
+        steps = np.asarray(results["nonfinite_step"].values, dtype=np.float64)
+        stopped, waiting = int((steps >= 0).sum()), int(np.isnan(steps).sum())
+        if waiting:
+            remarks.append(f"{waiting} of {steps.size} cells have not been computed yet.")
+        if stopped:
+            remarks.append(f"{stopped} of {steps.size} runs stopped being finite on the way.")
+    return remarks
+
+
+def _parameters(study: Study) -> list[tuple[str, str, str]]:
+    """(name, value, the paper's value where it differs)."""
+    usual = study.__dataclass_fields__
+    rows = []
+    for name, value in study.parameters().items():
+        default = usual[name].default
+        differs = default != value and _spelled(default) != _spelled(value)
+        rows.append((name, _spelled(value), _spelled(default) if differs else ""))
+    return rows
+
+
+def rerun_command(study: Study, scale: str) -> str:
+    """The command that computes this entry again, with what was set by hand."""
+    words = ["rarefy", "run", study.name, "--scale", scale]
+    try:
+        plain = type(study).at(scale).parameters()
+    except UsageError:  # the scale is the caller's own name for it
+        plain = {}
+    for name, value in study.parameters().items():
+        if plain and value != plain[name]:
+            listed = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            words += ["--seeds", listed] if name == "seeds" else ["--set", f"{name}={listed}"]
+    return shlex.join(words)
+
+
+# ---------------------------------------------------------------------------------- workings
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, list | tuple | np.ndarray):
+        return ", ".join(_spelled(item) for item in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_spelled(item)}" for name, item in value.items())
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def slug(text: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in text.lower()).strip("-")

@@ -1,0 +1,1 @@
+"""Signal, noise and TopK pruning while training (002)."""

@@ -1,0 +1,321 @@
+"""Pictures and tables of ``topk-phase``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
+from rarefy.measure.curves import banded
+from rarefy.measure.regions import agreement, fit_boundaries, overlap
+from rarefy.studies.topk._phase_regions import (
+    LEARNT,
+    axes_of,
+    first_update,
+    kept_shares,
+    measured_region,
+    predicted_curves,
+    predicted_region,
+    published_curves,
+    published_region,
+    spacing,
+    test_loss,
+)
+from rarefy.theory import first_step, topk
+from rarefy.theory.conditions import COLUMNS, table_rows
+
+if TYPE_CHECKING:
+    from rarefy.studies.topk.topk_phase import TopKPhase
+
+READS_AS = {
+    "revive": "pruned coordinates may come back",
+    "revive0": "may come back, ReLU'(0) = 0",
+    "fixed": "the first support is final",
+    "random": "a random support",
+    "dense": "nothing is pruned",
+}
+
+
+def phase_pictures(study: TopKPhase, results: xr.Dataset) -> list[Picture]:
+    return [_map(study, results), _slices(study, results), _first(study, results)]
+
+
+def _map(study: TopKPhase, results: xr.Dataset) -> Picture:
+    sigma, keep = axes_of(results)
+    lower, upper = published_curves(study, sigma)
+    low, high = predicted_curves(study, sigma)
+    top, bottom = keep.max(), keep.min()
+    curves = [
+        Curve("published, lower", *_inside(sigma, lower, bottom, top), role="theory"),
+        Curve("published, upper", *_inside(sigma, upper, bottom, top), role="theory"),
+        Curve(
+            "first update, lower", *_inside(sigma, low, bottom, top), None, None, "first", "dashed"
+        ),
+        Curve(
+            "first update, upper", *_inside(sigma, high, bottom, top), None, None, "first", "dashed"
+        ),
+    ]
+    loss = test_loss(results).mean("seed")
+    panels = [
+        HeatMap(
+            values=loss.sel(reading=reading).transpose("keep", "sigma").values,
+            x=sigma.tolist(),
+            y=[int(k) for k in keep],
+            x_label="noise std sigma_p",
+            y_label="kept coordinates K",
+            colour_label="test loss",
+            title=f"{reading}: {READS_AS[str(reading)]}",
+            curves=[curve for curve in curves if len(curve.x)],
+            levels=(LEARNT,),
+        )
+        for reading in results["reading"].values
+    ]
+    n = results.sizes["seed"]
+    return Picture(
+        "map",
+        "Test loss over noise and kept coordinates, for three readings of TopK",
+        f"Mean of {n} seed{'s' if n > 1 else ''} after {int(results['read'][-1])} updates; a loss "
+        f"under {LEARNT:g} counts as generalising, log {study.classes} = "
+        f"{np.log(study.classes):.2f} is chance. Solid: the two curves of 002 Fig. 2 (scaled as "
+        "Theorem 4.4 where the setting is another). Dashed: the window that follows from the "
+        "first update alone, no constant fitted. Why the readings differ: a signal's coordinate "
+        "that was set to zero answers its signal with exactly 0. With ReLU'(0) = 1, as the paper "
+        "writes, it still has a gradient: every update pulls the signal in again, even in filters "
+        "that began shut on it, while each sample's noise must win its place anew, and fewer "
+        "coordinates are simply better (revive). With ReLU'(0) = 0, as automatic differentiation "
+        "has it, a signal once lost is lost for good while noise can come back (revive0); and "
+        "where the first support is final (fixed), a filter that missed its signal can only "
+        "memorise noise. In both, too few coordinates hurt as much as too many: the window has "
+        "two sides, as published.",
+        panels,
+    )
+
+
+def _inside(
+    x: np.ndarray, y: np.ndarray, bottom: float, top: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The part of a curve that lies on the map."""
+    there = (y >= bottom) & (y <= top)
+    return x[there], y[there]
+
+
+def _slices(study: TopKPhase, results: xr.Dataset) -> Picture:
+    sigma, keep = axes_of(results)
+    chosen = sigma[np.unique(np.linspace(0, len(sigma) - 1, 5).round().astype(int))][1:]
+    loss = test_loss(results)
+    panels = [
+        Lines(
+            [
+                banded(
+                    f"sigma_p = {value:g}",
+                    keep,
+                    loss.sel(reading=reading, sigma=value).transpose("seed", "keep").values,
+                    role=f"sigma {place}",
+                )
+                for place, value in enumerate(chosen)
+            ],
+            x_label="kept coordinates K",
+            y_label="test loss",
+            title=f"{reading}: {READS_AS[str(reading)]}",
+            x_log=True,
+        )
+        for reading in results["reading"].values
+    ]
+    loudest = float(sigma.max())
+    held = Lines(
+        [
+            banded(
+                str(reading),
+                keep,
+                results["signal_held"]
+                .sel(reading=reading, sigma=loudest)
+                .transpose("seed", "keep")
+                .values,
+                role=str(reading),
+            )
+            for reading in results["reading"].values
+        ],
+        x_label="kept coordinates K",
+        y_label="share of all filters",
+        title=f"Filters that hold their own signal at the end, sigma_p = {loudest:g}",
+        x_log=True,
+    )
+    width = Lines(
+        [
+            banded(
+                str(reading),
+                sigma,
+                (loss.sel(reading=reading).transpose("seed", "sigma", "keep").values < LEARNT)
+                @ spacing(keep),
+                role=str(reading),
+            )
+            for reading in results["reading"].values
+        ]
+        + [
+            Curve(
+                "published", sigma, published_region(study, results) @ spacing(keep), role="theory"
+            ),
+            Curve(
+                "first update",
+                sigma,
+                predicted_region(study, results) @ spacing(keep),
+                role="first",
+                style="dashed",
+            ),
+        ],
+        x_label="noise std sigma_p",
+        y_label="share of K with test loss < 2",
+        title="How wide the window is",
+    )
+    return Picture(
+        "slices",
+        "Cuts through the map",
+        f"Test loss against K at several noise levels, with 95 % bands over "
+        f"{results.sizes['seed']} seeds: a window is a dip with two sides. Then how many filters "
+        "hold their own signal (half of them begin shut on it, and stay so unless a coordinate at "
+        "zero may come back), and how much of the K axis generalises.",
+        [*panels, held, width],
+    )
+
+
+def _first(study: TopKPhase, results: xr.Dataset) -> Picture:
+    sigma, keep = axes_of(results)
+    chosen = sigma[np.unique(np.linspace(0, len(sigma) - 1, 4).round().astype(int))]
+    first = results.isel(reading=0)
+    curves = []
+    for place, value in enumerate(chosen):
+        samples = first["first_kept"].sel(sigma=value).transpose("seed", "keep").values
+        role = f"sigma {place}"
+        curves.append(banded(f"sigma_p = {value:g}, measured", keep, samples, role, "points"))
+        law = kept_shares(study, results, value)
+        curves.append(Curve(f"sigma_p = {value:g}, law", keep, law, role=role))
+    kept = Lines(
+        curves,
+        x_label="K",
+        y_label="share of filters",
+        title="Filters whose signal is among the K largest",
+    )
+    alike = first.isel(keep=0).transpose("seed", "sigma", ...)
+    steps = [first_update(study, value) for value in sigma]
+    added = Lines(
+        [
+            banded("signal, measured", sigma, alike["first_signal"].values, "signal", "points"),
+            Curve("signal, law", sigma, np.array([s.signal_gain for s in steps]), role="signal"),
+            banded("noise, measured", sigma, alike["first_noise"].values, "noise", "points"),
+            Curve("noise, law", sigma, np.array([s.noise_gain for s in steps]), role="noise"),
+            Curve(
+                "noise, 002 App. I",
+                sigma,
+                np.array([first_step.paper_noise_std(s) for s in steps]),
+                role="noise",
+                style="dotted",
+            ),
+            Curve(
+                "initial weights, std",
+                sigma,
+                np.full(len(sigma), study.sigma_0),
+                role="start",
+                style="dashed",
+            ),
+        ],
+        x_label="noise std sigma_p",
+        y_label="size of what the first update adds",
+        title="The first update against the initial weights",
+        y_log=True,
+    )
+    return Picture(
+        "first",
+        "The first update, which decides a fixed support",
+        "Left: of the filters that could learn their signal, those in which it is among the K "
+        "largest after one update; points measured, lines the exact law. Right: what the update "
+        "adds to signal and noise coordinates. It adds less than the initial weights already "
+        "have, so that a support chosen after it is mostly a random one.",
+        [kept, added],
+    )
+
+
+def phase_tables(study: TopKPhase, results: xr.Dataset) -> list[Table]:
+    sigma, keep = axes_of(results)
+    published, predicted = published_region(study, results), predicted_region(study, results)
+    rows: list[list[object]] = []
+    for reading in results["reading"].values:
+        measured = [measured_region(results, reading, seed) for seed in results["seed"].values]
+        fits = [
+            fit_boundaries(
+                region,
+                sigma,
+                keep,
+                lambda s: published_curves(study, s)[0],
+                lambda s: published_curves(study, s)[1],
+            )
+            for region in measured
+        ]
+        rows.append(
+            [
+                str(reading),
+                _mean([overlap(region, published) for region in measured]),
+                _mean([overlap(region, predicted) for region in measured]),
+                _mean([agreement(region, published) for region in measured]),
+                _mean([fit.lower * 120 * study.d / 200 for fit in fits]),
+                _mean([fit.upper * 95 for fit in fits]),
+                _mean([fit.overlap for fit in fits]),
+            ]
+        )
+    everything = np.ones_like(published)
+    rows.append(
+        [
+            "the whole diagram",
+            f"{overlap(everything, published):.3g}",
+            f"{overlap(everything, predicted):.3g}",
+            f"{agreement(everything, published):.3g}",
+            "",
+            "",
+            "",
+        ]
+    )
+    overlaps = Table(
+        "overlap",
+        "How the regions of test loss < 2 agree",
+        "Overlap: shared over joint area; agreement: share of cells on which both say the same. "
+        "Fitted: the constants with which curves of the published form fit the measured region "
+        "best (published: 120 and 95). A region that touches the edge leaves its constant open.",
+        [
+            "reading",
+            "overlap, published",
+            "overlap, first update",
+            "agreement, published",
+            "fitted lower constant",
+            "fitted upper constant",
+            "overlap of the fit",
+        ],
+        rows,
+    )
+    conditions = topk.condition_4_1(
+        classes=study.classes,
+        filters=study.filters,
+        samples=study.samples,
+        d=study.d,
+        mu=study.mu,
+        sigma=float(sigma.max()),
+        sigma_0=study.sigma_0,
+        lr=study.lr,
+        output_scale=study.scale,
+        horizon=float(study.steps),
+    )
+    return [
+        overlaps,
+        Table(
+            "conditions",
+            f"Condition 4.1 at sigma_p = {sigma.max():g}",
+            "What the theorems assume, and by how much this finite setting misses it.",
+            COLUMNS,
+            [list(row) for row in table_rows(conditions)],
+        ),
+    ]
+
+
+def _mean(values: list[float]) -> str:
+    finite = [value for value in values if np.isfinite(value)]
+    return f"{np.mean(finite):.3g}" if finite else "none"

@@ -1,0 +1,246 @@
+"""Verdicts of ``topk-phase``: the figure (S6, S7), the theorems (S4, S5), the first update."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.contracts import Verdict
+from rarefy.measure.regions import fit_boundaries, overlap
+from rarefy.measure.statistics import (
+    BIG_O,
+    OMEGA,
+    Identity,
+    judge_bound,
+    judge_difference,
+    judge_equal,
+    judge_fraction,
+    judge_trend,
+    mean_interval,
+    spearman_trend,
+)
+from rarefy.studies.topk._phase_first_update import first_update_verdicts
+from rarefy.studies.topk._phase_regions import (
+    LEARNT,
+    axes_of,
+    measured_region,
+    published_curves,
+    published_region,
+    spacing,
+    test_loss,
+)
+from rarefy.theory import topk
+
+if TYPE_CHECKING:
+    from rarefy.studies.topk.topk_phase import TopKPhase
+
+FITTED = 0.01
+"""Training loss that 002 reports to be reached everywhere."""
+OVERLAP = 0.8
+"""Shared over joint area from which two regions count as the same; all that is needed of a region
+drawn by eye with two round constants."""
+MOST = 0.9
+"""Share of cells that makes "the region is" true: boundaries are blurred by chance."""
+FACTOR = 1.5
+"""A published constant agrees with a fitted one up to this factor."""
+
+
+def phase_verdicts(study: TopKPhase, results: xr.Dataset, scale: str) -> list[Verdict]:
+    found: list[Verdict] = []
+    for reading in results["reading"].values:
+        judge = _Judge(study, results, scale, str(reading))
+        found += judge.figure() + judge.theorems()
+    return found + first_update_verdicts(study, results, scale)
+
+
+class _Judge:
+    """The verdicts about one reading."""
+
+    def __init__(self, study: TopKPhase, results: xr.Dataset, scale: str, reading: str) -> None:
+        self.study, self.results, self.scale, self.reading = study, results, scale, reading
+        self.seeds = results["seed"].values
+        self.sigma, self.keep = axes_of(results)
+        self.loss = test_loss(results).sel(reading=reading).values
+        train = results["train_loss"].isel(read=-1).sel(reading=reading)
+        self.train = train.transpose("seed", "sigma", "keep").values
+        self.published = published_region(study, results)
+
+    def identity(self, claim: str, what: str) -> Identity:
+        setting = f"{self.study.setting}, {self.reading}: {what}"
+        return (claim, self.study.name, self.scale, setting)
+
+    def shares(self, hit: np.ndarray, among: np.ndarray) -> np.ndarray:
+        """Share of the cells ``among`` (sigma, keep) that ``hit`` (seed, sigma, keep), by seed; the
+        cells of one seed share their noise, so that a seed is one sample, not a cell."""
+        if not among.any():
+            return np.empty(0)
+        return np.asarray(hit[:, among].mean(axis=1))
+
+    # ------------------------------------------------------------------------------ Fig. 1 and 2
+
+    def figure(self) -> list[Verdict]:
+        below, above = self._outside()
+        good = self.loss < LEARNT
+        found = [
+            judge_fraction(
+                self.identity("S6", f"training loss under {FITTED:g}"),
+                int((self.train < FITTED).sum()),
+                self.train.size,
+                0.99,
+                note=_spread(self.train),
+            ),
+            self._overlap(
+                "S7", "region of test loss < 2 against the published one", self.published
+            ),
+            judge_bound(
+                self.identity("S7", "inside the published curves the test loss is under 2"),
+                self.shares(good, self.published),
+                MOST,
+                "at_least",
+            ),
+            judge_bound(
+                self.identity("S7", "below the lower curve it is 2 or more"),
+                self.shares(~good, below),
+                MOST,
+                "at_least",
+                note="" if below.any() else "no cell of the grid lies there",
+            ),
+            judge_bound(
+                self.identity("S7", "above the upper curve it is 2 or more"),
+                self.shares(~good, above),
+                MOST,
+                "at_least",
+                note="" if above.any() else "no cell of the grid lies there",
+            ),
+            judge_trend(
+                self.identity("S7", "the window's width shrinks as sigma grows"),
+                spearman_trend(self.sigma, good @ spacing(self.keep), within_rows=True),
+                "decreasing",
+            ),
+        ]
+        return found + self._fitted()
+
+    def _outside(self) -> tuple[np.ndarray, np.ndarray]:
+        low, high = published_curves(self.study, self.sigma)
+        below = self.keep[None, :] < low[:, None]
+        return below, (self.keep[None, :] > high[:, None]) & ~below
+
+    def _overlap(self, claim: str, what: str, region: np.ndarray, note: str = "") -> Verdict:
+        samples = [
+            overlap(measured_region(self.results, self.reading, seed), region)
+            for seed in self.seeds
+        ]
+        everything = overlap(np.ones_like(region), region)
+        return judge_bound(
+            self.identity(claim, what),
+            np.array(samples),
+            OVERLAP,
+            "at_least",
+            note=f"{note}shared over joint area; the whole diagram would score {everything:.2f}",
+        )
+
+    def _fitted(self) -> list[Verdict]:
+        """Constants of the published curves, fitted to the measured region."""
+        fits = [
+            fit_boundaries(
+                measured_region(self.results, self.reading, seed),
+                self.sigma,
+                self.keep,
+                lambda sigma: published_curves(self.study, sigma)[0],
+                lambda sigma: published_curves(self.study, sigma)[1],
+            )
+            for seed in self.seeds
+        ]
+        score = mean_interval([fit.overlap for fit in fits]).mean
+        found = []
+        for name, factors, published in (
+            ("lower", [fit.lower for fit in fits], 120 * self.study.d / 200),
+            ("upper", [fit.upper for fit in fits], 95.0),
+        ):
+            constants = ", ".join(f"{published * factor:.3g}" for factor in factors)
+            found.append(
+                judge_equal(
+                    self.identity("S7", f"log of fitted over published constant, {name} curve"),
+                    np.log(np.array(factors)),
+                    0.0,
+                    float(np.log(FACTOR)),
+                    note=f"fitted {constants}; the fit's own overlap is {score:.2f}",
+                )
+            )
+        return found
+
+    # ---------------------------------------------------------------------------------- theorems
+
+    def theorems(self) -> list[Verdict]:
+        return [*self._rescue(), *self._too_few()]
+
+    def _rescue(self) -> list[Verdict]:
+        """Theorem 4.4 at the noise levels where the dense network fails."""
+        what = "in the middle of the published window"
+        small = self.identity("S4", f"test loss at most {BIG_O:g} T L_S {what}")
+        lower = self.identity("S4", f"test loss below the dense one's {what}")
+        dense = np.flatnonzero(self.keep == self.study.d)
+        low, high = published_curves(self.study, self.sigma)
+        high = np.minimum(high, self.study.d)
+        open_ = (low < high) & (high >= self.keep.min())
+        fails = np.zeros(len(self.sigma), dtype=bool)
+        if len(dense):
+            fails = np.asarray((self.loss[:, :, dense[0]] >= LEARNT).all(axis=0))
+        rows = np.flatnonzero(open_ & fails)
+        if not len(rows):
+            why = "premise not met: no sigma at which the dense network fails inside the window"
+            return [
+                judge_difference(lower, np.empty(0), "negative", note=why),
+                judge_bound(small, np.empty(0), MOST, "at_least", note=why),
+            ]
+        middle = np.sqrt(np.maximum(low, 1.0) * high)
+        place = np.abs(self.keep[None, :] - middle[:, None]).argmin(axis=1)
+        chosen = self.loss[:, rows, place[rows]]
+        bound = BIG_O * self.study.classes * self.train[:, rows, place[rows]]
+        note = (
+            f"K chosen by the curves alone, at {len(rows)} noise levels from sigma = "
+            f"{self.sigma[rows[0]]:g} on; dense {self.loss[:, rows, dense[0]].mean():.3g}, "
+            f"there {chosen.mean():.3g}"
+        )
+        gain = (chosen - self.loss[:, rows, dense[0]]).mean(axis=1)
+        return [
+            judge_difference(lower, gain, "negative", note=note),
+            judge_bound(small, (chosen <= bound).mean(axis=1), MOST, "at_least", note=note),
+        ]
+
+    def _too_few(self) -> list[Verdict]:
+        """Theorem 4.5: too few coordinates give a test loss of order log T."""
+        floor = OMEGA * topk.chance_loss(self.study.classes)
+        mu = np.full_like(self.sigma, self.study.mu)
+        most = topk.too_few(self.study.d, mu, self.sigma)
+        regions = {
+            "where Theorem 4.5 speaks": self.keep[None, :] <= most[:, None],
+            "below the published window": self._outside()[0],
+        }
+        found = []
+        for where, region in regions.items():
+            note = f"{region.sum()} cells a seed"
+            found += [
+                judge_bound(
+                    self.identity("S5", f"test loss at least log(T)/4 {where}"),
+                    self.shares(self.loss >= floor, region),
+                    MOST,
+                    "at_least",
+                    note=note,
+                ),
+                judge_bound(
+                    self.identity("S5", f"training loss under {FITTED:g} {where}"),
+                    self.shares(self.train < FITTED, region),
+                    MOST,
+                    "at_least",
+                    note=note,
+                ),
+            ]
+        return found
+
+
+def _spread(losses: np.ndarray) -> str:
+    finite = losses[np.isfinite(losses)]
+    return f"largest {finite.max():.3g}, median {np.median(finite):.2g}" if finite.size else ""

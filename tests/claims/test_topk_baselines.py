@@ -1,0 +1,268 @@
+"""TopK against cheap remedies: the arms, a plain loop beside the batch, the pictures and tables."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from torch import Tensor
+
+from rarefy.core.contracts import Context
+from rarefy.core.errors import UsageError
+from rarefy.core.picture import Lines
+from rarefy.measure.generalisation import CHUNK
+from rarefy.studies.topk._baselines_arms import Arm, arms
+from rarefy.studies.topk.topk_baselines import TopKBaselines
+from rarefy.sweep.grid import grid_of
+
+FLOAT64 = Context(dtype=torch.float64)
+OUTPUTS = ("validation_loss", "test_loss", "test_error", "train_loss")
+
+
+# ----------------------------------------------------------------------------------------- the arms
+
+
+def test_an_arm_is_a_method_and_its_knob() -> None:
+    assert Arm.parse("dense", 40, 0.05) == Arm("dense", 40, 0.0)
+    assert Arm.parse("revive-8", 40, 0.05) == Arm("revive", 8, 0.0)
+    assert Arm.parse("decay-1e-3", 40, 0.05) == Arm("decay", 40, 0.001)
+    assert np.isnan(Arm.parse("dense", 40, 0.05).knob)
+    assert Arm.parse("random-40", 40, 0.05).knob == 40
+    assert Arm.parse("decay-0.1", 40, 0.05).knob == 0.1
+    words = ("decay-1", "fixed-2", "revive0-2")
+    assert [Arm.parse(word, 40, 0.05).reading for word in words] == ["dense", "fixed", "revive"]
+    assert [Arm.parse(word, 40, 0.05).slope_at_zero for word in words] == [1, 1, 0]
+
+
+def test_dense_training_is_run_once_whatever_the_number_of_knobs() -> None:
+    words = arms((2, 5), (0.1,))
+    assert words == (
+        "dense",
+        "revive-2",
+        "revive-5",
+        "revive0-2",
+        "revive0-5",
+        "fixed-2",
+        "fixed-5",
+        "random-2",
+        "random-5",
+        "decay-0.1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"arm": ("dense", "prune-3")}, "arm='prune-3': must be dense, revive-K, revive0-K"),
+        ({"arm": ("dense", "revive")}, "arm='revive': must be dense, revive-K"),
+        ({"arm": ("dense-3", "revive-3")}, "arm='dense-3': must be dense, revive-K"),
+        ({"arm": ("dense", "revive-few")}, "arm='revive-few': must be dense, revive-K"),
+        ({"arm": ("dense", "fixed-2.5")}, "arm='fixed-2.5': K must be a whole number"),
+        ({"arm": ("dense", "fixed-0")}, "keep=0: coordinates kept of a filter must be in 1..d=40"),
+        ({"arm": ("dense", "random-41")}, "keep=41: coordinates kept of a filter"),
+        ({"arm": ("dense", "revive-inf")}, "arm='revive-inf': K must be a whole number"),
+        ({"arm": ("dense", "revive-2", "decay-0")}, "arm='decay-0': weight decay must lie between"),
+        ({"arm": ("dense", "revive-2", "decay-20")}, "between 0 and 1/lr=20"),
+        ({"arm": ("dense", "revive-2", "decay-nan")}, "arm='decay-nan': weight decay"),
+        ({"arm": ("revive-2",)}, "arm=.*: must have dense, and a revive-K or fixed-K"),
+        ({"arm": ("dense", "random-2")}, "arm=.*: must have dense, and a revive-K or fixed-K"),
+        ({"arm": ("dense", "revive-2", "revive-2")}, "arm='revive-2': is there twice"),
+        ({"arm": ("dense", "revive-2", "revive-2.0")}, "arm='revive-2.0': is there twice"),
+        ({"sigma": (0.5, 0.0)}, "sigma=0.0: the noise std must be positive"),
+        ({"validation_samples": 0}, "validation_samples=0: must be at least 1"),
+        ({"reads": (5, 20)}, r"reads=\(5, 20\): must lie in 0..steps=60 and have steps itself"),
+        ({"reads": (-1, 60)}, "reads=.*must lie in 0..steps=60"),
+        ({"reads": ()}, r"reads=\(\): must lie"),
+    ],
+)
+def test_what_makes_no_sense_is_named(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        TopKBaselines.at("tiny", **wrong)
+    assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------ a second look
+
+
+def forward(
+    filters: Tensor, noise: Tensor, labels: Tensor, mu: float, slope_at_zero: int = 1
+) -> Tensor:
+    """Scores (sample, class) of filters (class, filter, d), written without the laboratory."""
+    signal = torch.zeros_like(noise)
+    signal[torch.arange(len(labels)), labels] = mu
+    both = torch.stack([signal, noise], dim=1)  # (sample, patch, d)
+    seen = torch.einsum("npd,krd->nkrp", both, filters)
+    if slope_at_zero == 0:
+        return torch.relu(seen).sum(dim=(2, 3))
+    return torch.where(seen >= 0, seen, 0.0).sum(dim=(2, 3))
+
+
+def kept(filters: Tensor, keep: int) -> Tensor:
+    mask = torch.zeros_like(filters)
+    return mask.scatter_(-1, filters.abs().topk(keep, dim=-1).indices, 1.0)
+
+
+def plain_run(study: TopKBaselines, row: int) -> dict[str, list[float]]:
+    """One cell by autograd and a loop: the study's numbers come from one product for all cells."""
+    cells = grid_of(study).cells(np.array([row]))
+    arm = Arm.parse(str(cells.values["arm"][0]), study.d, study.lr)
+    sigma = float(cells.values["sigma"][0])
+    one = torch.tensor([sigma], dtype=torch.float64)
+    experiment = study.setup(cells, FLOAT64, sigma=one, mu=torch.full_like(one, study.mu))
+    draws = experiment.draws
+
+    def stream(name: str, count: int) -> tuple[Tensor, Tensor]:
+        parts = [
+            experiment.data.sample(draws, min(CHUNK, count - start), name, chunk)
+            for chunk, start in enumerate(range(0, count, CHUNK))
+        ]
+        noise = torch.cat([part.noise[0] for part in parts]) * sigma
+        return noise, torch.cat([part.labels[0] for part in parts])
+
+    noise, labels = stream("train", study.samples)
+    fresh = stream("test", study.test_samples)
+    validation = stream("validation", study.validation_samples)
+    filters, support = experiment.initial[0].clone(), None
+    if arm.method == "random":
+        shape = (study.classes, study.filters, study.d)
+        support = kept(draws.uniform("random support", shape)[0], arm.keep)
+    found: dict[str, list[float]] = {name: [] for name in OUTPUTS}
+    loss = torch.nn.functional.cross_entropy
+    for step in range(1, study.steps + 1):
+        leaf = filters.clone().requires_grad_(True)
+        train = loss(forward(leaf, noise, labels, study.mu, arm.slope_at_zero), labels)
+        (slope,) = torch.autograd.grad(train, leaf)
+        filters = filters - study.lr * (slope + arm.decay * filters)
+        if arm.reading == "revive":
+            filters = filters * kept(filters, arm.keep)
+        if arm.method == "fixed" and support is None:
+            support = kept(filters, arm.keep)
+        if support is not None:
+            filters = filters * support
+        if step in study.reads:
+            scores = forward(filters, *fresh, study.mu)
+            found["test_loss"].append(float(loss(scores, fresh[1])))
+            found["test_error"].append(float((scores.argmax(dim=1) != fresh[1]).double().mean()))
+            known = forward(filters, *validation, study.mu)
+            found["validation_loss"].append(float(loss(known, validation[1])))
+            found["train_loss"].append(float(train.detach()))
+    return found
+
+
+def test_each_method_in_a_batch_is_what_a_plain_loop_gives() -> None:
+    words = ("dense", "revive-3", "revive0-3", "fixed-5", "random-10", "decay-0.3")
+    study = TopKBaselines.at("tiny", arm=words, sigma=(0.3, 1.5), seeds=1, test_samples=300)
+    grid = grid_of(study)
+    together = study.simulate(grid.cells(np.arange(len(grid))), FLOAT64)
+    for row in range(len(grid)):
+        alone = plain_run(study, row)
+        for name in OUTPUTS:
+            np.testing.assert_allclose(together[name][row], alone[name], rtol=1e-9, atol=1e-12)
+    # as many different ends as methods: no two arms were mistaken for each other
+    ends = together["test_loss"][grid.values["sigma"] == 1.5, -1]
+    assert len(np.unique(ends)) == len(words)
+
+
+def test_a_pruned_signal_coordinate_comes_back_only_with_a_slope_at_zero() -> None:
+    """The one thing that tells "revive0" from "revive", in the smallest case: a filter without its
+    signal coordinate sees exactly 0 where its class's signal is."""
+    filters = torch.zeros(2, 1, 3, dtype=torch.float64)
+    filters[:, 0, 2] = 0.1  # noise alone was kept
+    noise, labels = torch.zeros(2, 3, dtype=torch.float64), torch.tensor([0, 1])
+    slopes = []
+    for at_zero in (0, 1):
+        leaf = filters.clone().requires_grad_(True)
+        scores = forward(leaf, noise, labels, 1.0, at_zero)
+        loss = torch.nn.functional.cross_entropy(scores, labels)
+        slopes.append(torch.autograd.grad(loss, leaf)[0][:, 0, :2].diagonal())
+    assert (slopes[0] == 0).all() and (slopes[1] < 0).all()
+
+
+def test_validation_samples_are_neither_those_of_training_nor_of_the_test() -> None:
+    study = TopKBaselines.at("tiny", seeds=1, validation_samples=200, test_samples=200)
+    cells = grid_of(study).cells(np.arange(1))
+    one = cells.column("sigma", FLOAT64)
+    experiment = study.setup(cells, FLOAT64, sigma=one, mu=one)
+    streams = [
+        experiment.data.sample(experiment.draws, 40, name).noise[0]
+        for name in ("train", "validation", "test")
+    ]
+    for place, first in enumerate(streams):
+        for second in streams[place + 1 :]:
+            assert torch.cdist(first, second).min() > 1
+    found = study.simulate(cells, FLOAT64)
+    assert (found["validation_loss"] != found["test_loss"]).all()
+
+
+# --------------------------------------------------------------------------- what a reader is shown
+
+
+@cache
+def made_up() -> tuple[TopKBaselines, xr.Dataset]:
+    study = TopKBaselines.at(
+        "tiny", arm=("dense", "revive-4", "revive-8", "random-4", "decay-0.1"), seeds=3
+    )
+    sizes = {"arm": 5, "sigma": 2, "seed": 3, "read": 3}
+    values = np.random.default_rng(0).uniform(1, 2, size=tuple(sizes.values()))
+    return study, xr.Dataset(
+        {name: (tuple(sizes), values) for name in OUTPUTS},
+        coords={
+            "arm": list(study.arm),
+            "sigma": list(study.sigma),
+            "seed": range(3),
+            "read": list(study.reads),
+        },
+    )
+
+
+def test_methods_without_arms_are_left_out_of_the_pictures() -> None:
+    study, results = made_up()
+    first, second, third = study.picture(results)
+    for panel in first.panels:
+        assert isinstance(panel, Lines)
+        assert [curve.label for curve in panel.curves] == [
+            "dense",
+            "early stopping",
+            "weight decay",
+            "random mask",
+            "TopK revive",
+            "guessing",
+        ]
+    assert [panel.title for panel in second.panels] == ["TopK revive", "random mask"]
+    assert [panel.title for panel in third.panels] == ["Training loss", "Test loss"]
+
+
+def test_the_curve_over_k_ends_with_dense_training() -> None:
+    study, results = made_up()
+    panel = study.picture(results)[1].panels[0]
+    assert isinstance(panel, Lines)
+    for curve, sigma in zip(panel.curves, study.sigma, strict=True):
+        np.testing.assert_allclose(curve.x, [0.1, 0.2, 1.0])
+        dense = results["test_loss"].sel(arm="dense", sigma=sigma).isel(read=-1)
+        assert curve.y[-1] == pytest.approx(float(dense.mean()))
+
+
+def test_the_table_of_knobs_says_where_the_list_was_too_short() -> None:
+    study, results = made_up()
+    told = results.copy(deep=True)
+    told["validation_loss"].loc[{"arm": "revive-4"}] = 0.1
+    told["validation_loss"].loc[{"arm": "dense", "read": 20}] = 0.2
+    told["validation_loss"].loc[{"arm": "dense", "read": 5, "seed": 0}] = 0.1
+    rows = study.tables(told)[0].rows
+    knobs = {row[1]: row[2] for row in rows if row[0] == "1.5"}
+    assert knobs["TopK revive"] == "K 4*"
+    assert knobs["early stopping"] == "steps 20 (5 to 20)"
+    assert knobs["dense"] == "none"
+
+
+def test_the_premise_is_told_in_numbers() -> None:
+    study, results = made_up()
+    table = study.tables(results)[1]
+    row = dict(zip(table.columns, table.rows[-1], strict=True))
+    ratio = 1 / (1.5 * np.sqrt(40))
+    assert row["sigma_p"] == "1.5" and float(str(row["SNR"])) == pytest.approx(ratio, rel=5e-3)
+    assert row["above 1/n"] == f"{ratio * 40:.3g} times"
+    assert row["judged"] == "yes"  # all losses are above 1, and 1.2 is the line for four classes

@@ -1,0 +1,304 @@
+"""``topk-phase``: what it simulates, what it judges, what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from rarefy.core.contracts import Cells, Context, Verdict
+from rarefy.core.errors import UsageError
+from rarefy.core.rng import Draws
+from rarefy.data.signal_noise import SignalNoise
+from rarefy.nets.patch_cnn import initial_filters
+from rarefy.studies.topk._phase_regions import (
+    LEARNT,
+    predicted_curves,
+    published_curves,
+    published_region,
+    spacing,
+)
+from rarefy.studies.topk.topk_phase import TopKPhase, own_signal, three_digits
+from rarefy.sweep.grid import grid_of
+from rarefy.theory import topk
+
+SMALL = TopKPhase.at("tiny")
+WIDE = Context(dtype=torch.float64)
+
+
+def simulated(study: TopKPhase, context: Context = WIDE) -> dict[str, np.ndarray]:
+    grid = grid_of(study)
+    return study.simulate(grid.cells(np.arange(len(grid))), context)
+
+
+class OpenAtZero(torch.autograd.Function):
+    """ReLU whose derivative at 0 is 1, as 002 has it; PyTorch's own is 0."""
+
+    @staticmethod
+    def forward(ctx: Any, z: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(z)
+        return torch.relu(z)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        (z,) = ctx.saved_tensors
+        return gradient * (z >= 0)
+
+
+def plain_losses(study: TopKPhase, cell: Cells, row: int) -> tuple[float, float, torch.Tensor]:
+    """One cell written out: autograd, a Python loop, a sort. Training and test loss, filters."""
+    sigma, keep = float(cell.values["sigma"][row]), int(cell.values["keep"][row])
+    draws = Draws(cell.keys[row : row + 1], dtype=torch.float64)
+    one = torch.tensor([sigma], dtype=torch.float64)
+    data = SignalNoise(study.classes, study.d, torch.full_like(one, study.mu), one)
+    train = data.sample(draws, study.samples)
+    start = initial_filters(draws, study.classes, study.filters, study.d)[0] * study.sigma_0
+    filters = start.clone().requires_grad_(True)
+    support: torch.Tensor | None = None
+    relu = torch.relu if cell.values["reading"][row] == "revive0" else OpenAtZero.apply
+
+    def loss_of(noise: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        signal = study.mu * torch.eye(study.d, dtype=torch.float64)[labels]
+        both = torch.stack([signal, sigma * noise], dim=1)
+        scores = relu(torch.einsum("npd,kmd->nkmp", both, filters)).sum(dim=(2, 3))
+        return torch.nn.functional.cross_entropy(scores, labels)
+
+    loss = torch.tensor(0.0)
+    for _ in range(study.steps):
+        loss = loss_of(train.noise[0], train.labels[0])
+        (gradient,) = torch.autograd.grad(loss, filters)
+        with torch.no_grad():
+            filters -= study.lr * gradient
+            order = filters.abs().argsort(dim=2, descending=True, stable=True)
+            kept = torch.zeros_like(filters).scatter_(2, order[:, :, :keep], 1.0)
+            if cell.values["reading"][row] == "fixed":
+                support = kept if support is None else support
+                kept = support
+            filters *= kept
+    test = data.sample(draws, study.test_samples, "test", 0)
+    with torch.no_grad():
+        return float(loss), float(loss_of(test.noise[0], test.labels[0])), filters.detach()
+
+
+def test_a_cell_is_the_plain_loop() -> None:
+    study = dataclasses.replace(SMALL, seeds=1, steps=25, reads=(25,), keep=(3, 40))
+    grid = grid_of(study)
+    cells = grid.cells(np.arange(len(grid)))
+    found = study.simulate(cells, WIDE)
+    for row in range(len(grid)):
+        train, test, filters = plain_losses(study, cells, row)
+        assert found["train_loss"][row, 0] == pytest.approx(train, rel=1e-9)
+        assert found["test_loss"][row, 0] == pytest.approx(test, rel=1e-9)
+        held = float((own_signal(filters[None]) > 0).double().mean())
+        assert found["signal_held"][row] == pytest.approx(held)
+
+
+def test_a_cell_alone_is_the_cell_in_a_batch() -> None:
+    study = dataclasses.replace(SMALL, steps=20, reads=(20,))
+    grid = grid_of(study)
+    together = simulated(study)
+    for row in (0, 7, len(grid) - 1):
+        alone = study.simulate(grid.cells(np.array([row])), WIDE)
+        for name, values in alone.items():
+            np.testing.assert_allclose(values[0], together[name][row], rtol=1e-9, err_msg=name)
+
+
+def test_keeping_all_is_the_same_in_every_reading() -> None:
+    readings = ("dense", "revive", "revive0", "fixed", "random")
+    study = dataclasses.replace(SMALL, keep=(40,), reading=readings, seeds=1)
+    found = simulated(study)["test_loss"].reshape(len(readings), -1)
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+def test_a_signal_comes_back_only_where_relu_is_open_at_zero() -> None:
+    study = dataclasses.replace(SMALL, keep=(2,), reading=("revive", "revive0"), sigma=(1.0,))
+    held = simulated(study)["signal_held"].reshape(2, -1)
+    assert (held[0] > held[1]).all()
+
+
+def test_the_random_support_is_a_control() -> None:
+    study = dataclasses.replace(SMALL, reading=("random",), keep=(4,), steps=5, reads=(5,))
+    found = simulated(study)
+    # a share of 4/40 of filters keeps its signal, and half of those are open on it
+    assert found["signal_held"].mean() < 0.25
+
+
+# ------------------------------------------------------------------------------------ the regions
+
+
+def test_the_published_curves_at_their_own_setting() -> None:
+    sigma = np.array([0.4, 0.7, 1.0])
+    lower, upper = published_curves(TopKPhase(), sigma)
+    np.testing.assert_allclose(lower, 120 * np.exp(-1 / (2 * sigma**2)))
+    np.testing.assert_allclose(upper, 95 / sigma**2)
+
+
+def test_the_predicted_window_has_whole_ends() -> None:
+    low, high = predicted_curves(SMALL, np.array([0.2, 1.0]))
+    assert (low >= 1).all() and (high <= SMALL.d).all()
+    assert np.array_equal(low, low.round()) and np.array_equal(high, high.round())
+
+
+def test_spacing_counts_uneven_grids_fairly() -> None:
+    assert spacing(np.array([2.0, 4.0, 8.0])).sum() == pytest.approx(1)
+    np.testing.assert_allclose(
+        spacing(np.array([0.0, 1.0, 2.0, 3.0])), [1 / 6, 1 / 3, 1 / 3, 1 / 6]
+    )
+    np.testing.assert_allclose(spacing(np.array([5.0])), [1.0])
+    shuffled = spacing(np.array([8.0, 2.0, 4.0]))
+    np.testing.assert_allclose(shuffled, spacing(np.array([2.0, 4.0, 8.0]))[[2, 0, 1]])
+
+
+# ----------------------------------------------------------------------------------- the verdicts
+
+GRID = TopKPhase(
+    sigma=tuple(round(0.1 * i, 1) for i in range(1, 11)), keep=tuple(range(2, 201, 6)), seeds=3
+)
+GRID = dataclasses.replace(GRID, keep=(*GRID.keep, 200) if 200 not in GRID.keep else GRID.keep)
+
+
+def made_up(region: np.ndarray, train: float = 1e-3, bad: float = 3.0) -> xr.Dataset:
+    """Results of ``GRID`` with test loss 0.02 inside a region, (sigma, keep), ``bad`` outside."""
+    shape = (len(GRID.reading), len(GRID.sigma), len(GRID.keep), GRID.seeds)
+    jitter = 1e-3 * np.random.default_rng(0).random(shape)
+    loss = np.where(region[None, :, :, None], 0.02, bad) + jitter
+    dims = ("reading", "sigma", "keep", "seed")
+    steps = np.array([0.0045] * len(GRID.sigma))
+    alike = np.broadcast_to(steps[None, :, None, None], shape)
+    return xr.Dataset(
+        {
+            "test_loss": ((*dims, "read"), loss[..., None]),
+            "test_error": ((*dims, "read"), (loss / 4)[..., None]),
+            "train_loss": ((*dims, "read"), np.full((*shape, 1), train)),
+            "signal_held": (dims, jitter),
+            "first_kept": (dims, jitter),
+            "first_signal": (dims, alike),
+            "first_noise": (dims, alike),
+        },
+        coords={
+            "reading": list(GRID.reading),
+            "sigma": list(GRID.sigma),
+            "keep": list(GRID.keep),
+            "seed": range(GRID.seeds),
+            "read": [5000],
+        },
+    )
+
+
+def the(verdicts: list[Verdict], claim: str, words: str) -> Verdict:
+    found = [v for v in verdicts if v.claim == claim and words in v.setting]
+    assert len(found) == 1, [v.setting for v in found]
+    return found[0]
+
+
+def outcomes(results: xr.Dataset) -> list[Verdict]:
+    return GRID.verdicts(results, "paper")
+
+
+@pytest.fixture(scope="module")
+def as_published() -> list[Verdict]:
+    sigma, keep = np.array(GRID.sigma), np.array(GRID.keep, dtype=float)
+    empty = made_up(np.zeros((len(sigma), len(keep)), dtype=bool))
+    return outcomes(made_up(published_region(GRID, empty)))
+
+
+def test_a_diagram_as_published_holds(as_published: list[Verdict]) -> None:
+    for reading in GRID.reading:
+        assert the(as_published, "S6", f", {reading}:").outcome == "holds"
+        for verdict in as_published:
+            if verdict.claim == "S7" and f", {reading}:" in verdict.setting:
+                assert verdict.outcome == "holds", verdict
+        assert the(as_published, "S4", f"{reading}: test loss below").outcome == "holds"
+        assert the(as_published, "S5", f"{reading}: test loss at least log(T)/4 where").outcome == (
+            "holds"
+        )
+
+
+def test_everything_generalising_is_no_window() -> None:
+    sigma, keep = len(GRID.sigma), len(GRID.keep)
+    verdicts = outcomes(made_up(np.ones((sigma, keep), dtype=bool)))
+    assert the(verdicts, "S7", "revive: below the lower").outcome == "fails"
+    assert the(verdicts, "S7", "revive: above the upper").outcome == "fails"
+    assert the(verdicts, "S5", "fixed: test loss at least log(T)/4 below").outcome == "fails"
+    rescue = the(verdicts, "S4", "fixed: test loss below")
+    assert rescue.outcome == "inconclusive" and "premise not met" in rescue.note
+
+
+def test_nothing_generalising_fails_the_window() -> None:
+    verdicts = outcomes(made_up(np.zeros((len(GRID.sigma), len(GRID.keep)), dtype=bool)))
+    assert the(verdicts, "S7", "revive: inside").outcome == "fails"
+    assert the(verdicts, "S7", "revive: region").outcome == "fails"
+    assert the(verdicts, "S4", "fixed: test loss at most").outcome == "fails"
+
+
+def test_an_untrained_diagram_fails_the_training_claims() -> None:
+    region = np.ones((len(GRID.sigma), len(GRID.keep)), dtype=bool)
+    verdicts = outcomes(made_up(region, train=0.5))
+    assert the(verdicts, "S6", "revive:").outcome == "fails"
+    assert the(verdicts, "S5", "revive: training loss under 0.01 where").outcome == "fails"
+
+
+def test_the_first_update_is_compared_with_its_law(as_published: list[Verdict]) -> None:
+    # 0.0045 = lr (1/T)(1 - 1/T) mu: right for the signal, far too large for the noise
+    assert the(as_published, "S12", "signal coordinate, measured over exact law").outcome == "holds"
+    assert the(as_published, "S12", "noise std, measured over exact law").outcome == "fails"
+    assert the(as_published, "S12", "share of filters that keep").outcome == "fails"
+
+
+def test_settings_are_unique(as_published: list[Verdict]) -> None:
+    assert len({v.identity for v in as_published}) == len(as_published)
+
+
+def test_without_the_dense_column_nothing_is_rescued() -> None:
+    results = made_up(np.ones((len(GRID.sigma), len(GRID.keep)), dtype=bool))
+    verdicts = outcomes(results.sel(keep=[k for k in GRID.keep if k < 200]))
+    assert the(verdicts, "S4", "revive: test loss below").outcome == "inconclusive"
+
+
+def test_three_digits_are_enough() -> None:
+    values = torch.tensor([0.0, 1e-6, 0.012345, 2.1, 3e5])
+    rounded = three_digits(values)
+    assert ((rounded - values).abs() <= 5e-4 * values).all()
+    assert torch.equal(rounded, three_digits(rounded))
+    wide = values.double()
+    assert three_digits(wide) is wide
+
+
+def test_the_threshold_lies_below_chance() -> None:
+    assert LEARNT < topk.chance_loss(10)
+
+
+# ------------------------------------------------------------------------------------- wrong input
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"keep": (0,)}, r"keep=0: coordinates kept of a filter must be in 1\.\.d=200"),
+        ({"keep": (201,)}, r"keep=201: coordinates kept of a filter must be in 1\.\.d=200"),
+        ({"classes": 200}, "classes=200: must be at least 2 and below d=200"),
+        ({"classes": 1}, "classes=1: must be at least 2"),
+        (
+            {"reading": ("gone",)},
+            "reading='gone': must be one of revive, fixed, random, dense, revive0",
+        ),
+        ({"sigma": (0.0,)}, "sigma=0.0: the noise std must be positive"),
+        ({"every": 0}, "every=0: must be at least 1 update"),
+        ({"first": 0}, "first=0: pruning begins after at least 1 update"),
+        ({"reads": (6000,)}, r"reads=\(6000,\): must lie in 1\.\.steps=5000"),
+        ({"precision": "half"}, "precision='half': must be one of float32, tf32"),
+        ({"combine": "product"}, "combine='product': must be one of mean, sum"),
+        ({"labels": "sorted"}, "labels='sorted': must be one of drawn, balanced"),
+        ({"samples": 0}, "samples=0: must be at least 1"),
+        ({"lr": 0.0}, "lr=0.0: must be positive"),
+    ],
+)
+def test_wrong_input_is_one_line(parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as error:
+        TopKPhase.at("paper", **parameters)
+    assert "\n" not in str(error.value)

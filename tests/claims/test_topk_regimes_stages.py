@@ -1,0 +1,160 @@
+"""The study of stage lengths: what is varied, how a stage is timed, and the verdicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from rarefy.core.contracts import Context, Verdict
+from rarefy.core.errors import UsageError
+from rarefy.measure.coefficients import accumulated_coefficients
+from rarefy.studies.topk._regimes_limit import limit_stage
+from rarefy.studies.topk._regimes_stage_verdicts import EXPONENTS, constants, stage_of
+from rarefy.studies.topk.topk_stages import QUANTITIES, TopKStages
+from rarefy.sweep.grid import grid_of
+from rarefy.theory.topk import noise_threshold_order, signal_threshold_order
+from rarefy.train.patch_classifier import PatchClassifier
+
+pytestmark = pytest.mark.usefixtures("eager")
+STUDY = TopKStages()
+
+
+def test_one_quantity_at_a_time_is_varied_and_the_learning_rate_stays() -> None:
+    base = STUDY.sizes("noise", "mu", 1.0)
+    for varied in QUANTITIES:
+        here = STUDY.sizes("noise", varied, 2.0)
+        for name in QUANTITIES:
+            factor = 2.0 if name == varied else 1.0
+            assert getattr(here, name) == factor * getattr(base, name)
+
+
+def test_every_cell_is_in_its_regime() -> None:
+    for varied in QUANTITIES:
+        for factor in STUDY.factor:
+            for regime in STUDY.regime:
+                at = STUDY.sizes(regime, varied, factor)
+                snr = at.mu / (at.sigma * at.d**0.5)
+                if regime == "signal":
+                    assert snr >= signal_threshold_order(at.classes, float(at.samples))
+                else:
+                    assert snr <= noise_threshold_order(float(at.samples))
+
+
+def test_a_stage_ends_when_the_last_positive_filter_has_reached_the_level() -> None:
+    study = TopKStages.at("tiny", seeds=1, factor=(1.0,), varied=("mu",), steps=90)
+    assert isinstance(study, TopKStages)
+    context = Context(dtype=torch.float64)
+    grid = grid_of(study)
+    cells = grid.cells(np.arange(2))
+    found = study.simulate(cells, context)
+    sizes = [study.sizes(regime, "mu", 1.0) for regime in study.regime]
+    experiment = study.prepare(sizes, cells, context)
+    problem = PatchClassifier.of(experiment.samples, experiment.scale)
+    filters = experiment.initial
+    held = filters.new_zeros(*filters.shape[:3], len(experiment.samples) + 4)
+    first: dict[tuple[str, int, float], int] = {}
+    for step in range(1, 91):
+        _, moved = problem.gradients({"filters": filters, "coefficients": held})
+        rate = experiment.lr[:, None, None, None]
+        filters, held = filters - rate * moved["filters"], held - rate * moved["coefficients"]
+        seen = accumulated_coefficients(held, experiment.samples)
+        rho = seen.own_rho(experiment.samples.one_hot())
+        for run in range(2):
+            for level in study.levels:
+                if bool((seen.own_gamma[run][experiment.seen_signal()[run]] >= level).all()):
+                    first.setdefault(("gamma", run, level), step)
+                if bool((rho[run][experiment.seen_noise()[run]] >= level).all()):
+                    first.setdefault(("rho", run, level), step)
+    for what in ("gamma", "rho"):
+        for run in range(2):
+            for at, level in enumerate(study.levels):
+                expected = first.get((what, run, level), np.nan)
+                assert np.array_equal(found[f"{what}_stage"][run, at], expected, equal_nan=True)
+    assert ("gamma", 0, 3.0) in first and ("rho", 1, 3.0) in first
+    assert ("gamma", 1, 1.0) not in first  # in the noise regime no signal is learnt
+
+
+def test_the_closed_form_of_a_stage_is_its_differential_equation_s() -> None:
+    for classes, level, active in ((2, 3.0, 0.5), (16, 1.0, 0.7)):
+        held = np.linspace(0, level, 20001)
+        slowness = (classes - 1 + np.exp(active * held)) / (classes - 1)
+        time = np.trapezoid(slowness, held)
+        assert np.isclose(limit_stage(level, classes, active), time, rtol=1e-6)
+
+
+# ---------------------------------------------------------------------------------------- verdicts
+
+
+def results(**off: float) -> xr.Dataset:
+    """Stage lengths with the lemmas' exponents, plus ``off`` for some quantity."""
+    coordinates: dict[str, Any] = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
+    coordinates |= {"seed": np.arange(STUDY.seeds), **STUDY.coordinates()}
+    factor = np.array(STUDY.factor)[None, :, None, None]
+    jitter = np.exp(0.01 * np.random.default_rng(0).normal(size=(2, 7, 4, STUDY.seeds, 2)))
+    data = {}
+    for name, regime in (("gamma_stage", "signal"), ("rho_stage", "noise")):
+        powers = np.array([EXPONENTS[regime][q] + off.get(q, 0.0) for q in STUDY.varied])
+        values = 200 * factor ** powers[:, None, None, None] * np.array(STUDY.levels)
+        data[name] = ((*STUDY.axes, "seed", "level"), values[None] * jitter)
+    return xr.Dataset(data, coordinates)
+
+
+def judged(data: xr.Dataset) -> dict[str, Verdict]:
+    return {verdict.setting: verdict for verdict in STUDY.verdicts(data, "paper")}
+
+
+def test_the_lemmas_exponents_hold_and_every_cell_has_the_same_constant() -> None:
+    said = judged(results())
+    assert len(said) == 2 * 2 * (len(QUANTITIES) + 1)
+    assert {verdict.outcome for verdict in said.values()} == {"holds"}
+    for regime in STUDY.regime:
+        found = constants(STUDY, stage_of(results(), regime, 3.0), regime)
+        assert found.shape == (STUDY.seeds, len(QUANTITIES) * len(STUDY.factor))
+        assert np.allclose(found / found.mean(), 1, atol=0.1)
+
+
+@pytest.mark.parametrize("varied", QUANTITIES)
+def test_another_exponent_fails(varied: str) -> None:
+    said = judged(results(**{varied: 0.5}))
+    wrong = [name for name, verdict in said.items() if verdict.outcome == "fails"]
+    assert len(wrong) == 4 and all(name.startswith(f"exponent in {varied},") for name in wrong)
+
+
+def test_constants_that_differ_too_much_fail() -> None:
+    said = judged(results(d=1.0))
+    wrong = [name for name, verdict in said.items() if verdict.outcome == "fails"]
+    assert sum(name.startswith("one constant") for name in wrong) == 4
+
+
+def test_a_stage_that_was_not_reached_is_missing_and_said_to_be() -> None:
+    data = results()
+    data["gamma_stage"] = data["gamma_stage"].where(data["seed"] > 2)
+    verdict = judged(data)[f"exponent in mu, signal regime, gamma >= 3, {STUDY.setting}"]
+    assert verdict.n == STUDY.seeds - 3 and "12 runs did not reach it" in verdict.note
+    constant = judged(data)[
+        f"one constant for all cells, signal regime, gamma >= 3, {STUDY.setting}"
+    ]
+    assert constant.outcome == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"regime": ("both",)}, "regime='both': must be one of signal, noise"),
+        ({"varied": ("m",)}, "varied='m': must be one of filters, classes"),
+        ({"factor": (0.3,)}, "factor=0.3: must leave filters a whole number"),
+        ({"factor": (0.25,)}, "factor=0.25: needs 2 classes and a sample of each"),
+        ({"factor": (0.0,)}, "factor=0.0: must be positive and finite"),
+        ({"levels": (-1.0,)}, "levels=-1.0: must be positive and finite"),
+        ({"d": 40}, "d=.*to be turned"),
+        ({"steps": 0}, "steps=0: must be at least 1"),
+        ({"mu": 0.0}, "mu=0.0: must be positive and finite"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        TopKStages.at("tiny", **wrong)

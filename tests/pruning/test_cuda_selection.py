@@ -1,0 +1,61 @@
+"""The kernel that selects on a GPU chooses exactly as a stable sort does; a CPU never asks it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from rarefy.pruning import cuda_selection
+from rarefy.pruning.masks import keep_largest, project_largest
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+def sorted_out(scores: Tensor, keep: Tensor) -> Tensor:
+    """The definition by a stable sort, NaN first; slow, and the same on every device."""
+    rank = scores.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+    return rank < keep.expand(scores.shape[:-1])[..., None]
+
+
+def test_the_kernel_is_not_asked_on_a_cpu() -> None:
+    for dtype in (torch.float32, torch.float64):
+        assert not cuda_selection.usable(torch.ones(3, 4, dtype=dtype))
+    assert not cuda_selection.usable(torch.ones(0, 4))
+
+
+@needs_gpu
+@pytest.mark.parametrize("width", [1, 7, 200, 256, 1025])
+@pytest.mark.parametrize(
+    "kind", ["different", "many equals", "all equal", "with zeros", "with nan"]
+)
+def test_the_kernel_chooses_as_a_stable_sort_does(width: int, kind: str) -> None:
+    generator = torch.Generator().manual_seed(width)
+    weights = torch.randn(6, 5, width, generator=generator)
+    if kind == "many equals":
+        weights = (2 * weights).round()
+    elif kind == "all equal":
+        weights = weights.sign()
+    elif kind == "with zeros":
+        weights[..., ::2] = 0
+    elif kind == "with nan":
+        weights[0, 0, 0], weights[1, 1, -1] = math.nan, math.inf
+    keep = torch.randint(0, width + 1, (6, 1), generator=generator)
+    there = weights.cuda()
+    assert cuda_selection.usable(there)
+    kept = keep_largest(there.abs(), keep.cuda())
+    assert torch.equal(kept.cpu(), sorted_out(weights.abs(), keep))
+    found = project_largest(there, keep.cuda()).cpu()
+    torch.testing.assert_close(
+        found, project_largest(weights, keep), rtol=0, atol=0, equal_nan=True
+    )
+
+
+@needs_gpu
+def test_the_kernel_refuses_what_it_cannot_do() -> None:
+    there = torch.ones(2, 3, device="cuda")
+    assert not cuda_selection.usable(there.double())
+    assert not cuda_selection.usable(torch.ones(1, cuda_selection.LONGEST_ROW + 1, device="cuda"))
+    assert keep_largest(there.double(), 2).sum(dim=1).tolist() == [2, 2]
