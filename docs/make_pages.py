@@ -217,15 +217,22 @@ def _short(value: object) -> str:
     return ", ".join(str(entry) for entry in value) if isinstance(value, tuple) else str(value)
 
 
-def headline_picture() -> None:
-    """The README's picture: the heat map of ``contrast-dynamics`` at paper scale."""
-    study, _, results = read_results(DOCS.parent / "results" / "contrast-dynamics-paper.parquet")
-    with tempfile.TemporaryDirectory() as folder:
-        pictures = {path.stem: path for path in save_pictures(study, results, folder)}
-        target = DOCS / "images" / "headline.png"
-        target.parent.mkdir(exist_ok=True)
-        shutil.copy(pictures["contrast-dynamics-map"], target)
-    print("docs/images/headline.png")
+SHOWN = {
+    "headline.png": ("contrast-dynamics", "map"),
+    "topk.png": ("topk-phase", "map"),
+}
+"""Pictures of the README: file, study and picture, from the results at paper scale."""
+
+
+def readme_pictures() -> None:
+    for name, (study_name, picture) in SHOWN.items():
+        study, _, results = read_results(DOCS.parent / "results" / f"{study_name}-paper.parquet")
+        with tempfile.TemporaryDirectory() as folder:
+            pictures = {path.stem: path for path in save_pictures(study, results, folder)}
+            target = DOCS / "images" / name
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(pictures[f"{study_name}-{picture}"], target)
+        print(f"docs/images/{name}")
 
 
 def main() -> None:
@@ -236,7 +243,7 @@ def main() -> None:
     only_claims = reader.parse_args().claims
     (DOCS / "claims.md").write_text(claims_page(), encoding="utf-8")
     print("docs/claims.md")
-    headline_picture()
+    readme_pictures()
     if only_claims:
         return
     shutil.rmtree(BUILD, ignore_errors=True)

@@ -57,21 +57,20 @@ class PatchClassifier:
 
     def loss(self, parameters: dict[str, Tensor], batch: Any = None) -> Tensor:
         """(run,); differentiable."""
-        seen = pooled(responses(parameters["filters"], self.patches)) * self.scales[:, None, :]
-        scores = self.output_scale * _scores(seen, self.one_hot)
-        return -(_at_label(torch.log_softmax(scores, dim=1), self.one_hot)).mean(dim=1)
+        seen = responses(parameters["filters"], self.patches)
+        return patch_loss(seen, self.scales, self.one_hot, self.output_scale)
 
     def gradients(
         self, parameters: dict[str, Tensor], batch: Any = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss and gradient; nothing is recorded for autograd, whose ReLU'(0) is always 0."""
         filters = parameters["filters"]
-        coefficients = compiled(_coefficients) if self.compile_kernels else _coefficients
+        coefficients = compiled(patch_coefficients) if self.compile_kernels else patch_coefficients
         seen = responses(filters, self.patches)
         loss, parts = coefficients(
             seen, self.scales, self.one_hot, self.output_scale, self.open_at_zero
         )
-        found = {"filters": _combination(parts, self.patches)}
+        found = {"filters": combination(parts, self.patches)}
         if "coefficients" in parameters:
             found["coefficients"] = parts[..., : parameters["coefficients"].shape[-1]]
         return loss, found
@@ -88,7 +87,14 @@ def _at_label(values: Tensor, one_hot: Tensor) -> Tensor:
     return (values * one_hot.transpose(1, 2)).sum(dim=1)
 
 
-def _coefficients(
+def patch_loss(seen: Tensor, scales: Tensor, one_hot: Tensor, output_scale: float) -> Tensor:
+    """Cross-entropy, (run,), from responses to all patches, (run, classes, m, patch)."""
+    pool = pooled(seen) * scales[:, None, :]
+    log_p = torch.log_softmax(output_scale * _scores(pool, one_hot), dim=1)
+    return -_at_label(log_p, one_hot).mean(dim=1)
+
+
+def patch_coefficients(
     seen: Tensor, scales: Tensor, one_hot: Tensor, output_scale: float, open_at_zero: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Loss, (run,), and the coefficient of each patch in the gradient of each filter, (run,
@@ -108,7 +114,7 @@ def _coefficients(
     return loss, torch.where(is_open, weight[:, :, None, :], 0.0)
 
 
-def _combination(coefficients: Tensor, patches: Tensor) -> Tensor:
+def combination(coefficients: Tensor, patches: Tensor) -> Tensor:
     """Sum of patches with coefficients (run, classes, m, patch): (run, classes, m, d)."""
     runs, classes, m, count = coefficients.shape
     if len(patches) == 1:

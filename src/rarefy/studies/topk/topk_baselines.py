@@ -66,7 +66,11 @@ class TopKBaselines(SignalNoiseStudy):
             "reads": (5, 20, 100, 400),
             "test_samples": 2000,
         },
-        "paper": {},
+        "paper": {
+            "seeds": 4,
+            "sigma": (0.8, 1.0, 1.5),
+            "arm": arms((4, 16, 64, 128), (0.01, 0.1, 1.0)),
+        },
     }
 
     arm: tuple[str, ...] = arms(

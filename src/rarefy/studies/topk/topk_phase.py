@@ -63,20 +63,22 @@ class TopKPhase(SignalNoiseStudy):
             "test_samples": 200,
         },
         "quick": {
-            "seeds": 1,
-            "sigma": (0.2, 0.35, 0.5, 0.65, 0.8, 1.0),
-            "keep": (2, 5, 12, 30, 60, 100, 150, 200),
-            "steps": 1000,
-            "reads": (1000,),
+            "seeds": 2,
+            "sigma": (0.25, 0.5, 0.75, 1.0),
+            "keep": (2, 8, 25, 60, 100, 150, 200),
+            "steps": 700,
+            "reads": (700,),
             "test_samples": 2000,
         },
         "paper": {},
         # initial weights far below the first update, as Condition 4.1 asks: then it is the update
         # that decides a fixed support
-        "small-start": {
+        "faint": {
             "sigma_0": 1e-4,
-            "sigma": tuple(round(0.05 * i, 2) for i in range(1, 21)),
-            "keep": (2, 3, 4, 6, 8, 11, 15, 20, 26, 33, 40, *range(50, 201, 10)),
+            "sigma": (0.2, 0.4, 0.6, 0.8, 1.0),
+            "keep": (2, 6, 16, 40, 80, 120, 160, 200),
+            "steps": 2000,
+            "reads": (2000,),
         },
     }
 

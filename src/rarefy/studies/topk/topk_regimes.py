@@ -68,7 +68,7 @@ class TopKRegimes(Study):
             "reads": (1, 10, 100, 2000),
             "test_samples": 500,
         },
-        "paper": {},
+        "paper": {"seeds": 4, "d": (2000, 10**13)},
     }
 
     samples: tuple[int, ...] = (20, 40, 80, 160)

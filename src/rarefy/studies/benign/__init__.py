@@ -1,0 +1,1 @@
+"""Benign overfitting with noise that differs by class (003)."""

@@ -1,0 +1,132 @@
+"""What 003 Theorem 1 says of each cell of a map: its two ratios, its regime, its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import xarray as xr
+from scipy import special
+
+from rarefy.data.noise_structure import gram
+from rarefy.measure.statistics import BIG_O, OMEGA
+from rarefy.theory import benign
+from rarefy.theory.benign_conditions import NoiseGeometry, condition_1
+from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
+from rarefy.theory.conditions import Condition
+
+if TYPE_CHECKING:
+    from rarefy.studies.benign.benign_correlation import BenignCorrelation
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The absolute constants of Theorem 1, which the paper leaves open: C_1, C_2, C_3 say where a
+    statement applies, c_1, c_2, c_3 what it says there."""
+
+    features: float
+    tail: float
+    harmful: float
+    c_1: float
+    c_2: float
+    c_3: float
+
+
+READ = Constants(BIG_O, BIG_O, 1.0, OMEGA, OMEGA, OMEGA)
+"""As everywhere here: large constants are 4, small ones 1/4. C_3 = 1 leaves a band between benign
+and harmful, as in 003 Fig. 2, and is the least at which equal classes can harm each other."""
+ONES = Constants(1.0, 1.0, 1.0, 1.0, 1.0, OMEGA)
+"""All constants 1 but c_3, since no error reaches 1."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Theorem 1 over a map with axes (strength, gamma). All classes are alike: it is told of one.
+
+    gram: |A_k^T A_j|_F^2, (1, gamma, classes, classes); sizes: (classes,); norms: |u_k|, (strength,
+    1, classes).
+    """
+
+    gram: Array
+    sizes: Array
+    norms: Array
+
+    @classmethod
+    def of(cls, study: BenignCorrelation, strength: Array, gamma: Array) -> Prediction:
+        table = gram(study.eigenvalues(torch.as_tensor(gamma))).numpy()[None]
+        sizes = np.full(study.classes, study.size)
+        return cls(table, sizes, np.repeat(strength[:, None, None], study.classes, axis=2))
+
+    def regime(self, constants: Constants = READ) -> Array:
+        """ "features", "tail", "open" or "harmful"."""
+        limits = (constants.features, constants.tail, constants.harmful)
+        return np.asarray(benign.regime(self.gram, self.sizes, self.norms, *limits)[..., 0])
+
+    def feature_bound(self, constants: Constants = READ) -> Array:
+        """2(a): error on all data."""
+        ratio = benign.signal_ratio(self.gram, self.sizes, self.norms)
+        return np.asarray(np.exp(-benign.exponent(ratio, constants.c_1)[..., 0]))
+
+    def tail_bound(self, lengths: Array, constants: Constants = READ) -> Array:
+        """2(b): error on L-long-tailed data, (1, gamma, length)."""
+        ratio = benign.noise_correlation_ratio(self.gram, self.sizes)[..., None, :, :]
+        return np.asarray(np.exp(-benign.tail_exponent(ratio, lengths, constants.c_2)[..., 0]))
+
+
+def feature_boundary(study: BenignCorrelation, gamma: Array, ratio: float) -> Array:
+    """The |u| at which the signal ratio of Theorem 1, 2(a) is ``ratio``, for each Gamma."""
+    norms = gram(study.eigenvalues(torch.as_tensor(gamma))).numpy()
+    return np.asarray((ratio * norms[:, 0, 1] / study.size) ** 0.25)
+
+
+def least_error(
+    study: BenignCorrelation, gamma: Array, law: str = "gaussian", length: Array | float = 0.0
+) -> Array:
+    """The best that can be done by noise alone (``rarefy.theory.class_noise_bayes``)."""
+    ratio = special_ratio(gamma, study.d - study.classes)
+    kind = "uniform" if law == "uniform-own" else "gaussian"
+    return least_noise_error(ratio, study.classes, kind, length)
+
+
+def tail_errors(strata: xr.DataArray) -> xr.DataArray:
+    """Error given |zeta| >= L from the errors between L and the next edge, for every edge L: the
+    strata weighted as likely as they are under the normal law."""
+    edges = strata["edge"].values
+    beyond = special.erfc(edges / np.sqrt(2))
+    chance = xr.DataArray(beyond - np.append(beyond[1:], 0.0), {"edge": edges}, ("edge",))
+    weighted = (strata * chance).isel({"edge": slice(None, None, -1)})
+    total = weighted.cumsum("edge").isel({"edge": slice(None, None, -1)})
+    total = total / xr.DataArray(beyond, dims=("edge",))
+    known = strata.notnull().all("edge")
+    return total.where(known).assign_coords({"edge": edges})
+
+
+def conditions_at(
+    study: BenignCorrelation, strength: float, gamma: float, lr: float, steps: int
+) -> list[Condition]:
+    """Condition 1 at one cell, C = 1."""
+    values = study.eigenvalues(torch.tensor([gamma])).numpy()[0]
+    there = np.where(values > 0, values, np.nan)
+    geometry = NoiseGeometry(
+        gram=(values**2) @ (values**2).T,
+        operator=(values[:, None] * values[None]).max(axis=2),
+        trace=(values**2).sum(axis=1),
+        rank=(values > 0).sum(axis=1),
+        spread=np.nanmax(there, axis=1) / np.nanmin(there, axis=1),
+    )
+    default = 1 / np.sqrt(3 * study.d)  # std of the uniform law on +-1/sqrt(d)
+    return condition_1(
+        geometry=geometry,
+        norms=np.full(study.classes, strength),
+        samples=study.classes * study.size,
+        filters=study.filters,
+        d=study.d,
+        sigma_0=study.sigma_0 if study.initialisation == "gaussian" else float(default),
+        lr=lr,
+        output_scale=study.scale,
+        horizon=float(max(steps, 2)),
+    )

@@ -1,0 +1,162 @@
+"""Test accuracy over noise correlation ratio and class size, without a feature (003 Fig. 4b)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+
+from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
+from rarefy.core.errors import bad_value
+from rarefy.core.picture import Picture
+from rarefy.studies._apart import simulate_apart
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, Training
+from rarefy.studies.benign._correlation_training import equal_classes, fit, on_training_samples
+from rarefy.studies.benign._sizes_report import sizes_pictures, sizes_verdicts
+
+SIZE_OF_RATE = 100
+"""Class size for which ``trained_lr`` is meant."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenignSizes(ClassNoiseStudy):
+    """The map of Fig. 4b, for both trainings.
+
+    ``trained`` takes a rate in proportion to |S|: the loss is a mean over samples, so that each
+    sample pulls equally hard then.
+    """
+
+    name: ClassVar[str] = "benign-sizes"
+    title: ClassVar[str] = "Learning from noise: does it take many samples?"
+    paper_says: ClassVar[str] = (
+        "With next to no feature (|u| = 1e-6) test accuracy depends on the noise correlation "
+        "ratio Gamma, from 1 to 800, and stays of one order over class sizes |S| from 10 to 200 "
+        "(003 Fig. 4b): Theorem 1, 2(b), has Gamma in its bound and, for equal classes, no |S|. "
+        "Trained as printed, and until the training loss is small as Theorem 1 has it; the "
+        "second was chosen after it had been seen that the first hardly moves the loss."
+    )
+    claims: ClassVar[tuple[str, ...]] = ("B8",)
+    axes: ClassVar[tuple[str, ...]] = ("schedule", "size", "gamma")
+    needs: ClassVar[str] = "a CPU; a GPU at scale paper (an hour on two cores)"
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 2,
+            "size": (4, 12),
+            "gamma": (1.0, 10.0, 800.0),
+            "classes": 3,
+            "d": 40,
+            "filters": 6,
+            "trained_lr": 200.0,
+            "trained_steps": 100,
+            "test_samples": 300,
+        },
+        "quick": {
+            "seeds": 6,
+            "size": (5, 10, 20, 40),
+            "gamma": (1.0, 2.0, 5.0, 20.0, 50.0, 200.0, 800.0),
+            "d": 200,
+            "filters": 20,
+            "trained_lr": 100.0,
+            "trained_steps": 800,
+            "test_samples": 2000,
+        },
+        "paper": {
+            "seeds": 6,
+            "size": (10, 20, 50, 100, 200),
+            "gamma": (1.0, 2.0, 10.0, 50.0, 200.0, 800.0),
+        },
+    }
+
+    schedule: tuple[str, ...] = TRAININGS
+    """how it is trained, printed: as 003 says; trained: until the training loss is ``stop_loss``"""
+    size: tuple[int, ...] = (10, 20, 35, 50, 75, 100, 150, 200)
+    """training samples a class (|S|)"""
+    gamma: tuple[float, ...] = (1.0, 1.2, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
+    """noise correlation ratio Gamma, the same for all pairs of classes"""
+    strength: float = 1e-6
+    """feature strength |u|"""
+    trained_lr: float = 50.0
+    """learning rate of ``trained`` at 100 samples a class, in proportion at other sizes"""
+    trained_steps: int = 1500
+    """most steps of ``trained``; runs that have stopped cost nothing"""
+    seeds: int = 10
+
+    def check(self) -> None:
+        super().check()
+        for name in self.schedule:
+            if name not in TRAININGS:
+                raise bad_value("schedule", name, f"must be one of {', '.join(TRAININGS)}")
+        for size in self.size:
+            if size < 1:
+                raise bad_value("size", size, "every class needs at least 1 sample")
+        for gamma in self.gamma:
+            if not 1 <= gamma < float("inf"):
+                raise bad_value("gamma", gamma, "must be finite and at least 1 (equal classes)")
+        if not 0 <= self.strength < float("inf"):
+            raise bad_value("strength", self.strength, "must be finite and at least 0")
+
+    def outputs(self) -> tuple[Output, ...]:
+        return (
+            Output("test_error", (), "share of fresh samples not classified right"),
+            Output("train_loss", (), "training loss at the end"),
+            Output("stopped_at", (), "updates until the stopping loss was seen; -1: it was not"),
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def cost(self) -> Cost:
+        steps = max(self.steps, self.trained_steps)
+        return self.cost_of(self.classes * max(self.size), steps)
+
+    def training_at(self, name: str, size: int) -> Training:
+        """The training of a cell, its rate included."""
+        found = self.training(name)
+        if name == "printed":
+            return found
+        return dataclasses.replace(found, lr=found.lr * size / SIZE_OF_RATE)
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        def of_seed(_: int, those: Cells) -> dict[str, np.ndarray]:
+            return simulate_apart(those, "size", of_size)
+
+        def of_size(size: int, those: Cells) -> dict[str, np.ndarray]:
+            return simulate_apart(
+                those, "schedule", lambda name, part: self._run(size, name, part, context)
+            )
+
+        # cells of one seed share test samples and initial filters
+        return simulate_apart(cells, "seed", of_seed)
+
+    def _run(self, size: int, name: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        gamma = cells.column("gamma", context)
+        experiment = self.setup(
+            cells,
+            context,
+            eigenvalues=equal_classes(gamma, self.d, self.classes, self.base),
+            strength=torch.full_like(gamma, self.strength),
+            sizes=torch.full((1, self.classes), size, device=context.device),
+            zeta_axes="rotated",
+        )
+        training = self.training_at(name, size)
+        fitted = fit(experiment, context, training)
+        context.advance(len(cells) * (self.cost().steps_per_cell - training.steps))
+        train_loss, _ = on_training_samples(experiment, fitted.filters)
+        seen = experiment.test(fitted.filters, context, self.test_samples)
+        found = {
+            "test_error": fitted.known(seen.error),
+            "train_loss": fitted.known(train_loss),
+            "stopped_at": fitted.stopped_at,
+            "nonfinite_step": fitted.nonfinite_step,
+        }
+        return {name: value.cpu().numpy() for name, value in found.items()}
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return sizes_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return sizes_pictures(self, results)

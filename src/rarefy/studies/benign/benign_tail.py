@@ -1,0 +1,192 @@
+"""Error on long-tailed data against L and Gamma (003 Theorem 1, statement 2(b))."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
+from rarefy.core.errors import bad_value
+from rarefy.core.picture import Picture, Table
+from rarefy.measure.tails import CHUNK, CRITERIA, tail_errors
+from rarefy.studies._apart import simulate_apart
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy
+from rarefy.studies.benign._tail_common import eager, equal_noise, masked, train
+from rarefy.studies.benign._tail_draws import TailDraws
+from rarefy.studies.benign._tail_pictures import tail_pictures, tail_tables
+from rarefy.studies.benign._tail_verdicts import tail_verdicts
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenignTail(ClassNoiseStudy):
+    """How fast the error falls towards the tail, for several noise correlation ratios."""
+
+    name: ClassVar[str] = "benign-tail"
+    title: ClassVar[str] = "Errors on long-tailed data, against L^2 Gamma"
+    paper_says: ClassVar[str] = (
+        "Long-tailed data of a trained network are those whose own class's active neurons answer "
+        "at least L times as strongly as they do on average (003 Definition 1). Theorem 1 2(b): "
+        "where the noise correlation ratio Gamma is large, the error on them is at most a sum over "
+        "the other classes of exp(-c L^2 Gamma), so that its logarithm falls at least linearly in "
+        "L^2 Gamma. The paper shows no experiment. Definition 1 asks for a large output of the "
+        "right class, so that errors become rare by selection alone: Gamma = 1, where the noise "
+        "says nothing about the class, is run as a control, and a second tail asks no network, "
+        "|zeta| >= L along the class's special direction. Trained as printed for the paper's other "
+        "experiments, and also until the loss is small, which the theorem asks for."
+    )
+    claims: ClassVar[tuple[str, ...]] = ("B4",)
+    axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma")
+    needs: ClassVar[str] = "a CPU; a GPU at scale paper"
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 2,
+            "gamma": (1.0, 2.0, 5.0),
+            "lengths": (0.0, 1.0, 2.0),
+            "samples": 8,
+            "classes": 3,
+            "d": 24,
+            "filters": 6,
+            "trained_steps": 40,
+            "test_samples": 1000,
+        },
+        "quick": {
+            "seeds": 5,
+            "gamma": (1.0, 2.0, 4.0, 10.0, 20.0),
+            "samples": 40,
+            "d": 250,
+            "filters": 40,
+            "trained_lr": 100.0,
+            "trained_steps": 400,
+            "test_samples": 20_000,
+        },
+        "paper": {"seeds": 8, "test_samples": 100_000},
+    }
+
+    schedule: tuple[str, ...] = TRAININGS
+    """how the network is trained: printed, trained"""
+    gamma: tuple[float, ...] = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 40.0)
+    """noise correlation ratio of all pairs; 1: no class structure in the noise"""
+    samples: int = 100
+    """training samples of every class (|S|)"""
+    strength: float = 1e-6
+    """norm of the features: next to nothing, so that the noise must be learnt"""
+    lengths: tuple[float, ...] = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+    """L of the tails; 0: all data"""
+    shift: float = 2.0
+    """how far, in stds, half of the test samples are shifted towards large outputs"""
+    test_samples: int = 400_000
+    """fresh samples, most of them in a tail and weighted back"""
+    seeds: int = 12
+
+    def check(self) -> None:
+        super().check()
+        for schedule in self.schedule:
+            if schedule not in TRAININGS:
+                raise bad_value("schedule", schedule, f"must be one of {', '.join(TRAININGS)}")
+        for gamma in self.gamma:
+            if not 1 <= gamma < float("inf"):
+                raise bad_value("gamma", gamma, "must be finite and at least 1")
+        if self.samples < 1:
+            raise bad_value("samples", self.samples, "must be at least 1")
+        if not 0 <= self.strength < float("inf"):
+            raise bad_value("strength", self.strength, "must be finite and at least 0")
+        if len(self.lengths) < 3 or self.lengths[0] != 0 or min(np.diff(self.lengths)) <= 0:
+            raise bad_value("lengths", self.lengths, "must be 0 and then rise, three at least")
+        if not 0 <= self.shift <= 5:
+            raise bad_value("shift", self.shift, "must be in [0, 5]: further out weights are tiny")
+        if self.test_samples % CHUNK:
+            raise bad_value("test_samples", self.test_samples, f"must be a multiple of {CHUNK}")
+
+    @property
+    def setting(self) -> str:
+        return f"{super().setting} |S|={self.samples}"
+
+    def outputs(self) -> tuple[Output, ...]:
+        tail = ("criterion", "length")
+        return (
+            Output("tail_error", tail, "error of samples beyond L, all classes alike"),
+            Output("tail_share", tail, "probability of being beyond L"),
+            Output("effective", tail, "samples of equal weight that the error is worth"),
+            Output("errors_seen", tail, "errors of equal weight among them"),
+            Output("silent", (), "share that no neuron of the own class answers"),
+            Output("quiet", (), "share that fewer than 0.1 m of them answer"),
+            Output("train_loss", ("class",), "training loss at the end, by class"),
+            Output("stopped_at", (), "updates until the training loss was small; -1: never"),
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {
+            "criterion": np.array(CRITERIA),
+            "length": np.array(self.lengths),
+            "class": np.arange(self.classes),
+        }
+
+    def cost(self) -> Cost:
+        cost = self.cost_of(self.classes * self.samples, self.trained_steps)
+        # a chunk of test samples, drawn in two halves and joined, and all responses to it
+        extra = CHUNK * (4 * self.d + 4 * self.classes * self.filters)
+        return Cost(cost.bytes_per_cell + 8 * extra, cost.steps_per_cell)
+
+    def noise(self, gamma: float) -> Tensor:
+        """Eigenvalues of all A_k, (classes, d)."""
+        return equal_noise(gamma, self.d, self.classes, self.base)
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
+            return simulate_apart(
+                those, "schedule", lambda word, part: self._run(word, part, eager(context))
+            )
+
+        return simulate_apart(cells, "seed", of_seed)
+
+    def _run(self, schedule: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        table = torch.stack([self.noise(float(gamma)) for gamma in cells.values["gamma"]])
+        strength = torch.full((len(cells),), self.strength, dtype=context.dtype)
+        experiment = self.setup(
+            cells,
+            context,
+            eigenvalues=table.to(context.device),
+            strength=strength.to(context.device),
+            sizes=torch.full((1, self.classes), self.samples, device=context.device),
+            zeta_axes="rotated",
+        )
+        trained = train(self, experiment, schedule, context)
+        draw = TailDraws(
+            experiment.data, experiment.draws, trained.filters, self.lengths[1:], self.shift
+        )
+        tails = tail_errors(
+            trained.filters,
+            draw,
+            self.test_samples,
+            self.lengths,
+            experiment.data.eigenvalues,
+            experiment.scale,
+        )
+        seen = [tails.by[name].beyond(overall=True) for name in CRITERIA]
+        lost = trained.nonfinite_step
+        found = {
+            name: masked(torch.stack([getattr(one, part) for one in seen], dim=1), lost)
+            for name, part in (
+                ("tail_error", "error"),
+                ("tail_share", "probability"),
+                ("effective", "effective"),
+                ("errors_seen", "errors_seen"),
+            )
+        }
+        found["silent"] = masked(tails.silent.mean(dim=1), lost)
+        found["quiet"] = masked(tails.quiet.mean(dim=1), lost)
+        return found | trained.outputs()
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return tail_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return tail_pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return tail_tables(self, results)

@@ -1,0 +1,91 @@
+"""Training the patch network without its weights: what a step needs is the Gram matrix of patches.
+
+Full-batch descent moves a filter only along the patches it is trained on, w = w(0) + sum_p c_p x_p,
+so responses h_p = <w, x_p> and coefficients c_p say all there is (002 Def. 5.1):
+
+    h <- h - eta g G,   c <- c - eta g,   G_pq = <x_p, x_q>
+
+with g the coefficients of the patches in the gradient. One product with G, (patches, patches),
+takes the place of two with the patches, (patches, d): cheaper when there are fewer than 2 d of
+them, and more exact, because only increments are rounded. Pruning acts on weights, and needs them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rarefy.core.compilation import compiled
+from rarefy.data.patches import PatchSamples
+from rarefy.nets.patch_cnn import responses
+from rarefy.train.patch_classifier import combination, patch_coefficients, patch_loss
+
+
+@dataclass(frozen=True)
+class GramClassifier:
+    """The problem of ``PatchClassifier`` in responses, (run, classes, m, n + classes), and
+    ``coefficients`` of the same shape."""
+
+    gram: Tensor
+    scales: Tensor
+    one_hot: Tensor
+    output_scale: float
+    compile_kernels: bool = False
+
+    @classmethod
+    def of(
+        cls, samples: PatchSamples, output_scale: float, compile_kernels: bool = False
+    ) -> GramClassifier:
+        patches = samples.patches()
+        gram = patches @ patches.transpose(1, 2)
+        return cls(gram, samples.scales(), samples.one_hot(), output_scale, compile_kernels)
+
+    def loss(self, parameters: dict[str, Tensor], batch: Any = None) -> Tensor:
+        """(run,)."""
+        return patch_loss(parameters["responses"], self.scales, self.one_hot, self.output_scale)
+
+    def gradients(
+        self, parameters: dict[str, Tensor], batch: Any = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Loss, and what plain descent subtracts (times its rate) from both parameters. It is the
+        gradient in the weights, seen through the patches; not that in the responses."""
+        function = compiled(patch_coefficients) if self.compile_kernels else patch_coefficients
+        loss, parts = function(
+            parameters["responses"], self.scales, self.one_hot, self.output_scale
+        )
+        return loss, {"responses": combination(parts, self.gram), "coefficients": parts}
+
+
+def start_of(filters: Tensor, samples: PatchSamples) -> dict[str, Tensor]:
+    """The parameters that stand for ``filters``, (run, classes, m, d), before training."""
+    seen = responses(filters, samples.patches())
+    return {"responses": seen, "coefficients": torch.zeros_like(seen)}
+
+
+def filters_of(initial: Tensor, coefficients: Tensor, samples: PatchSamples) -> Tensor:
+    """The filters that coefficients stand for, from those training began with."""
+    return initial + combination(coefficients, samples.patches())
+
+
+class Unfolded(dict[str, Tensor]):
+    """Parameters of this form that also have ``filters``, computed when first asked for."""
+
+    def __init__(
+        self, parameters: dict[str, Tensor], initial: Tensor, samples: PatchSamples
+    ) -> None:
+        super().__init__(parameters)
+        self._initial, self._samples = initial, samples
+
+    def __missing__(self, name: str) -> Tensor:
+        if name != "filters":
+            raise KeyError(name)
+        self[name] = filters_of(self._initial, self["coefficients"], self._samples)
+        return self[name]
+
+
+def is_cheaper(samples: PatchSamples) -> bool:
+    """Whether a step in this form takes less work than one with weights."""
+    return len(samples) + samples.classes < 2 * samples.noise.shape[2]

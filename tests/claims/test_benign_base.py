@@ -1,0 +1,303 @@
+"""What the studies of 003 share: stopping, shared draws, training against a plain loop, errors."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
+from rarefy.core.errors import UsageError
+from rarefy.core.picture import Picture
+from rarefy.data.class_noise import ClassNoise, rotation
+from rarefy.data.noise_ratio import eigenvalues_for
+from rarefy.nets.patch_cnn import initial_filters
+from rarefy.studies.benign._benign import (
+    ClassNoiseStudy,
+    Experiment,
+    StopAtLoss,
+    Training,
+    check_zeta,
+)
+from rarefy.train.descent import State
+
+FLOAT64 = Context(dtype=torch.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain(ClassNoiseStudy):
+    """The shared setting and nothing else."""
+
+    name: ClassVar[str] = "plain"
+    axes: ClassVar[tuple[str, ...]] = ()
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {"seeds": 1, "classes": 3, "d": 12, "filters": 4, "test_samples": 60}
+    }
+
+    def outputs(self) -> tuple[Output, ...]:
+        return ()
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def cost(self) -> Cost:
+        return self.cost_of(15, self.steps)
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        return {}
+
+    def verdicts(self, results: Any, scale: str) -> list[Verdict]:
+        return []
+
+    def picture(self, results: Any) -> list[Picture]:
+        return []
+
+
+def study(**parameters: Any) -> Plain:
+    found = Plain.at("tiny", **parameters)
+    assert isinstance(found, Plain)
+    return found
+
+
+def ready(
+    keys: list[int], gamma: list[float], strength: list[float], law: str = "gaussian", **more: Any
+) -> Experiment:
+    options = {name: more.pop(name) for name in ("zeta_axes",) if name in more}
+    plain = study(**more)
+    return plain.setup(
+        Cells({"seed": np.zeros(len(keys))}, np.array(keys, dtype=np.int64)),
+        FLOAT64,
+        eigenvalues=eigenvalues_for(torch.tensor(gamma), 5, plain.d, plain.classes),
+        strength=torch.tensor(strength, dtype=torch.float64),
+        sizes=torch.full((1, plain.classes), 5),
+        law=law,
+        **options,
+    )
+
+
+# ----------------------------------------------------------------------------------------- stopping
+
+
+def state(step: int, loss: list[float]) -> State:
+    return State(step, {}, torch.tensor(loss))
+
+
+def test_a_run_stops_once_and_stays_where_it_is() -> None:
+    lr = torch.full((3,), 2.0)
+    stopping = StopAtLoss(lr, 0.1)
+    stopping(state(1, [0.5, 0.1, torch.nan]))
+    assert lr.tolist() == [2, 0, 2] and stopping.stopped_at.tolist() == [-1, 1, -1]
+    stopping(state(2, [0.05, 0.3, torch.nan]))
+    assert lr.tolist() == [0, 0, 2] and stopping.stopped_at.tolist() == [2, 1, -1]
+
+
+def test_a_stopped_run_has_the_weights_it_stopped_with() -> None:
+    experiment = ready([5, 5], [1.0, 1.0], [0.0, 6.0])
+    training = Training(lr=20.0, steps=200, stop_loss=0.05)
+    whole, stopped = experiment.train(FLOAT64, training, {"loss": lambda s: s.loss}, range(1, 201))
+    losses = whole.records["loss"]
+    for run in range(2):
+        at = int(stopped[run])
+        assert 1 < at < 200
+        assert losses[run, at - 1] <= 0.05 < losses[run, : at - 1].min()
+        part, _ = experiment.train(FLOAT64, dataclasses.replace(training, steps=at), {})
+        torch.testing.assert_close(
+            part.parameters["filters"][run], whole.parameters["filters"][run], rtol=0, atol=1e-12
+        )
+        assert losses[run, at:].std() < 1e-12
+    assert stopped[0] > stopped[1]
+
+
+def test_without_a_stopping_loss_nobody_stops() -> None:
+    experiment = ready([5], [1.0], [6.0])
+    _, stopped = experiment.train(FLOAT64, Training(20.0, 30), {})
+    assert stopped.tolist() == [-1]
+
+
+# ----------------------------------------------------------------------------------------- training
+
+
+def plain_descent(experiment: Experiment, run: int, lr: float, steps: int) -> tuple[Tensor, Tensor]:
+    """One run by autograd, sample by sample patch by patch: (filters, loss before last update)."""
+    samples, data = experiment.samples, experiment.data
+    weights = experiment.initial[run].clone().requires_grad_(True)
+    noise = samples.noise[run if len(samples.noise) > 1 else 0]
+    labels = samples.labels[0]
+    patches = torch.stack([data.strength[run, labels, None] * samples.features[0][labels], noise])
+    loss = torch.tensor(torch.nan)
+    for _ in range(steps):
+        seen = torch.relu(torch.einsum("kmd,pnd->pnkm", weights, patches))
+        loss = functional.cross_entropy(experiment.scale * seen.sum(dim=(0, 3)), labels)
+        (slope,) = torch.autograd.grad(loss, weights)
+        weights = (weights - lr * slope).detach().requires_grad_(True)
+    return weights.detach(), loss.detach()
+
+
+@pytest.mark.parametrize("combine", ["mean", "sum"])
+def test_training_is_plain_gradient_descent(combine: str) -> None:
+    experiment = ready([9, 9, 9], [1.0, 3.0, 50.0], [0.1, 1.0, 2.0], combine=combine)
+    found, _ = experiment.train(FLOAT64, Training(0.3, 25), {"loss": lambda s: s.loss})
+    for run in range(3):
+        weights, loss = plain_descent(experiment, run, 0.3, 25)
+        torch.testing.assert_close(found.parameters["filters"][run], weights, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(found.records["loss"][run, 0], loss, rtol=1e-9, atol=0)
+
+
+def test_coefficients_rebuild_the_filters() -> None:
+    experiment = ready([9], [3.0], [1.0])
+    found, _ = experiment.train(FLOAT64, Training(0.3, 25), {}, coefficients=True)
+    patches = experiment.samples.patches()  # strength 1, noise scale 1: units are the scales
+    moved = torch.einsum("rkmp,rpd->rkmd", found.parameters["coefficients"], patches)
+    torch.testing.assert_close(found.parameters["filters"], experiment.initial + moved)
+
+
+@pytest.mark.parametrize(("law", "axes"), [("gaussian", "rotated"), ("uniform", "original")])
+def test_rotated_coordinates_change_nothing(law: str, axes: str) -> None:
+    """The same samples and filters written in the axes of the space give the same losses."""
+    experiment = ready([4], [10.0], [1.5], law=law, zeta_axes=axes)
+    draws, plain = experiment.draws, study()
+    basis = rotation(draws, plain.d)
+    here = dataclasses.replace(experiment.data, rotation=basis, coordinates="original")
+    there = Experiment(
+        data=here,
+        samples=here.sample(draws, experiment.samples.labels),
+        initial=initial_filters(draws, plain.classes, plain.filters, plain.d, "default"),
+        draws=draws,
+        scale=experiment.scale,
+    )
+    training = Training(1.0, 40)
+    ends = [e.train(FLOAT64, training, {"loss": lambda s: s.loss})[0] for e in (experiment, there)]
+    torch.testing.assert_close(ends[0].records["loss"], ends[1].records["loss"])
+    seen = [
+        e.test(end.parameters["filters"], FLOAT64, 300)
+        for e, end in zip((experiment, there), ends, strict=True)
+    ]
+    torch.testing.assert_close(seen[0].loss, seen[1].loss)
+
+
+# ------------------------------------------------------------------------------------------- set-up
+
+
+def test_cells_with_one_key_share_zeta_and_initial_filters() -> None:
+    experiment = ready([7, 7], [1.0, 40.0], [0.0, 2.0])
+    assert len(experiment.draws) == 1 and experiment.initial.shape == (2, 3, 4, 12)
+    assert torch.equal(experiment.initial[0], experiment.initial[1])
+    own = experiment.data.eigenvalues[:, experiment.samples.labels[0]]
+    there = own[0] > 0
+    zeta = experiment.samples.noise[:, there] / own[:, there]
+    torch.testing.assert_close(zeta[0], zeta[1])
+
+
+def test_cells_with_other_keys_draw_afresh_and_the_same_alone() -> None:
+    both = ready([7, 8], [40.0, 40.0], [1.0, 1.0])
+    assert len(both.draws) == 2
+    assert not torch.equal(both.initial[0], both.initial[1])
+    assert not torch.equal(both.samples.noise[0], both.samples.noise[1])
+    for place, key in enumerate((7, 8)):
+        alone = ready([key], [40.0], [1.0])
+        torch.testing.assert_close(both.initial[place], alone.initial[0])
+        torch.testing.assert_close(both.samples.noise[place], alone.samples.noise[0])
+
+
+def test_a_rotation_is_made_only_where_something_notices_it() -> None:
+    assert ready([1], [1.0], [1.0], initialisation="gaussian").data.rotation is None
+    assert ready([1], [1.0], [1.0]).data.rotation is not None
+    assert (
+        ready([1], [1.0], [1.0], law="uniform", initialisation="gaussian").data.rotation is not None
+    )
+
+
+def test_initial_filters_have_their_law() -> None:
+    drawn = ready([3], [1.0], [1.0], initialisation="gaussian", sigma_0=0.3, d=60, filters=80)
+    assert drawn.initial.std().item() == pytest.approx(0.3, rel=0.03)
+    default = ready([3], [1.0], [1.0], d=60, filters=80)
+    assert default.initial.std().item() == pytest.approx(1 / np.sqrt(3 * 60), rel=0.03)
+    assert default.data.rotation is not None
+    back = torch.einsum("rkme,rde->rkmd", default.initial, default.data.rotation)
+    assert back.abs().max().item() <= 1 / np.sqrt(60) + 1e-12
+
+
+def test_a_class_may_have_a_feature_of_its_own_strength() -> None:
+    plain = study()
+    experiment = plain.setup(
+        Cells({"seed": np.zeros(1)}, np.array([1])),
+        FLOAT64,
+        eigenvalues=eigenvalues_for(2.0, 5, plain.d, plain.classes),
+        strength=torch.tensor([[1.0, 2.0, 3.0]], dtype=torch.float64),
+        sizes=torch.tensor([[2, 3, 4]]),
+    )
+    assert experiment.samples.strength.tolist() == [[1, 2, 3]]
+    assert experiment.samples.class_sizes().tolist() == [[2, 3, 4]]
+
+
+def test_test_samples_are_balanced_and_not_the_training_ones() -> None:
+    experiment = ready([2], [3.0], [1.0])
+    fresh = experiment.fresh(30, 0)
+    assert fresh.class_sizes().tolist() == [[10, 10, 10]]
+    assert not torch.equal(fresh.noise, experiment.fresh(30, 1).noise)
+    assert not torch.equal(fresh.noise[0, :15], experiment.samples.noise[0])
+    # a network that says nothing is not right
+    seen = experiment.test(torch.zeros_like(experiment.initial), FLOAT64, 90)
+    assert seen.error.item() == 1 and seen.loss.item() == pytest.approx(np.log(3))
+
+
+def test_the_setting_knows_its_trainings() -> None:
+    plain = study(lr=0.1, steps=7, trained_lr=3.0, trained_steps=9, stop_loss=0.2)
+    assert plain.training("printed") == Training(0.1, 7, 0.0)
+    assert plain.training("trained") == Training(3.0, 9, 0.2)
+    assert plain.scale == 0.25 and study(combine="sum").scale == 1.0
+    assert "m=4" in plain.setting
+    more = dataclasses.replace(plain, d=24).cost_of(30, 9)
+    assert more.bytes_per_cell > plain.cost_of(15, 9).bytes_per_cell > 0
+    assert more.steps_per_cell == 9
+
+
+def test_the_axes_of_features_and_special_directions() -> None:
+    """Features on the first axes, special directions on the next."""
+    data = ready([2], [3.0], [1.0]).data
+    assert isinstance(data, ClassNoise)
+    assert data.special_axes().tolist() == [3, 4, 5]
+    assert (data.eigenvalues[:, :, :3] == 0).all() and (data.eigenvalues[:, :, 3:] > 0).all()
+
+
+# ------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"filters": 0}, "filters=0: must be at least 1"),
+        ({"steps": 0}, "steps=0: must be at least 1"),
+        ({"trained_steps": 0}, "trained_steps=0: must be at least 1"),
+        ({"test_samples": 0}, "test_samples=0: must be at least 1"),
+        ({"base": 0.0}, "base=0.0: must be positive and finite"),
+        ({"sigma_0": float("inf")}, "sigma_0=inf: must be positive and finite"),
+        ({"lr": -1.0}, "lr=-1.0: must be positive and finite"),
+        ({"trained_lr": float("nan")}, "trained_lr=nan: must be positive and finite"),
+        ({"stop_loss": -0.1}, "stop_loss=-0.1: must be finite and at least 0"),
+        ({"classes": 1}, "classes=1: must be at least 2 and at most d/2=6"),
+        ({"classes": 7}, "classes=7: must be at least 2 and at most d/2=6"),
+        ({"combine": "product"}, "combine='product': must be one of mean, sum"),
+        ({"initialisation": "zero"}, "initialisation='zero': must be one of gaussian, default"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        study(**wrong)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_training_law_and_axes_are_named() -> None:
+    with pytest.raises(UsageError, match="training='half': must be one of printed, trained"):
+        study().training("half")
+    with pytest.raises(UsageError, match="law"):
+        check_zeta("cauchy", "rotated")
+    with pytest.raises(UsageError, match="zeta_axes='mine': must be one of rotated, original"):
+        check_zeta("uniform", "mine")
+    check_zeta("uniform", "original")

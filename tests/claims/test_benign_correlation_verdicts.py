@@ -1,0 +1,176 @@
+"""Verdicts of ``benign-correlation`` on made-up results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.contracts import Verdict
+from rarefy.studies.benign._correlation_theory import Prediction
+from rarefy.studies.benign._correlation_verdicts import behaves, resolution
+from rarefy.studies.benign.benign_correlation import BenignCorrelation
+from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
+
+GAMMA, STRENGTH = (1.0, 4.0, 20.0, 200.0, 1400.0), (0.001, 1.0, 2.0, 3.8)
+
+
+def made(
+    accuracy: Callable[[str, np.ndarray, np.ndarray], np.ndarray],
+    tail: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    train_loss: float = 0.009,
+    seeds: int = 6,
+    spread: float = 0.002,
+) -> tuple[BenignCorrelation, xr.Dataset]:
+    """Results as if measured: accuracy(law, |u|, Gamma), error of the stratum from an edge on."""
+    whole = BenignCorrelation.at(
+        "paper", gamma=GAMMA, strength=STRENGTH, seeds=seeds, schedule=("trained",)
+    )
+    assert isinstance(whole, BenignCorrelation)
+    generator = np.random.default_rng(1)
+    u, g = np.array(STRENGTH)[:, None], np.array(GAMMA)[None, :]
+    edges = np.array([0.0, *whole.edges])
+    shape = (seeds, len(STRENGTH), len(GAMMA))
+    errors, strata = [], []
+    for law in whole.law:
+        error = 1 - np.broadcast_to(accuracy(law, u, g), shape[1:])
+        noise = spread * generator.standard_normal(shape) * (error > 0)
+        errors.append(np.clip(error + noise, 0, 1))
+        there = tail(g[..., None], edges) * np.ones((*shape, 1))
+        strata.append(there if law == "gaussian" else np.full((*shape, len(edges)), np.nan))
+    dims = ("law", "seed", "strength", "gamma")
+    results = xr.Dataset(
+        {
+            "test_error": (dims, np.stack(errors)),
+            "train_loss": (dims, np.full((len(whole.law), *shape), train_loss)),
+            "stratum_error": ((*dims, "edge"), np.stack(strata)),
+        },
+        {
+            "law": list(whole.law),
+            "seed": np.arange(seeds),
+            "strength": list(STRENGTH),
+            "gamma": list(GAMMA),
+            "edge": edges,
+        },
+    ).expand_dims(schedule=["trained"])
+    return whole, results
+
+
+def good(law: str, u: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """A network at the best by noise, and right with a strong feature."""
+    best = 1 - least_noise_error(special_ratio(g, 995), 5)
+    return np.where(u >= 1.5, 1.0, best)
+
+
+def falling(g: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Exactly the form of 2(b), with c_2 = 0.6."""
+    return np.where(g > 1, np.minimum(0.8, 4 * np.exp(-0.6 * g * edges**2)), 0.8)
+
+
+def outcomes(verdicts: list[Verdict], claim: str, part: str) -> set[str]:
+    found = {v.outcome for v in verdicts if v.claim == claim and part in v.setting}
+    assert found, part
+    return found
+
+
+def test_a_map_as_the_paper_says_holds() -> None:
+    whole, results = made(good, falling)
+    verdicts = whole.verdicts(results, "paper")
+    for part in ("short of the best", "rises with Gamma", "rises with |u|", "least gain", "minus"):
+        assert outcomes(verdicts, "B6", part) == {"holds"}, part
+    for part in ("largest c_2", "falls with L", "falls with Gamma", "2(a)", "2(b)", "1, 3, error"):
+        assert outcomes(verdicts, "B4", part) == {"holds"}, part
+    (constant,) = (v for v in verdicts if "largest c_2" in v.setting)
+    assert constant.interval is not None and 0.5 < constant.interval[0] <= 0.7
+
+
+def test_a_network_far_from_the_best_fails() -> None:
+    whole, results = made(lambda law, u, g: 0.85 * good(law, u, g), falling)
+    verdicts = whole.verdicts(results, "paper")
+    assert outcomes(verdicts, "B6", "short of the best") == {"fails"}
+    assert outcomes(verdicts, "B6", "rises with Gamma") == {"holds"}
+    assert outcomes(verdicts, "B4", "2(a)") == {"fails"}
+
+
+def test_a_map_the_other_way_round_fails() -> None:
+    whole, results = made(lambda law, u, g: 1.1 - 0.1 * np.log(g * (1 + u)), falling)
+    verdicts = whole.verdicts(results, "paper")
+    for part in ("short of the best", "rises with Gamma", "rises with |u|", "least gain"):
+        assert outcomes(verdicts, "B6", part) == {"fails"}, part
+
+
+def test_gamma_that_hurts_at_one_strength_only_is_seen() -> None:
+    def accuracy(law: str, u: np.ndarray, g: np.ndarray) -> np.ndarray:
+        return np.where(u == 2.0, 1.0 - 0.05 * (g > 100), good(law, u, g))
+
+    whole, results = made(accuracy, falling)
+    found = [v for v in whole.verdicts(results, "paper") if "least gain" in v.setting]
+    assert {v.outcome for v in found} == {"fails"}
+    assert all("at |u|=2:" in v.note for v in found)
+
+
+def test_laws_that_differ_are_told() -> None:
+    shift = {"gaussian": 0.0, "uniform": 0.0, "uniform-own": 0.05}
+    whole, results = made(lambda law, u, g: 0.9 * good(law, u, g) + shift[law], falling)
+    verdicts = whole.verdicts(results, "paper")
+    assert outcomes(verdicts, "B6", "uniform minus") == {"holds"}
+    assert outcomes(verdicts, "B6", "uniform-own minus") == {"fails"}
+
+
+def test_long_tailed_data_no_better_than_others_fail() -> None:
+    whole, results = made(good, lambda g, edges: 0.3 + 0 * g * edges)
+    verdicts = whole.verdicts(results, "paper")
+    assert outcomes(verdicts, "B4", "largest c_2") == {"fails"}
+    assert outcomes(verdicts, "B4", "2(b)") == {"fails"}
+    assert outcomes(verdicts, "B4", "falls with L") == {"inconclusive"}
+    whole, results = made(good, lambda g, edges: 0.3 + 0.1 * edges + 0.1 * (g > 10))
+    verdicts = whole.verdicts(results, "paper")
+    assert outcomes(verdicts, "B4", "falls with L") == {"fails"}
+    assert outcomes(verdicts, "B4", "falls with Gamma") == {"fails"}
+
+
+def test_overfitting_that_does_no_harm_speaks_against_statement_3() -> None:
+    whole, results = made(lambda law, u, g: 0.9 + 0 * u * g, falling)
+    assert outcomes(whole.verdicts(results, "paper"), "B4", "1, 3, error") == {"fails"}
+
+
+def test_without_a_small_training_loss_theorem_1_says_nothing() -> None:
+    whole, results = made(good, falling, train_loss=1.5)
+    verdicts = [v for v in whole.verdicts(results, "paper") if v.claim == "B4"]
+    assert {v.outcome for v in verdicts} == {"inconclusive"}
+    assert all("premise not met: training loss 1.5 or more" in v.note for v in verdicts)
+    assert all(v.n == 0 for v in verdicts)
+
+
+def test_no_error_at_all_decides_nothing_about_the_constant() -> None:
+    whole, results = made(good, lambda g, edges: 0 * g * edges)
+    (verdict,) = (v for v in whole.verdicts(results, "paper") if "largest c_2" in v.setting)
+    assert verdict.outcome == "inconclusive" and "no error seen" in verdict.note
+
+
+def test_two_seeds_that_disagree_decide_nothing() -> None:
+    whole, results = made(good, falling, seeds=2, spread=0.1)
+    assert outcomes(whole.verdicts(results, "paper"), "B6", "short of the best") == {"inconclusive"}
+
+
+def test_a_grid_without_gaussian_noise_leaves_theorem_1_open() -> None:
+    whole, results = made(good, falling)
+    part = results.sel(law=["uniform"])
+    verdicts = whole.verdicts(part, "paper")
+    (b4,) = (v for v in verdicts if v.claim == "B4")
+    assert b4.outcome == "inconclusive" and "needs gaussian" in b4.note
+    assert len(whole.picture(part)) == 2 and len(whole.tables(part)) == 1
+
+
+def test_an_error_below_resolution_is_below_any_bound() -> None:
+    whole, _ = made(good, falling)
+    prediction = Prediction.of(whole, np.array([0.001, 3.8]), np.array([4.0, 1400.0]))
+    lengths = np.array([1.0, 3.0])
+    unseen = resolution(whole)
+    tails = np.full((1, 2, 2, 2), unseen[1])
+    obeys = behaves(prediction, np.full((1, 2, 2), unseen[0]), tails, lengths, unseen)
+    assert obeys["features"].all() and obeys["tail"].all() and not obeys["harmful"].any()
+    more = behaves(prediction, np.full((1, 2, 2), 2 * unseen[0]), 2 * tails, lengths, unseen)
+    assert not more["features"][0, 1].any()  # bound far below
+    assert not more["tail"].any()

@@ -1,0 +1,299 @@
+"""B3, B5, B6, B7: verdicts on maps made up, and a cell computed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from rarefy.core.contracts import Cells, Context, Verdict
+from rarefy.core.errors import UsageError
+from rarefy.core.picture import HeatMap
+from rarefy.studies.benign._features_conditions import geometry_of
+from rarefy.studies.benign._features_fall import fall_verdicts, lawful_exponent
+from rarefy.studies.benign._features_map import maps_of
+from rarefy.studies.benign._features_separation import error_of, separation
+from rarefy.studies.benign._features_verdicts import (
+    figure_3_verdicts,
+    figure_4a_verdicts,
+    harmful_verdicts,
+)
+from rarefy.studies.benign.benign_features import BenignFeatures
+from rarefy.sweep.grid import grid_of
+from rarefy.theory import benign
+from rarefy.theory.benign_conditions import NoiseGeometry
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+# ------------------------------------------------------------------------------------- the verdicts
+
+STUDY = BenignFeatures(seeds=4, schedule=("trained",), gamma=(1.0,))
+FIGURE = BenignFeatures(seeds=4, schedule=("trained",), gamma=(1.2,))
+Law = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def claimed(x: np.ndarray, size: np.ndarray, strength: np.ndarray) -> np.ndarray:
+    return error_of(np.sqrt(1.6 * x), 5)
+
+
+def results_of(law: Law, loss: float = 0.009, study: BenignFeatures = STUDY) -> xr.Dataset:
+    """Results in which the error follows ``law``(x, |S|, |u|), a little different by seed."""
+    size, strength = np.array(study.size, float), np.array(study.strength)
+    shape = (len(study.schedule), len(study.gamma), len(size), len(strength), study.seeds)
+    error = np.empty(shape)
+    for g, gamma in enumerate(study.gamma):
+        gram = study.eigenvalues(gamma)[0].square().numpy()
+        x = size[:, None] * strength**4 / (gram[0] @ gram[1])
+        values = law(x, np.broadcast_to(size[:, None], x.shape), np.broadcast_to(strength, x.shape))
+        wobble = 1 + 0.01 * np.random.default_rng(g).normal(size=(*x.shape, study.seeds))
+        counts = np.round(np.minimum(values[..., None] * wobble, 1) * study.test_samples)
+        error[:, g] = counts / study.test_samples
+    dims = ("schedule", "gamma", "size", "strength", "seed")
+    coordinates = {name: list(getattr(study, name)) for name in dims[:4]}
+    return xr.Dataset(
+        {
+            "test_error": (dims, error),
+            "train_loss": (dims, np.full(shape, loss)),
+            "stopped_at": (dims, np.full(shape, 100)),
+        },
+        coords={**coordinates, "seed": np.arange(study.seeds)},
+    )
+
+
+JUDGES = {
+    "B3": fall_verdicts,
+    "B5": harmful_verdicts,
+    "B6": figure_3_verdicts,
+    "B7": figure_4a_verdicts,
+}
+
+
+def judged(
+    law: Law, claim: str, loss: float = 0.009, study: BenignFeatures = STUDY
+) -> list[Verdict]:
+    (here,) = maps_of(study, results_of(law, loss, study), "paper")
+    return JUDGES[claim](here)
+
+
+def outcomes(law: Law, claim: str, study: BenignFeatures = STUDY) -> dict[str, str]:
+    """By what is said."""
+    found = judged(law, claim, study=study)
+    return {verdict.setting.partition(": ")[2]: verdict.outcome for verdict in found}
+
+
+FADES = "factor by which -log(error)/x fades along x"
+LOG = "exponent of -log(error) in x"
+IN_SIZE, IN_STRENGTH = (f"exponent of the squared separation in {name}" for name in ("|S|", "|u|"))
+ONTO = "errors collapse onto x: spread about x over spread about |u|"
+
+
+def test_the_law_of_the_bound_holds_in_all_readings_but_that_of_log_errors() -> None:
+    assert outcomes(claimed, "B3") == {
+        FADES: "holds",
+        LOG: "fails",
+        IN_SIZE: "holds",
+        IN_STRENGTH: "holds",
+        ONTO: "holds",
+    }
+
+
+def test_what_a_lawful_error_shows_is_told_beside_the_exponent_of_log_errors() -> None:
+    (here,) = maps_of(STUDY, results_of(claimed), "paper")
+    (verdict,) = (v for v in fall_verdicts(here) if LOG in v.setting)
+    lawful = lawful_exponent(here, here.measured())
+    assert f"would give {lawful:.2g}" in verdict.note
+    assert verdict.interval is not None
+    assert verdict.interval[0] - 0.01 < lawful < verdict.interval[1] + 0.01
+
+
+def test_a_plain_exponential_is_linear_in_x() -> None:
+    found = outcomes(lambda x, s, u: 0.8 * np.exp(-1.2 * x**1.1), "B3")
+    assert found[LOG] != "fails" and found[FADES] == "holds"
+    steeper = outcomes(lambda x, s, u: np.exp(-0.5 * x**1.5), "B3")
+    assert steeper[LOG] == "holds"
+
+
+def test_a_slower_fall_fails() -> None:
+    found = outcomes(lambda x, s, u: 0.8 * np.exp(-(x**0.3)), "B3")
+    assert found[LOG] == found[FADES] == found[IN_STRENGTH] == "fails"
+
+
+def test_errors_that_do_not_care_for_the_number_of_samples_fail() -> None:
+    found = outcomes(lambda x, s, u: error_of(1.3 * u**2, 5), "B3")
+    assert found[IN_SIZE] == found[ONTO] == "fails"
+    assert found[IN_STRENGTH] == "holds"
+
+
+def test_a_large_training_loss_leaves_the_theorem_undecided() -> None:
+    for claim in ("B3", "B5"):
+        (verdict,) = judged(claimed, claim, loss=1.5)
+        assert verdict.outcome == "inconclusive" and "premise not met" in verdict.note
+
+
+def test_too_few_errors_to_count_are_said_to_be_too_few() -> None:
+    (verdict,) = judged(lambda x, s, u: np.where(x < 1, 0.5, 0.0), "B3")
+    assert verdict.outcome == "inconclusive" and "too few" in verdict.note
+
+
+def test_harmful_overfitting_holds_fails_and_has_a_premise() -> None:
+    holds = outcomes(claimed, "B5")
+    assert set(holds.values()) == {"holds"} and len(holds) == 2
+    mild = outcomes(lambda x, s, u: 0.15 * np.exp(-x), "B5")
+    assert "fails" in mild.values()
+    strong = BenignFeatures(seeds=4, gamma=(1.0,), strength=(3.0, 4.0), schedule=("trained",))
+    (verdict,) = judged(claimed, "B5", study=strong)
+    assert verdict.outcome == "inconclusive" and "premise not met" in verdict.note
+    unfit = results_of(claimed)
+    unfit["train_loss"] = unfit["train_loss"].where(unfit["strength"] > 0.3, 0.2)
+    (here,) = maps_of(STUDY, unfit, "paper")
+    assert [verdict.outcome for verdict in harmful_verdicts(here)] == ["holds", "fails"]
+
+
+def test_the_figure_holds_as_claimed_and_fails_where_more_data_do_not_help() -> None:
+    assert set(outcomes(claimed, "B7", FIGURE).values()) == {"holds"}
+    flat = outcomes(lambda x, s, u: error_of(0.3 * u**2, 5), "B7", FIGURE)
+    assert flat["accuracy grows with |S| at fixed |u|, rise from first to last"] == "fails"
+    assert flat["accuracy grows with |u|, mean over |S|"] == "holds"
+    chance = outcomes(lambda x, s, u: np.full_like(x, 0.8), "B7", FIGURE)
+    assert chance["accuracy grows with |S| at fixed |u|"] == "inconclusive"
+
+
+def test_the_feature_axis_of_figure_3_holds_and_fails() -> None:
+    found = outcomes(claimed, "B6")
+    assert set(found.values()) == {"holds"} and all("|S| = 100" in what for what in found)
+    falling = outcomes(lambda x, s, u: 1 - error_of(0.3 * u**2, 5), "B6")
+    assert set(falling.values()) == {"fails"}
+
+
+def test_a_gamma_that_was_not_run_is_named() -> None:
+    study = BenignFeatures(seeds=2, gamma=(2.0,), schedule=("trained",))
+    found = {v.claim: v for v in study.verdicts(results_of(claimed, study=study), "paper")}
+    assert found["B7"].outcome == found["B6"].outcome == "inconclusive"
+    assert "Gamma 1.2 was not run" in found["B7"].note
+
+
+# ---------------------------------------------------------------------------------- maps and tables
+
+
+def test_the_map_knows_the_ratio_and_where_the_theorem_speaks_of_harm() -> None:
+    here = maps_of(STUDY, results_of(claimed), "paper")[0]
+    i, j = 3, 6
+    sizes, norms = np.full(5, here.size[i]), np.full(5, here.strength[j])
+    expected = benign.signal_ratio(here.gram, sizes, norms)[0, 1]
+    assert here.ratio[i, j] == pytest.approx(expected)
+    np.testing.assert_array_equal(here.harmful(1.0), here.ratio <= 1)
+    edge = here.crossing(0.2)
+    np.testing.assert_allclose(here.ratio_at(edge), separation(0.2, 5) ** 2 / 1.6, rtol=0.02)
+
+
+def test_geometry_from_eigenvalues_is_that_of_the_matrices() -> None:
+    study = tiny()
+    table = study.eigenvalues(1.2)
+    found, expected = geometry_of(table), NoiseGeometry.of(torch.diag_embed(table[0]).numpy())
+    for name in ("gram", "operator", "trace", "rank", "spread"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
+def test_pictures_draw_lines_of_the_ratio_and_the_proof_s_condition_is_stricter() -> None:
+    results = results_of(claimed)
+    pictures = {picture.name: picture for picture in STUDY.picture(results)}
+    assert set(pictures) == {"map-1", "fall", "cuts"}
+    panel = pictures["map-1"].panels[0]
+    assert isinstance(panel, HeatMap) and [c.label for c in panel.curves][0] == "x = 1"
+    table = STUDY.tables(results)[0]
+    assert all(float(str(row[3])) < float(str(row[2])) for row in table.rows)
+
+
+# ----------------------------------------------------------------------------------- the simulation
+
+FLOAT64 = Context(dtype=torch.float64)
+
+
+def tiny(**parameters: Any) -> BenignFeatures:
+    study = BenignFeatures.at("tiny", **parameters)
+    assert isinstance(study, BenignFeatures)
+    return study
+
+
+def plain(study: BenignFeatures, cells: Cells, row: int) -> tuple[float, float]:
+    """Test error and training loss of one cell by autograd, sample by sample."""
+    kind, gamma = str(cells.values["schedule"][row]), float(cells.values["gamma"][row])
+    size, strength = int(cells.values["size"][row]), float(cells.values["strength"][row])
+    table = study.eigenvalues(gamma)
+    experiment = study.setup(
+        cells.take(np.array([row])),
+        FLOAT64,
+        eigenvalues=table,
+        strength=torch.tensor([strength], dtype=torch.float64),
+        sizes=torch.full((1, study.classes), size),
+    )
+
+    def scores(filters: torch.Tensor, samples: Any) -> torch.Tensor:
+        labels = samples.labels[0]
+        noise = torch.relu(torch.einsum("kmd,nd->nkm", filters, samples.noise[0]))
+        own = strength * samples.features[0][labels]
+        feature = torch.relu(torch.einsum("kmd,nd->nkm", filters, own))
+        return (noise + feature).mean(dim=2)
+
+    training = study.training_at(kind, size, table)
+    filters = experiment.initial[0].clone().requires_grad_(True)
+    loss = torch.tensor(np.inf)
+    for _ in range(training.steps):
+        out = scores(filters, experiment.samples)
+        now = torch.nn.functional.cross_entropy(out, experiment.samples.labels[0])
+        (gradient,) = torch.autograd.grad(now, filters)
+        loss = now.detach()
+        filters = (filters - training.lr * gradient).detach().requires_grad_(True)
+        if loss <= training.stop_loss:
+            break
+    fresh = [experiment.fresh(250, 0), experiment.fresh(50, 1)]
+    wrong = [scores(filters, part).argmax(dim=1) != part.labels[0] for part in fresh]
+    return float(torch.cat(wrong).double().mean()), float(loss)
+
+
+def test_cells_are_what_a_plain_loop_gives() -> None:
+    study = tiny(seeds=1, trained_steps=150)
+    cells = grid_of(study).cells(np.arange(len(grid_of(study))))
+    found = study.simulate(cells, FLOAT64)
+    for row in (4, 7, 13, 22):
+        error, loss = plain(study, cells, row)
+        assert found["test_error"][row] == pytest.approx(error, abs=1e-9)
+        # a run that has stopped still looks at its loss, after its last update
+        assert found["train_loss"][row] == pytest.approx(loss, rel=0.05)
+
+
+def test_trained_rates_move_every_sample_alike() -> None:
+    study = tiny()
+    table = study.eigenvalues(1.0)
+    small, large = (study.training_at("trained", size, table).lr for size in (4, 12))
+    assert large == pytest.approx(3 * small)
+    trace = table[0, 0].square().sum().item()
+    assert small == pytest.approx(3 * 4 * study.filters / trace)
+    assert study.training_at("printed", 4, table).lr == study.lr
+
+
+def test_a_run_that_explodes_has_no_error_rather_than_none() -> None:
+    study = tiny(schedule=("trained",), trained_lr=2e37, trained_steps=5)
+    found = study.simulate(grid_of(study).cells(np.arange(3)), Context())
+    lost = found["nonfinite_step"] >= 0
+    assert lost.any() and np.isnan(found["test_error"][lost]).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"schedule": ("long",)}, "training='long': must be one of printed, trained"),
+        ({"size": (0,)}, "size=0: every class needs at least 1 sample"),
+        ({"strength": (0.5, -1.0)}, "strength=-1.0: must be positive and finite"),
+        ({"gamma": (0.5,)}, "gamma=0.5: .*reachable range"),
+        ({"trained_lr": 0.0}, "trained_lr=0.0: must be positive and finite"),
+        ({"classes": 21}, "classes=21: must be at least 2 and at most d/2=20"),
+    ],
+)
+def test_wrong_values_are_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        BenignFeatures.at("tiny", **wrong)

@@ -1,0 +1,143 @@
+"""B15: the classical transition, on errors made up and at a small size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from rarefy.core.contracts import Context, Verdict
+from rarefy.core.errors import UsageError
+from rarefy.core.picture import HeatMap
+from rarefy.studies.benign._features_homogeneous import boundary_exponents, transitions
+from rarefy.studies.benign._features_separation import error_of
+from rarefy.studies.benign.benign_homogeneous import BenignHomogeneous
+from rarefy.sweep.grid import grid_of
+from rarefy.theory import benign
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+STUDY = BenignHomogeneous(seeds=6, schedule=("trained",))
+Law = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def results_of(law: Law, loss: float = 0.009, study: BenignHomogeneous = STUDY) -> xr.Dataset:
+    """Results in which the separation is ``law``(n, d, |u|), a little different by seed."""
+    dims = ("seed", "schedule", "dimension", "size", "strength")
+    shape = (study.seeds, *(len(getattr(study, name)) for name in dims[1:]))
+    d, size, strength = np.meshgrid(study.dimension, study.size, study.strength, indexing="ij")
+    wobble = 1 + 0.02 * np.random.default_rng(0).normal(size=(study.seeds, 1, 1, 1, 1))
+    error = error_of(wobble * law(2 * size, d - 2, strength), 2)
+    return xr.Dataset(
+        {
+            "test_error": (dims, np.broadcast_to(error, shape)),
+            "train_loss": (dims, np.full(shape, loss)),
+        },
+        coords={name: list(getattr(study, name)) for name in dims[1:]}
+        | {"seed": np.arange(study.seeds)},
+    )
+
+
+def classical(n: np.ndarray, d: np.ndarray, u: np.ndarray) -> np.ndarray:
+    return np.sqrt(3 * n * u**4 / (2 * d))
+
+
+def outcomes(results: xr.Dataset, study: BenignHomogeneous = STUDY) -> dict[str, str]:
+    return {short(v): v.outcome for v in study.verdicts(results, "paper")}
+
+
+def short(verdict: Verdict) -> str:
+    what = verdict.setting.partition(": ")[2]
+    return what.partition(" of the")[0].partition(":")[0]
+
+
+RATIO = "n |u|^4/(K d) at error 0.25"
+
+
+def test_the_classical_law_holds_everywhere() -> None:
+    found = outcomes(results_of(classical))
+    assert set(found.values()) == {"holds"} and len(found) == 6
+
+
+def test_a_boundary_that_does_not_move_with_n_fails() -> None:
+    found = outcomes(results_of(lambda n, d, u: np.sqrt(3 * 40 * u**4 / (2 * d))))
+    assert found["exponent in n"] == "fails" and found["exponent in d"] == "holds"
+    assert found[RATIO] == "fails"
+
+
+def test_a_boundary_that_does_not_move_with_d_fails() -> None:
+    found = outcomes(results_of(lambda n, d, u: np.sqrt(3 * n * u**4 / 1000)))
+    assert found["exponent in d"] == "fails" and found["exponent in n"] == "holds"
+
+
+def test_a_transition_elsewhere_fails_on_one_side() -> None:
+    late = outcomes(results_of(lambda n, d, u: 0.05 * classical(n, d, u)))
+    assert late["benign side"] == "fails" and late["harmful side"] == "holds"
+    early = outcomes(results_of(lambda n, d, u: 20 * classical(n, d, u)))
+    assert early["harmful side"] == "fails" and early["benign side"] == "holds"
+    assert early["exponent in n"] in ("holds", "inconclusive")  # few boundaries are on the grid
+
+
+def test_a_large_training_loss_leaves_it_undecided_but_tells_the_exponents() -> None:
+    (verdict,) = STUDY.verdicts(results_of(classical, loss=0.6), "paper")
+    assert verdict.outcome == "inconclusive"
+    assert "premise not met: the median training loss is 0.6" in verdict.note
+    assert "n^-0.25 d^0.25" in verdict.note
+
+
+def test_the_boundary_and_its_exponents_are_those_of_the_law() -> None:
+    (here,) = transitions(STUDY, results_of(lambda n, d, u: n**0.5 * u**2 / d**0.3))
+    in_n, in_d, points = boundary_exponents(here, here.error)
+    assert (in_n, in_d) == pytest.approx((-0.25, 0.15), abs=5e-3) and points == 12
+    few = here.few_samples()
+    assert few.tolist()[0] == [True, True, False, False] and few[2].all()
+    assert here.ratio[1, 2, 3] == pytest.approx(
+        benign.binding(
+            benign.signal_ratio(benign.homogeneous_gram(2, 500), [50, 50], [STUDY.strength[3]] * 2)
+        )[0]
+    )
+
+
+def test_noise_covers_everything_but_the_features_alike() -> None:
+    table = STUDY.at_dimension(250).eigenvalues()
+    assert table.shape == (1, 2, 250)
+    assert (table[:, :, :2] == 0).all() and (table[:, :, 2:] == 1).all()
+
+
+def test_dimensions_are_computed_apart_and_give_what_each_gives_alone() -> None:
+    study = BenignHomogeneous.at("tiny", seeds=1)
+    grid = grid_of(study)
+    context = Context(dtype=torch.float64)
+    found = study.simulate(grid.cells(np.arange(len(grid))), context)
+    alone = BenignHomogeneous.at("tiny", seeds=1, dimension=(40,))
+    expected = alone.simulate(grid_of(alone).cells(np.arange(len(grid_of(alone)))), context)
+    here = np.flatnonzero(grid.values["dimension"] == 40)
+    np.testing.assert_allclose(found["test_error"][here], expected["test_error"], rtol=1e-12)
+    strong = (grid.values["strength"] == 4.0) & (grid.values["schedule"] == "trained")
+    weak = (grid.values["strength"] == 0.5) & (grid.values["schedule"] == "trained")
+    assert found["test_error"][strong].max() < 0.1 < found["test_error"][weak].min()
+
+
+def test_the_picture_puts_the_law_over_the_maps() -> None:
+    picture = STUDY.picture(results_of(classical))[0]
+    assert len(picture.panels) == 3
+    panel = picture.panels[0]
+    assert isinstance(panel, HeatMap)
+    line, points = panel.curves
+    np.testing.assert_allclose(np.sort(line.x)[: len(points.x)], np.sort(points.x), rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"dimension": (40, 3)}, "dimension=3: must be at least 4, twice the number of classes"),
+        ({"strength": (0.0,)}, "strength=0.0: must be positive and finite"),
+    ],
+)
+def test_wrong_values_are_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        BenignHomogeneous.at("tiny", **wrong)

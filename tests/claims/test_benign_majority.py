@@ -1,0 +1,237 @@
+"""B9: Gamma in the controls, the verdicts on accuracies made up, one cell by a plain loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from torch import Tensor
+
+from rarefy.core.contracts import Context, Verdict
+from rarefy.core.errors import UsageError
+from rarefy.studies.benign._tail_draws import strata_draw
+from rarefy.studies.benign.benign_majority import CONTROLS, BenignMajority
+from rarefy.sweep.grid import grid_of
+from rarefy.theory.benign import noise_correlation_ratio
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+TINY: Any = BenignMajority.at("tiny")
+FLOAT64 = Context(dtype=torch.float64)
+
+
+# ------------------------------------------------------------------------------------- the controls
+
+
+def gammas(control: str, majority: int) -> np.ndarray:
+    variance = TINY.noise(4.0, control, majority).numpy() ** 2
+    return noise_correlation_ratio(variance @ variance.T, TINY.sizes(control, majority))
+
+
+def test_gamma_falls_with_the_majority_as_stated_and_in_the_same_way_when_size_is_held() -> None:
+    np.testing.assert_allclose(gammas("size held", 6), gammas("as stated", 6))
+    for grown in (12, 24):
+        stated = gammas("as stated", grown)
+        np.testing.assert_allclose(stated[0, -1], 4.0 * 6 / grown)
+        np.testing.assert_allclose(gammas("size held", grown), stated)
+    assert TINY.sizes("size held", 24).tolist() == [6, 6, 6]
+    assert TINY.sizes("ratio held", 24).tolist() == [6, 6, 24]
+
+
+def test_a_clear_majority_has_no_noise_along_the_others_special_directions() -> None:
+    clear, stated = (TINY.noise(4.0, word, 24) for word in ("clear", "as stated"))
+    assert (clear[-1, 3:5] == 0).all() and clear[-1, 5] == stated[-1, 5]
+    clear[-1, 3:5] = stated[-1, 3:5]
+    assert torch.equal(clear, stated)
+
+
+def test_a_held_ratio_keeps_the_noise_s_strength_and_gamma_as_far_as_it_can() -> None:
+    paper = BenignMajority()
+    for gamma, majority, least in ((2.0, 400, 0.99), (4.0, 100, 0.99), (10.0, 200, 0.9)):
+        stated, clear, held = (
+            paper.noise(gamma, word, majority) for word in ("as stated", "clear", "ratio held")
+        )
+        assert held.square().sum(dim=1).tolist() == pytest.approx(
+            clear.square().sum(dim=1).tolist()
+        )
+        assert torch.equal(held[:-1], stated[:-1])
+        ratios = []
+        for table, control in ((stated, "as stated"), (clear, "clear"), (held, "ratio held")):
+            variance = table.numpy() ** 2
+            sizes = paper.sizes(control, majority)
+            ratios.append(noise_correlation_ratio(variance @ variance.T, sizes)[0, -1])
+        assert ratios[1] == pytest.approx(ratios[0], rel=0.15)  # clear: Gamma hardly notices
+        assert least <= ratios[2] / gamma <= 1.01
+    assert paper.kept(10.0, 400) == 0  # the last special direction alone is too much
+
+
+# ------------------------------------------------------------------------------------- the verdicts
+
+STUDY = BenignMajority(gamma=(4.0,), majority=(25, 100, 400), schedule=("trained",))
+SEEDS = 8
+
+
+def made_up(
+    fall: dict[str, float], loss: float = 0.01, loss_held: float = 0.01, scatter: float = 0.01
+) -> xr.Dataset:
+    """Accuracies of the small classes that fall in equal steps, by ``fall`` in all."""
+    steps = np.array([0.0, 0.5, 1.0])
+    drop = np.stack([fall.get(control, 0.0) * steps for control in CONTROLS])
+    base = 0.9 + scatter * np.random.default_rng(0).normal(size=(SEEDS, 4, 3, 2, 3, 5))
+    accuracy = base - drop[None, :, :, None, None, None]
+    accuracy[..., -1] = 0.99 + 0.001 * np.arange(3)[:, None, None]  # the majority gains
+    losses = np.full((SEEDS, 4, 3, 5), loss)
+    losses[:, CONTROLS.index("ratio held"), 1:] = [[loss_held], [10 * loss_held]]
+    run = ("seed", "control", "majority")
+    values = {
+        "accuracy": ((*run, "criterion", "length", "class"), accuracy),
+        "tail_share": ((*run, "criterion", "length", "class"), np.full_like(accuracy, 0.3)),
+        "silent": ((*run, "class"), np.zeros((SEEDS, 4, 3, 5))),
+        "train_loss": ((*run, "class"), losses),
+        "stopped_at": (run, np.zeros((SEEDS, 4, 3))),
+    }
+    coordinates = {
+        **STUDY.coordinates(),
+        "control": list(CONTROLS),
+        "majority": [25, 100, 400],
+        "seed": np.arange(SEEDS),
+    }
+    found = xr.Dataset(values, coordinates)
+    return found.expand_dims(schedule=["trained"], gamma=[4.0])
+
+
+def split(results: xr.Dataset) -> tuple[list[Verdict], dict[str, Verdict]]:
+    """Trends, and the first verdict about every control."""
+    verdicts = STUDY.verdicts(results, "paper")
+    trends = [verdict for verdict in verdicts if "share of the fall" not in verdict.setting]
+    controls: dict[str, Verdict] = {}
+    for verdict in verdicts:
+        for control in CONTROLS[1:]:
+            if f": {control} (" in verdict.setting:
+                controls.setdefault(control, verdict)
+    return trends, controls
+
+
+AS_THE_THEOREM_SAYS = {"as stated": 0.3, "clear": 0.3, "size held": 0.3}
+
+
+def test_a_fall_that_gamma_explains_holds_throughout() -> None:
+    trends, controls = split(made_up(AS_THE_THEOREM_SAYS))
+    assert [verdict.outcome for verdict in trends] == ["holds"] * 4
+    assert {control: v.outcome for control, v in controls.items()} == dict.fromkeys(
+        CONTROLS[1:], "holds"
+    )
+    assert "|S| = 25" in trends[0].note and "when as stated" in controls["clear"].note
+
+
+def test_a_fall_that_numbers_explain_fails_in_the_controls_only() -> None:
+    trends, controls = split(made_up({"as stated": 0.3, "clear": 0.1, "ratio held": 0.1}))
+    assert [verdict.outcome for verdict in trends] == ["holds"] * 4
+    assert {verdict.outcome for verdict in controls.values()} == {"fails"}
+    assert "kappa of Lemma 7" in controls["size held"].note
+
+
+def test_no_fall_decides_nothing_about_its_reason_and_a_rise_fails() -> None:
+    trends, controls = split(made_up({}))
+    assert {verdict.outcome for verdict in trends} == {"inconclusive"}
+    assert {verdict.outcome for verdict in controls.values()} == {"inconclusive"}
+    assert all("no certain fall" in verdict.note for verdict in controls.values())
+    trends, _ = split(made_up({"as stated": -0.08}))
+    assert {verdict.outcome for verdict in trends} == {"fails"}
+
+
+def test_a_control_is_compared_as_far_as_it_was_trained() -> None:
+    """The held ratio reaches a small loss at 100 samples, not at 400."""
+    _, controls = split(made_up(AS_THE_THEOREM_SAYS, loss_held=0.05))
+    assert "majority 25 to 100" in controls["ratio held"].note
+    assert "majority 25 to 400" in controls["size held"].note
+    assert controls["ratio held"].outcome == "holds"
+    _, controls = split(made_up(AS_THE_THEOREM_SAYS, loss=1.5, loss_held=1.5))
+    assert {verdict.outcome for verdict in controls.values()} == {"inconclusive"}
+    assert all("premise not met" in verdict.note for verdict in controls.values())
+
+
+# --------------------------------------------------------------------------------------- simulation
+
+
+def cell(study: BenignMajority, **wanted: Any) -> Any:
+    grid = grid_of(study)
+    cells = grid.cells(np.arange(len(grid)))
+    same = [np.asarray(cells.values[name]) == value for name, value in wanted.items()]
+    return cells.take(np.flatnonzero(np.logical_and.reduce(same)))
+
+
+def loop_scores(filters: Tensor, noise: Tensor, labels: Tensor, strength: float) -> Tensor:
+    """F_k(x_i) of (1), a filter at a time; the features are the first axes."""
+    classes, m, _ = filters.shape
+    scores = torch.zeros(len(noise), classes, dtype=filters.dtype)
+    for k in range(classes):
+        for r in range(m):
+            feature = strength * filters[k, r, labels]
+            scores[:, k] = scores[:, k] + torch.relu(noise @ filters[k, r]) + torch.relu(feature)
+    return scores / m
+
+
+def test_a_cell_is_what_a_plain_loop_with_autograd_gives() -> None:
+    study: Any = BenignMajority.at("tiny", steps=3, lr=20.0, test_samples=300)
+    chosen = cell(study, schedule="printed", control="as stated", majority=12, seed=1)
+    found = study.simulate(chosen, FLOAT64)
+    prepared = study._prepared(24, chosen, FLOAT64)
+    filters = prepared.initial[0].clone()
+    noise, labels = prepared.samples.noise[0], prepared.samples.labels[0]
+    assert labels.tolist() == [0] * 6 + [1] * 6 + [2] * 12
+    for _ in range(3):
+        leaf = filters.clone().requires_grad_(True)
+        scores = loop_scores(leaf, noise, labels, study.strength)
+        loss = torch.nn.functional.cross_entropy(scores, labels)
+        (gradient,) = torch.autograd.grad(loss, leaf)
+        filters = filters - 20.0 * gradient
+    scores = loop_scores(filters, noise, labels, study.strength)
+    losses = torch.nn.functional.cross_entropy(scores, labels, reduction="none")
+    expected = [losses[labels == k].mean().item() for k in range(3)]
+    np.testing.assert_allclose(found["train_loss"][0], expected, rtol=1e-9)
+    # accuracy on the stratified test samples, weighted by hand
+    tail = strata_draw(prepared.data, prepared.draws, study.lengths[1:], 300, 0)
+    truth, weight = tail.samples.labels[0], tail.log_weight[0].exp()
+    scores = loop_scores(filters, tail.samples.noise[0], truth, study.strength)
+    right = scores.argmax(dim=1) == truth
+    for k in range(3):
+        for place, length in enumerate(study.lengths):
+            here = (truth == k) & (tail.special[0].abs() >= length)
+            share = (weight[here] * right[here]).sum() / weight[here].sum()
+            assert found["accuracy"][0, 1, place, k] == pytest.approx(share.item(), rel=1e-9)
+
+
+def test_small_classes_keep_their_samples_as_the_last_one_grows() -> None:
+    small, large = (
+        TINY._prepared(
+            12 + size,
+            cell(TINY, schedule="printed", control="as stated", majority=size, seed=0),
+            FLOAT64,
+        )
+        for size in (12, 24)
+    )
+    assert torch.equal(small.samples.noise[0], large.samples.noise[0, :24])
+    assert torch.equal(small.initial, large.initial)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"schedule": ("baked",)}, "schedule='baked': must be one of printed, trained"),
+        ({"control": ("none",)}, "control='none': must be one of as stated, clear, ratio held"),
+        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
+        ({"minority": 0}, "minority=0: must be at least 1"),
+        ({"majority": (3,)}, "majority=3: must be at least minority=6"),
+        ({"strength": -1.0}, "strength=-1.0: must be finite and at least 0"),
+        ({"lengths": (1.0, 2.0)}, "lengths=.*: must be 0 and then rise"),
+        ({"test_samples": 1004}, "test_samples=1004: must be a multiple of 1000, or at least 9 mo"),
+    ],
+)
+def test_values_that_make_no_sense_are_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        BenignMajority.at("tiny", **wrong)
+    assert "\n" not in str(caught.value)

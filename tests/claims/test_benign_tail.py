@@ -1,0 +1,252 @@
+"""B4: the yardstick, the verdicts on errors made up, the weighted test samples of the study."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from rarefy.core.contracts import Context
+from rarefy.core.errors import UsageError
+from rarefy.core.picture import HeatMap, Lines
+from rarefy.data.tail_noise import TailSamples
+from rarefy.measure.tails import CRITERIA, tail_errors
+from rarefy.studies.benign._tail_common import conditions, diagonal_geometry
+from rarefy.studies.benign._tail_draws import TailDraws
+from rarefy.studies.benign._tail_verdicts import log_error_law, slope, strength
+from rarefy.studies.benign.benign_tail import BenignTail
+from rarefy.sweep.grid import grid_of
+from rarefy.theory.benign_conditions import NoiseGeometry
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+CHANCE = 0.8
+
+# ------------------------------------------------------------------------------------ the yardstick
+
+
+@pytest.mark.parametrize(("a", "length"), [(0.3, 0.0), (1.0, 1.0), (2.0, 2.5)])
+def test_the_law_is_the_mean_over_the_tail(a: float, length: float) -> None:
+    z = np.abs(np.random.default_rng(0).normal(size=2_000_000))
+    wrong = np.array([math.erfc(value) for value in a * z[z >= length][:20_000] / math.sqrt(2)])
+    found = np.exp(log_error_law(np.array([a]), length, CHANCE))[0]
+    spread = CHANCE * wrong.std() / math.sqrt(len(wrong))
+    assert found == pytest.approx(CHANCE * wrong.mean(), abs=4.5 * spread)
+
+
+def test_the_strength_is_the_law_read_backwards() -> None:
+    a, length = np.array([0.2, 1.0, 3.0]), np.array([0.5, 1.0, 2.0])
+    error = np.exp([log_error_law(a[i : i + 1], length[i], CHANCE)[0] for i in range(3)])
+    np.testing.assert_allclose(strength(error, length, CHANCE), a, rtol=1e-3)
+    nothing = strength(np.array([CHANCE, 0.9, 0.0, np.nan]), np.ones(4), CHANCE)
+    assert np.isnan(nothing).all()
+
+
+def test_a_slope_leaves_out_what_is_missing() -> None:
+    x = np.array([0.0, 1.0, 2.0, 4.0])
+    y = 3 * x + 100
+    y[1] = np.nan
+    assert slope(x, y) == pytest.approx(3)
+    assert math.isnan(slope(np.zeros(4), y)) and math.isnan(slope(x, np.full(4, np.nan)))
+
+
+# ------------------------------------------------------------------------------------- the verdicts
+
+STUDY = BenignTail(schedule=("trained",), gamma=(1.0, 2.0, 4.0, 8.0), lengths=(0.0, 0.5, 1.0, 2.0))
+SEEDS = 6
+
+
+def made_up(
+    power: float = 1.0, along: float = 0.0, loss: float = 0.01, seen: float = 100.0
+) -> xr.Dataset:
+    """Errors by the yardstick with a^2 = 0.1 Gamma^power L^(2 along), 1 % scatter over seeds."""
+    gamma, length = np.array(STUDY.gamma), np.array(STUDY.lengths)
+    a = np.sqrt(0.1 * gamma[:, None] ** power * np.maximum(length, 0.5) ** (2 * along))
+    error = np.array(
+        [
+            [
+                np.exp(log_error_law(a[i, j : j + 1], length[j], CHANCE))[0]
+                for j in range(len(length))
+            ]
+            for i in range(len(gamma))
+        ]
+    )
+    scatter = 1 + 0.01 * np.random.default_rng(0).normal(size=(SEEDS, *error.shape, 2))
+    tail = ("seed", "gamma", "length", "criterion")
+    values = {
+        "tail_error": (tail, error[None, :, :, None] * scatter),
+        "tail_share": (tail, np.full(scatter.shape, 0.1)),
+        "effective": (tail, np.full(scatter.shape, 1e4)),
+        "errors_seen": (tail, np.full(scatter.shape, seen)),
+        "silent": (("seed", "gamma"), np.zeros((SEEDS, len(gamma)))),
+        "quiet": (("seed", "gamma"), np.zeros((SEEDS, len(gamma)))),
+        "train_loss": (("seed", "gamma", "class"), np.full((SEEDS, len(gamma), 5), loss)),
+        "stopped_at": (("seed", "gamma"), np.zeros((SEEDS, len(gamma)))),
+    }
+    coordinates = {**STUDY.coordinates(), "gamma": gamma, "seed": np.arange(SEEDS)}
+    return xr.Dataset(values, coordinates).expand_dims(schedule=["trained"])
+
+
+def outcomes(results: xr.Dataset) -> list[str]:
+    """Of the tail by Definition 1: falls, in L^2, in Gamma, constant."""
+    verdicts = STUDY.verdicts(results, "paper")
+    return [verdict.outcome for verdict in verdicts if "Def. 1" in verdict.setting]
+
+
+def test_an_error_that_follows_the_theorem_holds() -> None:
+    falls, in_length, in_gamma, constant = STUDY.verdicts(made_up(), "paper")[:4]
+    assert {v.outcome for v in (falls, in_length, in_gamma, constant)} == {"holds"}
+    assert in_length.interval is not None and in_gamma.interval is not None
+    assert in_length.interval[0] <= 1.02 and in_length.interval[1] >= 0.98
+    assert in_gamma.interval[0] <= 1.02 and in_gamma.interval[1] >= 0.98
+    assert "c = " in constant.note and "errors" in falls.note
+
+
+def test_an_error_that_hardly_falls_with_gamma_fails_there_only() -> None:
+    assert outcomes(made_up(power=0.3))[:3] == ["holds", "holds", "fails"]
+
+
+def test_an_error_that_levels_off_towards_the_tail_fails() -> None:
+    found = outcomes(made_up(along=-0.8))
+    assert found[1] == "fails" and found[2] == "holds"
+
+
+def test_one_gamma_that_levels_off_is_enough_to_fail() -> None:
+    results, flat = made_up(), made_up(along=-1.0)
+    results["tail_error"].loc[{"gamma": 4.0}] = flat["tail_error"].sel(gamma=4.0)
+    in_length = STUDY.verdicts(results, "paper")[1]
+    assert in_length.outcome == "fails" and "decided by Gamma = 4" in in_length.note
+
+
+def test_an_error_that_rises_does_not_fall() -> None:
+    results = made_up()
+    results["tail_error"] = (
+        results["tail_error"].isel(length=slice(None, None, -1)).drop_vars("length")
+    )
+    results["tail_error"] = (
+        results["tail_error"].isel(gamma=slice(None, None, -1)).drop_vars("gamma")
+    )
+    assert outcomes(results)[0] == "fails"
+
+
+def test_without_enough_errors_or_a_small_loss_nothing_is_decided() -> None:
+    assert outcomes(made_up(seen=1.0)) == ["inconclusive"] * 4
+    verdicts = STUDY.verdicts(made_up(loss=1.5), "paper")
+    assert [verdict.outcome for verdict in verdicts] == ["inconclusive"] * len(CRITERIA)
+    assert all("premise not met: training loss 1.5" in verdict.note for verdict in verdicts)
+
+
+def test_the_control_is_not_judged_and_is_shown() -> None:
+    """Errors at Gamma = 1 change no verdict, but the pictures and the table."""
+    one, other = made_up(), made_up()
+    other["tail_error"].loc[{"gamma": 1.0}] = 0.5
+    assert STUDY.verdicts(one, "paper") == STUDY.verdicts(other, "paper")
+    control = next(p for p in STUDY.picture(other) if p.name == "control")
+    assert isinstance(control.panels[0], Lines)
+    dashed = [curve for curve in control.panels[0].curves if curve.style == "dashed"]
+    assert [curve.label for curve in dashed] == ["Gamma 1 (control)"]
+    assert (dashed[0].y == 0.5).all()
+
+
+def test_cells_with_too_few_errors_are_left_empty_in_the_map() -> None:
+    results = made_up()
+    results["errors_seen"].loc[{"length": 2.0, "gamma": 8.0}] = 0.5  # 3 in all, 10 are needed
+    maps = next(p for p in STUDY.picture(results) if p.name == "map")
+    assert isinstance(maps.panels[0], HeatMap)
+    empty = np.argwhere(~np.isfinite(maps.panels[0].values))
+    assert empty.tolist() == [[3, 3]]
+
+
+# --------------------------------------------------------------------------------------- simulation
+
+TINY: Any = BenignTail.at("tiny", test_samples=20_000)
+
+
+def test_weighted_samples_say_the_same_as_the_data_s_own_law() -> None:
+    """The study's errors against plain samples of the same trained network: 4.5 standard errors."""
+    study = TINY
+    context = Context(dtype=torch.float64)
+    grid = grid_of(study)
+    cells = grid.cells(np.arange(len(grid)))
+    rows = (np.array(cells.values["schedule"]) == "trained") & (cells.values["seed"] == 0)
+    chosen = cells.take(np.flatnonzero(rows))
+    table = torch.stack([study.noise(float(gamma)) for gamma in chosen.values["gamma"]])
+    experiment = study.setup(
+        chosen,
+        context,
+        eigenvalues=table,
+        strength=torch.full((len(chosen),), study.strength, dtype=torch.float64),
+        sizes=torch.full((1, 3), study.samples),
+        zeta_axes="rotated",
+    )
+    trajectory, _ = experiment.train(context, study.training("trained"), {})
+    filters = trajectory.parameters["filters"]
+    axes = experiment.data.special_axes()
+    lam = table[:, torch.arange(3), axes]
+
+    def plain(count: int, chunk: int) -> TailSamples:
+        labels = (torch.arange(count) % 3)[None]
+        samples = experiment.data.sample(experiment.draws, labels, "plain", chunk)
+        there = axes[samples.labels].expand(len(samples.noise), -1)[:, :, None]
+        z = samples.noise.gather(2, there)[:, :, 0] / lam[:, labels[0]]
+        zero = torch.zeros(1, count, dtype=torch.float64)
+        return TailSamples(samples, z, zero.long(), zero)
+
+    weighted = TailDraws(experiment.data, experiment.draws, filters, study.lengths[1:], study.shift)
+    found, expected = (
+        tail_errors(filters, draw, count, study.lengths, table, experiment.scale)
+        for draw, count in ((weighted, 20_000), (plain, 60_000))
+    )
+    for name in CRITERIA:
+        one, other = (tails.by[name].beyond(overall=True) for tails in (found, expected))
+        allowed = 4.5 * (one.spread**2 + other.spread**2).sqrt()
+        assert ((one.error - other.error).abs() <= allowed).all(), name
+        share = (one.probability**2 / one.effective + other.probability**2 / other.effective).sqrt()
+        assert ((one.probability - other.probability).abs() <= 4.5 * share).all(), name
+    # in the tail they are worth more than as many plain ones
+    far, plainly = (
+        tails.by["special"].beyond(True).effective[:, -1] for tails in (found, expected)
+    )
+    assert (far > 2 * plainly / 3).all()
+    # and the study says what this says
+    results = study.simulate(chosen, context)
+    for place, name in enumerate(CRITERIA):
+        error = found.by[name].beyond(overall=True).error
+        np.testing.assert_allclose(results["tail_error"][:, place], error, rtol=1e-10)
+    np.testing.assert_allclose(results["silent"], found.silent.mean(dim=1), rtol=1e-10)
+
+
+# ------------------------------------------------------------------------------- conditions and use
+
+
+def test_the_geometry_of_diagonal_matrices_is_that_of_matrices() -> None:
+    table = TINY.noise(4.0).numpy()
+    whole = NoiseGeometry.of(np.stack([np.diag(row) for row in table]))
+    fast = diagonal_geometry(table)
+    for part in ("gram", "operator", "trace", "rank", "spread"):
+        np.testing.assert_allclose(getattr(fast, part), getattr(whole, part), rtol=1e-12)
+    names = [condition.name for condition in conditions(TINY, table, 1e-6, 24, "trained")]
+    assert len(names) == 13
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"schedule": ("baked",)}, "schedule='baked': must be one of printed, trained"),
+        ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
+        ({"samples": 0}, "samples=0: must be at least 1"),
+        ({"strength": -1.0}, "strength=-1.0: must be finite and at least 0"),
+        ({"lengths": (1.0, 2.0, 3.0)}, "lengths=.*: must be 0 and then rise, three at least"),
+        ({"lengths": (0.0, 2.0)}, "lengths=.*: must be 0 and then rise, three at least"),
+        ({"shift": 9.0}, r"shift=9.0: must be in \[0, 5\]"),
+        ({"test_samples": 1500}, "test_samples=1500: must be a multiple of 1000"),
+    ],
+)
+def test_values_that_make_no_sense_are_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        BenignTail.at("tiny", **wrong)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,96 @@
+"""Training by responses and the Gram matrix is training by weights."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from rarefy.core.rng import Draws, key
+from rarefy.data.class_noise import ClassNoise
+from rarefy.data.noise_ratio import eigenvalues_for
+from rarefy.data.patches import PatchSamples, labels_by_size
+from rarefy.data.signal_noise import SignalNoise
+from rarefy.nets.patch_cnn import initial_filters
+from rarefy.train.descent import descend
+from rarefy.train.gram_classifier import GramClassifier, filters_of, is_cheaper, start_of
+from rarefy.train.optimisers import Sgd
+from rarefy.train.patch_classifier import PatchClassifier
+
+RUNS = 3
+
+
+def signal_noise(shared: bool) -> tuple[Draws, PatchSamples]:
+    keys = [key("gram", i) for i in range(1 if shared else RUNS)]
+    draws = Draws(keys, dtype=torch.float64)
+    one = torch.ones(RUNS, dtype=torch.float64)
+    data = SignalNoise(4, 30, one, 0.5 * one * torch.arange(1, RUNS + 1))
+    return draws, data.sample(draws, 12)
+
+
+def class_noise(shared: bool) -> tuple[Draws, PatchSamples]:
+    keys = [key("gram", i) for i in range(1 if shared else RUNS)]
+    draws = Draws(keys, dtype=torch.float64)
+    gamma = torch.tensor([2.0, 5.0, 40.0])
+    table = eigenvalues_for(gamma, [4, 2, 6], 20, 3)  # imbalanced classes
+    strength = torch.tensor([[0.1, 1.0, 2.0]] * RUNS, dtype=torch.float64)
+    noise = ClassNoise(table, strength)
+    return draws, noise.sample(draws, labels_by_size(torch.tensor([[4, 2, 6]])))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("model", [signal_noise, class_noise])
+@pytest.mark.parametrize("scale", [1.0, 0.2])
+def test_both_forms_agree(model: object, shared: bool, scale: float) -> None:
+    draws, samples = model(shared)  # type: ignore[operator]
+    classes, d = samples.classes, samples.noise.shape[2]
+    start = 0.1 * initial_filters(draws, classes, 5, d)
+    start = start.expand(RUNS, -1, -1, -1).clone()
+    lr = torch.tensor([0.05, 0.2, 0.5], dtype=torch.float64)
+    reads = [1, 7, 60]
+
+    def losses(state: object) -> torch.Tensor:
+        return state.loss  # type: ignore[attr-defined, no-any-return]
+
+    patches = len(samples) + classes
+    zeros = start.new_zeros(*start.shape[:3], patches)
+    primal = descend(
+        PatchClassifier.of(samples, scale),
+        {"filters": start, "coefficients": zeros},
+        lambda step: None,
+        Sgd(lr),
+        60,
+        trackers={"loss": losses},
+        record=reads,
+    )
+    dual = descend(
+        GramClassifier.of(samples, scale),
+        start_of(start, samples),
+        lambda step: None,
+        Sgd(lr),
+        60,
+        trackers={"loss": losses},
+        record=reads,
+    )
+    torch.testing.assert_close(dual.records["loss"], primal.records["loss"], rtol=1e-9, atol=1e-12)
+    found = filters_of(start, dual.parameters["coefficients"], samples)
+    torch.testing.assert_close(found, primal.parameters["filters"], rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(
+        dual.parameters["coefficients"], primal.parameters["coefficients"], rtol=1e-9, atol=1e-12
+    )
+    seen = start_of(found, samples)["responses"]
+    torch.testing.assert_close(dual.parameters["responses"], seen, rtol=1e-9, atol=1e-11)
+
+
+def test_the_loss_is_that_of_the_filters() -> None:
+    draws, samples = class_noise(shared=True)
+    start = initial_filters(draws, 3, 4, 20).expand(RUNS, -1, -1, -1)
+    by_weights = PatchClassifier.of(samples, 0.25).loss({"filters": start})
+    by_gram = GramClassifier.of(samples, 0.25).loss(start_of(start, samples))
+    torch.testing.assert_close(by_gram, by_weights, rtol=1e-12, atol=0)
+
+
+def test_which_form_is_cheaper() -> None:
+    one = torch.ones(1)
+    data = SignalNoise(2, 8, one, one)
+    assert is_cheaper(data.sample(Draws([1]), 13))  # 15 patches, 2 d = 16
+    assert not is_cheaper(data.sample(Draws([1]), 14))
