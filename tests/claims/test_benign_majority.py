@@ -149,9 +149,17 @@ def test_a_control_is_compared_as_far_as_it_was_trained() -> None:
     assert "majority 25 to 100" in controls["ratio held"].note
     assert "majority 25 to 400" in controls["size held"].note
     assert controls["ratio held"].outcome == "holds"
-    _, controls = split(made_up(AS_THE_THEOREM_SAYS, loss=1.5, loss_held=1.5))
-    assert {verdict.outcome for verdict in controls.values()} == {"inconclusive"}
-    assert all("premise not met" in verdict.note for verdict in controls.values())
+    trends, controls = split(made_up(AS_THE_THEOREM_SAYS, loss=1.5, loss_held=1.5))
+    for verdict in (*trends, *controls.values()):
+        assert verdict.outcome == "inconclusive" and "premise not met" in verdict.note
+
+
+def test_what_is_left_of_a_ratio_that_cannot_be_held_is_told() -> None:
+    _, controls = split(made_up(AS_THE_THEOREM_SAYS))
+    variance = STUDY.noise(4.0, "ratio held", 400).numpy() ** 2
+    left = noise_correlation_ratio(variance @ variance.T, STUDY.sizes("ratio held", 400))[0, -1]
+    assert left < 3.9
+    assert f"Gamma towards it is left {left:.3g} at 4" in controls["ratio held"].note
 
 
 # --------------------------------------------------------------------------------------- simulation

@@ -51,7 +51,7 @@ AS_CLAIMED: dict[str, Any] = {
     "tail_own": (0.5, 1.0, 2.0),
     "tail_other": 1.0,
     "log_kappa": 0.3,
-    "train_loss": 1.5,
+    "train_loss": 0.01,
 }
 OTHERWISE: dict[str, Any] = AS_CLAIMED | {
     "constant": (0.1, 1.0, 9.0),
@@ -89,6 +89,7 @@ def results(values: dict[str, Any], exponents: tuple[float, float, float, float]
             if output.name not in ("falls", "rank_share", "still_active", "active_enough"):
                 full *= 1 + 0.001 * noise.normal(size=full.shape)
         data[output.name] = ((*STUDY.axes, "seed", *output.dims), full)
+    data["train_loss"][1][STUDY.case.index("printed")] = 1.5  # hardly begun
     rate, lr = data["class_rate"][1], data["lr"][1]
     for i, name in enumerate(STUDY.case):
         case = CASES[name]
@@ -112,6 +113,11 @@ def verdicts(as_claimed: bool) -> list[Verdict]:
     return STUDY.verdicts(results(values, exponents), "paper")
 
 
+def trained(found: list[Verdict]) -> list[Verdict]:
+    """Without those of the printed training, whose loss is not small."""
+    return [verdict for verdict in found if "as printed" not in verdict.setting]
+
+
 def test_everything_holds_where_it_is_as_claimed() -> None:
     for verdict in verdicts(True):
         wanted = "inconclusive" if "premise not met" in verdict.note else "holds"
@@ -128,8 +134,9 @@ def test_a_premise_is_missed_by_the_printed_training_and_by_few_filters_only() -
     missed = [v for v in verdicts(True) if "premise not met" in v.note]
     assert {v.claim for v in missed} == {"B2", "B10"}
     for verdict in missed:
-        assert verdict.n == 0
-        assert "printed" in verdict.setting or "singular value min{m,d,rank A}-n" in verdict.setting
+        printed = "as printed" in verdict.setting
+        assert printed or (verdict.n == 0 and "singular value min{m,d,rank A}-n" in verdict.setting)
+        assert not printed or verdict.outcome == "inconclusive"
     assert not any(v.setting.startswith("K=2") for v in missed)  # there are filters enough
 
 
@@ -147,7 +154,7 @@ def test_the_worst_gamma_decides_and_the_note_has_all() -> None:
     data = results(AS_CLAIMED, CLAIMED_EXPONENTS)
     data["log_kappa"].loc[{"gamma": 10.0}] = 2.0
     found = [v for v in STUDY.verdicts(data, "paper") if "Lemma 7: log10" in v.setting]
-    assert len(found) == len(ENDS) and all(v.outcome == "fails" for v in found)
+    assert len(found) == len(ENDS) and all(v.outcome == "fails" for v in trained(found))
     assert all("at Gamma 1, 10: 0.3" in v.note for v in found)
 
 
@@ -155,7 +162,14 @@ def test_the_worst_strength_decides() -> None:
     data = results(AS_CLAIMED, CLAIMED_EXPONENTS)
     data["active_enough"].loc[{"strength": 0.01}] = 0.5
     found = [v for v in STUDY.verdicts(data, "paper") if "Lemma 4" in v.setting]
-    assert found and all(v.outcome == "fails" for v in found)
+    assert found and all(v.outcome == "fails" for v in trained(found))
+
+
+def test_a_fall_like_1_over_t_is_not_geometric() -> None:
+    data = results(AS_CLAIMED, CLAIMED_EXPONENTS)
+    data["bend"][...] = 0.5
+    (found,) = (v for v in STUDY.verdicts(data, "paper") if "nearer to geometric" in v.setting)
+    assert found.outcome == "fails" and "0.5 at 0.01" in found.note
 
 
 def test_noise_can_lead_where_features_are_small() -> None:
@@ -189,7 +203,7 @@ def test_filters_that_see_nothing_of_their_own_class_fail_lemma_5() -> None:
     data["bend"][...] = np.nan
     data["start"][...] = np.nan
     found = STUDY.verdicts(data, "paper")
-    assert all(v.outcome == "fails" for v in found if "Lemma 5" in v.setting)
+    assert all(v.outcome == "fails" for v in trained(found) if "Lemma 5" in v.setting)
     assert not any(v.outcome == "holds" for v in found if "exponent of the rate" in v.setting)
     assert STUDY.tables(data)
 

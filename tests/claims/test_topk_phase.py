@@ -1,4 +1,4 @@
-"""``topk-phase``: what it simulates, what it judges, what it refuses."""
+"""``topk-phase``: what it simulates, and what it refuses."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import xarray as xr
 
-from rarefy.core.contracts import Cells, Context, Verdict
+from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.signal_noise import SignalNoise
@@ -19,7 +18,6 @@ from rarefy.studies.topk._phase_regions import (
     LEARNT,
     predicted_curves,
     published_curves,
-    published_region,
     spacing,
 )
 from rarefy.studies.topk.topk_phase import TopKPhase, own_signal, three_digits
@@ -152,112 +150,6 @@ def test_spacing_counts_uneven_grids_fairly() -> None:
     np.testing.assert_allclose(spacing(np.array([5.0])), [1.0])
     shuffled = spacing(np.array([8.0, 2.0, 4.0]))
     np.testing.assert_allclose(shuffled, spacing(np.array([2.0, 4.0, 8.0]))[[2, 0, 1]])
-
-
-# ----------------------------------------------------------------------------------- the verdicts
-
-GRID = TopKPhase(
-    sigma=tuple(round(0.1 * i, 1) for i in range(1, 11)), keep=tuple(range(2, 201, 6)), seeds=3
-)
-GRID = dataclasses.replace(GRID, keep=(*GRID.keep, 200) if 200 not in GRID.keep else GRID.keep)
-
-
-def made_up(region: np.ndarray, train: float = 1e-3, bad: float = 3.0) -> xr.Dataset:
-    """Results of ``GRID`` with test loss 0.02 inside a region, (sigma, keep), ``bad`` outside."""
-    shape = (len(GRID.reading), len(GRID.sigma), len(GRID.keep), GRID.seeds)
-    jitter = 1e-3 * np.random.default_rng(0).random(shape)
-    loss = np.where(region[None, :, :, None], 0.02, bad) + jitter
-    dims = ("reading", "sigma", "keep", "seed")
-    steps = np.array([0.0045] * len(GRID.sigma))
-    alike = np.broadcast_to(steps[None, :, None, None], shape)
-    return xr.Dataset(
-        {
-            "test_loss": ((*dims, "read"), loss[..., None]),
-            "test_error": ((*dims, "read"), (loss / 4)[..., None]),
-            "train_loss": ((*dims, "read"), np.full((*shape, 1), train)),
-            "signal_held": (dims, jitter),
-            "first_kept": (dims, jitter),
-            "first_signal": (dims, alike),
-            "first_noise": (dims, alike),
-        },
-        coords={
-            "reading": list(GRID.reading),
-            "sigma": list(GRID.sigma),
-            "keep": list(GRID.keep),
-            "seed": range(GRID.seeds),
-            "read": [5000],
-        },
-    )
-
-
-def the(verdicts: list[Verdict], claim: str, words: str) -> Verdict:
-    found = [v for v in verdicts if v.claim == claim and words in v.setting]
-    assert len(found) == 1, [v.setting for v in found]
-    return found[0]
-
-
-def outcomes(results: xr.Dataset) -> list[Verdict]:
-    return GRID.verdicts(results, "paper")
-
-
-@pytest.fixture(scope="module")
-def as_published() -> list[Verdict]:
-    sigma, keep = np.array(GRID.sigma), np.array(GRID.keep, dtype=float)
-    empty = made_up(np.zeros((len(sigma), len(keep)), dtype=bool))
-    return outcomes(made_up(published_region(GRID, empty)))
-
-
-def test_a_diagram_as_published_holds(as_published: list[Verdict]) -> None:
-    for reading in GRID.reading:
-        assert the(as_published, "S6", f", {reading}:").outcome == "holds"
-        for verdict in as_published:
-            if verdict.claim == "S7" and f", {reading}:" in verdict.setting:
-                assert verdict.outcome == "holds", verdict
-        assert the(as_published, "S4", f"{reading}: test loss below").outcome == "holds"
-        assert the(as_published, "S5", f"{reading}: test loss at least log(T)/4 where").outcome == (
-            "holds"
-        )
-
-
-def test_everything_generalising_is_no_window() -> None:
-    sigma, keep = len(GRID.sigma), len(GRID.keep)
-    verdicts = outcomes(made_up(np.ones((sigma, keep), dtype=bool)))
-    assert the(verdicts, "S7", "revive: below the lower").outcome == "fails"
-    assert the(verdicts, "S7", "revive: above the upper").outcome == "fails"
-    assert the(verdicts, "S5", "fixed: test loss at least log(T)/4 below").outcome == "fails"
-    rescue = the(verdicts, "S4", "fixed: test loss below")
-    assert rescue.outcome == "inconclusive" and "premise not met" in rescue.note
-
-
-def test_nothing_generalising_fails_the_window() -> None:
-    verdicts = outcomes(made_up(np.zeros((len(GRID.sigma), len(GRID.keep)), dtype=bool)))
-    assert the(verdicts, "S7", "revive: inside").outcome == "fails"
-    assert the(verdicts, "S7", "revive: region").outcome == "fails"
-    assert the(verdicts, "S4", "fixed: test loss at most").outcome == "fails"
-
-
-def test_an_untrained_diagram_fails_the_training_claims() -> None:
-    region = np.ones((len(GRID.sigma), len(GRID.keep)), dtype=bool)
-    verdicts = outcomes(made_up(region, train=0.5))
-    assert the(verdicts, "S6", "revive:").outcome == "fails"
-    assert the(verdicts, "S5", "revive: training loss under 0.01 where").outcome == "fails"
-
-
-def test_the_first_update_is_compared_with_its_law(as_published: list[Verdict]) -> None:
-    # 0.0045 = lr (1/T)(1 - 1/T) mu: right for the signal, far too large for the noise
-    assert the(as_published, "S12", "signal coordinate, measured over exact law").outcome == "holds"
-    assert the(as_published, "S12", "noise std, measured over exact law").outcome == "fails"
-    assert the(as_published, "S12", "share of filters that keep").outcome == "fails"
-
-
-def test_settings_are_unique(as_published: list[Verdict]) -> None:
-    assert len({v.identity for v in as_published}) == len(as_published)
-
-
-def test_without_the_dense_column_nothing_is_rescued() -> None:
-    results = made_up(np.ones((len(GRID.sigma), len(GRID.keep)), dtype=bool))
-    verdicts = outcomes(results.sel(keep=[k for k in GRID.keep if k < 200]))
-    assert the(verdicts, "S4", "revive: test loss below").outcome == "inconclusive"
 
 
 def test_three_digits_are_enough() -> None:

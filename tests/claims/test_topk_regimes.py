@@ -260,7 +260,14 @@ def test_results_as_claimed_hold_in_every_part() -> None:
     said = judged()
     assert [name for name, v in said.items() if v.outcome != "holds"] == [SHARP]
     assert said[SHARP].outcome == "fails"  # the closed form moves like n^(-1/2)
-    assert {v.note for v in said.values()} == {"Condition 4.1 is met at every point of the grid"}
+    met = "Condition 4.1 is met at every point of the grid"
+    assert all(v.note.endswith(met) for v in said.values())
+    ours = [name for name, v in said.items() if v.note.startswith("not a claim of the paper")]
+    assert len(ours) == 2 and all("where gamma = rho" in name for name in ours)
+
+
+def test_a_seed_is_one_sample_however_many_cells_share_its_draws() -> None:
+    assert {v.n for v in judged().values()} == {STUDY.seeds}
 
 
 FALSE: list[tuple[str, dict[str, Any]]] = [
@@ -307,7 +314,7 @@ def test_a_ceiling_above_chance_is_no_answer() -> None:
 
 def test_a_run_that_stopped_being_finite_counts_against_a_claim() -> None:
     said = judged(
-        signal_learnt=lambda v, q: v.where(v["seed"] > 3), train_loss=lambda v, q: v.where(False)
+        signal_learnt=lambda v, q: v.where(v["seed"] > 6), train_loss=lambda v, q: v.where(False)
     )
     assert said["S1 1: signal learnt, gamma >= 0.25"].outcome == "fails"
     assert said["S1 3: training loss <= 0.01"].outcome == "fails"

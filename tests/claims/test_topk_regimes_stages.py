@@ -141,6 +141,22 @@ def test_a_stage_that_was_not_reached_is_missing_and_said_to_be() -> None:
     assert constant.outcome == "inconclusive"
 
 
+def test_what_the_cells_miss_of_condition_4_1_is_in_a_table() -> None:
+    tables = {table.name: table for table in STUDY.tables(results())}
+    missed = [(row[0], row[2]) for row in tables["conditions"].rows if row[5] == "no"]
+    # sigma_p^2 d = (mu/SNR)^2 is below 1 where the SNR is above mu
+    assert missed == [("signal", "d >= sigma_p^-2")]
+
+
+def test_runs_that_were_too_slow_at_one_factor_bend_no_exponent() -> None:
+    data = results()
+    slow = (data["seed"] < 5) & (data["factor"] == 4.0) & (data["varied"] == "filters")
+    data["gamma_stage"] = xr.where(data["seed"] < 5, 3.0, 1.0) * data["gamma_stage"]
+    data["gamma_stage"] = data["gamma_stage"].where(~slow)
+    verdict = judged(data)[f"exponent in filters, signal regime, gamma >= 3, {STUDY.setting}"]
+    assert verdict.outcome == "holds" and verdict.n == STUDY.seeds - 5
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -3,7 +3,7 @@
     F_k(x) = output_scale * sum over filters r and patches p of ReLU(<w_kr, x_p>)
 
 ``output_scale`` is 1/m in both papers' formulas ("mean"); 002's figure was made without it ("sum").
-ReLU'(0) = 1, so that a filter whose coordinates were all set to zero still learns.
+What ReLU'(0) is, 1 in 002 and 0 in automatic differentiation, is the trainer's affair.
 """
 
 from __future__ import annotations

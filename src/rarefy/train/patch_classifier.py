@@ -27,8 +27,8 @@ class PatchClassifier:
     is the coefficient of each patch in the filters' gradient, so that plain descent accumulates
     what 002 Def. D.1 calls gamma and rho (``rarefy.measure.coefficients`` has their units).
 
-    ``open_at_zero``: ReLU'(0) = 1, as both papers say, or 0, as PyTorch has it. It matters where
-    pruning makes responses exactly zero.
+    ``open_at_zero``: ReLU'(0) = 1, as 002 says, or 0, as PyTorch has it. It matters where pruning
+    makes responses exactly zero.
     """
 
     patches: Tensor

@@ -1,7 +1,8 @@
 """TopK pruning of filters' coordinates while training (002 Sec. 3), many runs at once.
 
 Of every filter only the ``keep`` coordinates of largest magnitude stay. 002 does not say what
-becomes of the others, and the two readings give two different pictures:
+becomes of the others, and the readings give different pictures (``revive`` two of them, since what
+comes back depends on ReLU'(0): see ``PatchClassifier.open_at_zero``):
 
     revive   they are set to zero every ``every`` updates and go on being updated: they may return
     fixed    the support chosen after ``first`` updates is final (what the proof of 002 Theorem 4.5

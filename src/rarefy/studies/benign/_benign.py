@@ -180,7 +180,7 @@ class ClassNoiseStudy(Study):
     """training loss at which a ``trained`` run stops (epsilon of Theorem 1)"""
     test_samples: int = 10_000
     precision: str = "tf32"
-    """matrix products on a GPU: tf32 (accuracies as in float32 to 0.002), or float32"""
+    """matrix products on a GPU: float32, or tf32 (in 24 cells tried, test errors within 0.0005)"""
 
     @property
     def setting(self) -> str:

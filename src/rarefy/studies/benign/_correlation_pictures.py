@@ -146,7 +146,7 @@ def _tail(study: BenignCorrelation, results: xr.Dataset) -> Picture:
         )
     return Picture(
         "tail",
-        "Long-tailed samples are the ones that noise tells apart",
+        "Test error on samples far out along their class's special direction",
         "z is zeta along the class's special direction, a measure of long-tailedness that asks no "
         f"network (003 Definition 1 does). Gaussian, |u| = {float(results['strength'][0]):g}; "
         f"points: {counted(results)}, dashed: the best classifier by noise alone; no point: "
@@ -172,7 +172,7 @@ def _differences(results: xr.Dataset, schedule: str) -> Picture:
         f"What the law of the noise changes, {schedule}",
         f"{counted(results).capitalize()}. With A = U Lambda U^T the coordinate along the special "
         "direction mixes all of zeta and is nearly Gaussian; with A = U Lambda it is itself "
-        "uniform, seldom small, and noise tells the classes apart better.",
+        "uniform and seldom small, so that noise can tell more about the class.",
         panels,
     )
 

@@ -58,7 +58,8 @@ def _map(here: Transition) -> Picture:
     return Picture(
         "transition",
         "The transition between harmful and benign overfitting, noise of one kind",
-        f"Test error, mean of {len(here.error)} seeds, {here.schedule}; chance is 0.5. Points: "
+        f"Test error, mean of {len(here.error)} seeds, {here.schedule}; chance is "
+        f"{1 - 1 / here.study.classes:.2g}. Points: "
         f"where it is {BOUNDARY:g}. Line: n |u|^4/(K d) constant, its value the median over the "
         "points of all panels; the classical law says that points follow the line, in every panel "
         "the same.",

@@ -50,7 +50,7 @@ def _falls(study: BenignMajority, results: xr.Dataset) -> Picture:
         )
     return Picture(
         "falls",
-        "As one class gets more data, the others lose accuracy",
+        "Accuracy of the small classes as one class gets more data",
         f"Small classes have {study.minority} samples each, always the same ones; mean over them "
         f"with 95 % bands over {seeds_in_words(results)}, {study.test_samples} test samples each. "
         "Solid: long-tailed samples by Definition 1; dotted: all samples. Gamma is the ratio while "

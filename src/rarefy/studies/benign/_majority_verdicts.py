@@ -18,6 +18,7 @@ from rarefy.measure.statistics import (
     spearman_trend,
 )
 from rarefy.studies.benign._tail_common import NOT_SMALL, with_premise
+from rarefy.theory.benign import noise_correlation_ratio
 
 if TYPE_CHECKING:
     from rarefy.studies.benign.benign_majority import BenignMajority
@@ -103,23 +104,24 @@ class _Judge:
         return ("B9", self.study.name, self.scale, setting)
 
     def trends(self) -> list[Verdict]:
-        """Accuracy of the small classes falls as the last class grows."""
+        """Accuracy of the small classes falls as the last class grows. The paper concludes it from
+        Theorem 1, and shows no experiment: without a small training loss nothing is decided."""
         found = []
         for gamma in self.results["gamma"].values:
+            loss = self.results["train_loss"].sel(schedule=self.schedule, control="as stated")
             for tail in tails_of(self.results):
                 accuracy = minority_accuracy(self.results, self.schedule, gamma, "as stated", tail)
                 means = np.nanmean(accuracy, axis=0)
-                found.append(
-                    judge_trend(
-                        self.identity(
-                            f"Gamma = {gamma:g}, accuracy of small classes, {in_words(tail)}"
-                        ),
-                        spearman_trend(self.sizes, accuracy, within_rows=True),
-                        "decreasing",
-                        note=f"mean {means[0]:.3f} at |S| = {self.sizes[0]:g}, "
-                        f"{means[-1]:.3f} at {self.sizes[-1]:g}",
-                    )
+                verdict = judge_trend(
+                    self.identity(
+                        f"Gamma = {gamma:g}, accuracy of small classes, {in_words(tail)}"
+                    ),
+                    spearman_trend(self.sizes, accuracy, within_rows=True),
+                    "decreasing",
+                    note=f"mean {means[0]:.3f} at |S| = {self.sizes[0]:g}, "
+                    f"{means[-1]:.3f} at {self.sizes[-1]:g}; chance {1 / self.study.classes:.2g}",
                 )
+                found.append(with_premise(verdict, loss.sel(gamma=gamma).values))
         return found
 
     def controls(self) -> list[Verdict]:
@@ -127,7 +129,7 @@ class _Judge:
         as stated, and must not when Gamma is held."""
         cases = (
             ("clear", "as stated", "at_least", "same Gamma, noise off their special directions"),
-            ("ratio held", "clear", "at_most", "samples grow, Gamma does not change"),
+            ("ratio held", "clear", "at_most", "samples grow, Gamma held as far as it can be"),
             ("size held", "as stated", "at_least", "Gamma changes, samples do not grow"),
         )
         found = []
@@ -152,7 +154,10 @@ class _Judge:
             f"over Gamma, majority {self.sizes[0]:g} to {self.sizes[last]:g}"
         )
         if control == "size held":
-            note += f"; the traces differ {self.sizes[last] / self.sizes[0]:g} times, {KAPPA}"
+            traces = self.sizes[last] / self.study.minority
+            note += f"; the traces differ {traces:g} times, {KAPPA}"
+        if control == "ratio held":
+            note += f"; {self._held(int(self.sizes[last]))}"
         share = Interval(np.nan, np.nan, np.nan, 0)
         if mean_interval(whole).low > 0:
             share = bootstrap_interval(
@@ -172,3 +177,13 @@ class _Judge:
         )
         loss = self.results["train_loss"].sel(schedule=self.schedule, control=both)
         return with_premise(verdict, loss.isel(majority=last).values)
+
+    def _held(self, majority: int) -> str:
+        """What is left of Gamma towards the class that grows, while it is to be held."""
+        left = []
+        for gamma in self.results["gamma"].values:
+            variance = self.study.noise(float(gamma), "ratio held", majority).numpy() ** 2
+            sizes = self.study.sizes("ratio held", majority)
+            ratio = noise_correlation_ratio(variance @ variance.T, sizes)[0, -1]
+            left.append(f"{ratio:.3g} at {gamma:g}")
+        return f"Gamma towards it is left {', '.join(left)}"

@@ -86,7 +86,10 @@ def _rises(identity: Identity, share: np.ndarray, accuracy: np.ndarray) -> Verdi
 def _left(identity: Identity, free: np.ndarray, held: np.ndarray) -> Verdict:
     """The paper's reason is the covariance (Gamma; the score of Sec. 5.2): what is left when that
     is held is at most half."""
-    note = f"gain {np.nanmean(free):.3f} free, {np.nanmean(held):.3f} held, mean over Gamma"
+    note = (
+        f"about the paper's reason, Gamma, which alone would leave nothing: gain "
+        f"{np.nanmean(free):.3f} free, {np.nanmean(held):.3f} held, mean over Gamma"
+    )
     share = Interval(np.nan, np.nan, np.nan, 0)
     if mean_interval(free).low > 0:
         share = bootstrap_interval(

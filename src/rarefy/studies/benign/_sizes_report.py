@@ -152,7 +152,7 @@ def _cuts(study: BenignSizes, results: xr.Dataset, accuracy: xr.DataArray) -> Pi
         )
     return Picture(
         "cuts",
-        "Accuracy against the number of samples, at five noise correlation ratios",
+        "Accuracy against the number of samples, by noise correlation ratio",
         f"Lines: {counted(results)} with 95 % bands. Dashed: the best classifier by noise alone, "
         "which knows every A_k. Where a line is flat and below its dashed one, more samples do "
         "not help this training.",

@@ -91,10 +91,10 @@ def masked(values: Tensor, nonfinite_step: Tensor) -> np.ndarray:
 def with_premise(verdict: Verdict, loss: np.ndarray) -> Verdict:
     """Theorem 1 speaks of networks whose training loss is small. Where it is not, a verdict about
     the theorem decides nothing; what was measured is still shown."""
-    largest = float(np.nanmean(loss))
-    if largest <= NOT_SMALL:
+    mean = float(np.nanmean(loss))
+    if mean <= NOT_SMALL:
         return verdict
-    why = f"premise not met: training loss {largest:.2g}, Theorem 1 asks for a small one"
+    why = f"premise not met: training loss {mean:.2g}, Theorem 1 asks for a small one"
     note = f"{verdict.note}; {why}" if verdict.note else why
     return dataclasses.replace(verdict, outcome="inconclusive", note=note)
 

@@ -111,10 +111,10 @@ def _against_length(study: BenignTail, results: xr.Dataset, schedule: str) -> Pi
         )
     return Picture(
         "control",
-        "Definition 1 selects what is classified right, even where there is nothing to learn",
+        "The control: error beyond L where the noise of all classes is alike",
         "At Gamma = 1 (dashed) the noise of all classes is alike and overall error is chance, "
-        f"{1 - 1 / study.classes:g}. Beyond L by Definition 1 it falls all the same, since the "
-        "definition asks for a large output of the right class; by |zeta| it stays at chance. "
+        f"{1 - 1 / study.classes:g}. Where it falls there all the same, it falls by selection: "
+        "Definition 1 asks for a large output of the right class, |zeta| asks no network. "
         f"{SCHEDULE_IN_WORDS[schedule]}. {_note(study, results)}",
         panels,
     )
@@ -172,8 +172,8 @@ def _selection(study: BenignTail, results: xr.Dataset) -> Picture:
         "selection",
         "How much of the data Definition 1 calls long-tailed",
         "Of a class's random filters about half are active on any sample, whichever it is, and the "
-        f"ratio is about sqrt(m/pi) = {np.sqrt(study.filters / np.pi):.2g}: in a network that has "
-        "hardly been trained everything is long-tailed. Bands: 95 % over "
+        f"ratio is about sqrt(m/pi) = {np.sqrt(study.filters / np.pi):.2g}: with random filters "
+        "everything is long-tailed up to that L. Bands: 95 % over "
         f"{seeds_in_words(results)}.",
         panels,
     )

@@ -1,7 +1,8 @@
 """Verdicts of ``benign-training`` about trained filters: B10 (Lemmas 3-7).
 
 Each statement is judged for one training at a time, at the Gamma for which it comes out worst;
-the note has all of them. Within a Gamma the worst |u| counts: the lemmas speak of all.
+the note has all of them. Within a Gamma the worst |u| counts: the lemmas speak of all. They speak
+of W(T), whose training loss is small: where it is not, what is seen is shown and decides nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rarefy.measure.statistics import (
     mean_interval,
 )
 from rarefy.studies._worst_of import corrected_level, worst_of
+from rarefy.studies.benign._tail_common import with_premise
 from rarefy.studies.benign._training_cases import CASES, ENDS
 from rarefy.theory import benign
 
@@ -85,13 +87,15 @@ class _Lemmas:
         if len(gammas) > 1:
             listed = f"at Gamma {', '.join(f'{g:g}' for g in gammas)}: {listed}"
             note = "; ".join(part for part in (note, listed) if part)
-        return judge_bound(
+        verdict = judge_bound(
             self.identity(what),
             spans[place],
             bound,
             "at_least" if at_least else "at_most",
             note=note,
         )
+        # filters that have hardly moved have full rank, active neurons and equal residuals anyway
+        return with_premise(verdict, self.results["train_loss"].values)
 
     # ------------------------------------------------------------------------------------ Lemma 3
 

@@ -87,7 +87,7 @@ def _losses(study: BenignTraining, results: xr.Dataset) -> Picture:
     panels.append(_constants(results))
     return Picture(
         "stage-1",
-        "In stage 1 every loss falls, but at small |u| noise sets the pace",
+        "Stage 1: losses of single samples, and what sets their pace",
         "First panels: the losses of single training samples while training begins, Gamma = "
         f"{results['gamma'].values.min():g}, {_seeds(results)}; the learning rate is such that "
         "the first step takes a fortieth of the loss. Dashed: the geometric fall of Lemma 1, with "
@@ -168,11 +168,10 @@ def _stage_2(study: BenignTraining, results: xr.Dataset) -> Picture:
     )
     return Picture(
         "stage-2",
-        "Stage 2: the average falls like log(t)/t, far below the bound",
+        "Stage 2: the averaged training loss against Lemma 2's bound, and the balance of residuals",
         f"{_seeds(results)}, 95 % bands. Left: training loss averaged since T_0 (its first step "
         "below log(K)/4) against Lemma 2's right-hand side with the measured distance to W*. "
-        "Right: Lemma 7 asks for a constant; where classes have noise of their own (Gamma above 1) "
-        "long-tailed samples are fitted long before the others.",
+        "Right: Lemma 7 asks for a constant.",
         panels,
     )
 
@@ -199,12 +198,11 @@ def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
     words = "; ".join(f"{case}: {CASES[case].text}" for case in ends)
     return Picture(
         "filters",
-        "Training adds a few large singular values, and leaves some noise with hardly a filter",
+        "Filters before and after training: singular values, and how many see fresh noise",
         f"Gamma = {gamma:g}, |u| = {u:g}, {_seeds(results)}. Left: singular values of W_1 A_1 from "
         "the largest to the smallest, before (dotted) and after training (Lemma 3). Right: how "
-        "many of its class's filters a fresh sample's noise activates; half of them before "
-        "training, with a wide spread after it unless the initial weights are large (Lemma 4 asks "
-        f"for a tenth). {words}.",
+        "many of its class's filters a fresh sample's noise activates; about half of them before "
+        f"training (Lemma 4 asks for a tenth). {words}.",
         [
             Lines(
                 spectra,
@@ -236,7 +234,7 @@ def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
     unequal = at["log_kappa"].mean("seed").transpose("case", "gamma").values
     return Picture(
         "memory",
-        "Filters remember their own class's noise, except where they were hardly trained",
+        "What filters remember of training noise, and how equal the residuals are",
         f"Left, |u| = {u:g}: mean response of a class's filters to the training noise of their own "
         "class over that to other classes' noise (Lemma 5); over a million is shown as a "
         "million. Right: largest over smallest residual of the samples at its worst (Lemma 7 asks "
@@ -322,15 +320,15 @@ def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:
             )
     return Picture(
         "decisions",
-        "Whose noise decides: a long-tailed sample is carried by training samples like it",
+        "Whose noise decides: margins of fresh samples in parts",
         f"Fresh samples after training ({case}), {_seeds(results)}. Left: the margin F_y - F_j "
         "over the strongest rival, split exactly into the parts of the initial weights (start), of "
         "the learnt features and of the noise of training samples of the own and of other classes; "
         "typical: |zeta| < 1 along the class's "
         "special direction, long-tailed: over 2. Right, "
         f"|u| = {u:g}: what one training sample of the same class adds to the margin, by its own "
-        "zeta along that direction, positive on the fresh sample's side. A long-tailed sample is "
-        "helped by long-tailed ones on its side; with Gamma = 1 the direction is like any other.",
+        "zeta along that direction, positive on the fresh sample's side; with Gamma = 1 the "
+        "direction is like any other.",
         [
             *maps,
             Lines(

@@ -37,6 +37,9 @@ EXPONENT = 0.25
 of 2 or more and all at the other, an exact law would bend its exponent by up to that much."""
 PLAIN_EXPONENT = 0.1
 """Tolerance of exponents in m and eta, on which both parts of the rate depend alike."""
+GEOMETRIC = 2**0.5
+"""Largest bend, or its inverse, nearer to 1 (geometric) than to 1/2 (a fall like 1/t), in logarithm.
+Set after a first look, in place of 4, which a fall like 1/t would pass."""
 LIKE_1_OVER_T = 0.1
 """Tolerance of the exponent -1 of stage 2."""
 
@@ -115,13 +118,14 @@ class _Judge:
             middle = np.mean(bend[np.isfinite(bend)]) if np.isfinite(bend).any() else np.nan
             found.append(
                 judge_bound(
-                    self.identity("B1", case, "the fall is geometric up to a factor 4"),
-                    self.shares((bend >= OMEGA) & (bend <= BIG_O)),
+                    self.identity("B1", case, "the fall is nearer to geometric than to 1/t"),
+                    self.shares((bend >= 1 / GEOMETRIC) & (bend <= GEOMETRIC)),
                     MOST,
                     "at_least",
                     note="share of cells; rate from a half to a quarter of the loss over that from "
                     f"the whole to a half, median sample: mean {middle:.2f} (1: "
-                    "geometric)",
+                    "geometric, 1/2: 1/t); smallest by |u|: "
+                    f"{_listed(self.results['strength'].values, bend.min(axis=(0, 1)))}",
                 )
             )
         return found
@@ -144,7 +148,9 @@ class _Judge:
                 MOST,
                 "at_least",
                 note="share of cells; rate in units of eta m output_scale^2 |S||u|^2/n times "
-                "(1 - 1/K)/(2 log K), the first step of features alone; slowest sample by |u|: "
+                "(1 - 1/K)/(2 log K), the first step of features alone: 1/4 and 4 of that are "
+                f"{self._in_lemma(OMEGA)} and {self._in_lemma(BIG_O)} without the constant; slowest "
+                "sample by |u|: "
                 f"{self._by_strength(least)}",
             )
         ]
@@ -169,6 +175,11 @@ class _Judge:
                 )
             )
         return found
+
+    def _in_lemma(self, constant: float) -> str:
+        """A multiple of the first step's rate as one of eta m output_scale^2 |S||u|^2/n."""
+        classes = self.study.classes
+        return f"{constant * (1 - 1 / classes) / (2 * np.log(classes)):.2g}"
 
     def _exponents(self) -> list[Verdict]:
         if not self.has("slow"):
@@ -282,8 +293,8 @@ class _Judge:
             (
                 "average_slope",
                 "exponent in t of the loss averaged since T_0",
-                "a loss that falls like 1/t has an average like log(t)/t, whose exponent comes to "
-                "-1 only with log t",
+                "; a loss that falls like 1/t has an average like log(t)/t, whose exponent comes "
+                "to -1 only with log t",
             ),
             ("loss_slope", "exponent in t of the training loss itself", ""),
         ):
@@ -294,10 +305,8 @@ class _Judge:
                     _seed_means(values),
                     -1.0,
                     LIKE_1_OVER_T,
-                    note=_joined(
-                        f"last three quarters of {self.study.long_steps} steps, all Gamma and |u|",
-                        note,
-                    ),
+                    note=f"last three quarters of {self.study.long_steps} steps, all Gamma and |u|"
+                    + note,
                 )
             )
         return found
@@ -341,7 +350,3 @@ def _slope_or_none(x: np.ndarray, y: np.ndarray) -> Slope:
 
 def _listed(strength: np.ndarray, values: np.ndarray) -> str:
     return ", ".join(f"{value:.3g} at {u:g}" for u, value in zip(strength, values, strict=True))
-
-
-def _joined(*notes: str) -> str:
-    return "; ".join(note for note in notes if note)

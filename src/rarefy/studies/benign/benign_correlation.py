@@ -52,7 +52,7 @@ class BenignCorrelation(ClassNoiseStudy):
         "the loss is small as Theorem 1 has it, was chosen after that had been seen. "
         "Optimal is measured against the best classifier by noise alone."
     )
-    claims: ClassVar[tuple[str, ...]] = ("B4", "B6")
+    claims: ClassVar[tuple[str, ...]] = ("B3", "B4", "B5", "B6")
     axes: ClassVar[tuple[str, ...]] = ("law", "schedule", "strength", "gamma")
     headline: ClassVar[bool] = True
     needs: ClassVar[str] = "a CPU; a GPU at scale paper (a day on two cores)"

@@ -29,7 +29,7 @@ class BenignHomogeneous(StrengthStudy):
     """The boundary |u|^4 ~ d/n of benign overfitting, measured."""
 
     name: ClassVar[str] = "benign-homogeneous"
-    title: ClassVar[str] = "Noise of one kind: the classical transition at n |u|^4 ~ d"
+    title: ClassVar[str] = "Noise of one kind: where harmful overfitting turns benign"
     paper_says: ClassVar[str] = (
         "With two classes whose noise covers all directions but the features' alike, the model of "
         "003 is the usual one of features and noise (footnote 2), and Theorem 1, 2(a) has the "

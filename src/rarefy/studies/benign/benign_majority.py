@@ -37,7 +37,7 @@ class BenignMajority(ClassNoiseStudy):
     """One class (the last) grows, the others stay small: what the small ones lose in the tail."""
 
     name: ClassVar[str] = "benign-majority"
-    title: ClassVar[str] = "More data of one class, worse tails of the others"
+    title: ClassVar[str] = "More data of one class: what becomes of the others' tails"
     paper_says: ClassVar[str] = (
         "Theorem 1 2(b) of 003 bounds the error of class k on long-tailed data by a sum over the "
         "other classes j of exp(-c L^2 Gamma_kj), and Gamma_kj falls as 1/|S_j|. Hence, says Sec. "

@@ -58,7 +58,7 @@ def baseline_verdicts(study: TopKBaselines, results: xr.Dataset, scale: str) -> 
             return ("S4", study.name, scale, f"{study.setting}, {name}{words}")
 
         case, note = _deciding(topk.loss, sigma, where, ceiling=limit)
-        text = " reaches a low test loss where dense fails"
+        text = f" reaches a test loss under {limit:.3g} where dense fails"
         found.append(judge_bound(identity(text), case, limit, "at_most", note=note))
         for rival in (word for word in RIVALS if word in chosen):
             for measure in MEASURES:

@@ -1,4 +1,4 @@
-"""Pictures and tables of ``topk-phase``."""
+"""Pictures of ``topk-phase``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
+from rarefy.core.picture import Curve, HeatMap, Lines, Picture
 from rarefy.measure.curves import banded
-from rarefy.measure.regions import agreement, fit_boundaries, overlap
+from rarefy.measure.regions import overlap
 from rarefy.studies.topk._phase_regions import (
     LEARNT,
     axes_of,
@@ -23,8 +23,7 @@ from rarefy.studies.topk._phase_regions import (
     spacing,
     test_loss,
 )
-from rarefy.theory import first_step, topk
-from rarefy.theory.conditions import COLUMNS, table_rows
+from rarefy.theory import first_step
 
 if TYPE_CHECKING:
     from rarefy.studies.topk.topk_phase import TopKPhase
@@ -75,21 +74,35 @@ def _map(study: TopKPhase, results: xr.Dataset) -> Picture:
     n = results.sizes["seed"]
     return Picture(
         "map",
-        "Test loss over noise and kept coordinates, for three readings of TopK",
+        "Test loss over noise and kept coordinates, for each reading of TopK",
         f"Mean of {n} seed{'s' if n > 1 else ''} after {int(results['read'][-1])} updates; a loss "
         f"under {LEARNT:g} counts as generalising, log {study.classes} = "
         f"{np.log(study.classes):.2f} is chance. Solid: the two curves of 002 Fig. 2 (scaled as "
         "Theorem 4.4 where the setting is another). Dashed: the window that follows from the "
         "first update alone, no constant fitted. Why the readings differ: a signal's coordinate "
         "that was set to zero answers its signal with exactly 0. With ReLU'(0) = 1, as the paper "
-        "writes, it still has a gradient: every update pulls the signal in again, even in filters "
-        "that began shut on it, while each sample's noise must win its place anew, and fewer "
-        "coordinates are simply better (revive). With ReLU'(0) = 0, as automatic differentiation "
-        "has it, a signal once lost is lost for good while noise can come back (revive0); and "
-        "where the first support is final (fixed), a filter that missed its signal can only "
-        "memorise noise. In both, too few coordinates hurt as much as too many: the window has "
-        "two sides, as published.",
+        "writes, it still has a gradient and can come back at any update, even in filters that "
+        "began shut on it: a handful of coordinates is enough (revive). With ReLU'(0) = 0, as "
+        "automatic differentiation has it, a signal once lost is lost for good while noise can "
+        "come back (revive0); and where the first support is final (fixed), a filter that missed "
+        "its signal can only memorise noise. In both, few coordinates can hurt as well as many, "
+        "as published, but where the lower side lies differs much from seed to seed. "
+        f"{_overlaps(study, results)}",
         panels,
+    )
+
+
+def _overlaps(study: TopKPhase, results: xr.Dataset) -> str:
+    published = published_region(study, results)
+    seeds = results["seed"].values
+    found = []
+    for reading in results["reading"].values:
+        scores = [overlap(measured_region(results, reading, seed), published) for seed in seeds]
+        ends = f" ({min(scores):.2f} to {max(scores):.2f})" if len(seeds) > 1 else ""
+        found.append(f"{reading} {np.mean(scores):.2f}{ends}")
+    return (
+        f"Overlap of the region under {LEARNT:g} with the published one: {', '.join(found)}; the "
+        f"whole map would have {overlap(np.ones_like(published), published):.2f}."
     )
 
 
@@ -199,6 +212,7 @@ def _first(study: TopKPhase, results: xr.Dataset) -> Picture:
     )
     alike = first.isel(keep=0).transpose("seed", "sigma", ...)
     steps = [first_update(study, value) for value in sigma]
+    gained = float(alike["first_signal"].mean())
     added = Lines(
         [
             banded("signal, measured", sigma, alike["first_signal"].values, "signal", "points"),
@@ -229,93 +243,13 @@ def _first(study: TopKPhase, results: xr.Dataset) -> Picture:
         "first",
         "The first update, which decides a fixed support",
         "Left: of the filters that could learn their signal, those in which it is among the K "
-        "largest after one update; points measured, lines the exact law. Right: what the update "
-        "adds to signal and noise coordinates. It adds less than the initial weights already "
-        "have, so that a support chosen after it is mostly a random one.",
+        "largest after one update; points measured, lines the law. Right: what the update adds to "
+        f"signal and noise coordinates. The signal gains {gained / study.sigma_0:.2g} times the "
+        "std of the initial weights: "
+        + (
+            "less than they already have, so that a support chosen after it owes much to chance."
+            if gained < study.sigma_0
+            else "it is the update that decides which coordinates are largest."
+        ),
         [kept, added],
     )
-
-
-def phase_tables(study: TopKPhase, results: xr.Dataset) -> list[Table]:
-    sigma, keep = axes_of(results)
-    published, predicted = published_region(study, results), predicted_region(study, results)
-    rows: list[list[object]] = []
-    for reading in results["reading"].values:
-        measured = [measured_region(results, reading, seed) for seed in results["seed"].values]
-        fits = [
-            fit_boundaries(
-                region,
-                sigma,
-                keep,
-                lambda s: published_curves(study, s)[0],
-                lambda s: published_curves(study, s)[1],
-            )
-            for region in measured
-        ]
-        rows.append(
-            [
-                str(reading),
-                _mean([overlap(region, published) for region in measured]),
-                _mean([overlap(region, predicted) for region in measured]),
-                _mean([agreement(region, published) for region in measured]),
-                _mean([fit.lower * 120 * study.d / 200 for fit in fits]),
-                _mean([fit.upper * 95 for fit in fits]),
-                _mean([fit.overlap for fit in fits]),
-            ]
-        )
-    everything = np.ones_like(published)
-    rows.append(
-        [
-            "the whole diagram",
-            f"{overlap(everything, published):.3g}",
-            f"{overlap(everything, predicted):.3g}",
-            f"{agreement(everything, published):.3g}",
-            "",
-            "",
-            "",
-        ]
-    )
-    overlaps = Table(
-        "overlap",
-        "How the regions of test loss < 2 agree",
-        "Overlap: shared over joint area; agreement: share of cells on which both say the same. "
-        "Fitted: the constants with which curves of the published form fit the measured region "
-        "best (published: 120 and 95). A region that touches the edge leaves its constant open.",
-        [
-            "reading",
-            "overlap, published",
-            "overlap, first update",
-            "agreement, published",
-            "fitted lower constant",
-            "fitted upper constant",
-            "overlap of the fit",
-        ],
-        rows,
-    )
-    conditions = topk.condition_4_1(
-        classes=study.classes,
-        filters=study.filters,
-        samples=study.samples,
-        d=study.d,
-        mu=study.mu,
-        sigma=float(sigma.max()),
-        sigma_0=study.sigma_0,
-        lr=study.lr,
-        output_scale=study.scale,
-        horizon=float(study.steps),
-    )
-    return [
-        overlaps,
-        Table(
-            "conditions",
-            f"Condition 4.1 at sigma_p = {sigma.max():g}",
-            "What the theorems assume, and by how much this finite setting misses it.",
-            COLUMNS,
-            [list(row) for row in table_rows(conditions)],
-        ),
-    ]
-
-
-def _mean(values: list[float]) -> str:
-    finite = [value for value in values if np.isfinite(value)]
-    return f"{np.mean(finite):.3g}" if finite else "none"

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rarefy.measure.regions import Mask, between
+from rarefy.measure.regions import Mask, between, fit_boundaries
 from rarefy.theory import first_step, topk
 
 if TYPE_CHECKING:
     from rarefy.studies.topk.topk_phase import TopKPhase
 
+SHUT = "revive0"
+"""Coordinates may come back, but ReLU'(0) = 0, as automatic differentiation has it: a signal's
+coordinate at zero then sees no gradient, and only noise can come back."""
 LEARNT = 2.0
 """Test loss under which 002 Fig. 2 counts a cell as generalising."""
+OVERLAP = 0.8
+"""Shared over joint area from which two regions count as the same; all that is needed of a region
+drawn by eye with two round constants."""
 
 Numbers = NDArray[np.float64]
 
@@ -35,9 +42,60 @@ def published_curves(study: TopKPhase, sigma: Numbers) -> tuple[Numbers, Numbers
     """The two curves of Fig. 2. In another setting than its own they are scaled as Theorem 4.4's
     window is: the lower one by d, the upper one by sqrt(n)/T."""
     relative = sigma / study.mu
-    lower = topk.figure_lower(relative) * study.d / 200
-    upper = topk.figure_upper(relative) * (np.sqrt(study.samples) / study.classes)
-    return lower, upper / (np.sqrt(200) / 10)
+    at_d, at_n = _scaling(study)
+    return topk.figure_lower(relative) * at_d, topk.figure_upper(relative) * at_n
+
+
+def published_constants(study: TopKPhase) -> tuple[float, float]:
+    """What stands before exp(-mu^2/(2 sigma^2)) and before mu^2/sigma^2: 120 and 95, scaled as the
+    curves are."""
+    at_d, at_n = _scaling(study)
+    return float(topk.figure_lower(np.inf)) * at_d, float(topk.figure_upper(1.0)) * at_n
+
+
+def _scaling(study: TopKPhase) -> tuple[float, float]:
+    return study.d / 200, float(np.sqrt(study.samples / 200) * 10 / study.classes)
+
+
+@dataclass(frozen=True)
+class FittedCurves:
+    """Factors on the two published curves that fit one seed's region best. ``no_lower_side``: the
+    region reaches the smallest K at every noise level, and any smaller factor fits as well."""
+
+    lower: float
+    upper: float
+    overlap: float
+    no_lower_side: bool
+
+
+def fitted_curves(study: TopKPhase, results: xr.Dataset, reading: str) -> list[FittedCurves]:
+    """One fit a seed. Where there is no lower side the factor is the largest that says so, the one
+    that is nearest to the published."""
+    sigma, keep = axes_of(results)
+    below_all = float(keep.min() / published_curves(study, sigma)[0].max())
+    found = []
+    for seed in results["seed"].values:
+        fit = fit_boundaries(
+            measured_region(results, reading, seed),
+            sigma,
+            keep,
+            lambda at: published_curves(study, at)[0],
+            lambda at: published_curves(study, at)[1],
+        )
+        open_ = fit.lower <= below_all
+        lower = below_all if open_ else fit.lower
+        found.append(FittedCurves(lower, fit.upper, fit.overlap, open_))
+    return found
+
+
+def constants_of(study: TopKPhase, fits: list[FittedCurves]) -> tuple[str, str]:
+    """Fitted constants of the lower and of the upper curve, a seed after the other."""
+    low, high = published_constants(study)
+    lower = [
+        f"none (under {low * fit.lower:.2g})" if fit.no_lower_side else f"{low * fit.lower:.3g}"
+        for fit in fits
+    ]
+    return ", ".join(lower), ", ".join(f"{high * fit.upper:.3g}" for fit in fits)
 
 
 def published_region(study: TopKPhase, results: xr.Dataset) -> Mask:
@@ -60,16 +118,31 @@ def first_update(study: TopKPhase, sigma: float) -> first_step.FirstStep:
     )
 
 
-def predicted_curves(study: TopKPhase, sigma: Numbers) -> tuple[Numbers, Numbers]:
+ENOUGH = {
+    "half of the filters": "half of the filters keep their signal",
+    "one filter": "half of the classes have a filter that keeps its signal and is open on it",
+}
+"""From which K on the first update's window reckons that a signal can be learnt."""
+
+
+def predicted_curves(
+    study: TopKPhase, sigma: Numbers, enough: str = "half of the filters"
+) -> tuple[Numbers, Numbers]:
     """The window that follows from the first update's order statistics (S12)."""
-    edges = [first_step.window(first_update(study, value)) for value in sigma]
-    low, high = np.array(edges, dtype=np.float64).T
-    return low, high
+    steps = [first_update(study, value) for value in sigma]
+    if enough == "one filter":
+        low = [first_step.class_lower_keep(step, study.filters) for step in steps]
+    else:
+        low = [first_step.lower_keep(step) for step in steps]
+    high = [first_step.upper_keep(step) for step in steps]
+    return np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
 
 
-def predicted_region(study: TopKPhase, results: xr.Dataset) -> Mask:
+def predicted_region(
+    study: TopKPhase, results: xr.Dataset, enough: str = "half of the filters"
+) -> Mask:
     sigma, keep = axes_of(results)
-    return between(keep, *predicted_curves(study, sigma))
+    return between(keep, *predicted_curves(study, sigma, enough))
 
 
 def axes_of(results: xr.Dataset) -> tuple[Numbers, Numbers]:

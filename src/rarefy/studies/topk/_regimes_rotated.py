@@ -4,10 +4,10 @@ Off the signals, noise and initial filters are isotropic Gaussian vectors of d -
 Turned so that the first training sample lies along the first axis, the second in the plane of the
 first two, and so on, they are a lower triangle of standard normals with chi variables on its
 diagonal (Bartlett's decomposition): the same law of all inner products, and nothing else enters
-descent. n samples and T m filters then need n + T m coordinates instead of d - T, so that d may be
-as large as Condition 4.1 asks (10^13 and more). What of the initial filters lies across all
-training noise never moves: training runs in the first T + n coordinates, and only test samples see
-the rest.
+descent. The chi variables alone are drawn approximately (``LEAST_FREEDOM``). n samples and T m
+filters then need n + T m coordinates instead of d - T, so that d may be as large as Condition 4.1
+asks (10^13 and more). What of the initial filters lies across all training noise never moves:
+training runs in the first T + n coordinates, and only test samples see the rest.
 """
 
 from __future__ import annotations

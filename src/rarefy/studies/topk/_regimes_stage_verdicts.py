@@ -39,8 +39,11 @@ def stage_of(results: xr.Dataset, regime: str, level: float) -> xr.DataArray:
 
 
 def exponent(stage: xr.DataArray, varied: str) -> Slope:
+    """Only of seeds that reached the level at every factor: a mean over those that were fast enough
+    at one factor, and over all at another, would not be of the same runs."""
     values = stage.sel(varied=varied).transpose("seed", "factor").values
-    return loglog_slope(stage["factor"].values, values)
+    whole = np.isfinite(values).all(axis=1, keepdims=True)
+    return loglog_slope(stage["factor"].values, np.where(whole, values, np.nan))
 
 
 def constants(study: TopKStages, stage: xr.DataArray, regime: str) -> np.ndarray:

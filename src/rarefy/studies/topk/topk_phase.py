@@ -17,16 +17,14 @@ from rarefy.core.picture import Picture, Table
 from rarefy.core.precision import check_precision, matrix_products
 from rarefy.pruning.masks import keep_largest
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.topk._phase_pictures import phase_pictures, phase_tables
+from rarefy.studies.topk._phase_pictures import phase_pictures
+from rarefy.studies.topk._phase_regions import SHUT
+from rarefy.studies.topk._phase_tables import phase_tables
 from rarefy.studies.topk._phase_verdicts import phase_verdicts
 from rarefy.studies.topk._topk import Experiment, SignalNoiseStudy
 from rarefy.train.descent import State
 from rarefy.train.patch_classifier import PatchClassifier
 from rarefy.train.topk_pruning import READINGS, TopKPruning, check_keep, check_schedule
-
-SHUT = "revive0"
-"""Coordinates may come back, but ReLU'(0) = 0, as automatic differentiation has it: a signal's
-coordinate at zero then sees no gradient, and only noise can come back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +93,8 @@ class TopKPhase(SignalNoiseStudy):
     reads: tuple[int, ...] = (5000,)
     """numbers of updates after which losses are measured"""
     precision: str = "tf32"
-    """matrix products on a GPU: tf32 (400 of 400 cells end as they do in float32), or float32"""
+    """matrix products on a GPU: float32, or tf32, in which 400 of 400 cells end alike (measured by
+    ``bench_topk_gpu.py``)"""
     seeds: int = 3
 
     def check(self) -> None:
@@ -203,8 +202,8 @@ def own_signal(filters: Tensor) -> Tensor:
 
 
 def could_learn(experiment: Experiment) -> Tensor:
-    """Filters whose own signal coordinate is not negative at the start: the others never see a
-    gradient along it, since their ReLU is shut on their class's signal."""
+    """Filters whose own signal coordinate is not negative at the start: in the others the ReLU is
+    shut on their class's signal, and the first update leaves it as it is."""
     return own_signal(experiment.initial) >= 0
 
 

@@ -39,7 +39,8 @@ class TopKRegimes(Study):
         "test loss stays of order 1 (Theorem 4.3, Lemma H.4). In both the ratio of signal to noise "
         "coefficients is of order n SNR^2/T all along (Prop. 5.2). Of the SNR between nothing is "
         "said; the regimes are measured there too. The dimension is varied up to what Condition "
-        "4.1 asks for, which turned coordinates make possible without any approximation."
+        "4.1 asks for, which turned coordinates make possible: the law of all inner products is "
+        "kept, up to the cube root law of chi-square that lengths are drawn by."
     )
     claims: ClassVar[tuple[str, ...]] = ("S1", "S2", "S3")
     axes: ClassVar[tuple[str, ...]] = ("samples", "classes", "d", "snr")

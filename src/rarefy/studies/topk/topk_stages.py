@@ -95,7 +95,7 @@ class TopKStages(Study):
     mu: float = 10.0
     """strength of the signal"""
     snr_signal: float = 24.0
-    """signal-to-noise ratio of the signal regime; a quarter of it is above T n^(-1/4) for 4 T"""
+    """signal-to-noise ratio of the signal regime; above T n^(-1/4) for 4 T, and a quarter for T"""
     snr_noise: float = 1 / 800
     """signal-to-noise ratio of the noise regime; four times it is below 1/n for 4 n"""
     sigma_0: float = 1e-11
