@@ -11,13 +11,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
+from gpu_timing import milliseconds
 
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.provenance import provenance
@@ -29,21 +28,6 @@ from rarefy.sweep.grid import grid_of
 def all_cells(study: ContrastAlignment, runs: int) -> Cells:
     grid = grid_of(study)
     return grid.cells(np.arange(min(runs, len(grid))))
-
-
-def milliseconds(action: Callable[[], object], repeats: int = 10) -> float:
-    """Median device time of ``action`` after three warm-up calls."""
-    for _ in range(3):
-        action()
-    times = []
-    for _ in range(repeats):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        action()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end))
-    return statistics.median(times)
 
 
 def parts(

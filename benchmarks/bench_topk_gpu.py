@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
+from gpu_timing import milliseconds
 from plain_topk import train_benign, train_topk
 
 from rarefy.core.contracts import Cells, Context
@@ -33,21 +32,6 @@ from rarefy.train.topk_pruning import TopKPruning
 
 DEVICE = torch.device("cuda")
 LEARNT = 2.0
-
-
-def milliseconds(action: Callable[[], object], repeats: int = 5) -> float:
-    """Median device time of ``action`` after two warm-up calls."""
-    for _ in range(2):
-        action()
-    times = []
-    for _ in range(repeats):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        action()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end))
-    return statistics.median(times)
 
 
 def exact_selection() -> dict[str, bool]:

@@ -23,7 +23,6 @@ from rarefy.studies.benign._benign import (
     Experiment,
     StopAtLoss,
     Training,
-    check_zeta,
 )
 from rarefy.train.descent import State
 
@@ -293,11 +292,13 @@ def test_a_setting_that_makes_no_sense_is_named(wrong: dict[str, Any], message: 
     assert "\n" not in str(caught.value)
 
 
-def test_unknown_training_law_and_axes_are_named() -> None:
+def test_an_unknown_training_is_named() -> None:
     with pytest.raises(UsageError, match="training='half': must be one of printed, trained"):
         study().training("half")
-    with pytest.raises(UsageError, match="law"):
-        check_zeta("cauchy", "rotated")
-    with pytest.raises(UsageError, match="zeta_axes='mine': must be one of rotated, original"):
-        check_zeta("uniform", "mine")
-    check_zeta("uniform", "original")
+
+
+def test_a_training_is_told_in_words() -> None:
+    assert study(steps=7, lr=0.5).words("printed") == "as printed, 7 steps of rate 0.5"
+    assert study(stop_loss=0.02).words("trained") == "trained to a loss of 0.02"
+    never = study(stop_loss=0.0, trained_steps=9, trained_lr=3.0)
+    assert never.words("trained") == "trained, 9 steps of rate 3"

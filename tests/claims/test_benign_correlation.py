@@ -14,7 +14,8 @@ from rarefy.core.errors import UsageError
 from rarefy.data.noise_ratio import eigenvalues_for
 from rarefy.data.noise_structure import gram
 from rarefy.measure.statistics import BIG_O, OMEGA
-from rarefy.studies.benign._benign import Experiment, Training
+from rarefy.studies.benign._benign import Experiment, Training, equal_classes
+from rarefy.studies.benign._correlation_strata import stratum_errors
 from rarefy.studies.benign._correlation_theory import (
     ONES,
     Prediction,
@@ -23,12 +24,7 @@ from rarefy.studies.benign._correlation_theory import (
     least_error,
     tail_errors,
 )
-from rarefy.studies.benign._correlation_training import (
-    equal_classes,
-    fit,
-    on_training_samples,
-    stratum_errors,
-)
+from rarefy.studies.benign._fitting import fit, on_training_samples
 from rarefy.studies.benign.benign_correlation import BenignCorrelation
 from rarefy.sweep.grid import grid_of
 from rarefy.theory import benign
@@ -203,7 +199,7 @@ def test_the_prediction_is_theorem_1_class_by_class() -> None:
 
 def test_conditions_are_those_of_the_matrices() -> None:
     small = study()
-    found = conditions_at(small, 1.0, 10.0, 0.05, 20)
+    found = conditions_at(small, 1.0, 10.0, Training(0.05, 20))
     table = eigenvalues_for(10.0, 10, small.d, small.classes)[0].numpy()
     geometry = NoiseGeometry.of(np.stack([np.diag(row) for row in table]))
     trace = next(c for c in found if c.name.startswith("(a) tr"))

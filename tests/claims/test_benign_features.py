@@ -13,7 +13,6 @@ import xarray as xr
 from rarefy.core.contracts import Cells, Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
-from rarefy.studies.benign._features_conditions import geometry_of
 from rarefy.studies.benign._features_fall import fall_verdicts, lawful_exponent
 from rarefy.studies.benign._features_map import maps_of
 from rarefy.studies.benign._features_separation import error_of, separation
@@ -25,7 +24,6 @@ from rarefy.studies.benign._features_verdicts import (
 from rarefy.studies.benign.benign_features import BenignFeatures
 from rarefy.sweep.grid import grid_of
 from rarefy.theory import benign
-from rarefy.theory.benign_conditions import NoiseGeometry
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -190,12 +188,15 @@ def test_the_map_knows_the_ratio_and_where_the_theorem_speaks_of_harm() -> None:
     np.testing.assert_allclose(here.ratio_at(edge), separation(0.2, 5) ** 2 / 1.6, rtol=0.02)
 
 
-def test_geometry_from_eigenvalues_is_that_of_the_matrices() -> None:
-    study = tiny()
-    table = study.eigenvalues(1.2)
-    found, expected = geometry_of(table), NoiseGeometry.of(torch.diag_embed(table[0]).numpy())
-    for name in ("gram", "operator", "trace", "rank", "spread"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), err_msg=name)
+def test_the_bound_lies_above_every_counted_error_beyond_the_cut_too() -> None:
+    (here,) = maps_of(STUDY, results_of(claimed))
+    far = np.unravel_index(here.ratio.argmax(), here.ratio.shape)
+    here.error[(slice(None), *far)] = 0.01  # an error where none was expected
+    assert here.counted()[far] and not here.measured()[far]
+    there, c = here.counted(), here.largest_constant()
+    bound = (here.classes - 1) * np.exp(-c * here.ratio[there])
+    assert (here.mean_error()[there] <= bound * (1 + 1e-9)).all()
+    assert c == pytest.approx(np.log((here.classes - 1) / 0.01) / here.ratio.max())
 
 
 def test_pictures_draw_lines_of_the_ratio_and_the_proof_s_condition_is_stricter() -> None:

@@ -17,10 +17,8 @@ from rarefy.studies.benign._training_cases import CASES, class_sizes
 from rarefy.studies.benign._training_measures import TIMES, kept_times
 from rarefy.studies.benign._training_run import watched
 from rarefy.studies.benign._training_stages import losses, stage_1, stage_2
-from rarefy.studies.benign._training_tables import diagonal_geometry
 from rarefy.studies.benign.benign_training import BenignTraining, large_std
 from rarefy.sweep.grid import grid_of
-from rarefy.theory.benign_conditions import NoiseGeometry
 
 F64 = torch.float64
 FLOAT64 = Context(dtype=F64)
@@ -206,11 +204,3 @@ def test_the_large_start_is_what_118_asks() -> None:
     assert there.sigma_0 == sigma and there.initialisation == "gaussian"
     asked = math.log(n / 0.1) * math.log(there.trained_steps) ** 2 / (n * sigma**2)
     assert asked == pytest.approx(there.filters)
-
-
-def test_the_geometry_of_diagonal_matrices() -> None:
-    table = np.random.default_rng(0).uniform(0.1, 2, (3, 6))
-    table[:, :2] = 0
-    found, expected = diagonal_geometry(table), NoiseGeometry.of([np.diag(row) for row in table])
-    for name in ("gram", "operator", "trace", "rank", "spread"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)

@@ -20,8 +20,9 @@ from rarefy.core.contracts import Cells, Context, Cost, Study
 from rarefy.core.errors import bad_value
 from rarefy.core.precision import check_precision, matrix_products
 from rarefy.core.rng import Draws
-from rarefy.data.class_noise import AXES, ClassNoise, rotation
+from rarefy.data.class_noise import ClassNoise, rotation
 from rarefy.data.noise_laws import law_of
+from rarefy.data.noise_structure import special_direction
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.measure.generalisation import CHUNK, Generalisation, generalisation
 from rarefy.nets.patch_cnn import (
@@ -30,6 +31,7 @@ from rarefy.nets.patch_cnn import (
     initial_filters,
     output_scale,
 )
+from rarefy.theory.class_noise_bayes import special_ratio
 from rarefy.train.descent import State, Tracker, Trajectory, descend
 from rarefy.train.gram_classifier import GramClassifier, Unfolded, is_cheaper, start_of
 from rarefy.train.optimisers import Sgd
@@ -219,6 +221,14 @@ class ClassNoiseStudy(Study):
             return Training(self.trained_lr, self.trained_steps, self.stop_loss)
         raise bad_value("training", name, f"must be one of {', '.join(TRAININGS)}")
 
+    def words(self, schedule: str) -> str:
+        """A training in words, for titles."""
+        training = self.training(schedule)
+        if training.stop_loss > 0:
+            return f"trained to a loss of {training.stop_loss:g}"
+        name = "as printed" if schedule == "printed" else schedule
+        return f"{name}, {training.steps} steps of rate {training.lr:g}"
+
     def cost_of(self, samples: int, steps: int) -> Cost:
         """What a cell with so many training samples takes."""
         rows, patches = self.classes * self.filters, samples + self.classes
@@ -267,8 +277,10 @@ class ClassNoiseStudy(Study):
         )
 
 
-def check_zeta(law: str, zeta_axes: str) -> None:
-    """Refuse an unknown law or unknown axes."""
-    law_of(law)
-    if zeta_axes not in AXES:
-        raise bad_value("zeta_axes", zeta_axes, f"must be one of {', '.join(AXES)}")
+def equal_classes(gamma: Tensor, d: int, classes: int, base: float) -> Tensor:
+    """Eigenvalues with the ratios ``gamma``, (run,), between classes of one size: (run, classes,
+    d), float64. What ``eigenvalues_for`` gives, without its search: for equal sizes there is a
+    formula."""
+    ratio = torch.as_tensor(special_ratio(gamma.cpu().double().numpy(), d - classes))
+    special = base * ratio[:, None].expand(-1, classes)
+    return special_direction(special, d, classes, base).to(gamma.device)

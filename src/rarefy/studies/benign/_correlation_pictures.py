@@ -43,13 +43,6 @@ def correlation_pictures(study: BenignCorrelation, results: xr.Dataset) -> list[
     return pictures
 
 
-def _words(study: BenignCorrelation, schedule: str) -> str:
-    training = study.training(schedule)
-    if schedule == "printed":
-        return f"as printed, {training.steps} steps of rate {training.lr:g}"
-    return f"trained to a loss of {training.stop_loss:g}"
-
-
 def _map(study: BenignCorrelation, results: xr.Dataset, schedule: str) -> Picture:
     here = results.sel(schedule=schedule)
     gamma = here["gamma"].values.astype(float)
@@ -70,7 +63,7 @@ def _map(study: BenignCorrelation, results: xr.Dataset, schedule: str) -> Pictur
     loss = here["train_loss"]
     return Picture(
         f"map-{schedule}",
-        f"Accuracy over feature strength and noise correlation, {_words(study, schedule)}",
+        f"Accuracy over feature strength and noise correlation, {study.words(schedule)}",
         f"003 Fig. 3, {counted(results)}, {study.test_samples} test samples. Upwards the noise of "
         "each class gets a shape of its own, to the right the feature gets stronger. At the top "
         "left there is hardly any feature: what is right there was learnt from noise. The curve "
@@ -140,7 +133,7 @@ def _tail(study: BenignCorrelation, results: xr.Dataset) -> Picture:
                 curves,
                 "L: only samples with |z| at least L",
                 "test error",
-                _words(study, str(schedule)),
+                study.words(str(schedule)),
                 y_log=True,
             )
         )
@@ -260,7 +253,7 @@ def _conditions(study: BenignCorrelation, results: xr.Dataset) -> Table:
     rows: dict[tuple[str, ...], list[str]] = {}
     for schedule in results["schedule"].values:
         training = study.training(str(schedule))
-        columns = [conditions_at(study, u, g, training.lr, training.steps) for g, u in corners]
+        columns = [conditions_at(study, u, g, training) for g, u in corners]
         for line in zip(*columns, strict=True):
             if all(condition.holds for condition in line):
                 continue

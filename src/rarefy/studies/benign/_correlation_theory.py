@@ -12,12 +12,13 @@ from scipy import special
 
 from rarefy.data.noise_structure import gram
 from rarefy.measure.statistics import BIG_O, OMEGA
+from rarefy.studies.benign._conditions import conditions
 from rarefy.theory import benign
-from rarefy.theory.benign_conditions import NoiseGeometry, condition_1
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
 from rarefy.theory.conditions import Condition
 
 if TYPE_CHECKING:
+    from rarefy.studies.benign._benign import Training
     from rarefy.studies.benign.benign_correlation import BenignCorrelation
 
 Array = np.ndarray
@@ -106,27 +107,8 @@ def tail_errors(strata: xr.DataArray) -> xr.DataArray:
 
 
 def conditions_at(
-    study: BenignCorrelation, strength: float, gamma: float, lr: float, steps: int
+    study: BenignCorrelation, strength: float, gamma: float, training: Training
 ) -> list[Condition]:
     """Condition 1 at one cell, C = 1."""
     values = study.eigenvalues(torch.tensor([gamma])).numpy()[0]
-    there = np.where(values > 0, values, np.nan)
-    geometry = NoiseGeometry(
-        gram=(values**2) @ (values**2).T,
-        operator=(values[:, None] * values[None]).max(axis=2),
-        trace=(values**2).sum(axis=1),
-        rank=(values > 0).sum(axis=1),
-        spread=np.nanmax(there, axis=1) / np.nanmin(there, axis=1),
-    )
-    default = 1 / np.sqrt(3 * study.d)  # std of the uniform law on +-1/sqrt(d)
-    return condition_1(
-        geometry=geometry,
-        norms=np.full(study.classes, strength),
-        samples=study.classes * study.size,
-        filters=study.filters,
-        d=study.d,
-        sigma_0=study.sigma_0 if study.initialisation == "gaussian" else float(default),
-        lr=lr,
-        output_scale=study.scale,
-        horizon=float(max(steps, 2)),
-    )
+    return conditions(study, values, strength, study.classes * study.size, training)

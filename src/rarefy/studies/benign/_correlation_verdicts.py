@@ -36,6 +36,8 @@ NO_FALL = 0.01
 test samples could tell it from none: the note says when the fall is certain."""
 ALIKE = 0.02
 """Mean difference between two laws' maps up to which they count as the same."""
+CELLS = 3
+"""Fewest cells (Gamma, L) with errors enough that carry a constant."""
 MOST = 0.9
 """Share of cells that makes "the regime is" true: boundaries are blurred by chance."""
 
@@ -188,16 +190,20 @@ class _Judge:
         with np.errstate(divide="ignore"):
             constant = -np.log(error / (self.study.classes - 1))
         constant = constant / (self.gamma[large][:, None] * lengths**2)
-        seen = np.where(error > 0, constant, np.nan)  # no error seen: any constant would do
-        usable = np.isfinite(seen).any(axis=(1, 2))
-        note = missing or "no error seen on any long-tailed sample"
+        # too few errors to tell from none: any constant would do
+        seen = np.where(error >= resolution(self.study)[1], constant, np.nan)
+        cells = int(np.isfinite(seen).any(axis=0).sum())
+        usable = np.isfinite(seen).any(axis=(1, 2)) & (cells >= CELLS)
+        note = missing or f"errors enough to tell from none in {cells} cells (Gamma, L): too few"
         if usable.any():
             row, column = np.unravel_index(
                 np.nanargmin(np.where(np.isnan(seen), np.inf, seen).min(axis=0)), seen.shape[1:]
             )
             note = (
                 f"least at Gamma={self.gamma[large][row]:g} L={lengths[column]:g}, error there "
-                f"{_mean(error, 0)[row, column]:.2g}; c_2 is free, 1/4 is our reading"
+                f"{_mean(error, 0)[row, column]:.2g}; {cells} of "
+                f"{seen[0].size} cells (Gamma, L) have errors enough; c_2 is free, 1/4 is our "
+                "reading"
             )
         at = f"at {self.weak}"
         by_length, by_gamma = _mean(error, 1), _mean(tails, 2)

@@ -104,11 +104,10 @@ def _constant(here: FeatureMap, cells: Mask) -> Verdict:
         return float(found[first].mean() / found[last].mean())
 
     found = rate(here, here.mean_error())
-    with_sum = (np.log((here.classes - 1) / here.mean_error()) / x)[cells].min()
     note = (
         f"-log(error)/x is {found[first].mean():.3g} in the lowest and {found[last].mean():.3g} in "
-        f"the highest octave; (K - 1) exp(-c_1 x) is above all errors with c_1 = {with_sum:.3g}; "
-        f"{_range(here, cells)}"
+        "the highest octave; (K - 1) exp(-c_1 x) is above all errors that can be counted with "
+        f"c_1 = {here.largest_constant():.3g}; {_range(here, cells)}"
     )
     return judge_bound(
         here.identity("B3", "factor by which -log(error)/x fades along x"),

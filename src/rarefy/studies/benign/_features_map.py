@@ -12,6 +12,7 @@ import xarray as xr
 from rarefy.data.noise_structure import gram
 from rarefy.measure.statistics import Identity
 from rarefy.studies.benign._features_separation import (
+    COUNTED,
     Array,
     Mask,
     crossing,
@@ -69,6 +70,18 @@ class FeatureMap:
     def measured(self, least: float = 1.0) -> Mask:
         """Cells from which laws in x are read."""
         return measured_cells(self.error, self.ratio, self.study.test_samples, least)
+
+    def counted(self) -> Mask:
+        """Cells with x >= 1 whose errors can be counted, also those beyond the cut of ``measured``:
+        a bound is to lie above them all."""
+        seen = np.nan_to_num(self.error).sum(axis=0) * self.study.test_samples
+        return np.asarray((self.ratio >= 1) & (seen >= COUNTED))
+
+    def largest_constant(self) -> float:
+        """The largest c_1 with error <= (K - 1) exp(-c_1 x) in all counted cells."""
+        there = self.counted()
+        found = np.log((self.classes - 1) / self.mean_error()[there]) / self.ratio[there]
+        return float(found.min(initial=np.inf))
 
     def harmful(self, limit: float) -> Mask:
         """Cells of which statement 3 speaks with C_3 = ``limit``: (size, strength)."""

@@ -9,7 +9,7 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.statistics import OMEGA
-from rarefy.studies.benign._features_conditions import conditions_table
+from rarefy.studies.benign._conditions import condition_table, conditions
 from rarefy.studies.benign._features_map import FeatureMap, maps_of
 from rarefy.studies.benign._features_separation import COUNTED, error_of, separation
 from rarefy.studies.benign._maps import accuracy_map
@@ -18,10 +18,6 @@ from rarefy.theory import benign
 if TYPE_CHECKING:
     from rarefy.studies.benign.benign_features import BenignFeatures
 
-READS_AS = {
-    "printed": "20 steps",
-    "trained": "to a small loss",
-}
 SHOWN_RATIOS = (1.0, 4.0, 16.0)
 """Values of x whose lines are drawn over the maps."""
 
@@ -56,12 +52,17 @@ def _heat_maps(gamma: float, maps: list[FeatureMap]) -> Picture:
                 ),
                 "strength",
                 "size",
-                f"{one.schedule}: {READS_AS[one.schedule]}",
+                _words(one),
                 _contours(one),
             )
             for one in here
         ],
     )
+
+
+def _words(here: FeatureMap) -> str:
+    """The rate of ``trained`` is in units of its own, so that only its loss is told."""
+    return here.study.words(here.schedule)
 
 
 def _contours(here: FeatureMap) -> list[Curve]:
@@ -104,8 +105,8 @@ def _fall(maps: list[FeatureMap]) -> Picture:
         "here. Dashed: K normal scores "
         "of which the right one is ahead by sqrt(a x) standard deviations, a the median over the "
         "cells that can be measured; the theorem's bound follows from this law. Dotted: (K - 1) "
-        "exp(-c_1 x) with the largest c_1 that lies above all measured cells. Curves end where "
-        f"fewer than {COUNTED} errors were seen in all seeds together.",
+        "exp(-c_1 x) with the largest c_1 that lies above all points right of x = 1. Curves "
+        f"end where fewer than {COUNTED} errors were seen in all seeds together.",
         [*panels, by_strength],
     )
 
@@ -126,11 +127,11 @@ def _against_x(here: FeatureMap) -> Lines:
     cells = here.measured()
     if cells.any():
         x, error = here.ratio[cells], here.mean_error()[cells]
-        along = np.linspace(0.02, x.max(), 120)
+        along = np.linspace(0.02, here.ratio[here.counted()].max(), 120)
         slope = float(np.median(separation(error, here.classes) ** 2 / x))
         law = error_of(np.sqrt(slope * along), here.classes)
         curves.append(Curve(f"normal law, a = {slope:.2g}", along, law, role="law", style="dashed"))
-        constant = float((np.log((here.classes - 1) / error) / x).min())
+        constant = here.largest_constant()
         bound = np.minimum((here.classes - 1) * np.exp(-constant * along), 1.0)
         label = f"bound, c_1 = {constant:.2g}"
         curves.append(Curve(label, along, bound, role="theory", style="dotted"))
@@ -167,7 +168,7 @@ def _cuts(maps: list[FeatureMap]) -> Picture:
                 ],
                 x_label="training samples a class |S|",
                 y_label="test accuracy",
-                title=f"{here.schedule}: {READS_AS[here.schedule]}",
+                title=_words(here),
             )
         )
     return Picture(
@@ -207,7 +208,8 @@ def features_tables(study: BenignFeatures, results: xr.Dataset) -> list[Table]:
     kind = "trained" if "trained" in study.schedule else study.schedule[0]
     noise = study.eigenvalues(max(study.gamma))
     training = study.training_at(kind, size, noise)
-    tables = [conditions_table(study, noise, size, strength, training)]
+    found = conditions(study, noise[0].numpy(), strength, study.classes * size, training)
+    tables = [condition_table(found, f"{kind}, |S| = {size}, |u| = {strength:g}")]
     if rows:
         tables.insert(0, _harmful_table(study, rows))
     return tables

@@ -8,13 +8,9 @@ import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
 from rarefy.measure.curves import banded
+from rarefy.studies.benign._conditions import condition_table, conditions
 from rarefy.studies.benign._majority_verdicts import in_words, minority_accuracy, tails_of
-from rarefy.studies.benign._tail_common import (
-    SCHEDULE_IN_WORDS,
-    condition_table,
-    conditions,
-    seeds_in_words,
-)
+from rarefy.studies.benign._maps import seeds_in_words
 from rarefy.theory.benign import noise_correlation_ratio
 
 if TYPE_CHECKING:
@@ -44,7 +40,7 @@ def _falls(study: BenignMajority, results: xr.Dataset) -> Picture:
                 curves,
                 x_label=GROWS,
                 y_label="accuracy of the small classes",
-                title=SCHEDULE_IN_WORDS[str(schedule)],
+                title=study.words(str(schedule)),
                 x_log=True,
             )
         )
@@ -85,7 +81,7 @@ def _controls(study: BenignMajority, results: xr.Dataset) -> list[Picture]:
             Picture(
                 f"controls-{schedule}",
                 f"What hurts the small classes ({schedule})",
-                f"Accuracy of the small classes, {SCHEDULE_IN_WORDS[schedule]}. As stated: the "
+                f"Accuracy of the small classes, {study.words(schedule)}. As stated: the "
                 "last class gets more samples, so that its share of the data and Gamma change. "
                 "Clear: the same without its noise along the special directions of the small "
                 "classes, which Gamma hardly notices. Ratio held: as clear, but its noise, as "
@@ -150,7 +146,7 @@ def majority_tables(study: BenignMajority, results: xr.Dataset) -> list[Table]:
         study.noise(gamma, "as stated", sizes[-1]).numpy(),
         study.strength,
         study.total(sizes[-1]),
-        schedule,
+        study.training(schedule),
     )
     return [
         training_table,

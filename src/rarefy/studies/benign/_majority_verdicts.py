@@ -17,7 +17,7 @@ from rarefy.measure.statistics import (
     mean_interval,
     spearman_trend,
 )
-from rarefy.studies.benign._tail_common import NOT_SMALL, with_premise
+from rarefy.studies.benign._premise import NOT_SMALL, with_premise
 from rarefy.theory.benign import noise_correlation_ratio
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Heat maps of test accuracy, as 003 Fig. 3 and 4 have them."""
+"""Heat maps of test accuracy, as 003 Fig. 3 and 4 have them, and words for captions."""
 
 from __future__ import annotations
 
@@ -53,10 +53,14 @@ def difference_map(difference: xr.DataArray, x: str, y: str, title: str) -> Heat
     )
 
 
+def seeds_in_words(results: xr.Dataset) -> str:
+    n = results.sizes["seed"]
+    return f"{n} seed{'s' if n > 1 else ''}"
+
+
 def counted(results: xr.Dataset) -> str:
     """How many seeds a mean stands on, in words."""
-    n = results.sizes["seed"]
-    return f"mean of {n} seed{'s' if n > 1 else ''}"
+    return f"mean of {seeds_in_words(results)}"
 
 
 def _labels(axis: xr.DataArray) -> list[float]:

@@ -8,13 +8,9 @@ import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
 from rarefy.measure.curves import banded
+from rarefy.studies.benign._conditions import condition_table, conditions
+from rarefy.studies.benign._maps import seeds_in_words
 from rarefy.studies.benign._mixing_verdicts import accuracy_of
-from rarefy.studies.benign._tail_common import (
-    SCHEDULE_IN_WORDS,
-    condition_table,
-    conditions,
-    seeds_in_words,
-)
 from rarefy.theory.benign import noise_correlation_ratio
 
 if TYPE_CHECKING:
@@ -49,7 +45,7 @@ def _accuracy(study: BenignMixing, results: xr.Dataset, schedule: str) -> Pictur
     ]
     return Picture(
         f"accuracy-{schedule}",
-        f"More long-tailed samples in a training set of fixed size ({SCHEDULE_IN_WORDS[schedule]})",
+        f"More long-tailed samples in a training set of fixed size ({study.words(schedule)})",
         f"Long-tailed: |zeta| >= {study.tail:g} along the class's special direction; the law's own "
         f"share is {_own_share(study):.3f}. Solid (free): the noise along that direction gets "
         "stronger with the share. Dashed (held): the direction's eigenvalue is lowered in the "
@@ -104,7 +100,11 @@ def mixing_tables(study: BenignMixing, results: xr.Dataset) -> list[Table]:
     )
     schedule, gamma = str(results["schedule"].values[-1]), float(results["gamma"].values[-1])
     found = conditions(
-        study, study.noise(gamma).numpy(), study.strength, study.classes * study.samples, schedule
+        study,
+        study.noise(gamma).numpy(),
+        study.strength,
+        study.classes * study.samples,
+        study.training(schedule),
     )
     return [table, condition_table(found, f"{schedule}, Gamma = {gamma:g}")]
 

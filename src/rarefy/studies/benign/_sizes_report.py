@@ -107,7 +107,7 @@ def sizes_pictures(study: BenignSizes, results: xr.Dataset) -> list[Picture]:
     ordered = results.sortby(["size", "gamma"])
     accuracy = 1 - ordered["test_error"]
     maps = [
-        accuracy_map(accuracy.sel(schedule=name), "size", "gamma", _words(study, str(name)))
+        accuracy_map(accuracy.sel(schedule=name), "size", "gamma", study.words(str(name)))
         for name in ordered["schedule"].values
     ]
     return [
@@ -120,12 +120,6 @@ def sizes_pictures(study: BenignSizes, results: xr.Dataset) -> list[Picture]:
         ),
         _cuts(study, ordered, accuracy),
     ]
-
-
-def _words(study: BenignSizes, schedule: str) -> str:
-    if schedule == "printed":
-        return f"as printed, {study.steps} steps of rate {study.lr:g}"
-    return f"trained to a loss of {study.stop_loss:g}"
 
 
 def _cuts(study: BenignSizes, results: xr.Dataset, accuracy: xr.DataArray) -> Picture:
@@ -146,7 +140,7 @@ def _cuts(study: BenignSizes, results: xr.Dataset, accuracy: xr.DataArray) -> Pi
                 curves,
                 AXIS_LABELS["size"],
                 "test accuracy",
-                _words(study, str(schedule)),
+                study.words(str(schedule)),
                 x_log=True,
             )
         )

@@ -9,12 +9,8 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
 from rarefy.measure.curves import banded
-from rarefy.studies.benign._tail_common import (
-    SCHEDULE_IN_WORDS,
-    condition_table,
-    conditions,
-    seeds_in_words,
-)
+from rarefy.studies.benign._conditions import condition_table, conditions
+from rarefy.studies.benign._maps import seeds_in_words
 from rarefy.studies.benign._tail_verdicts import ENOUGH, IN_WORDS, measured_cells
 
 if TYPE_CHECKING:
@@ -82,7 +78,7 @@ def _against_both(study: BenignTail, results: xr.Dataset, schedule: str) -> Pict
         "How the error falls towards the tail",
         "If Theorem 1 2(b) described how fast, all curves would lie on one straight line. Dotted: "
         "the bound (K - 1) exp(-c L^2 Gamma) with the largest c that is true in all measured cells "
-        f"with Gamma of at least 2. {SCHEDULE_IN_WORDS[schedule]}. {_note(study, results)}",
+        f"with Gamma of at least 2. Networks {study.words(schedule)}. {_note(study, results)}",
         panels,
     )
 
@@ -115,7 +111,7 @@ def _against_length(study: BenignTail, results: xr.Dataset, schedule: str) -> Pi
         "At Gamma = 1 (dashed) the noise of all classes is alike and overall error is chance, "
         f"{1 - 1 / study.classes:g}. Where it falls there all the same, it falls by selection: "
         "Definition 1 asks for a large output of the right class, |zeta| asks no network. "
-        f"{SCHEDULE_IN_WORDS[schedule]}. {_note(study, results)}",
+        f"Networks {study.words(schedule)}. {_note(study, results)}",
         panels,
     )
 
@@ -138,7 +134,7 @@ def _map(study: BenignTail, results: xr.Dataset, schedule: str) -> Picture:
     return Picture(
         "map",
         "Error beyond L for every Gamma",
-        f"Empty cells: too few errors to measure. {SCHEDULE_IN_WORDS[schedule]}. "
+        f"Empty cells: too few errors to measure. Networks {study.words(schedule)}. "
         f"{_note(study, results)}",
         panels,
     )
@@ -164,7 +160,7 @@ def _selection(study: BenignTail, results: xr.Dataset) -> Picture:
             ],
             x_label="L",
             y_label="share of data beyond L (Def. 1)",
-            title=SCHEDULE_IN_WORDS[str(schedule)],
+            title=study.words(str(schedule)),
         )
         for schedule in results["schedule"].values
     ]
@@ -206,6 +202,10 @@ def tail_tables(study: BenignTail, results: xr.Dataset) -> list[Table]:
     )
     schedule, gamma = str(results["schedule"].values[-1]), float(results["gamma"].values[-1])
     found = conditions(
-        study, study.noise(gamma).numpy(), study.strength, study.classes * study.samples, schedule
+        study,
+        study.noise(gamma).numpy(),
+        study.strength,
+        study.classes * study.samples,
+        study.training(schedule),
     )
     return [errors_table, condition_table(found, f"{schedule}, Gamma = {gamma:g}")]

@@ -24,7 +24,7 @@ from rarefy.measure.statistics import (
     mean_interval,
 )
 from rarefy.studies._worst_of import corrected_level, worst_of
-from rarefy.studies.benign._tail_common import with_premise
+from rarefy.studies.benign._premise import with_premise
 from rarefy.studies.benign._training_cases import CASES, ENDS
 from rarefy.theory import benign
 

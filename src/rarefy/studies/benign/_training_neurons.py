@@ -27,6 +27,7 @@ from rarefy.measure.noise_neurons import (
 )
 from rarefy.measure.statistics import BIG_O
 from rarefy.studies.benign._benign import Experiment
+from rarefy.studies.benign._conditions import initial_std
 from rarefy.studies.benign._training_run import Watched
 from rarefy.theory import benign
 
@@ -48,11 +49,6 @@ PARTS = ("start", "features", "own", "others")
 SPECIAL_EDGES = tuple(-3.0 + 0.5 * i for i in range(13))
 PER_KIND = 10
 """Test samples a class and kind whose decisions are split."""
-
-
-def initial_std(study: BenignTraining) -> float:
-    """sigma_0 of the study's initial weights; PyTorch's are uniform on +-1/sqrt(d)."""
-    return study.sigma_0 if study.initialisation == "gaussian" else 1 / math.sqrt(3 * study.d)
 
 
 def end_measures(study: BenignTraining, experiment: Experiment, seen: Watched) -> dict[str, Tensor]:

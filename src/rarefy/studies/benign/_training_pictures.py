@@ -11,6 +11,7 @@ import xarray as xr
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
 from rarefy.measure.curves import banded
 from rarefy.measure.statistics import OMEGA
+from rarefy.studies.benign._maps import seeds_in_words
 from rarefy.studies.benign._training_cases import CASES, ENDS
 from rarefy.theory.benign import first_loss_drop
 
@@ -36,11 +37,6 @@ def training_pictures(study: BenignTraining, results: xr.Dataset) -> list[Pictur
 
 def _nearest(values: np.ndarray, wanted: float) -> float:
     return float(values[np.abs(np.asarray(values) - wanted).argmin()])
-
-
-def _seeds(results: xr.Dataset) -> str:
-    n = results.sizes["seed"]
-    return f"{n} seed{'s' if n > 1 else ''}"
 
 
 # ------------------------------------------------------------------------------------------ stages
@@ -89,8 +85,9 @@ def _losses(study: BenignTraining, results: xr.Dataset) -> Picture:
         "stage-1",
         "Stage 1: losses of single samples, and what sets their pace",
         "First panels: the losses of single training samples while training begins, Gamma = "
-        f"{results['gamma'].values.min():g}, {_seeds(results)}; the learning rate is such that "
-        "the first step takes a fortieth of the loss. Dashed: the geometric fall of Lemma 1, with "
+        f"{results['gamma'].values.min():g}, {seeds_in_words(results)}; the learning rate is "
+        "such that the first step takes a fortieth of the loss. Dashed: the geometric fall of "
+        "Lemma 1, with "
         "the constant of the first step in closed form. Last panel: each sample's rate in units of "
         "that constant, median with the range from slowest to fastest sample. At 1 the feature "
         "explains it; above, each sample's own noise does.",
@@ -169,8 +166,8 @@ def _stage_2(study: BenignTraining, results: xr.Dataset) -> Picture:
     return Picture(
         "stage-2",
         "Stage 2: the averaged training loss against Lemma 2's bound, and the balance of residuals",
-        f"{_seeds(results)}, 95 % bands. Left: training loss averaged since T_0 (its first step "
-        "below log(K)/4) against Lemma 2's right-hand side with the measured distance to W*. "
+        f"{seeds_in_words(results)}, 95 % bands. Left: training loss averaged since T_0 (its first "
+        "step below log(K)/4) against Lemma 2's right-hand side with the measured distance to W*. "
         "Right: Lemma 7 asks for a constant.",
         panels,
     )
@@ -199,8 +196,9 @@ def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
     return Picture(
         "filters",
         "Filters before and after training: singular values, and how many see fresh noise",
-        f"Gamma = {gamma:g}, |u| = {u:g}, {_seeds(results)}. Left: singular values of W_1 A_1 from "
-        "the largest to the smallest, before (dotted) and after training (Lemma 3). Right: how "
+        f"Gamma = {gamma:g}, |u| = {u:g}, {seeds_in_words(results)}. Left: singular values of W_1 "
+        "A_1 from the largest to the smallest, before (dotted) and after training (Lemma 3). "
+        "Right: how "
         "many of its class's filters a fresh sample's noise activates; about half of them before "
         f"training (Lemma 4 asks for a tenth). {words}.",
         [
@@ -238,7 +236,7 @@ def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
         f"Left, |u| = {u:g}: mean response of a class's filters to the training noise of their own "
         "class over that to other classes' noise (Lemma 5); over a million is shown as a "
         "million. Right: largest over smallest residual of the samples at its worst (Lemma 7 asks "
-        f"for a constant). {_seeds(results)}.",
+        f"for a constant). {seeds_in_words(results)}.",
         [
             HeatMap(
                 values=quotient,
@@ -321,8 +319,9 @@ def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:
     return Picture(
         "decisions",
         "Whose noise decides: margins of fresh samples in parts",
-        f"Fresh samples after training ({case}), {_seeds(results)}. Left: the margin F_y - F_j "
-        "over the strongest rival, split exactly into the parts of the initial weights (start), of "
+        f"Fresh samples after training ({case}), {seeds_in_words(results)}. Left: the margin F_y - "
+        "F_j over the strongest rival, split exactly into the parts of the initial weights "
+        "(start), of "
         "the learnt features and of the noise of training samples of the own and of other classes; "
         "typical: |zeta| < 1 along the class's "
         "special direction, long-tailed: over 2. Right, "

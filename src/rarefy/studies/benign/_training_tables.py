@@ -9,11 +9,11 @@ import xarray as xr
 
 from rarefy.core.picture import Table
 from rarefy.data.noise_ratio import eigenvalues_for
+from rarefy.studies.benign._benign import Training
+from rarefy.studies.benign._conditions import conditions, initial_std
 from rarefy.studies.benign._training_cases import CASES, ENDS
 from rarefy.studies.benign._training_lemmas import worst_other
-from rarefy.studies.benign._training_neurons import initial_std
 from rarefy.studies.benign._training_verdicts import feature_share
-from rarefy.theory.benign_conditions import NoiseGeometry, condition_1
 from rarefy.theory.conditions import COLUMNS, table_rows
 
 if TYPE_CHECKING:
@@ -141,40 +141,18 @@ def _conditions(study: BenignTraining, results: xr.Dataset, case: str) -> Table:
     strength = results["strength"].values
     u = float(strength[np.abs(strength - 2.0).argmin()])
     table = eigenvalues_for(gamma, there.size, there.d, there.classes, there.base)[0].numpy()
-    geometry = diagonal_geometry(table)
     cell = results.sel(case=case, gamma=gamma, strength=u)
-    conditions = condition_1(
-        geometry=geometry,
-        norms=np.full(there.classes, u),
-        samples=there.classes * there.size,
-        filters=there.filters,
-        d=there.d,
-        sigma_0=initial_std(there),
-        lr=float(cell["lr"].mean()),
-        output_scale=there.scale,
-        horizon=max(2.0, float(cell["updates"].mean())),
-    )
-    lowest = initial_std(there) * float(np.sqrt(conditions[6].limit / there.filters))
+    updates = float(cell["updates"].mean())
+    made = Training(float(cell["lr"].mean()), round(updates) if np.isfinite(updates) else 2)
+    found = conditions(there, table, u, there.classes * there.size, made)
+    lowest = initial_std(there) * float(np.sqrt(found[6].limit / there.filters))
     return Table(
         f"conditions-{case.replace(' ', '-')}",
         f"Condition 1, {CASES[case].text}: {there.setting}, |S|={there.size}",
         f"Gamma = {gamma:g}, |u| = {u:g}, C = 1, delta = 0.1. Two lines are about the initial "
         f"weights: m >= Omega(...), used for Lemma 4, asks for sigma_0 of at least {lowest:.2g}, "
         "so that they stay visible beside what is learnt; (c), used for Lemmas 5 and 6, for at "
-        f"most {conditions[-1].limit:.2g}, so that they do not.",
+        f"most {found[-1].limit:.2g}, so that they do not.",
         COLUMNS,
-        [list(row) for row in table_rows(conditions)],
-    )
-
-
-def diagonal_geometry(eigenvalues: np.ndarray) -> NoiseGeometry:
-    """``NoiseGeometry`` of diagonal A_k, (class, d): the matrices need not be formed."""
-    square = eigenvalues**2
-    positive = eigenvalues > 0
-    return NoiseGeometry(
-        gram=square @ square.T,
-        operator=(eigenvalues[:, None] * eigenvalues[None]).max(axis=2),
-        trace=square.sum(axis=1),
-        rank=positive.sum(axis=1),
-        spread=eigenvalues.max(axis=1) / np.where(positive, eigenvalues, np.inf).min(axis=1),
+        [list(row) for row in table_rows(found)],
     )

@@ -38,8 +38,8 @@ of 2 or more and all at the other, an exact law would bend its exponent by up to
 PLAIN_EXPONENT = 0.1
 """Tolerance of exponents in m and eta, on which both parts of the rate depend alike."""
 GEOMETRIC = 2**0.5
-"""Largest bend, or its inverse, nearer to 1 (geometric) than to 1/2 (a fall like 1/t), in logarithm.
-Set after a first look, in place of 4, which a fall like 1/t would pass."""
+"""Largest bend, or its inverse, nearer to 1 (geometric) than to 1/2 (like 1/t), in logarithm. Set
+after a first look, in place of 4, which a fall like 1/t would pass."""
 LIKE_1_OVER_T = 0.1
 """Tolerance of the exponent -1 of stage 2."""
 
@@ -149,9 +149,8 @@ class _Judge:
                 "at_least",
                 note="share of cells; rate in units of eta m output_scale^2 |S||u|^2/n times "
                 "(1 - 1/K)/(2 log K), the first step of features alone: 1/4 and 4 of that are "
-                f"{self._in_lemma(OMEGA)} and {self._in_lemma(BIG_O)} without the constant; slowest "
-                "sample by |u|: "
-                f"{self._by_strength(least)}",
+                f"{self._in_lemma(OMEGA)} and {self._in_lemma(BIG_O)} without the constant; "
+                f"slowest sample by |u|: {self._by_strength(least)}",
             )
         ]
         for there, where in ((led, "features lead"), (~led, "noise leads")):
@@ -178,8 +177,7 @@ class _Judge:
 
     def _in_lemma(self, constant: float) -> str:
         """A multiple of the first step's rate as one of eta m output_scale^2 |S||u|^2/n."""
-        classes = self.study.classes
-        return f"{constant * (1 - 1 / classes) / (2 * np.log(classes)):.2g}"
+        return f"{constant * (1 - 1 / (k := self.study.classes)) / (2 * np.log(k)):.2g}"
 
     def _exponents(self) -> list[Verdict]:
         if not self.has("slow"):

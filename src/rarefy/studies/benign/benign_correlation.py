@@ -15,15 +15,11 @@ from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
 from rarefy.measure.generalisation import CHUNK
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, equal_classes
 from rarefy.studies.benign._correlation_pictures import correlation_pictures, correlation_tables
-from rarefy.studies.benign._correlation_training import (
-    equal_classes,
-    fit,
-    on_training_samples,
-    stratum_errors,
-)
+from rarefy.studies.benign._correlation_strata import stratum_errors
 from rarefy.studies.benign._correlation_verdicts import correlation_verdicts
+from rarefy.studies.benign._fitting import fit, on_training_samples
 
 LAWS = {
     "gaussian": ("gaussian", "rotated"),

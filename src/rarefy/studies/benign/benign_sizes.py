@@ -14,8 +14,8 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, Training
-from rarefy.studies.benign._correlation_training import equal_classes, fit, on_training_samples
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, Training, equal_classes
+from rarefy.studies.benign._fitting import fit, on_training_samples
 from rarefy.studies.benign._sizes_report import sizes_pictures, sizes_verdicts
 
 SIZE_OF_RATE = 100

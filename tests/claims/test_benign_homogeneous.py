@@ -13,8 +13,8 @@ import xarray as xr
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
-from rarefy.studies.benign._features_homogeneous import boundary_exponents, transitions
 from rarefy.studies.benign._features_separation import error_of
+from rarefy.studies.benign._homogeneous_verdicts import boundary_exponents, transitions
 from rarefy.studies.benign.benign_homogeneous import BenignHomogeneous
 from rarefy.sweep.grid import grid_of
 from rarefy.theory import benign

@@ -12,24 +12,12 @@ import torch
 from torch import Tensor
 
 from rarefy.core.contracts import Context
-from rarefy.data.noise_structure import special_direction
 from rarefy.data.patches import PatchSamples
-from rarefy.data.tail_noise import stratified
-from rarefy.measure.generalisation import CHUNK, sample_losses, scores_of
+from rarefy.measure.generalisation import sample_losses, scores_of
 from rarefy.studies.benign._benign import Experiment, Training
-from rarefy.theory.class_noise_bayes import special_ratio
 
 BLOCK = 50
 """Steps of a block: a run goes on idly for half of them on average once it has stopped."""
-
-
-def equal_classes(gamma: Tensor, d: int, classes: int, base: float) -> Tensor:
-    """Eigenvalues with the ratios ``gamma``, (run,), between classes of one size: (run, classes,
-    d), float64. What ``eigenvalues_for`` gives, without its search: for equal sizes there is a
-    formula."""
-    ratio = torch.as_tensor(special_ratio(gamma.cpu().double().numpy(), d - classes))
-    special = base * ratio[:, None].expand(-1, classes)
-    return special_direction(special, d, classes, base).to(gamma.device)
 
 
 @dataclass(frozen=True)
@@ -93,25 +81,3 @@ def on_training_samples(experiment: Experiment, filters: Tensor) -> tuple[Tensor
     scores = scores_of(filters, experiment.samples, experiment.scale)
     loss, error = sample_losses(scores, experiment.samples.labels)
     return loss.mean(dim=1), error.mean(dim=1)
-
-
-def stratum_errors(
-    experiment: Experiment,
-    filters: Tensor,
-    context: Context,
-    edges: tuple[float, ...],
-    samples: int,
-) -> Tensor:
-    """Test error given that |zeta| along the class's special direction lies between two ``edges``
-    (0 before the first, infinity after the last): (run, stratum), equally many samples in each."""
-    wrong = torch.zeros(len(filters), len(edges) + 1, dtype=torch.float64, device=filters.device)
-    count = torch.zeros_like(wrong[:1])
-    labels = experiment.test_labels(CHUNK)
-    for chunk in range(-(-samples // CHUNK)):
-        tail = stratified(experiment.data, experiment.draws, labels, edges, "tail", chunk)
-        scores = scores_of(filters, tail.samples, experiment.scale, context.compiled)
-        _, error = sample_losses(scores, tail.samples.labels)
-        inside = tail.stratum[0, :, None] == torch.arange(len(edges) + 1, device=filters.device)
-        wrong += error.double() @ inside.double()
-        count += inside.double().sum(dim=0)
-    return (wrong / count).to(filters.dtype)

@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
-from rarefy.studies.benign._features_conditions import conditions_table
-from rarefy.studies.benign._features_homogeneous import BOUNDARY, RATIO, Transition, transitions
+from rarefy.studies.benign._conditions import condition_table, conditions
+from rarefy.studies.benign._homogeneous_verdicts import BOUNDARY, RATIO, Transition, transitions
 from rarefy.theory import benign
 
 if TYPE_CHECKING:
@@ -124,6 +124,8 @@ def homogeneous_tables(study: BenignHomogeneous, results: xr.Dataset) -> list[Ta
     size, strength = int(max(study.size)), float(max(study.strength))
     kind = "trained" if "trained" in study.schedule else study.schedule[0]
     noise = largest.eigenvalues()
+    training = largest.training_at(kind, size, noise)
+    found = conditions(largest, noise[0].numpy(), strength, study.classes * size, training)
     return [
         Table(
             "boundary",
@@ -133,5 +135,5 @@ def homogeneous_tables(study: BenignHomogeneous, results: xr.Dataset) -> list[Ta
             ["schedule", "d", "|S|", "|u|", RATIO, "largest training loss"],
             rows,
         ),
-        conditions_table(largest, noise, size, strength, largest.training_at(kind, size, noise)),
+        condition_table(found, f"{kind}, d = {largest.d}, |S| = {size}, |u| = {strength:g}"),
     ]

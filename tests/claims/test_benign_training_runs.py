@@ -1,0 +1,139 @@
+"""B1, B2, B10: small runs of ``benign-training`` against matrices written out."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+import rarefy
+from rarefy.core.contracts import Context
+from rarefy.data.noise_ratio import eigenvalues_for
+from rarefy.studies.benign._training_cases import CASES, ENDS, STAGE_1
+from rarefy.studies.benign.benign_training import BenignTraining
+from rarefy.sweep.grid import grid_of
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+
+def test_end_measures_are_those_of_matrices_written_out() -> None:
+    """One cell again, with A as a matrix, weights by a plain loop and numpy for the rest."""
+    study = BenignTraining.at(
+        "tiny", case=("small start",), gamma=(10.0,), strength=(1.0,), seeds=1
+    )
+    assert isinstance(study, BenignTraining)
+    context = Context(dtype=torch.float64)
+    cells = grid_of(study).cells(np.arange(1))
+    found = study.simulate(cells, context)
+    there = study.at_case(CASES["small start"])
+    table = eigenvalues_for(10.0, there.size, there.d, there.classes, there.base)
+    experiment = there.setup(
+        cells,
+        context,
+        eigenvalues=table,
+        strength=torch.ones(1, dtype=torch.float64),
+        sizes=torch.full((1, there.classes), there.size),
+    )
+    xi = experiment.samples.noise[0].numpy()
+    u = experiment.samples.features[0].numpy()
+    label = experiment.samples.labels[0].numpy()
+    w, m, n = experiment.initial[0].numpy().copy(), there.filters, len(label)
+    total = np.zeros(n)
+    for step in range(there.trained_steps + 1):
+        noise, feature = w @ xi.T, w @ u.T  # (class, m, n), (class, m, class)
+        score = (np.maximum(noise, 0).sum(1) + np.maximum(feature, 0).sum(1)[:, label]) / m
+        p = np.exp(score - score.max(0))
+        p /= p.sum(0)
+        loss = -np.log(p[label, np.arange(n)]).mean()
+        if step == there.trained_steps:
+            break
+        error = p.copy()
+        error[label, np.arange(n)] -= 1
+        gradient = np.einsum("kn,kmn,nd->kmd", error, noise >= 0, xi)
+        gradient += np.einsum("kn,kmn,nd->kmd", error, (feature >= 0)[:, :, label], u[label])
+        w -= there.trained_lr / (m * n) * gradient
+        total += there.trained_lr * (1 - p[label, np.arange(n)])
+        assert loss > there.stop_loss  # it does not stop before the end
+    assert found["train_loss"][0] == pytest.approx(loss, rel=1e-8)
+    values = [np.linalg.svd(w[k] @ np.diag(table[0, k]), compute_uv=False) for k in range(3)]
+    floor = 0.1 * np.sqrt(m) * study.small_sigma_0
+    assert found["smallest_over_floor"][0] == pytest.approx(
+        min(v[-1] for v in values) / floor, rel=1e-5
+    )
+    order = np.sqrt(m) * np.log(there.trained_steps)
+    assert found["largest_over_order"][0] == pytest.approx(max(v[0] for v in values) / order)
+    response = np.maximum(w @ xi.T, 0).sum(1)  # (class, n)
+    own = [response[k, label == k] for k in range(3)]
+    other = [response[k, label != k] for k in range(3)]
+    assert found["memory_worst"][0] == pytest.approx(
+        min(a.min() / b.max() if b.max() > 0 else np.inf for a, b in zip(own, other, strict=True))
+    )
+    assert found["memory_own"][0] == pytest.approx(np.mean([a.mean() for a in own]))
+    fresh = experiment.fresh(there.test_samples, 0)
+    new, kind = fresh.noise[0].numpy(), fresh.labels[0].numpy()
+    active = np.array([(w[k] @ x > 0).mean() for x, k in zip(new, kind, strict=True)])
+    assert found["active_least"][0] == pytest.approx(active.min())
+    assert found["active_enough"][0] == pytest.approx((active >= 0.1).mean())
+    stored = [np.sqrt((total[label == k] ** 2).sum()) for k in range(3)]
+    gram = (table[0].square() @ table[0].square().T).sqrt().numpy()
+    level, others = [], []
+    for x, k in zip(new, kind, strict=True):
+        alive = w[k] @ x > 0
+        together = w[k][alive].sum(0)
+        length = np.linalg.norm(np.diag(table[0, k]) @ together)
+        if alive.any() and together @ x >= length:
+            level.append(length / (gram[k, k] * stored[k] / n))
+        others += [
+            np.maximum(w[j] @ x, 0).sum() / (gram[k, j] * stored[j] / n) for j in range(3) if j != k
+        ]
+    np.testing.assert_allclose(
+        found["tail_own"][0], np.quantile(level, [0.05, 0.5, 0.95]), rtol=1e-6
+    )
+    assert found["tail_other"][0] == pytest.approx(np.mean(others) / np.sqrt(2 / np.pi), rel=1e-6)
+
+
+@cache
+def tiny() -> tuple[BenignTraining, xr.Dataset]:
+    study = BenignTraining.at("tiny")
+    assert isinstance(study, BenignTraining)
+    return study, rarefy.run(BenignTraining, scale="tiny", device="cpu")
+
+
+def test_each_case_measures_its_part_and_no_more() -> None:
+    _, data = tiny()
+    for case in STAGE_1:
+        assert data["constant"].sel(case=case).notnull().all()
+        assert data["rank_share"].sel(case=case).isnull().all()
+    for case in ENDS:
+        assert data["rank_share"].sel(case=case).notnull().all()
+        assert data["decision"].sel(case=case).notnull().all()
+    assert data["numbered_over_floor"].sel(case="wide").notnull().all()
+    assert data["numbered_over_floor"].sel(case="trained").isnull().all()
+    assert data["bound_worst"].sel(case="long").notnull().all()
+    np.testing.assert_allclose(data["active"].sel(case="trained").sum("bin"), 1, rtol=1e-5)
+
+
+def test_margins_in_parts_agree_with_who_is_right() -> None:
+    """Kinds whose mean margin is clearly positive are mostly classified right."""
+    _, data = tiny()
+    margin = data["decision"].sel(case="trained").sum("part")
+    right = data["decision_right"].sel(case="trained")
+    assert float(right.where(margin > 2).min()) > 0.6
+    assert float(np.abs(data["decision"].sel(case="printed", part="own")).max()) < 1
+
+
+def test_pictures_can_be_made_of_any_part() -> None:
+    study, data = tiny()
+    assert {p.name for p in study.picture(data)} == {
+        "stage-1",
+        "stage-2",
+        "filters",
+        "memory",
+        "decisions",
+    }
+    assert [p.name for p in study.picture(data.sel(case=["long"]))] == ["stage-2"]
+    tables = {t.name for t in study.tables(data)}
+    assert {"rates", "ends", "conditions-trained", "conditions-wide"} <= tables
