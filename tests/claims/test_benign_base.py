@@ -24,6 +24,7 @@ from rarefy.studies.benign._benign import (
     StopAtLoss,
     Training,
 )
+from rarefy.studies.benign._constants import READ, small_loss, small_mean_loss
 from rarefy.train.descent import State
 
 FLOAT64 = Context(dtype=torch.float64)
@@ -302,3 +303,11 @@ def test_a_training_is_told_in_words() -> None:
     assert study(stop_loss=0.02).words("trained") == "trained to a loss of 0.02"
     never = study(stop_loss=0.0, trained_steps=9, trained_lr=3.0)
     assert never.words("trained") == "trained, 9 steps of rate 3"
+
+
+def test_one_set_of_constants_and_what_a_small_loss_is() -> None:
+    assert (READ.features, READ.tail, READ.harmful) == (4.0, 4.0, 1.0)
+    assert READ.harmful_error(5) == pytest.approx(0.2)  # a quarter of 0.8, the error by chance
+    assert small_loss(study(stop_loss=0.02)) == 0.02
+    assert small_loss(study(stop_loss=0.0)) == 0.01
+    assert small_mean_loss(study(stop_loss=0.02)) == pytest.approx(0.08)

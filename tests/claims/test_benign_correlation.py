@@ -15,9 +15,9 @@ from rarefy.data.noise_ratio import eigenvalues_for
 from rarefy.data.noise_structure import gram
 from rarefy.measure.statistics import BIG_O, OMEGA
 from rarefy.studies.benign._benign import Experiment, Training, equal_classes
+from rarefy.studies.benign._constants import ONES
 from rarefy.studies.benign._correlation_strata import stratum_errors
 from rarefy.studies.benign._correlation_theory import (
-    ONES,
     Prediction,
     conditions_at,
     feature_boundary,
@@ -94,6 +94,11 @@ def test_equal_classes_have_the_eigenvalues_that_the_search_finds() -> None:
     gamma = torch.tensor([1.0, 1.2, 10.0, 1400.0], dtype=torch.float64)
     found = equal_classes(gamma, 40, 3, 0.5)
     torch.testing.assert_close(found, eigenvalues_for(gamma, 7, 40, 3, 0.5))
+    found = equal_classes(gamma, 40, 3, 0.5, rank=20)
+    torch.testing.assert_close(found, eigenvalues_for(gamma, 7, 40, 3, 0.5, 20))
+    assert torch.equal(equal_classes(10.0, 40, 3, 0.5, 20)[0], found[2])
+    with pytest.raises(UsageError, match="rank=2: must be at least classes=3"):
+        equal_classes(10.0, 40, 3, 0.5, rank=2)
     # in float32 the cell's ratio is that of the rounded value, not of float32 arithmetic
     assert equal_classes(gamma.float(), 40, 3, 0.5).dtype == torch.float64
 

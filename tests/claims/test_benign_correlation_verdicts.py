@@ -126,7 +126,21 @@ def test_laws_that_differ_are_told() -> None:
     whole, results = made(lambda law, u, g: 0.9 * good(law, u, g) + shift[law], falling)
     verdicts = whole.verdicts(results, "paper")
     assert outcomes(verdicts, "B6", "uniform minus") == {"holds"}
-    assert outcomes(verdicts, "B6", "uniform-own minus") == {"fails"}
+    assert outcomes(verdicts, "B6", "uniform-own minus gaussian, mean") == {"fails"}
+
+
+def test_laws_that_differ_in_one_cell_are_told_though_their_means_agree() -> None:
+    def accuracy(law: str, u: np.ndarray, g: np.ndarray) -> np.ndarray:
+        there = (u == 1.0) & (g == 20.0) & (law == "uniform-own")
+        return 0.8 * good(law, u, g) + 0.1 * there
+
+    whole, results = made(accuracy, falling)
+    verdicts = whole.verdicts(results, "paper")
+    assert outcomes(verdicts, "B6", "uniform-own minus gaussian, mean") == {"holds"}
+    assert outcomes(verdicts, "B6", "uniform-own minus gaussian, largest") == {"fails"}
+    assert outcomes(verdicts, "B6", "uniform minus gaussian, largest") == {"holds"}
+    (found,) = (v for v in verdicts if "uniform-own minus gaussian, largest" in v.setting)
+    assert "at |u|=1 Gamma=20" in found.note
 
 
 def test_long_tailed_data_no_better_than_others_fail() -> None:

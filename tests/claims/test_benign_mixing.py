@@ -85,7 +85,7 @@ STUDY = BenignMixing(gamma=(5.0, 10.0), schedule=("trained",))
 SEEDS = 8
 
 
-def made_up(free: float, held: float) -> xr.Dataset:
+def made_up(free: float, held: float, loss: float = 0.01) -> xr.Dataset:
     """Accuracies of every kind that rise in equal steps, by ``free`` and ``held`` in all."""
     share = np.array(STUDY.share)
     rise = np.array([free, held])[:, None] * share / share[-1]
@@ -95,7 +95,7 @@ def made_up(free: float, held: float) -> xr.Dataset:
     values = {
         "accuracy": ((*run, "kind"), accuracy),
         "test_loss": ((*run, "kind"), 1 - accuracy),
-        "train_loss": ((*run, "class"), np.full((*accuracy.shape[:-1], 5), 0.01)),
+        "train_loss": ((*run, "class"), np.full((*accuracy.shape[:-1], 5), loss)),
         "stopped_at": (run, np.zeros(accuracy.shape[:-1])),
     }
     coordinates = {
@@ -132,6 +132,15 @@ def test_a_loss_fails_and_leaves_the_reason_open() -> None:
     assert rises == ["fails"] * 6
     assert {verdict.outcome for verdict in left} == {"inconclusive"}
     assert all("no certain gain" in verdict.note for verdict in left)
+
+
+def test_without_a_small_training_loss_nothing_is_decided() -> None:
+    """0.04, four times the stopping loss, is still small; the numbers are shown all the same."""
+    small, large = (STUDY.verdicts(made_up(0.2, 0.02, loss), "paper") for loss in (0.039, 0.041))
+    assert {verdict.outcome for verdict in small} == {"holds"}
+    assert {verdict.outcome for verdict in large} == {"inconclusive"}
+    assert all("premise not met: training loss 0.041" in verdict.note for verdict in large)
+    assert [verdict.measured for verdict in small] == [verdict.measured for verdict in large]
 
 
 # --------------------------------------------------------------------------------------- simulation

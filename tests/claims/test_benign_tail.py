@@ -64,7 +64,9 @@ def test_a_slope_leaves_out_what_is_missing() -> None:
 
 # ------------------------------------------------------------------------------------- the verdicts
 
-STUDY = BenignTail(schedule=("trained",), gamma=(1.0, 2.0, 4.0, 8.0), lengths=(0.0, 0.5, 1.0, 2.0))
+STUDY = BenignTail(
+    schedule=("trained",), gamma=(1.0, 2.0, 4.0, 8.0, 16.0), lengths=(0.0, 0.5, 1.0, 2.0)
+)
 SEEDS = 6
 
 
@@ -177,7 +179,7 @@ def test_an_error_that_levels_off_towards_the_tail_fails() -> None:
 
 def test_cells_at_chance_count_against_the_claim() -> None:
     results = made_up()
-    results["tail_error"].loc[{"gamma": 8.0}] = CHANCE + 0.01
+    results["tail_error"].loc[{"gamma": 16.0}] = CHANCE + 0.01
     found = outcomes(results)
     assert found["lasting"] == "fails" and found["in gamma"] == "fails"
 

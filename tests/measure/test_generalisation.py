@@ -10,7 +10,14 @@ import torch
 from rarefy.core.rng import Draws
 from rarefy.data.patches import PatchSamples
 from rarefy.data.signal_noise import SignalNoise
-from rarefy.measure.generalisation import CHUNK, generalisation, sample_losses, scores_of
+from rarefy.measure.generalisation import (
+    CHUNK,
+    generalisation,
+    sample_losses,
+    scores_of,
+    scores_of_responses,
+)
+from rarefy.nets.patch_cnn import responses
 
 CLASSES, M, D = 3, 4, 15
 
@@ -119,3 +126,13 @@ def test_a_network_that_knows_the_signals_makes_no_errors_and_one_without_filter
     silent = generalisation(torch.zeros_like(filters), draw, 100, 1.0)
     torch.testing.assert_close(silent.loss, torch.full_like(silent.loss, math.log(CLASSES)))
     assert silent.error.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_scores_of_responses_are_those_of_filters(shared: bool) -> None:
+    data, draws, filters = model(shared)
+    samples = data.sample(draws, 7)
+    seen = responses(filters, samples.patches())
+    torch.testing.assert_close(
+        scores_of_responses(seen, samples, 0.25), scores_of(filters, samples, 0.25)
+    )

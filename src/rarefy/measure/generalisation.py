@@ -43,6 +43,12 @@ def scores_of(
     return output_scale * class_scores(noise, feature, samples.one_hot())
 
 
+def scores_of_responses(seen: Tensor, samples: PatchSamples, output_scale: float) -> Tensor:
+    """The same from responses to the samples' own patches, (run, classes, m, n + classes)."""
+    pool, n = pooled(seen) * samples.scales()[:, None, :], len(samples)
+    return output_scale * class_scores(pool[..., :n], pool[..., n:], samples.one_hot())
+
+
 def sample_losses(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Cross-entropy and error of every sample, (run, n) each, from scores (run, classes, n) and
     labels (run or 1, n)."""

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.data.patches import PatchSamples
-from rarefy.measure.generalisation import CHUNK, scores_of
+from rarefy.measure.generalisation import CHUNK, scores_of, scores_of_responses
+from rarefy.measure.tails import neuron_products, own_neurons
 from rarefy.nets.patch_cnn import pooled, responses
 from rarefy.train.descent import State
 
@@ -88,14 +89,11 @@ def noise_response(filters: Tensor, samples: PatchSamples) -> Tensor:
 def equivalent_length(filters: Tensor, samples: PatchSamples, eigenvalues: Tensor) -> Tensor:
     """|A_y^T sum of the active w_{y,r}| of Definition 1: (run, n); 0 where no filter is active.
     A sample's own ``noise_response`` divided by it is the L up to which it is long-tailed."""
-    active = (own_responses(filters, samples) > 0).to(filters.dtype)  # (run, n, m)
-    one_hot = samples.one_hot().to(filters.dtype).expand(len(filters), -1, -1)
-    total = torch.zeros_like(active[..., 0])
-    for k in range(samples.classes):  # one class at a time: (run, n, d) is large enough
-        here = torch.bmm(active * one_hot[:, :, k : k + 1], filters[:, k])
-        table = eigenvalues.to(here)[:, k][:, None, :]
-        total = total + (here * table).square().sum(dim=2)
-    return total.sqrt()
+    seen = responses(filters, samples.noise)
+    own = own_neurons(seen, samples.labels, neuron_products(filters, eigenvalues))
+    label = samples.labels.expand(len(seen), -1)[:, None, :]
+    above = pooled(seen).gather(1, label)[:, 0]
+    return torch.where(own.active > 0, above / own.ratio, 0.0)  # Definition 1 is their quotient
 
 
 # -------------------------------------------------------------------------------------- own, other
@@ -188,12 +186,16 @@ class ResidualMemory:
         if state.step != self._next:
             raise bad_value("step", state.step, f"must be {self._next}: every step is summed")
         self._next += 1
-        filters = state.parameters["filters"]
-        scores = scores_of(filters, self.samples, self.output_scale, self.compile_kernels)
-        odds = odds_against(scores, self.samples.labels)
+        odds = odds_against(self._scores(state.parameters), self.samples.labels)
         if state.step < self.steps:
             self.total = self.total + self.rate[:, None] * torch.sigmoid(odds)
         return odds
+
+    def _scores(self, parameters: dict[str, Tensor]) -> Tensor:
+        if "responses" in parameters:  # training by the Gram matrix has them at hand
+            return scores_of_responses(parameters["responses"], self.samples, self.output_scale)
+        filters = parameters["filters"]
+        return scores_of(filters, self.samples, self.output_scale, self.compile_kernels)
 
     def stored(self) -> Tensor:
         """eta b(S_k) of (8), class by class: (run, classes)."""

@@ -277,10 +277,16 @@ class ClassNoiseStudy(Study):
         )
 
 
-def equal_classes(gamma: Tensor, d: int, classes: int, base: float) -> Tensor:
-    """Eigenvalues with the ratios ``gamma``, (run,), between classes of one size: (run, classes,
-    d), float64. What ``eigenvalues_for`` gives, without its search: for equal sizes there is a
-    formula."""
-    ratio = torch.as_tensor(special_ratio(gamma.cpu().double().numpy(), d - classes))
+def equal_classes(
+    gamma: Tensor | float, d: int, classes: int, base: float, rank: int | None = None
+) -> Tensor:
+    """Eigenvalues with the ratios ``gamma``, a number or (run,), between classes of one size: (run,
+    classes, d), float64; ``rank`` as in ``special_direction``, at least ``classes``. What
+    ``eigenvalues_for`` gives, without its search: for equal sizes there is a formula."""
+    wanted = torch.as_tensor(gamma, dtype=torch.float64).reshape(-1)
+    directions = d - classes if rank is None else rank
+    if directions < classes:
+        raise bad_value("rank", directions, f"must be at least classes={classes}")
+    ratio = torch.as_tensor(special_ratio(wanted.cpu().numpy(), directions))
     special = base * ratio[:, None].expand(-1, classes)
-    return special_direction(special, d, classes, base).to(gamma.device)
+    return special_direction(special, d, classes, base, rank).to(wanted.device)

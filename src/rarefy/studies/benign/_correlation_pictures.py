@@ -9,10 +9,8 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.curves import banded
+from rarefy.studies.benign._constants import ONES, READ, Constants
 from rarefy.studies.benign._correlation_theory import (
-    ONES,
-    READ,
-    Constants,
     Prediction,
     conditions_at,
     feature_boundary,
@@ -213,10 +211,10 @@ def _regimes(study: BenignCorrelation, results: xr.Dataset) -> Table:
         "Theorem 1's regimes on the Gaussian map",
         "features: error on all data at most (K-1) exp(-c_1 signal ratio); tail: error given |z| "
         ">= L at most (K-1) exp(-c_2 L^2 Gamma) for every L > 0 measured; harmful: error at least "
-        "c_3; open: nothing is said. The constants are the paper's free ones, so a small share "
-        "speaks against these values only. With all constants 1 every cell with Gamma >= 1, even "
-        "homogeneous noise, counts as tail. Here the training loss is not asked for; the printed "
-        "training does not reach the one Theorem 1 speaks of.",
+        "c_3 (1 - 1/K); open: nothing is said. The constants are the paper's free ones, so a small "
+        "share speaks against these values only. With all constants 1 every cell with Gamma >= 1, "
+        "even homogeneous noise, counts as tail. Here the training loss is not asked for; the "
+        "printed training does not reach the one Theorem 1 speaks of.",
         ["constants", "training", "regime", "cells", "mean test error", "share that obeys"],
         rows,
     )

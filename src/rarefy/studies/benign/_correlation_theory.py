@@ -11,8 +11,8 @@ import xarray as xr
 from scipy import special
 
 from rarefy.data.noise_structure import gram
-from rarefy.measure.statistics import BIG_O, OMEGA
 from rarefy.studies.benign._conditions import conditions
+from rarefy.studies.benign._constants import READ, Constants
 from rarefy.theory import benign
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
 from rarefy.theory.conditions import Condition
@@ -22,26 +22,6 @@ if TYPE_CHECKING:
     from rarefy.studies.benign.benign_correlation import BenignCorrelation
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Constants:
-    """The absolute constants of Theorem 1, which the paper leaves open: C_1, C_2, C_3 say where a
-    statement applies, c_1, c_2, c_3 what it says there."""
-
-    features: float
-    tail: float
-    harmful: float
-    c_1: float
-    c_2: float
-    c_3: float
-
-
-READ = Constants(BIG_O, BIG_O, 1.0, OMEGA, OMEGA, OMEGA)
-"""As everywhere here: large constants are 4, small ones 1/4. C_3 = 1 leaves a band between benign
-and harmful, as in 003 Fig. 2, and is the least at which equal classes can harm each other."""
-ONES = Constants(1.0, 1.0, 1.0, 1.0, 1.0, OMEGA)
-"""All constants 1 but c_3, since no error reaches 1."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +56,10 @@ class Prediction:
         """2(b): error on L-long-tailed data, (1, gamma, length)."""
         ratio = benign.noise_correlation_ratio(self.gram, self.sizes)[..., None, :, :]
         return np.asarray(np.exp(-benign.tail_exponent(ratio, lengths, constants.c_2)[..., 0]))
+
+    def harmful_error(self, constants: Constants = READ) -> float:
+        """3: error at least this."""
+        return constants.harmful_error(len(self.sizes))
 
 
 def feature_boundary(study: BenignCorrelation, gamma: Array, ratio: float) -> Array:

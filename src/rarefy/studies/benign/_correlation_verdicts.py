@@ -17,13 +17,8 @@ from rarefy.measure.statistics import (
     judge_trend,
     spearman_trend,
 )
-from rarefy.studies.benign._correlation_theory import (
-    READ,
-    Constants,
-    Prediction,
-    least_error,
-    tail_errors,
-)
+from rarefy.studies.benign._constants import READ, Constants, small_loss
+from rarefy.studies.benign._correlation_theory import Prediction, least_error, tail_errors
 
 if TYPE_CHECKING:
     from rarefy.studies.benign.benign_correlation import BenignCorrelation
@@ -139,16 +134,26 @@ class _Judge:
             gain = (self.accuracy.sel(law=law) - self.accuracy.sel(law="gaussian")).values
             cells = gain.mean(axis=0)
             row, column = np.unravel_index(np.nanargmax(np.abs(cells)), cells.shape)
-            found.append(
+            place = f"at |u|={self.strength[row]:g} Gamma={self.gamma[column]:g}"
+            found += [
                 judge_equal(
                     self.identity("B6", f"{law} minus gaussian, mean over the map"),
                     gain.mean(axis=(1, 2)),
                     0.0,
                     ALIKE,
-                    note=f"largest {cells[row, column]:+.3f} at |u|={self.strength[row]:g} "
-                    f"Gamma={self.gamma[column]:g}",
-                )
-            )
+                    note=f"largest {cells[row, column]:+.3f} {place}",
+                ),
+                judge_bound(
+                    self.identity("B6", f"{law} minus gaussian, largest of any cell"),
+                    bootstrap_interval(
+                        gain, lambda drawn: float(np.nanmax(np.abs(drawn.mean(axis=0))))
+                    ),
+                    NEAR,
+                    "at_most",
+                    note=f"{cells[row, column]:+.3f} {place}; a mean over the map would hide it; "
+                    f"{NEAR:g} can be made out in a heat map",
+                ),
+            ]
         return found
 
     # ----------------------------------------------------------------------- Theorem 1, B3, B4, B5
@@ -174,7 +179,7 @@ class _Judge:
 
     @property
     def epsilon(self) -> float:
-        return self.study.stop_loss or 0.01
+        return small_loss(self.study)
 
     def _premise(self, loss: np.ndarray) -> str:
         """Why Theorem 1 says nothing about cells with such training losses, if that is so."""
@@ -243,9 +248,19 @@ class _Judge:
         regime = prediction.regime()
         obeys = behaves(prediction, error, tails, lengths, resolution(self.study))
         said = {
-            "features": ("B3", "2(a), error on all data, where |S||u|^4/|A_k^T A_j|_F^2 >= 4"),
-            "tail": ("B4", "2(b), error given |z|>=L at every L, where only Gamma >= 4"),
-            "harmful": ("B5", "3, error at least 1/4, where both ratios are at most 1"),
+            "features": (
+                "B3",
+                f"2(a), error on all data, where |S||u|^4/|A_k^T A_j|_F^2 >= {READ.features:g}",
+            ),
+            "tail": (
+                "B4",
+                f"2(b), error given |z|>=L at every L, where only Gamma >= {READ.tail:g}",
+            ),
+            "harmful": (
+                "B5",
+                f"3, error at least {prediction.harmful_error():.3g}, where both ratios are at "
+                f"most {READ.harmful:g}",
+            ),
         }
         found = []
         for name, (claim, words) in said.items():
@@ -294,7 +309,7 @@ def behaves(
     return {
         "features": error <= feature,
         "tail": (tails <= tail).all(axis=-1),
-        "harmful": error >= constants.c_3,
+        "harmful": error >= prediction.harmful_error(constants),
     }
 
 

@@ -1,12 +1,14 @@
 """How fast the error falls with x = |S_k|^2 |u_k|^4/(|S_j| |A_k^T A_j|_F^2) (003 Theorem 1, 2(a)).
 
 For equal classes x = |S| |u|^4/|A_k^T A_j|_F^2, and the theorem says error <= (K - 1) exp(-c_1 x)
-for x >= C_1 (here 1). Four readings: the constant c_1 does not fade along x; -log(error) grows with
-x at least linearly; the squared separation does, which a factor in front of the exponential cannot
-disturb, in |S| and in |u|; and errors are a function of x.
+for x >= C_1 (here ``FITTED_FROM``). Four readings: the constant c_1 does not fade along x;
+-log(error) grows with x at least linearly; the squared separation does, which a factor in front of
+the exponential cannot disturb, in |S| and in |u|; and errors are a function of x.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,7 +20,8 @@ from rarefy.measure.statistics import (
     bootstrap_interval,
     judge_bound,
 )
-from rarefy.studies.benign._features_map import FeatureMap
+from rarefy.studies.benign._constants import READ
+from rarefy.studies.benign._features_map import FITTED_FROM, FeatureMap
 from rarefy.studies.benign._features_separation import (
     Array,
     Mask,
@@ -49,7 +52,7 @@ def fall_verdicts(here: FeatureMap) -> list[Verdict]:
 
 def _unfit(here: FeatureMap, cells: Mask) -> str:
     """Why nothing can be said, or nothing."""
-    region = here.ratio >= 1
+    region = here.ratio >= FITTED_FROM
     if not region.any():
         return "premise not met: x is below 1 on the whole grid"
     if not here.overfits(region):
@@ -72,6 +75,14 @@ def _range(here: FeatureMap, cells: Mask) -> str:
         f"x = |S| |u|^4/|A_k^T A_j|_F^2; {cells.sum()} cells, x {x.min():.3g} to {x.max():.3g}, "
         f"error {error.max():.2g} to {error.min():.2g} (floor {least_error(tested):.2g})"
     )
+
+
+def _from_c_1(here: FeatureMap, value: Callable[[Mask], float]) -> str:
+    """What the cells with x >= C_1 alone would give, for a note; nothing where they are few."""
+    cells = here.measured(READ.features)
+    if cells.sum() < 2 * FEWEST or len(set(here.ratio[cells])) < FEWEST:
+        return ""
+    return f"; {value(cells):.2g} over the {cells.sum()} cells with x >= {READ.features:g}"
 
 
 def beyond(here: FeatureMap, cells: Mask) -> tuple[int, int, float]:
@@ -137,8 +148,14 @@ def _exponents(here: FeatureMap, cells: Mask) -> list[Verdict]:
         f"give {lawful_exponent(here, cells):.2g} on the same cells; in {far} cells of larger x "
         f"{seen} errors were seen, the fit expects {expected:.3g}"
     )
+
+    def in_x(among: Mask) -> Interval:
+        tested = here.study.test_samples
+        return exponents(here.error, among, "log", here.classes, tested, log_x)[0]
+
+    plain = in_x(cells)
+    outside += _from_c_1(here, lambda among: in_x(among).mean)
     both = (here.error, cells)
-    plain = exponents(*both, "log", here.classes, here.study.test_samples, log_x)[0]
     in_size, in_strength = exponents(
         *both, "separation", here.classes, here.study.test_samples, log_size, log_strength
     )
@@ -166,17 +183,18 @@ def _at_least(
 def _collapse(here: FeatureMap, cells: Mask) -> Verdict:
     """Whether x is what errors depend on: the spread of separations about a smooth function of x,
     over that about one of |u| alone."""
-    log_x = np.log(here.ratio[cells])
-    log_strength = np.log(np.broadcast_to(here.strength, here.ratio.shape)[cells])
+    log_x = np.log(here.ratio)
+    log_strength = np.log(np.broadcast_to(here.strength, here.ratio.shape))
 
-    def about(error: Array) -> tuple[float, float]:
-        found = separation(mean_error(error, here.study.test_samples)[cells], here.classes)
-        return spread_about(found, log_x), spread_about(found, log_strength)
+    def about(error: Array, among: Mask = cells) -> tuple[float, float]:
+        found = separation(mean_error(error, here.study.test_samples)[among], here.classes)
+        return spread_about(found, log_x[among]), spread_about(found, log_strength[among])
 
     in_x, in_strength = about(here.error)
     note = (
         f"root mean square of separations about a cubic in log x {in_x:.3g}, in log |u| "
         f"{in_strength:.3g}"
+        + _from_c_1(here, lambda among: float(np.divide(*about(here.error, among))))
     )
     if len(here.size) < 2:
         empty = Interval(np.nan, np.nan, np.nan, 0)

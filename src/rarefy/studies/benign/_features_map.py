@@ -11,6 +11,7 @@ import xarray as xr
 
 from rarefy.data.noise_structure import gram
 from rarefy.measure.statistics import Identity
+from rarefy.studies.benign._constants import READ, small_loss
 from rarefy.studies.benign._features_separation import (
     COUNTED,
     Array,
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 MARGIN = 0.05
 """Accuracy nearer than this to chance or to 1 counts as not open to growth."""
+FITTED_FROM = 1.0
+"""x from which on laws are read, less than the C_1 = 4 of ``_constants``: a bound asked for from 1
+on is the stronger reading, and as errors can be counted up to x of about 17 only, a factor of 4
+would be left for exponents. Notes tell what the cells from C_1 on give."""
 ROUNDING = 1e-9
 """A ratio meant to be 1 may be 1.0000000002."""
 
@@ -67,7 +72,7 @@ class FeatureMap:
         """Over seeds: (size, strength)."""
         return mean_error(self.error, self.study.test_samples)
 
-    def measured(self, least: float = 1.0) -> Mask:
+    def measured(self, least: float = FITTED_FROM) -> Mask:
         """Cells from which laws in x are read."""
         return measured_cells(self.error, self.ratio, self.study.test_samples, least)
 
@@ -75,7 +80,7 @@ class FeatureMap:
         """Cells with x >= 1 whose errors can be counted, also those beyond the cut of ``measured``:
         a bound is to lie above them all."""
         seen = np.nan_to_num(self.error).sum(axis=0) * self.study.test_samples
-        return np.asarray((self.ratio >= 1) & (seen >= COUNTED))
+        return np.asarray((self.ratio >= FITTED_FROM) & (seen >= COUNTED))
 
     def largest_constant(self) -> float:
         """The largest c_1 with error <= (K - 1) exp(-c_1 x) in all counted cells."""
@@ -87,7 +92,7 @@ class FeatureMap:
         """Cells of which statement 3 speaks with C_3 = ``limit``: (size, strength)."""
         sizes, norms = self._alike()
         # C_1 and C_2 lie above C_3: a cell at the limit itself belongs to statement 3
-        above, limit = 4 * limit, limit * (1 + ROUNDING)
+        above, limit = READ.features * limit, limit * (1 + ROUNDING)
         regime = benign.regime(self.gram, sizes, norms, above, above, limit)
         return np.asarray((regime == "harmful").all(axis=-1))
 
@@ -95,7 +100,7 @@ class FeatureMap:
         """Share of the runs of a region whose training loss is small, by seed."""
         if not region.any():
             return np.empty(0)
-        small = self.train_loss[:, region] <= self.study.stop_loss
+        small = self.train_loss[:, region] <= small_loss(self.study)
         return np.asarray(small.mean(axis=1))
 
     def overfits(self, region: Mask) -> bool:

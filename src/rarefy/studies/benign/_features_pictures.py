@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.statistics import OMEGA
 from rarefy.studies.benign._conditions import condition_table, conditions
+from rarefy.studies.benign._constants import READ
 from rarefy.studies.benign._features_map import FeatureMap, maps_of
 from rarefy.studies.benign._features_separation import COUNTED, error_of, separation
 from rarefy.studies.benign._maps import accuracy_map
@@ -188,9 +188,9 @@ def features_tables(study: BenignFeatures, results: xr.Dataset) -> list[Table]:
     maps = maps_of(study, results)
     rows: list[list[object]] = []
     for here in (one for one in maps if one.schedule == "trained"):
-        floor = OMEGA * (1 - 1 / here.classes)
+        floor = READ.harmful_error(here.classes)
         crossing = here.crossing(floor)
-        limit = max(1.0, here.gamma)
+        limit = max(READ.harmful, here.gamma)
         for place, size in enumerate(here.size):
             in_theorem = (limit * here.gram[0, 1] / size) ** 0.25
             rows.append(
@@ -226,7 +226,7 @@ def _in_proof(here: FeatureMap, size: float, limit: float) -> float:
 
 
 def _harmful_table(study: BenignFeatures, rows: list[list[object]]) -> Table:
-    floor = OMEGA * (1 - 1 / study.classes)
+    floor = READ.harmful_error(study.classes)
     return Table(
         "harmful",
         "How far harmful overfitting reaches (trained)",

@@ -10,12 +10,12 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.statistics import (
-    OMEGA,
     judge_bound,
     judge_trend,
     mean_band,
     spearman_trend,
 )
+from rarefy.studies.benign._constants import READ, small_loss
 from rarefy.studies.benign._features_fall import fall_verdicts
 from rarefy.studies.benign._features_map import FeatureMap, maps_of
 
@@ -108,8 +108,8 @@ def _grows(
 
 def harmful_verdicts(here: FeatureMap) -> list[Verdict]:
     """Statement 3 with the smallest C_3 under which it speaks at all: Gamma itself, 1 at least."""
-    limit = max(1.0, here.gamma)
-    floor = OMEGA * (1 - 1 / here.classes)
+    limit = max(READ.harmful, here.gamma)
+    floor = READ.harmful_error(here.classes)
     region = here.harmful(limit)
     what = here.identity(
         "B5", f"test error at least {floor:.3g} where both ratios are at most {limit:g}"
@@ -132,7 +132,7 @@ def harmful_verdicts(here: FeatureMap) -> list[Verdict]:
         f"smallest of {region.sum()} cells, by seed; over the sizes the mean error falls below "
         f"{floor:.3g} {reach}"
     )
-    small = f"share of runs with training loss at most {here.study.stop_loss:g} there"
+    small = f"share of runs with training loss at most {small_loss(here.study):g} there"
     return [
         judge_bound(what, least, floor, "at_least", note=note),
         judge_bound(

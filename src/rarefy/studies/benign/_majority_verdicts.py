@@ -17,7 +17,8 @@ from rarefy.measure.statistics import (
     mean_interval,
     spearman_trend,
 )
-from rarefy.studies.benign._premise import NOT_SMALL, with_premise
+from rarefy.studies.benign._constants import small_mean_loss
+from rarefy.studies.benign._premise import with_premise
 from rarefy.theory.benign import noise_correlation_ratio
 
 if TYPE_CHECKING:
@@ -72,13 +73,13 @@ def falls(
     return np.mean(lost, axis=0)
 
 
-def trained_up_to(results: xr.Dataset, schedule: str, controls: list[str]) -> int:
-    """Number of the largest majority with which the training loss is small in all ``controls``:
-    only there the theorem speaks of them. The last, if there is none."""
+def trained_up_to(results: xr.Dataset, schedule: str, controls: list[str], small: float) -> int:
+    """Number of the largest majority with which the training loss is at most ``small`` in all
+    ``controls``: only there the theorem speaks of them. The last, if there is none."""
     loss = results["train_loss"].sel(schedule=schedule, control=controls)
     worst = loss.mean(["gamma", "seed"]).max(["control", "class"]).values
-    small = np.flatnonzero(worst <= NOT_SMALL)
-    return int(small[-1]) if small.size and small[-1] > 0 else len(worst) - 1
+    there = np.flatnonzero(worst <= small)
+    return int(there[-1]) if there.size and there[-1] > 0 else len(worst) - 1
 
 
 def majority_verdicts(study: BenignMajority, results: xr.Dataset, scale: str) -> list[Verdict]:
@@ -98,6 +99,7 @@ class _Judge:
     ) -> None:
         self.study, self.results, self.scale, self.schedule = study, results, scale, schedule
         self.sizes = results["majority"].values.astype(float)
+        self.small = small_mean_loss(study)
 
     def identity(self, what: str) -> Identity:
         setting = f"{self.study.setting}, {self.schedule}: {what}"
@@ -121,7 +123,7 @@ class _Judge:
                     note=f"mean {means[0]:.3f} at |S| = {self.sizes[0]:g}, "
                     f"{means[-1]:.3f} at {self.sizes[-1]:g}; chance {1 / self.study.classes:.2g}",
                 )
-                found.append(with_premise(verdict, loss.sel(gamma=gamma).values))
+                found.append(with_premise(verdict, loss.sel(gamma=gamma).values, self.small))
         return found
 
     def controls(self) -> list[Verdict]:
@@ -147,7 +149,7 @@ class _Judge:
         self, control: str, reference: str, tail: tuple[str, float], most: bool, what: str
     ) -> Verdict:
         both = [reference, control]
-        last = trained_up_to(self.results, self.schedule, both)
+        last = trained_up_to(self.results, self.schedule, both, self.small)
         whole, part = (falls(self.results, self.schedule, word, tail, last) for word in both)
         note = (
             f"fall {np.nanmean(whole):.3f} when {reference}, {np.nanmean(part):.3f} here, mean "
@@ -176,7 +178,7 @@ class _Judge:
             note=note,
         )
         loss = self.results["train_loss"].sel(schedule=self.schedule, control=both)
-        return with_premise(verdict, loss.isel(majority=last).values)
+        return with_premise(verdict, loss.isel(majority=last).values, self.small)
 
     def _held(self, majority: int) -> str:
         """What is left of Gamma towards the class that grows, while it is to be held."""

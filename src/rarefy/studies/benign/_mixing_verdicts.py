@@ -17,6 +17,8 @@ from rarefy.measure.statistics import (
     mean_interval,
     spearman_trend,
 )
+from rarefy.studies.benign._constants import small_mean_loss
+from rarefy.studies.benign._premise import with_premise
 
 if TYPE_CHECKING:
     from rarefy.studies.benign.benign_mixing import BenignMixing
@@ -51,22 +53,35 @@ def mixing_verdicts(study: BenignMixing, results: xr.Dataset, scale: str) -> lis
         def identity(what: str, schedule: str = schedule) -> Identity:
             return ("B14", study.name, scale, f"{study.setting}, {schedule}: {what}")
 
+        def premised(
+            verdict: Verdict, where: dict[str, object], schedule: str = schedule
+        ) -> Verdict:
+            """The paper concludes this from Theorem 1 and has no experiment."""
+            loss = results["train_loss"].sel(schedule=schedule).sel(where)
+            return with_premise(verdict, loss.values, small_mean_loss(study))
+
         if "free" in moments:
             for gamma in results["gamma"].values:
                 found += [
-                    _rises(
-                        identity(f"Gamma = {gamma:g}, accuracy of {kind} test samples"),
-                        results["share"].values,
-                        accuracy_of(results, schedule, gamma, "free", kind),
+                    premised(
+                        _rises(
+                            identity(f"Gamma = {gamma:g}, accuracy of {kind} test samples"),
+                            results["share"].values,
+                            accuracy_of(results, schedule, gamma, "free", kind),
+                        ),
+                        {"gamma": gamma, "moment": "free"},
                     )
                     for kind in kinds
                 ]
         if {"free", "held"} <= set(moments):
             found += [
-                _left(
-                    identity(f"share of the gain left with the second moment held, {kind}"),
-                    gains(results, schedule, "free", kind),
-                    gains(results, schedule, "held", kind),
+                premised(
+                    _left(
+                        identity(f"share of the gain left with the second moment held, {kind}"),
+                        gains(results, schedule, "free", kind),
+                        gains(results, schedule, "held", kind),
+                    ),
+                    {"moment": ["free", "held"]},
                 )
                 for kind in kinds
             ]

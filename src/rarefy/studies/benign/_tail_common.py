@@ -1,17 +1,15 @@
-"""What the studies of tails share: training a batch, and noise of equal classes."""
+"""What the studies of tails share: training a batch, and what is stored about it."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
 
 from rarefy.core.contracts import Context
-from rarefy.data.noise_ratio import eigenvalues_for
 from rarefy.measure.generalisation import sample_losses, scores_of
 from rarefy.studies.benign._fitting import fit
 
@@ -50,17 +48,6 @@ def train(
     one_hot = experiment.samples.one_hot()
     by_class = (loss[:, None, :] @ one_hot)[:, 0] / one_hot.sum(dim=1)
     return Trained(filters, by_class, fitted.stopped_at, fitted.nonfinite_step)
-
-
-@cache
-def _equal_noise(gamma: float, d: int, classes: int, base: float, rank: int | None) -> Tensor:
-    return eigenvalues_for(gamma, 1, d, classes, base, rank)[0]
-
-
-def equal_noise(gamma: float, d: int, classes: int, base: float, rank: int | None = None) -> Tensor:
-    """Eigenvalues, (classes, d), with ratio ``gamma`` between classes of one size. Remembered: the
-    cells of a grid ask for the same few a thousand times."""
-    return _equal_noise(gamma, d, classes, base, rank).clone()
 
 
 def eager(context: Context) -> Context:

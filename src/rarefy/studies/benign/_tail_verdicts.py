@@ -38,7 +38,8 @@ from rarefy.measure.statistics import (
     spearman_trend,
 )
 from rarefy.studies._worst_of import corrected_level, worst_of
-from rarefy.studies.benign._premise import NOT_SMALL, with_premise
+from rarefy.studies.benign._constants import READ, small_mean_loss
+from rarefy.studies.benign._premise import with_premise
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-LARGE = 2.0
-"""From here on Gamma counts as large, as the theorem asks (its C_2 is not known)."""
 ENOUGH = 10.0
 """Errors of equal weight, all seeds together, from which on an error is measured: the logarithm is
 then known to about 0.3."""
@@ -189,7 +188,7 @@ def slope(x: Array, y: Array) -> float:
 
 
 def measured_cells(
-    study: BenignTail, results: xr.Dataset, schedule: str, criterion: str, least: float = LARGE
+    study: BenignTail, results: xr.Dataset, schedule: str, criterion: str, least: float = READ.tail
 ) -> TailCells:
     """Cells with Gamma of at least ``least``, L > 0, and enough errors."""
     here = results.sel(schedule=schedule, criterion=criterion)
@@ -211,7 +210,7 @@ def tail_verdicts(study: BenignTail, results: xr.Dataset, scale: str) -> list[Ve
         loss = training_loss(results, schedule)
         for criterion in (str(word) for word in results["criterion"].values):
             found += [
-                with_premise(verdict, loss)
+                with_premise(verdict, loss, small_mean_loss(study))
                 for verdict in _verdicts(study, results, scale, schedule, criterion)
             ]
     return found
@@ -225,7 +224,7 @@ def _verdicts(
         return ("B4", study.name, scale, setting)
 
     cells = measured_cells(study, results, schedule, criterion)
-    count = f"{len(cells.x)} cells with Gamma >= {LARGE:g} and errors enough to measure"
+    count = f"{len(cells.x)} cells with Gamma >= {READ.tail:g} and errors enough to measure"
     notes = (count, _smallest(cells), _control(results, schedule, criterion))
     trend = judge_trend(
         identity("error falls as L^2 Gamma grows"),
@@ -233,7 +232,7 @@ def _verdicts(
         "decreasing",
         note="; ".join(note for note in notes if note),
     )
-    if np.nanmean(training_loss(results, schedule)) > NOT_SMALL:
+    if np.nanmean(training_loss(results, schedule)) > small_mean_loss(study):
         return [trend]  # how fast it falls is a question about trained networks
     best, in_gamma = best_exponents(study, cells)
     found = [
@@ -248,7 +247,7 @@ def _verdicts(
         judge_bound(
             identity("largest c with error at most (K - 1) exp(-c L^2 Gamma), measured cells"),
             cells.largest_constant(),
-            OMEGA,
+            READ.c_2,
             "at_least",
             note=f"{_constant(cells)}; c is free, 1/4 is our reading",
         ),

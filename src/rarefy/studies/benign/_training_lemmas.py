@@ -24,6 +24,7 @@ from rarefy.measure.statistics import (
     mean_interval,
 )
 from rarefy.studies._worst_of import corrected_level, worst_of
+from rarefy.studies.benign._constants import small_mean_loss
 from rarefy.studies.benign._premise import with_premise
 from rarefy.studies.benign._training_cases import CASES, ENDS
 from rarefy.theory import benign
@@ -95,7 +96,7 @@ class _Lemmas:
             note=note,
         )
         # filters that have hardly moved have full rank, active neurons and equal residuals anyway
-        return with_premise(verdict, self.results["train_loss"].values)
+        return with_premise(verdict, self.results["train_loss"].values, small_mean_loss(self.study))
 
     # ------------------------------------------------------------------------------------ Lemma 3
 

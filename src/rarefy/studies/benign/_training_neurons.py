@@ -128,9 +128,11 @@ def _fresh(study: BenignTraining, experiment: Experiment, seen: Watched) -> dict
     index = labels.expand(runs, -1)
     own = response.gather(1, index[:, None])[:, 0]
     n = len(experiment.samples)
-    root = gram(table).sqrt().to(response).expand(runs, -1, -1)
     # Lemma 6 for length 1, (run, y, j): eta is inside ``stored``
-    unit = study.filters * study.scale / n * root * seen.stored[:, None, :]
+    order = benign.tail_response_order(
+        gram(table).cpu(), seen.stored.cpu(), 1.0, n, 1.0, study.filters, study.scale
+    )
+    unit = torch.as_tensor(order).to(response)
     mine = torch.diagonal(unit, dim1=1, dim2=2).gather(1, index)
     ratio = torch.where(length > 0, own / length, 0.0)  # L of Definition 1
     tail = ratio >= LONG_TAILED

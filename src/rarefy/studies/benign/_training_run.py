@@ -16,6 +16,7 @@ from rarefy.studies.benign._benign import Experiment, StopAtLoss
 from rarefy.studies.benign._training_stages import losses
 from rarefy.theory.benign import target_length
 from rarefy.train.descent import State, descend
+from rarefy.train.gram_classifier import GramClassifier, Unfolded, is_cheaper, start_of
 from rarefy.train.optimisers import Sgd
 from rarefy.train.patch_classifier import PatchClassifier
 
@@ -92,27 +93,43 @@ def watched(
     memory = ResidualMemory(samples, experiment.scale, rate, steps, context.compiled)
     watch = Watch(memory, target, OMEGA * math.log(classes))
     stopping = StopAtLoss(rate, stop_loss)
-    parameters = {"filters": initial}
-    if coefficients:
-        parameters["coefficients"] = initial.new_zeros(*initial.shape[:3], len(samples) + classes)
+    problem: GramClassifier | PatchClassifier
+    by_gram = is_cheaper(samples)
+    if by_gram:
+        problem = GramClassifier.of(samples, experiment.scale, context.compiled)
+        parameters = start_of(initial, samples)
+    else:
+        problem = PatchClassifier.of(samples, experiment.scale, context.compiled)
+        parameters = {"filters": initial}
+        if coefficients:
+            zeros = initial.new_zeros(*initial.shape[:3], len(samples) + classes)
+            parameters["coefficients"] = zeros
+
+    def whole(found: dict[str, Tensor]) -> dict[str, Tensor]:
+        return Unfolded(found, initial, samples) if by_gram else found
+
+    def look(state: State) -> Tensor:
+        return watch(State(state.step, whole(state.parameters), state.loss))
+
     counted = dataclasses.replace(context, advance=lambda done: context.advance(work * done))
     trajectory = descend(
-        PatchClassifier.of(samples, experiment.scale, context.compiled),
+        problem,
         parameters,
         lambda step: None,
         Sgd(rate),
         steps,
-        trackers={"odds": watch},
+        trackers={"odds": look},
         record=range(steps + 1),
         after_update=stopping if stop_loss > 0 else None,
         context=counted,
         guard="loss",
     )
+    ended = whole(trajectory.parameters)
     made = torch.where(stopping.stopped_at < 0, steps, stopping.stopped_at)
     return Watched(
         trajectory.records["odds"],
-        trajectory.parameters["filters"],
-        trajectory.parameters.get("coefficients"),
+        ended["filters"],
+        ended["coefficients"] if coefficients else None,
         made,
         memory.stored(),
         watch.start,

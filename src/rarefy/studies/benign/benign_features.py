@@ -15,8 +15,8 @@ from rarefy.core.picture import Picture, Table
 from rarefy.data.noise_ratio import eigenvalues_for
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.benign._features_pictures import features_pictures, features_tables
-from rarefy.studies.benign._features_run import StrengthStudy
 from rarefy.studies.benign._features_verdicts import features_verdicts
+from rarefy.studies.benign._strength import StrengthStudy
 
 
 @dataclass(frozen=True, kw_only=True)

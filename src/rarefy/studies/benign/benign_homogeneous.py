@@ -16,12 +16,12 @@ from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
 from rarefy.data.noise_structure import homogeneous
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._features_run import StrengthStudy
 from rarefy.studies.benign._homogeneous_pictures import (
     homogeneous_pictures,
     homogeneous_tables,
 )
 from rarefy.studies.benign._homogeneous_verdicts import homogeneous_verdicts
+from rarefy.studies.benign._strength import StrengthStudy
 
 
 @dataclass(frozen=True, kw_only=True)

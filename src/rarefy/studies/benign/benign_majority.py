@@ -18,10 +18,10 @@ from rarefy.data.noise_structure import special_axes
 from rarefy.data.patches import labels_by_size
 from rarefy.measure.tails import CHUNK, CRITERIA, tail_errors
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, Experiment
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, Experiment, equal_classes
 from rarefy.studies.benign._majority_pictures import majority_pictures, majority_tables
 from rarefy.studies.benign._majority_verdicts import majority_verdicts
-from rarefy.studies.benign._tail_common import eager, equal_noise, masked, train
+from rarefy.studies.benign._tail_common import eager, masked, train
 from rarefy.studies.benign._tail_draws import strata_draw
 
 CONTROLS = ("as stated", "clear", "ratio held", "size held")
@@ -159,7 +159,7 @@ class BenignMajority(ClassNoiseStudy):
     def noise(self, gamma: float, control: str, majority: int) -> Tensor:
         """Eigenvalues of all A_k, (classes, d)."""
         classes, rank = self.classes, self.classes + self.common
-        table = equal_noise(gamma, self.d, classes, self.base, rank)
+        table = equal_classes(gamma, self.d, classes, self.base, rank)[0]
         # Gamma_kj has |S_j| |A_k^T A_j|_F^2 below
         grown = majority / self.minority
         if control == "size held":

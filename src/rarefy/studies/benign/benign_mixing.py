@@ -20,10 +20,10 @@ from rarefy.data.patches import labels_by_size
 from rarefy.data.tail_noise import TailSamples, long_tailed
 from rarefy.measure.tails import CHUNK, tail_errors
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, Experiment
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, Experiment, equal_classes
 from rarefy.studies.benign._mixing_pictures import mixing_pictures, mixing_tables
 from rarefy.studies.benign._mixing_verdicts import mixing_verdicts
-from rarefy.studies.benign._tail_common import eager, equal_noise, masked, train
+from rarefy.studies.benign._tail_common import eager, masked, train
 from rarefy.studies.benign._tail_draws import strata_draw
 
 MOMENTS = ("free", "held")
@@ -138,7 +138,7 @@ class BenignMixing(ClassNoiseStudy):
 
     def noise(self, gamma: float) -> Tensor:
         """Eigenvalues of all A_k for the test, (classes, d)."""
-        return equal_noise(gamma, self.d, self.classes, self.base)
+        return equal_classes(gamma, self.d, self.classes, self.base)[0]
 
     def second_moment(self, share: float) -> float:
         """E zeta^2 along the special direction with ``share`` of long-tailed samples; the law's own

@@ -15,8 +15,8 @@ from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
 from rarefy.measure.tails import CHUNK, CRITERIA, tail_errors
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy
-from rarefy.studies.benign._tail_common import eager, equal_noise, masked, train
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, equal_classes
+from rarefy.studies.benign._tail_common import eager, masked, train
 from rarefy.studies.benign._tail_draws import TailDraws
 from rarefy.studies.benign._tail_pictures import tail_pictures, tail_tables
 from rarefy.studies.benign._tail_verdicts import tail_verdicts
@@ -135,7 +135,7 @@ class BenignTail(ClassNoiseStudy):
 
     def noise(self, gamma: float) -> Tensor:
         """Eigenvalues of all A_k, (classes, d)."""
-        return equal_noise(gamma, self.d, self.classes, self.base)
+        return equal_classes(gamma, self.d, self.classes, self.base)[0]
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
