@@ -72,7 +72,7 @@ class BenignMajority(ClassNoiseStudy):
             "trained_steps": 400,
             "test_samples": 5000,
         },
-        "paper": {"seeds": 6, "majority": (25, 100, 400)},
+        "paper": {"seeds": 4, "majority": (25, 100, 400)},
     }
 
     schedule: tuple[str, ...] = TRAININGS

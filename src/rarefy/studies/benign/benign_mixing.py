@@ -75,7 +75,7 @@ class BenignMixing(ClassNoiseStudy):
             "trained_steps": 250,
             "test_samples": 5000,
         },
-        "paper": {"seeds": 6},
+        "paper": {"seeds": 4},
     }
 
     schedule: tuple[str, ...] = TRAININGS

@@ -65,7 +65,7 @@ class BenignTail(ClassNoiseStudy):
             "trained_steps": 400,
             "test_samples": 20_000,
         },
-        "paper": {"seeds": 6, "test_samples": 100_000},
+        "paper": {"seeds": 4, "test_samples": 60_000},
     }
 
     schedule: tuple[str, ...] = TRAININGS

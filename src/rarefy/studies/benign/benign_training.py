@@ -100,7 +100,7 @@ class BenignTraining(ClassNoiseStudy):
             "wide_size": 3,
             "test_samples": 1000,
         },
-        "paper": {"seeds": 2, "strength": (0.01, 1.0, 2.0, 4.0)},
+        "paper": {"seeds": 2, "gamma": (1.0, 10.0), "strength": (0.01, 1.0, 2.0, 4.0)},
     }
 
     case: tuple[str, ...] = tuple(CASES)

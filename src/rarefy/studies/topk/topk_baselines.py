@@ -68,7 +68,7 @@ class TopKBaselines(SignalNoiseStudy):
         },
         "paper": {
             "seeds": 4,
-            "sigma": (1.0, 1.5),
+            "sigma": (1.0,),
             "arm": arms((4, 16, 64, 128), (0.01, 0.1, 1.0)),
         },
     }
