@@ -77,8 +77,9 @@ def test_tail_and_middle_are_where_they_say(
     assert bool((size[~out] <= tail * (1 + slack)).all())
     assert drawn.special.dtype == dtype == drawn.samples.noise.dtype
     torch.testing.assert_close(special_of(drawn.samples, noise).to(dtype), drawn.special)
-    error = math.sqrt(share * (1 - share) / n)
-    assert abs(out.double().mean().item() - share) <= SIGMAS * error
+    # two samples more or less: at a tiny share a single hit is many standard deviations
+    error = SIGMAS * math.sqrt(share * (1 - share) / n) + 2 / n
+    assert abs(out.double().mean().item() - share) <= error
 
 
 @pytest.mark.parametrize("law", ["gaussian", "uniform", "truncated"])
