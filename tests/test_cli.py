@@ -25,8 +25,8 @@ from rarefy.sweep.store import Store
 
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
 
-SLOW = ("run", "toy", "--scale", "tiny", "--seeds", "40", "--set", "pause=0.05", "--out", "store")
-"""Eight batches of a fifth of a second."""
+SLOW = ("run", "toy", "--scale", "tiny", "--seeds", "40", "--set", "pause=0.15", "--out", "store")
+"""Eight batches of more than half a second: time to be stopped on a busy machine."""
 
 
 # Without torch
@@ -327,7 +327,7 @@ def running(environment: dict[str, str], folder: Path) -> Iterator[subprocess.Po
 
 
 def slow_store(folder: Path) -> Store:
-    study = Toy.at("tiny", seeds=40, pause=0.05)
+    study = Toy.at("tiny", seeds=40, pause=0.15)
     return Store(folder / "store", study, "tiny", "float32")
 
 
