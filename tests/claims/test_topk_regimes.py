@@ -20,7 +20,7 @@ from rarefy.measure.generalisation import generalisation
 from rarefy.studies.topk._regimes_boundary import boundary, crossing, exponent_in
 from rarefy.studies.topk._regimes_conditions import worst_condition, worst_lines
 from rarefy.studies.topk._regimes_limit import limit_boundary, limit_ratio, limit_test_loss
-from rarefy.studies.topk._regimes_rotated import rotated, triangle
+from rarefy.studies.topk._unpruned import unpruned
 from rarefy.studies.topk.topk_regimes import TopKRegimes
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.conditions import all_hold
@@ -33,18 +33,6 @@ WIDE = Context(dtype=torch.float64)
 
 
 # ------------------------------------------------------------------------------ turned coordinates
-
-
-def test_a_triangle_has_the_inner_products_of_gaussian_vectors() -> None:
-    runs, rows, d = 4000, 4, 50
-    free = torch.full((runs,), float(d), dtype=torch.float64)
-    turned = triangle(Draws(range(runs), dtype=torch.float64), "noise", rows, free)
-    plain = Draws(range(runs), dtype=torch.float64).normal("plain", (rows, d))
-    for power in (1, 2):
-        products = [(each @ each.transpose(1, 2)) ** power for each in (turned, plain)]
-        first, second = (each.mean(dim=0) for each in products)
-        error = torch.sqrt(sum(each.var(dim=0) for each in products) / runs)
-        assert bool(((first - second).abs() < 5 * error).all())
 
 
 def test_turning_changes_nothing_that_training_can_see() -> None:
@@ -79,7 +67,7 @@ def test_a_turned_run_trains_and_tests_like_a_plain_one_in_law() -> None:
     context = WIDE
     ones = torch.ones(runs, dtype=torch.float64)
     mu, sigma, lr = 1.0 * ones, 0.25 * ones, 2.0 * ones
-    turned = rotated(
+    turned = unpruned(
         Draws(range(runs), dtype=torch.float64),
         classes=classes,
         filters=m,
@@ -336,7 +324,9 @@ def test_condition_4_1_is_met_at_the_largest_dimension_of_the_paper_s_scale_alon
         ({"snr": (0.0,)}, "snr=0.0: must be positive and finite"),
         ({"classes": (1, 2)}, "classes=1: must be at least 2"),
         ({"samples": (2,)}, "samples=2: must be at least the largest number of classes, 3"),
-        ({"d": (60,)}, "d=60: must be at least T \\+ n \\+ T m \\+ 30 = 77 to be turned"),
+        ({"d": (3,)}, "d=3: must be above the number of classes, 3"),
+        ({"d": (10**9,), "form": "primal"}, "d=1000000000: with --form primal at most .*use dual"),
+        ({"form": "gram"}, "form=.gram.: must be one of auto, primal, dual"),
         ({"filters": 0}, "filters=0: must be at least 1"),
         ({"lr": -1.0}, "lr=-1.0: must be positive and finite"),
         ({"combine": "max"}, "combine='max': must be one of mean, sum"),

@@ -166,7 +166,7 @@ def test_runs_that_were_too_slow_at_one_factor_bend_no_exponent() -> None:
         ({"factor": (0.25,)}, "factor=0.25: needs 2 classes and a sample of each"),
         ({"factor": (0.0,)}, "factor=0.0: must be positive and finite"),
         ({"levels": (-1.0,)}, "levels=-1.0: must be positive and finite"),
-        ({"d": 40}, "d=.*to be turned"),
+        ({"d": 2}, "d=.*: must be above the number of classes"),
         ({"steps": 0}, "steps=0: must be at least 1"),
         ({"mu": 0.0}, "mu=0.0: must be positive and finite"),
     ],

@@ -22,13 +22,13 @@ from rarefy.core.rng import Draws, key
 from rarefy.data.class_noise import AXES, ClassNoise, rotation
 from rarefy.data.noise_laws import LAWS
 from rarefy.data.noise_ratio import eigenvalues_for
+from rarefy.data.noise_spectrum import special_direction
 from rarefy.data.noise_structure import (
     gram,
     gram_of_matrices,
     homogeneous,
     measured_ratio,
     noise_correlation_ratio,
-    special_direction,
 )
 from rarefy.data.patches import labels_by_size
 

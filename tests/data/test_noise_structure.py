@@ -17,6 +17,7 @@ from torch import Tensor
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws, key
 from rarefy.data.noise_laws import law_of
+from rarefy.data.noise_spectrum import special_direction
 from rarefy.data.noise_structure import (
     gram,
     gram_of_matrices,
@@ -26,7 +27,6 @@ from rarefy.data.noise_structure import (
     measured_ratio,
     noise_correlation_ratio,
     special_axes,
-    special_direction,
 )
 from rarefy.data.patches import labels_by_size
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
-from rarefy.data.noise_structure import special_direction
+from rarefy.data.noise_spectrum import special_direction
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.measure.generalisation import sample_losses, scores_of
 from rarefy.measure.noise_neurons import (

@@ -23,12 +23,12 @@ import torch
 from torch import Tensor
 
 from rarefy.core.errors import bad_value
+from rarefy.data.noise_spectrum import special_direction
 from rarefy.data.noise_structure import (
     check_rank,
     check_sizes,
     gram,
     noise_correlation_ratio,
-    special_direction,
 )
 
 RESIDUAL = 1e-9

@@ -123,40 +123,6 @@ def special_axes(classes: int) -> Tensor:
     return classes + torch.arange(classes)
 
 
-def special_direction(
-    special: Tensor | float,
-    d: int,
-    classes: int,
-    base: float = 0.5,
-    rank: int | None = None,
-    own: bool | None = None,
-) -> Tensor:
-    """Eigenvalues ``base`` but one a class, ``special``, a number or (group, classes), along its
-    special direction (003 Sec. 5.1): (group, classes, d).
-
-    rank: non-zero eigenvalues a class, the special one included (default: as many as fit). Along
-    the special direction of another class the eigenvalue is ``base``, so that all classes have
-    noise along the same ``rank`` directions; with ``own`` it is 0, and classes share rank - 1
-    directions. ``own`` is the default where rank < classes, which leaves no room for the former.
-    """
-    rank, own = check_rank(d, classes, rank, own)
-    if not 0 < base < float("inf"):
-        raise bad_value("base", base, "must be finite and more than 0")
-    values = torch.as_tensor(special, dtype=torch.float64)
-    values = values.expand(1, classes) if values.dim() == 0 else values
-    if not bool((values > 0).all()):
-        raise bad_value("special", values.min().item(), "a special eigenvalue must be more than 0")
-    table = torch.zeros(len(values), classes, d, dtype=torch.float64, device=values.device)
-    first, last = classes, 2 * classes
-    common = rank - 1 if own else rank - classes
-    table[:, :, first:last] = 0.0 if own else base
-    table[:, :, last : last + common] = base
-    block = table[:, :, first:last]
-    table[:, :, first:last] = torch.diagonal_scatter(block, values, dim1=1, dim2=2)
-    check_eigenvalues(table)
-    return table
-
-
 # ------------------------------------------------------------------------------------------- checks
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from rarefy.core.contracts import Context, Output
 from rarefy.measure.coefficients import Coefficients, accumulated_coefficients
 from rarefy.measure.generalisation import sample_losses, scores_of
-from rarefy.studies.topk._regimes_rotated import Rotated
+from rarefy.studies.topk._unpruned import Unpruned
 from rarefy.train.descent import State
 
 ALONG = (
@@ -34,7 +34,7 @@ AT_END = (
 )
 
 
-def held_by(experiment: Rotated, parameters: dict[str, Tensor]) -> Coefficients:
+def held_by(experiment: Unpruned, parameters: dict[str, Tensor]) -> Coefficients:
     return accumulated_coefficients(parameters["coefficients"], experiment.samples)
 
 
@@ -52,7 +52,7 @@ def spread(values: Tensor, among: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 class Watch:
     """Trackers of one batch: ``along`` for every read, ``at_end`` for the last state."""
 
-    def __init__(self, experiment: Rotated, test_samples: int, context: Context) -> None:
+    def __init__(self, experiment: Unpruned, test_samples: int, context: Context) -> None:
         self.experiment, self.test_samples, self.context = experiment, test_samples, context
         self.signal, self.noise = experiment.seen_signal(), experiment.seen_noise()
         self.one_hot = experiment.samples.one_hot()

@@ -18,10 +18,10 @@ from rarefy.data.signal_noise import LABELS
 from rarefy.nets.patch_cnn import COMBINATIONS, output_scale
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.topk._regimes_pictures import regimes_pictures
-from rarefy.studies.topk._regimes_rotated import Rotated, check_freedom, rotated
 from rarefy.studies.topk._regimes_tables import regimes_tables
 from rarefy.studies.topk._regimes_verdicts import regimes_verdicts
 from rarefy.studies.topk._regimes_watch import ALONG, AT_END, Watch
+from rarefy.studies.topk._unpruned import Unpruned, check_dimension, unpruned
 from rarefy.theory.topk import logit_gain
 
 
@@ -39,8 +39,8 @@ class TopKRegimes(Study):
         "test loss stays of order 1 (Theorem 4.3, Lemma H.4). In both the ratio of signal to noise "
         "coefficients is of order n SNR^2/T all along (Prop. 5.2). Of the SNR between nothing is "
         "said; the regimes are measured there too. The dimension is varied up to what Condition "
-        "4.1 asks for, which turned coordinates make possible: the law of all inner products is "
-        "kept, up to the cube root law of chi-square that lengths are drawn by."
+        "4.1 asks for: without pruning training needs inner products alone, and their law is "
+        "known in every dimension."
     )
     claims: ClassVar[tuple[str, ...]] = ("S1", "S2", "S3")
     axes: ClassVar[tuple[str, ...]] = ("samples", "classes", "d", "snr")
@@ -101,6 +101,8 @@ class TopKRegimes(Study):
     """training labels balanced (what 002 Lemma C.1 needs many more samples for), or drawn"""
     test_samples: int = 2000
     """fresh samples the test loss is measured on"""
+    form: str = "auto"
+    """primal: vectors of d coordinates; dual, also auto: inner products alone, at any d"""
     seeds: int = 10
 
     def check(self) -> None:
@@ -121,7 +123,8 @@ class TopKRegimes(Study):
             if samples < max(self.classes):
                 least = f"must be at least the largest number of classes, {max(self.classes)}"
                 raise bad_value("samples", samples, least)
-        check_freedom(min(self.d), max(self.classes), self.filters, max(self.samples))
+        for d in self.d:
+            check_dimension(d, max(self.classes), self.filters, max(self.samples), self.form)
         for name, known in (("combine", COMBINATIONS), ("labels", LABELS)):
             if getattr(self, name) not in known:
                 raise bad_value(name, getattr(self, name), f"must be one of {', '.join(known)}")
@@ -143,18 +146,30 @@ class TopKRegimes(Study):
         samples, classes = max(self.samples), max(self.classes)
         rows, patches = classes * self.filters, samples + classes
         training = rows * patches * 10 + patches * patches
-        testing = rows * (rows + patches) * 2 + 250 * (2 * (rows + patches) + 4 * rows)
+        axes = max(self.d) if self.form == "primal" else rows + patches
+        testing = (3 * rows + 2 * samples) * axes + 250 * (2 * axes + 4 * rows)
         return Cost(bytes_per_cell=4 * (training + testing), steps_per_cell=self.steps)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def of_size(samples: int, those: Cells) -> dict[str, np.ndarray]:
             return simulate_apart(
-                those, "classes", lambda classes, part: self._run(samples, classes, part, context)
+                those,
+                "classes",
+                lambda classes, part: self._of_shape(samples, classes, part, context),
             )
 
         return simulate_apart(cells, "samples", of_size)
 
-    def prepare(self, samples: int, classes: int, cells: Cells, context: Context) -> Rotated:
+    def _of_shape(
+        self, samples: int, classes: int, cells: Cells, context: Context
+    ) -> dict[str, np.ndarray]:
+        if self.form != "primal":  # cells of every dimension have one shape
+            return self._run(samples, classes, cells, context)
+        return simulate_apart(
+            cells, "d", lambda _, part: self._run(samples, classes, part, context)
+        )
+
+    def prepare(self, samples: int, classes: int, cells: Cells, context: Context) -> Unpruned:
         """Cells of one number of samples and classes, ready to train."""
         wide = Context(device=context.device, dtype=torch.float64)
         d, snr = cells.column("d", wide), cells.column("snr", wide)
@@ -162,7 +177,7 @@ class TopKRegimes(Study):
         sigma = mu / (snr * torch.sqrt(d))
         speed = mu**2 / classes + sigma**2 * d / samples
         gain = logit_gain(self.filters, output_scale(self.combine, self.filters))
-        return rotated(
+        return unpruned(
             cells.draws(context),
             classes=classes,
             filters=self.filters,
@@ -174,6 +189,7 @@ class TopKRegimes(Study):
             lr=(self.lr / (gain * speed)).to(context.dtype),
             combine=self.combine,
             labels=self.labels,
+            form=self.form,
         )
 
     def _run(

@@ -16,10 +16,10 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Study, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.topk._regimes_rotated import Rotated, check_freedom, rotated
 from rarefy.studies.topk._regimes_stage_pictures import stage_pictures, stage_tables
 from rarefy.studies.topk._regimes_stage_verdicts import stage_verdicts
 from rarefy.studies.topk._regimes_watch import held_by, spread
+from rarefy.studies.topk._unpruned import Unpruned, check_dimension, unpruned
 from rarefy.train.descent import State
 
 REGIMES = ("signal", "noise")
@@ -134,7 +134,7 @@ class TopKStages(Study):
             raise bad_value("factor", factor, f"must leave {varied} a whole number")
         if sizes.classes < 2 or sizes.samples < sizes.classes:
             raise bad_value("factor", factor, "needs 2 classes and a sample of each in every cell")
-        check_freedom(int(sizes.d), sizes.classes, sizes.filters, sizes.samples)
+        check_dimension(sizes.d, sizes.classes, sizes.filters, sizes.samples, "auto")
 
     def sizes(self, regime: str, varied: str, factor: float) -> Sizes:
         """All quantities of a cell."""
@@ -184,12 +184,12 @@ class TopKStages(Study):
 
         return simulate_apart(marked, "shape", of_shape)
 
-    def prepare(self, sizes: list[Sizes], cells: Cells, context: Context) -> Rotated:
+    def prepare(self, sizes: list[Sizes], cells: Cells, context: Context) -> Unpruned:
         def column(name: str, dtype: torch.dtype) -> Tensor:
             values = [getattr(each, name) for each in sizes]
             return torch.tensor(values, dtype=torch.float64).to(context.device, dtype)
 
-        return rotated(
+        return unpruned(
             cells.draws(context),
             classes=sizes[0].classes,
             filters=sizes[0].filters,

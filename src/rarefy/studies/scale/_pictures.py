@@ -1,0 +1,2 @@
+def scale_pictures(study, results):
+    return []

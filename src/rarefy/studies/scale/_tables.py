@@ -1,0 +1,2 @@
+def scale_tables(study, results):
+    return []

@@ -1,0 +1,2 @@
+def scale_verdicts(study, results, scale):
+    return []
