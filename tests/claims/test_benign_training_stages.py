@@ -19,7 +19,6 @@ from rarefy.studies.benign._training_run import watched
 from rarefy.studies.benign._training_stages import losses, stage_1, stage_2
 from rarefy.studies.benign.benign_training import BenignTraining, large_std
 from rarefy.sweep.grid import grid_of
-from rarefy.theory.benign import stage_2_bound
 
 F64 = torch.float64
 FLOAT64 = Context(dtype=F64)
@@ -94,7 +93,7 @@ def test_average_bound_and_slopes_of_a_loss_like_1_over_t() -> None:
     lr, distance = torch.tensor([2.0, 2.0], dtype=F64), torch.tensor([3.0, torch.nan], dtype=F64)
     found = stage_2(loss, kappa, start, distance, lr, epsilon=0.01)
     average = [float(loss[0, 10 : stop + 1].mean()) for stop in range(10, steps + 1)]
-    bound = stage_2_bound(3.0, 2.0, np.arange(1, steps - 10 + 2), 0.01)
+    bound = 3.0**2 / (2.0 * np.arange(1, steps - 10 + 2)) + 0.01 / 2
     np.testing.assert_allclose(found.average[0, 10:], average, rtol=1e-10)
     np.testing.assert_allclose(found.bound[0, 10:], bound, rtol=1e-10)
     assert found.worst[0].item() == pytest.approx(

@@ -35,9 +35,9 @@ def test_what_is_saved_is_loaded_and_merged_by_identity(folder: Path) -> None:
     loaded = ledger.load_verdicts()
     assert [(v.claim, v.outcome) for v in loaded] == [("T1", "fails"), ("T2", "holds")]
     assert loaded[1].interval == (4.1, float("inf"))
-    before = (folder / "verdicts.json").read_bytes()
+    before = (folder / "verdicts-toy.json").read_bytes()
     ledger.save_verdicts(reversed(loaded))
-    assert (folder / "verdicts.json").read_bytes() == before
+    assert (folder / "verdicts-toy.json").read_bytes() == before
     json.loads(before, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
 
 
@@ -45,6 +45,45 @@ def test_saving_can_drop() -> None:
     ledger.save_verdicts([BASE, changed(claim="T2")])
     ledger.save_verdicts([], drop=[BASE.identity])
     assert [v.claim for v in ledger.load_verdicts()] == ["T2"]
+
+
+def test_a_verdict_is_a_line_and_a_study_a_file(folder: Path) -> None:
+    ledger.save_verdicts([BASE, changed(claim="T2", note="à la carte"), changed(study="other")])
+    assert {p.name for p in folder.iterdir()} == {"verdicts-toy.json", "verdicts-other.json"}
+    lines = (folder / "verdicts-toy.json").read_text("utf-8").splitlines()
+    assert lines[0] == "[" and lines[-1] == "]" and len(lines) == 4
+    entries = [json.loads(line.rstrip(",")) for line in lines[1:-1]]
+    assert [entry["claim"] for entry in entries] == ["T1", "T2"]
+    assert "à la carte" in lines[2]
+    # sorted by identity, claim before study, whichever file a verdict comes from
+    assert [v.study for v in ledger.load_verdicts()] == ["other", "toy", "toy"]
+
+
+def test_saving_one_study_leaves_the_files_of_others_alone(folder: Path) -> None:
+    ledger.save_verdicts([BASE, changed(study="other")])
+    other = folder / "verdicts-other.json"
+    by_hand = other.read_text("utf-8").replace("\n]", "\n\n]")
+    other.write_text(by_hand, "utf-8")
+    ledger.save_verdicts([changed(outcome="fails")])
+    assert other.read_text("utf-8") == by_hand
+    ledger.save_verdicts([], drop=[changed(study="other").identity])
+    assert not other.exists()
+    assert [v.outcome for v in ledger.load_verdicts()] == ["fails"]
+
+
+def test_a_ledger_that_cannot_be_written_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = folder / "no" / "such"
+    monkeypatch.setattr(ledger, "ledger_folder", lambda: missing)
+    with pytest.raises(RunError, match="cannot write the ledger: No such file"):
+        ledger.save_verdicts([BASE])
+
+
+def test_no_file_that_is_shipped_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    sizes = {path.name: path.stat().st_size for path in ledger.ledger_folder().glob("*.json")}
+    assert max(sizes.values()) < 300_000, max(sizes, key=lambda name: sizes[name])
 
 
 def test_compare_tells_changed_new_and_gone_apart() -> None:
@@ -68,8 +107,8 @@ def test_only_the_same_scale_and_setting_are_compared() -> None:
 
 
 def test_a_damaged_ledger_is_named(folder: Path) -> None:
-    (folder / "verdicts.json").write_text("[{")
-    with pytest.raises(RunError, match=r"cannot read the ledger verdicts\.json"):
+    (folder / "verdicts-toy.json").write_text("[{")
+    with pytest.raises(RunError, match=r"cannot read the ledger verdicts-toy\.json"):
         ledger.load_verdicts()
 
 

@@ -73,8 +73,9 @@ def test_more_of_one_class_hurts_the_others(seed: int, class_: int, factor: floa
         lambda s: theory.tail_exponent(theory.noise_correlation_ratio(gram, s), 1.5),
     ):
         before, after = of(sizes), of(grown)
-        assert (after[others] <= before[others] * (1 + 1e-9) + 1e-12).all()
-        assert after[class_] >= before[class_] * (1 - 1e-9) - 1e-12
+        rounding = 1e-9 * np.abs(before) + 1e-12  # an exponent may be negative
+        assert (after[others] <= (before + rounding)[others]).all()
+        assert after[class_] >= (before - rounding)[class_]
 
 
 def test_orthogonal_noise_makes_no_mistakes() -> None:
@@ -208,9 +209,7 @@ def test_lemma_1_is_a_lower_bound_on_the_first_fall() -> None:
     assert theory.stage_1_rate_order(*common, 500, 0.05, 30, 1.0) == pytest.approx(900 * rate)
 
 
-def test_lemma_2() -> None:
-    bound = theory.stage_2_bound(3.0, 0.1, np.array([1, 10, 10**6]), 0.02)
-    np.testing.assert_allclose(bound, [90.01, 9.01, 0.01 + 9e-5])
+def test_the_target_of_lemma_2() -> None:
     for output_scale in (1 / 50, 1.0):
         length = theory.target_length(5, 0.1, 2.0, 50, output_scale)
         # 0.4 m active filters give the logit log(4 (K - 1)/eps)
@@ -241,7 +240,6 @@ def test_floors() -> None:
     assert theory.rank_floor(100) == 90 and theory.active_floor(100) == 10
     assert theory.rank_in_proof(100, 1000, 999, 5) == 95
     assert theory.rank_in_proof(100, 1000, 50, 5) == 45
-    assert theory.largest_singular_order(100, math.e**3) == pytest.approx(30)
     assert theory.smallest_singular_floor(400, 0.01) == pytest.approx(0.02)
 
 

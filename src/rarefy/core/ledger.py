@@ -1,6 +1,7 @@
 """The ledger: the claims of the papers and the verdicts last measured on them, as package data.
 
-A verdict is compared only with the one of the same claim, study, scale and setting.
+A verdict is compared only with the one of the same claim, study, scale and setting. Verdicts lie in
+``verdicts-<study>.json``, one a line, so that a commit shows what changed and no file grows large.
 """
 
 from __future__ import annotations
@@ -41,27 +42,36 @@ def load_claims() -> list[dict[str, Any]]:
 
 def load_verdicts() -> list[Verdict]:
     """The verdicts last committed, sorted by identity."""
-    path = ledger_folder() / "verdicts.json"
-    if not path.exists():
-        return []
-    return [verdict_from_json(entry) for entry in _read(path)]
+    paths = ledger_folder().glob("verdicts-*.json")
+    found = [verdict_from_json(entry) for path in paths for entry in _read(path)]
+    return sorted(found, key=lambda verdict: verdict.identity)
 
 
 def save_verdicts(verdicts: Iterable[Verdict], drop: Iterable[Identity] = ()) -> None:
     """Put verdicts into the ledger, each in the place of the one with its identity; leave out
-    those in ``drop``. Sorted and written in one form, so that a commit shows what changed."""
-    merged = {verdict.identity: verdict for verdict in load_verdicts()}
-    merged.update({verdict.identity: verdict for verdict in verdicts})
-    for identity in drop:
-        merged.pop(identity, None)
-    entries = [verdict_to_json(merged[identity]) for identity in sorted(merged)]
-    path = ledger_folder() / "verdicts.json"
-    text = json.dumps(entries, indent=1, ensure_ascii=False, allow_nan=False)
-    try:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"cannot write the ledger: {error.strerror or error}") from error
+    those in ``drop``. Files of studies that are not named stay as they are."""
+    fresh, drop = {verdict.identity: verdict for verdict in verdicts}, set(drop)
+    merged = {verdict.identity: verdict for verdict in load_verdicts()} | fresh
+    for study in sorted({identity[1] for identity in drop | fresh.keys()}):
+        kept = [i for i in sorted(merged) if i[1] == study and i not in drop]
+        path = ledger_folder() / f"verdicts-{study}.json"
+        try:
+            if kept:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(_lines(merged[i] for i in kept), encoding="utf-8")
+            else:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot write the ledger: {error.strerror or error}") from error
+
+
+def _lines(verdicts: Iterable[Verdict]) -> str:
+    """A JSON list with one entry a line."""
+    entries = [
+        json.dumps(verdict_to_json(verdict), ensure_ascii=False, allow_nan=False)
+        for verdict in verdicts
+    ]
+    return "[\n" + ",\n".join(entries) + "\n]\n"
 
 
 def compare(fresh: Iterable[Verdict], committed: Iterable[Verdict]) -> list[Change]:

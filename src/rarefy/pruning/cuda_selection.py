@@ -1,11 +1,11 @@
 """The ``keep`` largest of many short rows on a GPU, exactly, in one pass over memory.
 
-Sorting rows of a few hundred numbers costs a GPU ten times what a training step does. The bits of
-floats are ordered like the floats, so each row searches the threshold by bisection on
-integers while it lies in registers; a search ends as soon as exactly ``keep`` numbers are above.
-Where equal numbers stand at the threshold, a second bisection on the index keeps the first ones.
-Needs Triton, which comes with PyTorch's CUDA builds; ``benchmarks/bench_topk_gpu.py`` compares its
-results with a stable sort.
+On an H200, at the published grid of 002, sorting the rows once added about 71 ms to an unpruned
+step of 33 ms (an early version of the training). The bits of floats are ordered like the floats, so
+each row searches the threshold by bisection on integers while it lies in registers; a search ends
+as soon as exactly ``keep`` numbers are above. Where equal numbers stand at the threshold, a second
+bisection on the index keeps the first ones. Needs Triton, which comes with PyTorch's CUDA builds;
+``benchmarks/bench_topk_gpu.py`` compares its results with a stable sort.
 """
 
 from __future__ import annotations

@@ -155,13 +155,6 @@ def target_length(
     return height / (filters * output_scale * np.asarray(norm, dtype=np.float64))
 
 
-def stage_2_bound(distance: ArrayLike, lr: float, steps: ArrayLike, epsilon: float) -> Array:
-    """Lemma 2 (80): the mean training loss over ``steps`` = t - T_0 + 1 steps from T_0 on is at
-    most |W(T_0) - W*|_F^2/(eta steps) + eps/2; ``distance`` is the norm itself."""
-    square = np.asarray(distance, dtype=np.float64) ** 2
-    return square / (lr * np.asarray(steps)) + epsilon / 2
-
-
 def iterations_order(
     *,
     traces: ArrayLike,
@@ -203,11 +196,6 @@ def rank_floor(filters: int) -> float:
 def rank_in_proof(filters: int, d: int, rank: int, samples: int) -> int:
     """(115): what the proof gives, min{m, d, rank A_j} - n, before Condition 1 (b) is used."""
     return min(filters, d, rank) - samples
-
-
-def largest_singular_order(filters: int, steps: float) -> float:
-    """Lemma 3: lambda_1(W_j A_j) = O(sqrt(m) log T)."""
-    return math.sqrt(filters) * math.log(steps)
 
 
 def smallest_singular_floor(filters: int, sigma_0: float) -> float:

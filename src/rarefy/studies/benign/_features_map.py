@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
 MARGIN = 0.05
 """Accuracy nearer than this to chance or to 1 counts as not open to growth."""
-FITTED_FROM = 1.0
-"""x from which on laws are read, less than the C_1 = 4 of ``_constants``: a bound asked for from 1
-on is the stronger reading, and as errors can be counted up to x of about 17 only, a factor of 4
-would be left for exponents. Notes tell what the cells from C_1 on give."""
+FITTED_FROM = (1.0, READ.features)
+"""x from which on laws are read; every law is judged once from each. C_1 = 4 is how constants are
+read here, but as errors can be counted up to x of about 17 only, it leaves a factor of 4 for
+exponents; a bound asked for from 1 on is the stronger reading, with more cells. At first 1 was the
+only start, kept after 4 had been tried, from which on the collapse at Gamma = 1.2 fails instead of
+being undecided: hence both."""
 ROUNDING = 1e-9
 """A ratio meant to be 1 may be 1.0000000002."""
 
@@ -72,19 +74,19 @@ class FeatureMap:
         """Over seeds: (size, strength)."""
         return mean_error(self.error, self.study.test_samples)
 
-    def measured(self, least: float = FITTED_FROM) -> Mask:
-        """Cells from which laws in x are read."""
+    def measured(self, least: float = FITTED_FROM[0]) -> Mask:
+        """Cells from which laws in x are read, x from ``least`` on."""
         return measured_cells(self.error, self.ratio, self.study.test_samples, least)
 
-    def counted(self) -> Mask:
-        """Cells with x >= 1 whose errors can be counted, also those beyond the cut of ``measured``:
-        a bound is to lie above them all."""
+    def counted(self, least: float = FITTED_FROM[0]) -> Mask:
+        """Cells from ``least`` on whose errors can be counted, also those beyond the cut of
+        ``measured``: a bound is to lie above them all."""
         seen = np.nan_to_num(self.error).sum(axis=0) * self.study.test_samples
-        return np.asarray((self.ratio >= FITTED_FROM) & (seen >= COUNTED))
+        return np.asarray((self.ratio >= least) & (seen >= COUNTED))
 
-    def largest_constant(self) -> float:
-        """The largest c_1 with error <= (K - 1) exp(-c_1 x) in all counted cells."""
-        there = self.counted()
+    def largest_constant(self, least: float = FITTED_FROM[0]) -> float:
+        """The largest c_1 with error <= (K - 1) exp(-c_1 x) in all cells counted from ``least``."""
+        there = self.counted(least)
         found = np.log((self.classes - 1) / self.mean_error()[there]) / self.ratio[there]
         return float(found.min(initial=np.inf))
 
@@ -109,8 +111,8 @@ class FeatureMap:
         return bool(len(shares) and shares.mean() > 0.5)
 
     def open_strengths(self) -> Mask:
-        """Strengths whose accuracy, averaged over sizes and seeds, can still grow: (strength,). The
-        average hides how it depends on the size, which is what will be judged."""
+        """Strengths whose accuracy, averaged over sizes and seeds, can still grow: (strength,). For
+        pictures alone: what is judged must not be chosen by test accuracy."""
         mean = np.nanmean(self.accuracy, axis=(0, 1))
         return np.asarray((mean > 1 / self.classes + MARGIN) & (mean < 1 - MARGIN))
 

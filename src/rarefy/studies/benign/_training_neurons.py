@@ -75,7 +75,7 @@ def _singular(study: BenignTraining, experiment: Experiment, seen: Watched) -> d
     rank = int((table > 0).sum(dim=2).min())
     number = benign.rank_in_proof(m, study.d, rank, n)
     floor = benign.smallest_singular_floor(m, initial_std(study))
-    order = math.sqrt(m) * torch.log(seen.updates.to(after))
+    order = math.sqrt(m) * torch.log(seen.updates.to(after))  # lambda_1(W_j A_j) = O(sqrt(m) log T)
     spots = torch.linspace(0, after.shape[2] - 1, INDICES).round().long()
     both = torch.stack([before[:, 0], after[:, 0]], dim=1)
     return {

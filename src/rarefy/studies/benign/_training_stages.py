@@ -93,7 +93,8 @@ def stage_2(
     loss: Tensor, kappa: Tensor, start: Tensor, distance: Tensor, lr: Tensor, epsilon: float
 ) -> StageTwo:
     """loss, kappa: (run, step); start: T_0, (run,), -1 where it never came; distance: |W(T_0) -
-    W*|_F, (run,); lr: (run,)."""
+    W*|_F, (run,); lr: (run,). Lemma 2 (80): the mean loss of the steps since T_0 is at most
+    |W(T_0) - W*|_F^2/(eta steps) + eps/2."""
     steps = torch.arange(loss.shape[1], device=loss.device)
     since = steps[None, :] - start[:, None] + 1
     inside = (since >= 1) & (start >= 0)[:, None]

@@ -1,4 +1,4 @@
-"""What turns over along a road, from where to where: "signal 0.5", "feature 0.1", "tail 2"."""
+"""What turns over along a road, from where to where: "signal 0.5", "feature 0.1", "side 2"."""
 
 from __future__ import annotations
 
@@ -8,26 +8,31 @@ from dataclasses import dataclass
 from rarefy.core.errors import bad_value
 from rarefy.theory.topk import noise_threshold_order, signal_threshold_order
 
-ROADS = ("signal", "feature", "tail")
+ROADS = ("signal", "feature", "tail", "side")
 FEATURE_ENDS = (-2.0, 2.5)
 """log10 of |S| |u|^4/|A_k^T A_j|_F^2: much smaller than 1, and much larger."""
-TAIL_ENDS = (0.0, 2.5)
+TAIL_ENDS = (0.0, 3.5)
 """log10 of Gamma: from noise without structure."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """number: the share of chance at which the boundary is (signal, feature), or L (tail)."""
+    """number: the share of chance at which the boundary is (signal, feature), or L (tail, side)."""
 
     road: str
     number: float
+
+    @property
+    def by_noise(self) -> bool:
+        """Whether classes are told apart by their noise alone."""
+        return self.road in ("tail", "side")
 
     def ends(self, size: int, classes: int) -> tuple[float, float]:
         """Where the road begins and ends, in log10: for the signal at the two thresholds of 002
         Theorems 4.3 and 4.2, constants read as 1, as n SNR^2/T."""
         if self.road == "feature":
             return FEATURE_ENDS
-        if self.road == "tail":
+        if self.by_noise:
             return TAIL_ENDS
         samples = size * classes
         low, high = (
@@ -39,13 +44,13 @@ class Question:
 
 def question_of(word: str) -> Question:
     """From its words."""
-    allowed = 'must be "signal SHARE", "feature SHARE" (0 < SHARE < 1) or "tail L" (0 <= L <= 5)'
+    allowed = "must be signal or feature with a share in (0, 1), or tail or side with L in [0, 5]"
     road, _, text = word.partition(" ")
     try:
         number = float(text)
     except ValueError:
         raise bad_value("question", word, allowed) from None
-    good = 0 <= number <= 5 if road == "tail" else 0 < number < 1
-    if road not in ROADS or not good:
+    found = Question(road, number)
+    if road not in ROADS or not (0 <= number <= 5 if found.by_noise else 0 < number < 1):
         raise bad_value("question", word, allowed)
-    return Question(road, number)
+    return found

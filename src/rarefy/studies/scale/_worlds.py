@@ -5,6 +5,8 @@
              log10 of x = |S| |u|^4/|A_k^T A_j|_F^2 (B3, B5)
     tail     003 with hardly a feature: from useless to useful noise, along log10 of Gamma, judged
              on samples with |zeta| >= L along their class's special direction (B4, B5)
+    side     the same, judged on those that lie on the side to which their class's filters point:
+             003 Definition 1 asks for a large response, which only that side can have
 
 A row keeps its draws on the whole road: only scales change.
 """
@@ -229,9 +231,10 @@ class TailRoad(NoiseRoad):
         cells: Cells,
         context: Context,
         length: float,
+        one_side: bool,
     ) -> None:
         super().__init__(study, size, classes, cells, context)
-        self.length = length
+        self.length, self.one_side = length, one_side
 
     def scales(self, place: Tensor) -> tuple[Tensor, Tensor]:
         """Gamma = (rank - 1 + x^2)/(rank - 2 + 2 x), x the special eigenvalue squared; a feature of
@@ -241,11 +244,27 @@ class TailRoad(NoiseRoad):
         fourth = self.study.faint * rank / self.size
         return fourth**0.25, torch.sqrt(square)
 
+    def test(self, filters: Tensor, place: Tensor) -> Generalisation:
+        axes = self.data.special_axes().to(filters.device)
+        along = filters.sum(dim=2)[:, torch.arange(self.classes), axes]  # (row, class)
+        self.side = torch.where(along < 0, -1.0, 1.0).to(filters.dtype)
+        return super().test(filters, place)
+
     def draw(self, count: int, chunk: int) -> PatchSamples:
         labels = self._test_labels(count)
         if self.length == 0:
-            return self.data.sample(self.draws, labels, "test", chunk)
-        return long_tailed(self.data, self.draws, labels, 1.0, self.length, "test", chunk).samples
+            drawn = self.data.sample(self.draws, labels, "test", chunk)
+        else:
+            drawn = long_tailed(
+                self.data, self.draws, labels, 1.0, self.length, "test", chunk
+            ).samples
+        if not self.one_side:
+            return drawn
+        noise = drawn.noise.clone()
+        axes = self.data.special_axes().to(noise.device)[labels[0]]
+        sample = torch.arange(count, device=noise.device)
+        noise[:, sample, axes] = noise[:, sample, axes].abs() * self.side[:, labels[0]]
+        return replace(drawn, noise=noise)
 
 
 def _held(

@@ -51,7 +51,7 @@ class RegimesAtScale(Study):
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "seeds": 2,
-            "question": ("signal 0.5", "feature 0.5", "tail 2"),
+            "question": ("signal 0.5", "feature 0.5", "tail 2", "side 2"),
             "size": (4, 8),
             "classes": (2, 3),
             "d": (30, 10**9),
@@ -63,7 +63,7 @@ class RegimesAtScale(Study):
         },
         "quick": {
             "seeds": 3,
-            "question": ("signal 0.5", "feature 0.5", "feature 0.1", "tail 1", "tail 2"),
+            "question": ("signal 0.5", "feature 0.5", "feature 0.1", "tail 2", "side 1", "side 2"),
             "size": (8, 16),
             "classes": (2, 4),
             "d": (10**2, 10**4, 10**6, 10**9),
@@ -80,12 +80,14 @@ class RegimesAtScale(Study):
         "feature 0.5",
         "feature 0.1",
         "feature 0.01",
-        "tail 1",
         "tail 2",
-        "tail 3",
+        "side 1",
+        "side 2",
+        "side 3",
     )
     """the road, and what turns over along it: signal and feature with the share of chance that test
-    loss or error falls to, tail with L, where the error falls to ``tail_level`` of chance"""
+    loss or error falls to; tail (both sides) and side (the one its filters point to) with L, where
+    the error falls to ``tail_level`` of chance"""
     size: tuple[int, ...] = (8, 16, 32, 64)
     """training samples a class (|S|, n/T)"""
     classes: tuple[int, ...] = (2, 4, 8)
@@ -108,7 +110,7 @@ class RegimesAtScale(Study):
     """places on either side of the boundary at which a single turn is checked"""
     faint: float = 1e-4
     """|S| |u|^4/|A_k^T A_j|_F^2 of the feature on the tail's road: as good as none"""
-    tail_level: float = 0.25
+    tail_level: float = 0.05
     """share of chance that the error on long-tailed data falls to"""
     test_samples: int = 4000
     """fresh samples the outcome is judged on"""
@@ -204,7 +206,8 @@ class RegimesAtScale(Study):
             return SignalRoad(self, size, classes, cells, context)
         if question.road == "feature":
             return FeatureRoad(self, size, classes, cells, context)
-        return TailRoad(self, size, classes, cells, context, question.number)
+        one_side = question.road == "side"
+        return TailRoad(self, size, classes, cells, context, question.number, one_side)
 
     def _search(
         self, question: Question, size: int, classes: int, cells: Cells, context: Context
@@ -246,7 +249,7 @@ class RegimesAtScale(Study):
         """Whether loss or error is below its level; a run that was lost has learnt nothing."""
         if question.road == "signal":
             return seen.test_loss < question.number * math.log(classes)
-        level = self.tail_level if question.road == "tail" else question.number
+        level = self.tail_level if question.by_noise else question.number
         return seen.test_error < level * (1 - 1 / classes)
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:

@@ -1,0 +1,104 @@
+"""``benign-features``: what it simulates, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rarefy.core.contracts import Cells, Context
+from rarefy.core.errors import UsageError
+from rarefy.studies.benign.benign_features import BenignFeatures
+from rarefy.sweep.grid import grid_of
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+FLOAT64 = Context(dtype=torch.float64)
+
+
+def tiny(**parameters: Any) -> BenignFeatures:
+    study = BenignFeatures.at("tiny", **parameters)
+    assert isinstance(study, BenignFeatures)
+    return study
+
+
+def plain(study: BenignFeatures, cells: Cells, row: int) -> tuple[float, float]:
+    """Test error and training loss of one cell by autograd, sample by sample."""
+    kind, gamma = str(cells.values["schedule"][row]), float(cells.values["gamma"][row])
+    size, strength = int(cells.values["size"][row]), float(cells.values["strength"][row])
+    table = study.eigenvalues(gamma)
+    experiment = study.setup(
+        cells.take(np.array([row])),
+        FLOAT64,
+        eigenvalues=table,
+        strength=torch.tensor([strength], dtype=torch.float64),
+        sizes=torch.full((1, study.classes), size),
+    )
+
+    def scores(filters: torch.Tensor, samples: Any) -> torch.Tensor:
+        labels = samples.labels[0]
+        noise = torch.relu(torch.einsum("kmd,nd->nkm", filters, samples.noise[0]))
+        own = strength * samples.features[0][labels]
+        feature = torch.relu(torch.einsum("kmd,nd->nkm", filters, own))
+        return (noise + feature).mean(dim=2)
+
+    training = study.training_at(kind, size, table)
+    filters = experiment.initial[0].clone().requires_grad_(True)
+    loss = torch.tensor(np.inf)
+    for _ in range(training.steps):
+        out = scores(filters, experiment.samples)
+        now = torch.nn.functional.cross_entropy(out, experiment.samples.labels[0])
+        (gradient,) = torch.autograd.grad(now, filters)
+        loss = now.detach()
+        filters = (filters - training.lr * gradient).detach().requires_grad_(True)
+        if loss <= training.stop_loss:
+            break
+    fresh = [experiment.fresh(250, 0), experiment.fresh(50, 1)]
+    wrong = [scores(filters, part).argmax(dim=1) != part.labels[0] for part in fresh]
+    return float(torch.cat(wrong).double().mean()), float(loss)
+
+
+def test_cells_are_what_a_plain_loop_gives() -> None:
+    study = tiny(seeds=1, trained_steps=150)
+    cells = grid_of(study).cells(np.arange(len(grid_of(study))))
+    found = study.simulate(cells, FLOAT64)
+    for row in (4, 7, 13, 22):
+        error, loss = plain(study, cells, row)
+        assert found["test_error"][row] == pytest.approx(error, abs=1e-9)
+        # a run that has stopped still looks at its loss, after its last update
+        assert found["train_loss"][row] == pytest.approx(loss, rel=0.05)
+
+
+def test_trained_rates_move_every_sample_alike() -> None:
+    study = tiny()
+    table = study.eigenvalues(1.0)
+    small, large = (study.training_at("trained", size, table).lr for size in (4, 12))
+    assert large == pytest.approx(3 * small)
+    trace = table[0, 0].square().sum().item()
+    assert small == pytest.approx(3 * 4 * study.filters / trace)
+    assert study.training_at("printed", 4, table).lr == study.lr
+
+
+def test_a_run_that_explodes_has_no_error_rather_than_none() -> None:
+    study = tiny(schedule=("trained",), trained_lr=2e37, trained_steps=5)
+    found = study.simulate(grid_of(study).cells(np.arange(3)), Context())
+    lost = found["nonfinite_step"] >= 0
+    assert lost.any() and np.isnan(found["test_error"][lost]).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"schedule": ("long",)}, "training='long': must be one of printed, trained"),
+        ({"size": (0,)}, "size=0: every class needs at least 1 sample"),
+        ({"strength": (0.5, -1.0)}, "strength=-1.0: must be positive and finite"),
+        ({"gamma": (0.5,)}, "gamma=0.5: .*reachable range"),
+        ({"trained_lr": 0.0}, "trained_lr=0.0: must be positive and finite"),
+        ({"classes": 21}, "classes=21: must be at least 2 and at most d/2=20"),
+    ],
+)
+def test_wrong_values_are_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        BenignFeatures.at("tiny", **wrong)
