@@ -16,16 +16,11 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import Picture
 from rarefy.data.class_noise import ClassNoise, rotation
-from rarefy.data.noise_ratio import eigenvalues_for
+from rarefy.data.noise_ratio import spectrum_for
 from rarefy.nets.patch_cnn import initial_filters
-from rarefy.studies.benign._benign import (
-    ClassNoiseStudy,
-    Experiment,
-    StopAtLoss,
-    Training,
-)
+from rarefy.studies.benign._benign import ClassNoiseStudy
 from rarefy.studies.benign._constants import READ, small_loss, small_mean_loss
-from rarefy.train.descent import State
+from rarefy.studies.benign._experiment import Experiment, Training
 
 FLOAT64 = Context(dtype=torch.float64)
 
@@ -73,7 +68,7 @@ def ready(
     return plain.setup(
         Cells({"seed": np.zeros(len(keys))}, np.array(keys, dtype=np.int64)),
         FLOAT64,
-        eigenvalues=eigenvalues_for(torch.tensor(gamma), 5, plain.d, plain.classes),
+        spectrum=spectrum_for(torch.tensor(gamma), 5, plain.d, plain.classes),
         strength=torch.tensor(strength, dtype=torch.float64),
         sizes=torch.full((1, plain.classes), 5),
         law=law,
@@ -82,19 +77,6 @@ def ready(
 
 
 # ----------------------------------------------------------------------------------------- stopping
-
-
-def state(step: int, loss: list[float]) -> State:
-    return State(step, {}, torch.tensor(loss))
-
-
-def test_a_run_stops_once_and_stays_where_it_is() -> None:
-    lr = torch.full((3,), 2.0)
-    stopping = StopAtLoss(lr, 0.1)
-    stopping(state(1, [0.5, 0.1, torch.nan]))
-    assert lr.tolist() == [2, 0, 2] and stopping.stopped_at.tolist() == [-1, 1, -1]
-    stopping(state(2, [0.05, 0.3, torch.nan]))
-    assert lr.tolist() == [0, 0, 2] and stopping.stopped_at.tolist() == [2, 1, -1]
 
 
 def test_a_stopped_run_has_the_weights_it_stopped_with() -> None:
@@ -167,6 +149,7 @@ def test_rotated_coordinates_change_nothing(law: str, axes: str) -> None:
     there = Experiment(
         data=here,
         samples=here.sample(draws, experiment.samples.labels),
+        spectrum=experiment.spectrum,
         initial=initial_filters(draws, plain.classes, plain.filters, plain.d, "default"),
         draws=draws,
         scale=experiment.scale,
@@ -228,7 +211,7 @@ def test_a_class_may_have_a_feature_of_its_own_strength() -> None:
     experiment = plain.setup(
         Cells({"seed": np.zeros(1)}, np.array([1])),
         FLOAT64,
-        eigenvalues=eigenvalues_for(2.0, 5, plain.d, plain.classes),
+        spectrum=spectrum_for(2.0, 5, plain.d, plain.classes),
         strength=torch.tensor([[1.0, 2.0, 3.0]], dtype=torch.float64),
         sizes=torch.tensor([[2, 3, 4]]),
     )

@@ -11,10 +11,10 @@ import xarray as xr
 
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
-from rarefy.data.noise_ratio import eigenvalues_for
+from rarefy.data.noise_ratio import eigenvalues_for, spectrum_for
 from rarefy.data.noise_structure import gram
 from rarefy.measure.statistics import BIG_O, OMEGA
-from rarefy.studies.benign._benign import Experiment, Training, equal_classes
+from rarefy.studies.benign._benign import equal_spectrum
 from rarefy.studies.benign._constants import ONES
 from rarefy.studies.benign._correlation_strata import stratum_errors
 from rarefy.studies.benign._correlation_theory import (
@@ -24,7 +24,7 @@ from rarefy.studies.benign._correlation_theory import (
     least_error,
     tail_errors,
 )
-from rarefy.studies.benign._fitting import fit, on_training_samples
+from rarefy.studies.benign._experiment import Experiment, Training
 from rarefy.studies.benign.benign_correlation import BenignCorrelation
 from rarefy.sweep.grid import grid_of
 from rarefy.theory import benign
@@ -46,7 +46,7 @@ def experiment(gamma: list[float], strength: list[float], **more: Any) -> Experi
     return small.setup(
         Cells({"seed": np.zeros(len(gamma))}, np.full(len(gamma), 3, dtype=np.int64)),
         FLOAT64,
-        eigenvalues=small.eigenvalues(at),
+        spectrum=small.spectrum(at),
         strength=torch.tensor(strength, dtype=torch.float64),
         sizes=torch.full((1, small.classes), small.size),
         zeta_axes="rotated",
@@ -60,7 +60,7 @@ def test_training_in_blocks_is_training_at_once() -> None:
     whole = experiment([1.0, 10.0, 1400.0, 1.0], [0.1, 1.0, 2.0, 3.8])
     for training in (Training(20.0, 130, 0.05), Training(20.0, 130, 0.0), Training(20.0, 7, 0.05)):
         done: list[float] = []
-        found = fit(whole, Context(dtype=torch.float64, advance=done.append), training)
+        found = whole.fit(Context(dtype=torch.float64, advance=done.append), training)
         expected, stopped = whole.train(FLOAT64, training, {})
         torch.testing.assert_close(
             found.filters, expected.parameters["filters"], rtol=1e-9, atol=1e-11
@@ -74,7 +74,7 @@ def test_training_in_blocks_is_training_at_once() -> None:
 def test_a_run_that_stops_being_finite_is_left_out_and_has_no_error() -> None:
     whole = experiment([10.0, 10.0], [1.0, 1e200])
     done: list[float] = []
-    found = fit(whole, Context(dtype=torch.float64, advance=done.append), Training(20.0, 120, 0.01))
+    found = whole.fit(Context(dtype=torch.float64, advance=done.append), Training(20.0, 120, 0.01))
     assert found.nonfinite_step[0] == -1 and found.nonfinite_step[1] >= 0
     known = found.known(whole.test(found.filters, FLOAT64, 60).error)
     assert torch.isnan(known).tolist() == [False, True]
@@ -84,7 +84,7 @@ def test_a_run_that_stops_being_finite_is_left_out_and_has_no_error() -> None:
 def test_losses_on_training_samples_are_those_of_the_problem() -> None:
     whole = experiment([1.0, 1400.0], [0.1, 3.8])
     trajectory, _ = whole.train(FLOAT64, Training(5.0, 30), {})
-    loss, error = on_training_samples(whole, trajectory.parameters["filters"])
+    loss, error = whole.on_training_samples(trajectory.parameters["filters"])
     once_more, _ = whole.train(FLOAT64, Training(5.0, 31), {"loss": lambda s: s.loss})
     torch.testing.assert_close(loss, once_more.records["loss"][:, 0])
     assert error.tolist()[1] == 0
@@ -92,15 +92,15 @@ def test_losses_on_training_samples_are_those_of_the_problem() -> None:
 
 def test_equal_classes_have_the_eigenvalues_that_the_search_finds() -> None:
     gamma = torch.tensor([1.0, 1.2, 10.0, 1400.0], dtype=torch.float64)
-    found = equal_classes(gamma, 40, 3, 0.5)
+    found = equal_spectrum(gamma, 40, 3, 0.5).table()
     torch.testing.assert_close(found, eigenvalues_for(gamma, 7, 40, 3, 0.5))
-    found = equal_classes(gamma, 40, 3, 0.5, rank=20)
+    found = equal_spectrum(gamma, 40, 3, 0.5, rank=20).table()
     torch.testing.assert_close(found, eigenvalues_for(gamma, 7, 40, 3, 0.5, 20))
-    assert torch.equal(equal_classes(10.0, 40, 3, 0.5, 20)[0], found[2])
+    assert torch.equal(equal_spectrum(10.0, 40, 3, 0.5, 20).table()[0], found[2])
     with pytest.raises(UsageError, match="rank=2: must be at least classes=3"):
-        equal_classes(10.0, 40, 3, 0.5, rank=2)
+        equal_spectrum(10.0, 40, 3, 0.5, rank=2)
     # in float32 the cell's ratio is that of the rounded value, not of float32 arithmetic
-    assert equal_classes(gamma.float(), 40, 3, 0.5).dtype == torch.float64
+    assert equal_spectrum(gamma.float(), 40, 3, 0.5).eigenvalues.dtype == torch.float64
 
 
 def test_a_cell_is_what_its_parts_give_one_after_the_other() -> None:
@@ -113,7 +113,7 @@ def test_a_cell_is_what_its_parts_give_one_after_the_other() -> None:
     whole = small.setup(
         grid.cells(np.array([place])),
         FLOAT64,
-        eigenvalues=eigenvalues_for(10.0, 10, small.d, small.classes),
+        spectrum=spectrum_for(10.0, 10, small.d, small.classes),
         strength=torch.ones(1, dtype=torch.float64),
         sizes=torch.full((1, small.classes), small.size),
         zeta_axes="rotated",

@@ -38,7 +38,7 @@ def results_of(law: Law, loss: float = 0.009, study: BenignFeatures = STUDY) -> 
     shape = (len(study.schedule), len(study.gamma), len(size), len(strength), study.seeds)
     error = np.empty(shape)
     for g, gamma in enumerate(study.gamma):
-        gram = study.eigenvalues(gamma)[0].square().numpy()
+        gram = study.spectrum(gamma).table()[0].square().numpy()
         x = size[:, None] * strength**4 / (gram[0] @ gram[1])
         values = law(x, np.broadcast_to(size[:, None], x.shape), np.broadcast_to(strength, x.shape))
         wobble = 1 + 0.01 * np.random.default_rng(g).normal(size=(*x.shape, study.seeds))

@@ -28,11 +28,11 @@ def plain(study: BenignFeatures, cells: Cells, row: int) -> tuple[float, float]:
     """Test error and training loss of one cell by autograd, sample by sample."""
     kind, gamma = str(cells.values["schedule"][row]), float(cells.values["gamma"][row])
     size, strength = int(cells.values["size"][row]), float(cells.values["strength"][row])
-    table = study.eigenvalues(gamma)
+    noise = study.spectrum(gamma)
     experiment = study.setup(
         cells.take(np.array([row])),
         FLOAT64,
-        eigenvalues=table,
+        spectrum=noise,
         strength=torch.tensor([strength], dtype=torch.float64),
         sizes=torch.full((1, study.classes), size),
     )
@@ -44,7 +44,7 @@ def plain(study: BenignFeatures, cells: Cells, row: int) -> tuple[float, float]:
         feature = torch.relu(torch.einsum("kmd,nd->nkm", filters, own))
         return (noise + feature).mean(dim=2)
 
-    training = study.training_at(kind, size, table)
+    training = study.training_at(kind, size, noise)
     filters = experiment.initial[0].clone().requires_grad_(True)
     loss = torch.tensor(np.inf)
     for _ in range(training.steps):
@@ -73,12 +73,12 @@ def test_cells_are_what_a_plain_loop_gives() -> None:
 
 def test_trained_rates_move_every_sample_alike() -> None:
     study = tiny()
-    table = study.eigenvalues(1.0)
-    small, large = (study.training_at("trained", size, table).lr for size in (4, 12))
+    noise = study.spectrum(1.0)
+    small, large = (study.training_at("trained", size, noise).lr for size in (4, 12))
     assert large == pytest.approx(3 * small)
-    trace = table[0, 0].square().sum().item()
+    trace = noise.table()[0, 0].square().sum().item()
     assert small == pytest.approx(3 * 4 * study.filters / trace)
-    assert study.training_at("printed", 4, table).lr == study.lr
+    assert study.training_at("printed", 4, noise).lr == study.lr
 
 
 def test_a_run_that_explodes_has_no_error_rather_than_none() -> None:

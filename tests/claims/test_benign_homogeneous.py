@@ -103,7 +103,7 @@ def test_the_boundary_and_its_exponents_are_those_of_the_law() -> None:
 
 
 def test_noise_covers_everything_but_the_features_alike() -> None:
-    table = STUDY.at_dimension(250).eigenvalues()
+    table = STUDY.at_dimension(250).spectrum().table()
     assert table.shape == (1, 2, 250)
     assert (table[:, :, :2] == 0).all() and (table[:, :, 2:] == 1).all()
 

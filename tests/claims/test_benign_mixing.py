@@ -48,7 +48,7 @@ def test_training_samples_have_the_share_and_with_held_moment_the_variance() -> 
         )
     )
     experiment = study._prepared(chosen, FLOAT64)
-    lam = study.noise(4.0)[0, 3].item()
+    lam = study.spectrum(4.0).eigenvalues[0, 0, 3].item()
     first = experiment.samples.noise[:, :4000, 3]  # class 0 along its special direction
     for row, (moment, share) in enumerate(
         zip(chosen.values["moment"], chosen.values["share"], strict=True)
@@ -72,7 +72,7 @@ def test_more_long_tailed_samples_replace_others_one_by_one() -> None:
     )
     noise = TINY._prepared(cells.take(np.flatnonzero(rows)), FLOAT64).samples.noise
     special = torch.stack([noise[:, i, 3 + i // 8] for i in range(24)], dim=1)
-    lam = TINY.noise(4.0)[0, 3]
+    lam = TINY.spectrum(4.0).eigenvalues[0, 0, 3]
     beyond = special.abs() >= 2 * lam
     assert (beyond[1:] | ~beyond[:-1]).all()  # shares rise along the rows
     same = special[1:] == special[:-1]

@@ -11,6 +11,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
+from rarefy.data.noise_spectrum import special_spectrum
 from rarefy.studies.benign._sizes_report import share_of_change
 from rarefy.studies.benign.benign_sizes import BenignSizes
 from rarefy.sweep.grid import grid_of
@@ -91,7 +92,7 @@ def test_sizes_share_initial_filters_and_test_samples() -> None:
         small.setup(
             cells,
             FLOAT64,
-            eigenvalues=torch.ones(1, 3, small.d).index_fill(2, torch.arange(3), 0.0),
+            spectrum=special_spectrum(1.0, small.d, 3, base=1.0),
             strength=torch.ones(1, dtype=torch.float64),
             sizes=torch.full((1, 3), size),
             zeta_axes="rotated",

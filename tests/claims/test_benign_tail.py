@@ -13,6 +13,7 @@ import xarray as xr
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap, Lines
+from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import TailSamples
 from rarefy.measure.tails import CRITERIA, tail_errors
 from rarefy.studies.benign._conditions import conditions, diagonal_geometry
@@ -247,11 +248,12 @@ def test_weighted_samples_say_the_same_as_the_data_s_own_law() -> None:
     cells = grid.cells(np.arange(len(grid)))
     rows = (np.array(cells.values["schedule"]) == "trained") & (cells.values["seed"] == 0)
     chosen = cells.take(np.flatnonzero(rows))
-    table = torch.stack([study.noise(float(gamma)) for gamma in chosen.values["gamma"]])
+    noise = Spectrum.joined([study.spectrum(float(g)) for g in chosen.values["gamma"]])
+    table = noise.table()
     experiment = study.setup(
         chosen,
         context,
-        eigenvalues=table,
+        spectrum=noise,
         strength=torch.full((len(chosen),), study.strength, dtype=torch.float64),
         sizes=torch.full((1, 3), study.samples),
         zeta_axes="rotated",
@@ -297,12 +299,12 @@ def test_weighted_samples_say_the_same_as_the_data_s_own_law() -> None:
 
 
 def test_the_geometry_of_diagonal_matrices_is_that_of_matrices() -> None:
-    table = TINY.noise(4.0).numpy()
-    whole = NoiseGeometry.of(np.stack([np.diag(row) for row in table]))
-    fast = diagonal_geometry(table)
+    noise = TINY.spectrum(4.0)
+    whole = NoiseGeometry.of(np.stack([np.diag(row) for row in noise.table()[0].numpy()]))
+    fast = diagonal_geometry(noise)
     for part in ("gram", "operator", "trace", "rank", "spread"):
         np.testing.assert_allclose(getattr(fast, part), getattr(whole, part), rtol=1e-12)
-    assert len(conditions(TINY, table, 1e-6, 24, TINY.training("trained"))) == 13
+    assert len(conditions(TINY, noise, 1e-6, 24, TINY.training("trained"))) == 13
 
 
 @pytest.mark.parametrize(

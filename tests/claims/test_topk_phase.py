@@ -109,8 +109,10 @@ def test_keeping_all_is_the_same_in_every_reading() -> None:
     readings = ("dense", "revive", "revive0", "fixed", "random")
     study = dataclasses.replace(SMALL, keep=(40,), reading=readings, seeds=1)
     found = simulated(study)["test_loss"].reshape(len(readings), -1)
-    for other in found[1:]:
-        np.testing.assert_array_equal(other, found[0])
+    for other in found[2:]:
+        np.testing.assert_array_equal(other, found[1])
+    # dense training takes another form, by responses, which is the same up to rounding
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
 
 
 def test_a_signal_comes_back_only_where_relu_is_open_at_zero() -> None:

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
-from rarefy.pruning.masks import keep_largest, kept_count, neuron_norms, project_largest
+from rarefy.pruning.masks import (
+    factor,
+    keep_largest,
+    kept_count,
+    masked,
+    neuron_norms,
+    project_largest,
+    search_levels,
+)
 
 many = settings(deadline=None, max_examples=60)
 
@@ -237,6 +245,36 @@ def test_a_projection_has_one_count_for_all_or_one_that_broadcasts() -> None:
     assert not project_largest(weights, 0).any()
     with pytest.raises(UsageError, match="^keep=5: must be a count between 0 and 4$"):
         project_largest(weights, 5)
+
+
+@many
+@given(st.lists(tables(st.sampled_from([TIED, ANY]).flatmap(lambda v: v)), max_size=3), st.data())
+def test_a_remembered_level_changes_no_choice(others: list[Tensor], data: st.DataObject) -> None:
+    first = data.draw(tables(ANY))
+    keep = data.draw(st.integers(0, first.shape[1]))
+    levels = search_levels(first)
+    nudged = [first, first * 1.01, first.roll(1, dims=1), first]
+    for weights in [*nudged, *(other for other in others if other.shape == first.shape)]:
+        assert torch.equal(project_largest(weights, keep, levels), project_largest(weights, keep))
+
+
+def test_rows_that_hardly_change_are_not_sorted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(1)
+    weights = torch.randn(4, 6, 50, generator=generator)
+    keep = torch.tensor([1, 10, 40, 50])[:, None]
+    levels = search_levels(weights)
+    project_largest(weights, keep, levels)
+    expected = project_largest(1.0001 * weights, keep)
+    monkeypatch.setattr("numpy.sort", None)
+    assert torch.equal(project_largest(1.0001 * weights, keep, levels), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_what_is_masked_is_zero_whatever_it_was(dtype: torch.dtype) -> None:
+    weights = torch.tensor([math.nan, -2.0, math.inf, -math.inf, 3.0, -0.0], dtype=dtype)
+    kept = torch.tensor([False, True, False, True, False, True])
+    for form in (kept, factor(kept, weights)):
+        assert masked(weights, form).tolist() == [0.0, -2.0, 0.0, -math.inf, 0.0, 0.0]
 
 
 # -------------------------------------------------------------------------------------------- norms

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -124,3 +126,22 @@ def test_descent_lowers_the_loss_to_a_small_one() -> None:
     trained = descend(problem, {"filters": filters}, lambda step: None, Sgd(0.1), 400)
     after = problem.loss(trained.parameters)
     assert bool((after < 0.1).all()) and bool((after < before).all())
+
+
+def test_the_smaller_product_is_taken_only_where_it_is_the_same() -> None:
+    samples, filters = setting(True)
+    short = PatchClassifier.of(samples, 1.0)
+    whole = replace(short, on_axes=False)
+    assert short.on_axes
+    for found, expected in zip(
+        short.gradients({"filters": filters})[1].values(),
+        whole.gradients({"filters": filters})[1].values(),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+    assert not PatchClassifier.of(setting(False)[0], 1.0).on_axes  # samples of their own
+    for changed in (
+        replace(samples, noise=samples.noise + 1e-9),
+        replace(samples, features=samples.features.flip(2)),
+    ):
+        assert not PatchClassifier.of(changed, 1.0).on_axes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import sys
@@ -64,6 +65,13 @@ def run(
         ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Repeats of each grid point.")] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            help="Of unpruned training: primal (by weights), dual (by inner products alone, at any "
+            "dimension) or auto."
+        ),
+    ] = None,
     device: Device = "auto",
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
     out: Annotated[Path | None, typer.Option(help="Store; runs/STUDY-SCALE if not given.")] = None,
@@ -80,6 +88,8 @@ def run(
     extend it.
 
     Example: [bold]rarefy run contrast-alignment --scale quick --seeds 20[/]
+
+    Example: [bold]rarefy run topk-regimes --set d=1e3,1e6,1e9 --form dual[/]
     """
     from rarefy.studies import get_study
     from rarefy.sweep.overview import verdict_table, verdicts_as_json
@@ -92,6 +102,8 @@ def run(
         if "seeds" in parameters:
             raise UsageError("seeds is given twice, with --seeds and with --set")
         parameters["seeds"] = seeds
+    if form is not None:
+        parameters |= _chosen_form(kind, form, parameters)
     at_scale = kind.at(scale, **parameters)
     if results is not None:
         check_folder(at_scale, scale, dtype, results)
@@ -110,6 +122,23 @@ def run(
         typer.echo(f"{execution.cells} cells in {execution.path}{_stopped_runs(execution)}")
     if not execution.finished:
         complain(execution.note, 0)
+
+
+def _chosen_form(kind: type[Study], form: str, parameters: dict[str, Any]) -> dict[str, str]:
+    """What ``--form`` sets; a study without a choice has weights, which pruning needs."""
+    from rarefy.train.forms import check_form
+
+    check_form(form)
+    if "form" in parameters:
+        raise UsageError("form is given twice, with --form and with --set")
+    if "form" in {field.name for field in dataclasses.fields(kind)}:
+        return {"form": form}
+    if form == "dual":
+        raise UsageError(
+            f"form='dual': {kind.name} has only the primal form (pruning acts on weights, and only "
+            "full-batch training of the patch network can do without them)"
+        )
+    return {}
 
 
 @app.command()

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.errors import bad_value
-from rarefy.data.noise_spectrum import special_direction
+from rarefy.data.noise_spectrum import Spectrum, special_spectrum
 from rarefy.data.noise_structure import (
     check_rank,
     check_sizes,
@@ -44,7 +44,7 @@ def least_ratio(eigenvalues: Tensor, sizes: Tensor) -> Tensor:
     return ratio.masked_fill(_diagonal(ratio), math.inf).amin(dim=2)
 
 
-def eigenvalues_for(
+def spectrum_for(
     gamma: Tensor | float,
     sizes: Tensor | Sequence[int] | int,
     d: int,
@@ -52,12 +52,12 @@ def eigenvalues_for(
     base: float = 0.5,
     rank: int | None = None,
     own: bool | None = None,
-) -> Tensor:
-    """Eigenvalues, (run, classes, d), with min over j != k of Gamma_kj = ``gamma``, a number or
-    (run,), for every class k; for equal sizes all Gamma_kj are equal to it.
+) -> Spectrum:
+    """Noise with min over j != k of Gamma_kj = ``gamma``, a number or (run,), for every class k;
+    for equal sizes all Gamma_kj are equal to it. Its cost does not depend on d.
 
     sizes: |S_k|, one number, (classes,) or (run or 1, classes); ``rank`` and ``own`` as in
-    ``special_direction``. Refuses a ratio out of reach, with the range.
+    ``special_spectrum``. Refuses a ratio out of reach, with the range.
     """
     rank, own = check_rank(d, classes, rank, own)
     wanted = torch.as_tensor(gamma, dtype=torch.float64).reshape(-1)
@@ -81,7 +81,20 @@ def eigenvalues_for(
             wanted[row].item(),
             f"{where} the reachable range is {_range(amount[row : row + 1], rank, own)}",
         )
-    return special_direction(base * squared.sqrt(), d, classes, base, rank, own)
+    return special_spectrum(base * squared.sqrt(), d, classes, base, rank, own)
+
+
+def eigenvalues_for(
+    gamma: Tensor | float,
+    sizes: Tensor | Sequence[int] | int,
+    d: int,
+    classes: int,
+    base: float = 0.5,
+    rank: int | None = None,
+    own: bool | None = None,
+) -> Tensor:
+    """``spectrum_for``, direction by direction: (run, classes, d)."""
+    return spectrum_for(gamma, sizes, d, classes, base, rank, own).table()
 
 
 def smallest_gamma(sizes: Tensor, rank: int, own: bool = False) -> float:

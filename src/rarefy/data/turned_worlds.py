@@ -73,33 +73,45 @@ def turned_signal_noise(
 
 
 def turned_class_noise(
-    draws: Draws, labels: Tensor, filters: int, spectrum: Spectrum, strength: Tensor
+    draws: Draws,
+    labels: Tensor,
+    filters: int,
+    spectrum: Spectrum,
+    strength: Tensor,
+    room: int | None = None,
 ) -> TurnedWorld[ClassNoise]:
     """003 Sec. 2 with noise of any ``spectrum``; labels: (run or 1, n); filters: m; strength:
-    (run, classes). Kinds of one direction in every run stay as they are."""
+    (run, classes). Features and special directions stay as they are; silent ones are left out: no
+    sample ever shows what the filters have there.
+
+    room: draw so many samples, n or more, and take the first n. With the same room, training sets
+    of different sizes have the same axes, and so the same filters and fresh samples.
+    """
     classes, samples = spectrum.classes, labels.shape[1]
+    room = samples if room is None else room
+    if room < samples:
+        raise bad_value("room", room, f"must be at least the number of samples, {samples}")
     count = spectrum.count.to(strength.device, torch.float64)
     eigenvalues = spectrum.eigenvalues.to(strength)
     noise, rows, table = [], [], []
+    # what is drawn must not depend on the other runs of a batch: kinds are never left out by value
     for kind in range(eigenvalues.shape[2]):
-        own, value = count[:, kind], eigenvalues[:, :, kind : kind + 1]
-        if not bool((value > 0).any()) and kind >= classes:
-            continue  # no sample ever shows what the filters have there
-        if bool((own == 1).all()):
-            noise.append(draws.normal(f"turned kind {kind}", (samples, 1)))
+        if kind < 2 * classes:
+            noise.append(draws.normal(f"turned kind {kind}", (room, 1)))
             rows.append(draws.normal(f"turned filters kind {kind}", (classes, filters, 1)))
         else:
-            block = _block(draws, f"turned kind {kind}", samples, (classes, filters), own)
+            stream = f"turned kind {kind}"
+            block = _block(draws, stream, room, (classes, filters), count[:, kind])
             noise.append(block.noise)
             rows.append(block.filters)
-        table.append(value.expand(-1, -1, noise[-1].shape[2]))
+        table.append(eigenvalues[:, :, kind : kind + 1].expand(-1, -1, noise[-1].shape[2]))
     groups = max(len(part) for part in noise)
     zeta = torch.cat([part.expand(groups, -1, -1) for part in noise], dim=2)
     data = ClassNoise(torch.cat(table, dim=2), strength)
     data.check_labels(labels)
     return TurnedWorld(
         data=data,
-        samples=data.assemble(labels, zeta),
+        samples=data.assemble(labels, zeta[:, :samples]),
         filters=torch.cat([part.expand(groups, -1, -1, -1) for part in rows], dim=3),
     )
 
@@ -115,9 +127,10 @@ class _Block:
 def _block(
     draws: Draws, stream: str, samples: int, filters: tuple[int, int], freedom: Tensor
 ) -> _Block:
-    """Noise and filters along ``freedom``, (run,), directions that are all alike."""
+    """Noise and filters along ``freedom``, (run,), directions that are all alike; none is 0."""
     classes, m = filters
-    noise = turned(draws, f"{stream} noise", samples, freedom).to(draws.dtype)
+    noise = turned(draws, f"{stream} noise", samples, freedom.clamp(min=1))
+    noise = (noise * (freedom > 0)[:, None, None]).to(draws.dtype)
     seen = inside(draws, f"{stream} filters", filters, noise.shape[2], freedom)
     beyond = freedom - samples
     # where no axis is left, one stands in and is put out

@@ -14,7 +14,7 @@ from torch import Tensor
 from rarefy.core.contracts import Context
 from rarefy.data.patches import PatchSamples
 from rarefy.train.descent import State, descend
-from rarefy.train.forms import by_responses
+from rarefy.train.forms import by_responses, products
 from rarefy.train.gram_classifier import GramClassifier, Unfolded, start_of
 from rarefy.train.optimisers import Sgd
 from rarefy.train.patch_classifier import PatchClassifier
@@ -72,9 +72,10 @@ def fit(
     stop_loss: float,
     context: Context,
     form: str = "auto",
+    precision: str | None = None,
 ) -> Fitted:
     """At most ``steps`` updates at rates ``lr``, (run,), of each run until its training loss is at
-    most ``stop_loss`` (0: never)."""
+    most ``stop_loss`` (0: never). ``form`` and ``precision`` as in ``train_unpruned``."""
     runs = len(initial)
     dual = by_responses(form, samples)
     kind = GramClassifier if dual else PatchClassifier
@@ -89,17 +90,18 @@ def fit(
         whole = len(moving) == runs
         here = state if whole else {name: value[moving] for name, value in state.items()}
         stopping = StopAtLoss(lr[moving], stop_loss)
-        trajectory = descend(
-            problem if whole else _rows(problem, moving),
-            here,
-            lambda step: None,
-            Sgd(stopping.lr),
-            block,
-            trackers={},
-            after_update=stopping if stop_loss > 0 else None,
-            context=context,
-            guard="loss",
-        )
+        with products(precision, context):
+            trajectory = descend(
+                problem if whole else _rows(problem, moving),
+                here,
+                lambda step: None,
+                Sgd(stopping.lr),
+                block,
+                trackers={},
+                after_update=stopping if stop_loss > 0 else None,
+                context=context,
+                guard="loss",
+            )
         at, gone = stopping.stopped_at, trajectory.nonfinite_step
         if whole:
             state = dict(trajectory.parameters)

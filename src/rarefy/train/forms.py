@@ -10,12 +10,14 @@ laws allow it (``rarefy.data.turned_worlds``).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value
+from rarefy.core.precision import matrix_products
 from rarefy.data.patches import PatchSamples
 from rarefy.train.descent import State, Tracker, Trajectory, descend
 from rarefy.train.gram_classifier import GramClassifier, Unfolded, is_cheaper, start_of
@@ -49,10 +51,11 @@ def train_unpruned(
     record: Sequence[int] | None = None,
     after_update: Callable[[State], None] | None = None,
     coefficients: bool = False,
+    precision: str | None = None,
 ) -> Trajectory:
     """Descent from ``initial`` filters, (run, classes, m, d). Trackers see ``filters`` in both
     forms, computed when asked for; ``coefficients`` too in the dual form, and on demand in the
-    primal one."""
+    primal one. ``precision``: of the steps' matrix products (default: as it is set outside)."""
     by_gram = by_responses(form, samples)
     looks = dict(trackers or {})
     problem: GramClassifier | PatchClassifier
@@ -66,21 +69,29 @@ def train_unpruned(
         if coefficients:
             patches = len(samples) + samples.classes
             parameters["coefficients"] = initial.new_zeros(*initial.shape[:3], patches)
-    trajectory = descend(
-        problem,
-        parameters,
-        lambda step: None,
-        Sgd(lr),
-        steps,
-        trackers=looks,
-        record=record,
-        after_update=after_update,
-        context=context,
-        guard="loss",
-    )
+    with products(precision, context):
+        trajectory = descend(
+            problem,
+            parameters,
+            lambda step: None,
+            Sgd(lr),
+            steps,
+            trackers=looks,
+            record=record,
+            after_update=after_update,
+            context=context,
+            guard="loss",
+        )
     if by_gram:
         trajectory.parameters = Unfolded(trajectory.parameters, initial, samples)
     return trajectory
+
+
+def products(precision: str | None, context: Context) -> contextlib.AbstractContextManager[None]:
+    """Matrix products of this precision inside the block; None: as it is set outside."""
+    if precision is None:
+        return contextlib.nullcontext()
+    return matrix_products(precision, context.device)
 
 
 def _unfolding(tracker: Tracker, initial: Tensor, samples: PatchSamples) -> Tracker:

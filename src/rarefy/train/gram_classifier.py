@@ -34,6 +34,8 @@ class GramClassifier:
     one_hot: Tensor
     output_scale: float
     compile_kernels: bool = False
+    noise_apart: bool = False
+    """noise has exactly nothing along the features, one Gram matrix for all: a smaller product"""
 
     @classmethod
     def of(
@@ -41,7 +43,8 @@ class GramClassifier:
     ) -> GramClassifier:
         patches = samples.patches()
         gram = patches @ patches.transpose(1, 2)
-        return cls(gram, samples.scales(), samples.one_hot(), output_scale, compile_kernels)
+        apart = len(gram) == 1 and _has_noise_apart(gram[0], len(samples))
+        return cls(gram, samples.scales(), samples.one_hot(), output_scale, compile_kernels, apart)
 
     def loss(self, parameters: dict[str, Tensor], batch: Any = None) -> Tensor:
         """(run,)."""
@@ -56,7 +59,22 @@ class GramClassifier:
         loss, parts = function(
             parameters["responses"], self.scales, self.one_hot, self.output_scale
         )
-        return loss, {"responses": combination(parts, self.gram), "coefficients": parts}
+        return loss, {"responses": self._seen(parts), "coefficients": parts}
+
+    def _seen(self, parts: Tensor) -> Tensor:
+        """Responses of the patches' combinations with coefficients ``parts``."""
+        if not self.noise_apart:
+            return combination(parts, self.gram)
+        seen, n = torch.empty_like(parts), self.one_hot.shape[1]
+        torch.mm(parts.flatten(0, 2)[:, :n], self.gram[0, :n, :n], out=seen.flatten(0, 2)[:, :n])
+        seen[..., n:] = parts[..., n:]  # features are orthonormal
+        return seen
+
+
+def _has_noise_apart(gram: Tensor, samples: int) -> bool:
+    features = gram[samples:, samples:]
+    unit = torch.eye(len(features), dtype=gram.dtype, device=gram.device)
+    return bool((features == unit).all()) and not bool(gram[:samples, samples:].any())
 
 
 def start_of(filters: Tensor, samples: PatchSamples) -> dict[str, Tensor]:

@@ -44,10 +44,11 @@ class Sgd:
         if name in self.undecayed:
             decay = 0.0
         if not isinstance(self.momentum, Tensor) and self.momentum == 0:
-            if not isinstance(decay, Tensor) and decay == 0 and not isinstance(lr, Tensor):
+            if isinstance(decay, Tensor) or decay != 0:
+                parameter = parameter * (1 - lr * decay)
+            if not isinstance(lr, Tensor):
                 return torch.add(parameter, gradient, alpha=-lr)
-            # one fused pass: (1 - lr decay) w - lr g
-            return torch.addcmul(parameter * (1 - lr * decay), gradient, _minus(lr, parameter))
+            return torch.addcmul(parameter, gradient, -lr)  # one pass over memory
         direction = gradient + decay * parameter
         momentum = per_run(self.momentum, parameter)
         velocity = momentum * self._velocity[name] + direction if step else direction
@@ -55,12 +56,6 @@ class Sgd:
         if self.nesterov:
             velocity = direction + momentum * velocity
         return parameter - lr * velocity
-
-
-def _minus(rate: Rate, like: Tensor) -> Tensor:
-    if isinstance(rate, Tensor):
-        return -rate
-    return torch.full((), -rate, dtype=like.dtype, device=like.device)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
-from rarefy.pruning.masks import keep_largest, project_largest
+from rarefy.pruning.masks import factor, keep_largest, masked, project_largest, search_levels
 
 READINGS = ("revive", "fixed", "random", "dense")
 
@@ -70,7 +70,11 @@ class TopKPruning:
         }
         self._everyone = {word: len(rows) == len(keep) for word, rows in self._rows.items()}
         self._mask: dict[str, Tensor] = {}
+        self._factor: dict[str, Tensor] = {}
+        self._levels: Tensor | None = None
         self._updates = 0
+        self.idle = self._everyone["dense"]
+        """Whether no run is pruned."""
         if len(self._rows["random"]):
             if draws is None:
                 raise bad_value("draws", None, "random supports need random numbers")
@@ -102,10 +106,16 @@ class TopKPruning:
     def _pruned(self, word: str, filters: Tensor, keep: Tensor) -> Tensor:
         if word == "revive":
             due = (self._updates - self.first) % self.every == 0
-            return project_largest(filters, keep[:, None, None]) if due else filters
+            if not due:
+                return filters
+            if self._levels is None:
+                self._levels = search_levels(filters)
+            return project_largest(filters, keep[:, None, None], self._levels)
         if word not in self._mask:
             self._mask[word] = keep_largest(filters.abs(), keep[:, None, None])
-        return torch.where(self._mask[word], filters, 0.0)
+        if word not in self._factor:
+            self._factor[word] = factor(self._mask[word], filters)
+        return masked(filters, self._factor[word])
 
     def support(self) -> Tensor | None:
         """The final support of fixed runs once it is chosen: (run, classes, filters, d)."""

@@ -1,4 +1,4 @@
-"""What the studies of 003 share: the setting, two ways to train it, and how a batch is tested.
+"""What the studies of 003 share: the setting, two ways to train it, and how a batch is drawn.
 
 003 prints the mean over filters, PyTorch's initialisation, eta = 0.05 and 20 full-batch epochs.
 That training hardly begins: its loss stays near log K. Theorem 1 speaks of a training loss below
@@ -8,8 +8,7 @@ larger rate until its loss is small, each run stopping by itself).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -18,135 +17,27 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Study
 from rarefy.core.errors import bad_value
-from rarefy.core.precision import check_precision, matrix_products
+from rarefy.core.precision import check_precision
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise, rotation
 from rarefy.data.noise_laws import law_of
-from rarefy.data.noise_spectrum import special_direction
+from rarefy.data.noise_spectrum import Spectrum, special_spectrum
 from rarefy.data.patches import PatchSamples, labels_by_size
-from rarefy.measure.generalisation import CHUNK, Generalisation, generalisation
+from rarefy.data.turned_worlds import turned_class_noise
+from rarefy.measure.generalisation import CHUNK
 from rarefy.nets.patch_cnn import (
     COMBINATIONS,
     INITIALISATIONS,
     initial_filters,
     output_scale,
 )
+from rarefy.studies.benign._experiment import Experiment, Training
+from rarefy.studies.benign._form import check_vectors, without_vectors
 from rarefy.theory.class_noise_bayes import special_ratio
-from rarefy.train.descent import State, Tracker, Trajectory, descend
-from rarefy.train.gram_classifier import GramClassifier, Unfolded, is_cheaper, start_of
-from rarefy.train.optimisers import Sgd
-from rarefy.train.patch_classifier import PatchClassifier
 
 TRAININGS = ("printed", "trained")
-
-
-@dataclass(frozen=True)
-class Training:
-    """Rate, most steps, and the training loss at which a run stops (0: never)."""
-
-    lr: float
-    steps: int
-    stop_loss: float = 0.0
-
-
-@dataclass
-class StopAtLoss:
-    """Sets a run's rate to zero once its loss was at or below ``level``: the run stands still.
-
-    ``stopped_at``: (run,), updates made by then, -1 while a run is moving.
-    """
-
-    lr: Tensor
-    level: float
-    stopped_at: Tensor = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.stopped_at = torch.full_like(self.lr, -1, dtype=torch.int64)
-
-    def __call__(self, state: State) -> None:
-        done = state.loss <= self.level
-        self.stopped_at = torch.where(done & (self.stopped_at < 0), state.step, self.stopped_at)
-        self.lr.masked_fill_(done, 0.0)
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A batch of runs ready to train."""
-
-    data: ClassNoise
-    samples: PatchSamples
-    initial: Tensor
-    draws: Draws
-    scale: float
-    precision: str = "float32"
-
-    def train(
-        self,
-        context: Context,
-        training: Training,
-        trackers: Mapping[str, Tracker],
-        record: Sequence[int] | None = None,
-        coefficients: bool = False,
-    ) -> tuple[Trajectory, Tensor]:
-        """The trajectory, and after how many updates each run reached its stopping loss (-1: it
-        did not). Trained in whichever form is cheaper: by weights, or by responses to the patches;
-        trackers see ``filters`` (and ``coefficients`` where wanted) in both."""
-        by_gram = is_cheaper(self.samples)
-        lr = self.initial.new_full((len(self.initial),), training.lr)
-        stopping = StopAtLoss(lr, training.stop_loss)
-        problem: GramClassifier | PatchClassifier
-        if by_gram:
-            problem = GramClassifier.of(self.samples, self.scale, context.compiled)
-            parameters = start_of(self.initial, self.samples)
-            trackers = {name: self._with_filters(tracker) for name, tracker in trackers.items()}
-        else:
-            problem = PatchClassifier.of(self.samples, self.scale, context.compiled)
-            parameters = {"filters": self.initial}
-            if coefficients:
-                patches = len(self.samples) + self.samples.classes
-                zeros = self.initial.new_zeros(*self.initial.shape[:3], patches)
-                parameters["coefficients"] = zeros
-        with matrix_products(self.precision, context.device):
-            trajectory = descend(
-                problem,
-                parameters,
-                lambda step: None,
-                Sgd(lr),
-                training.steps,
-                trackers=trackers,
-                record=record,
-                after_update=stopping if training.stop_loss > 0 else None,
-                context=context,
-                guard="loss",
-            )
-        if by_gram:
-            trajectory.parameters = Unfolded(trajectory.parameters, self.initial, self.samples)
-        return trajectory, stopping.stopped_at
-
-    def _with_filters(self, tracker: Tracker) -> Tracker:
-        def look(state: State) -> Tensor:
-            whole = Unfolded(state.parameters, self.initial, self.samples)
-            return tracker(State(state.step, whole, state.loss))
-
-        return look
-
-    def test(
-        self,
-        filters: Tensor,
-        context: Context,
-        samples: int,
-        draw: Callable[[int, int], PatchSamples] | None = None,
-    ) -> Generalisation:
-        """Measures on fresh samples, equally many of every class unless ``draw`` says otherwise."""
-        return generalisation(filters, draw or self.fresh, samples, self.scale, context.compiled)
-
-    def fresh(self, count: int, chunk: int) -> PatchSamples:
-        """``count`` test samples, class after class."""
-        return self.data.sample(self.draws, self.test_labels(count), "test", chunk)
-
-    def test_labels(self, count: int) -> Tensor:
-        labels = torch.arange(count, device=self.initial.device) % self.data.classes
-        return labels[None]
+D_OF_RATES = 1000
+"""Coordinates for which ``lr`` and ``trained_lr`` are meant, those of 003."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +46,8 @@ class ClassNoiseStudy(Study):
     direction of the class's own, which sets the noise correlation ratio Gamma."""
 
     lab: ClassVar[str] = "benign"
+    kinds: ClassVar[int] = 1
+    """kinds of noise besides the special directions; each needs axes of its own without vectors"""
 
     classes: int = 5
     """number of classes (K of 003)"""
@@ -171,11 +64,13 @@ class ClassNoiseStudy(Study):
     combine: str = "mean"
     """how filters are put together: mean as in (1), or sum"""
     lr: float = 0.05
-    """learning rate of ``printed`` training"""
+    """learning rate of ``printed`` training; above d = 1000 it is multiplied by 1000/d, as much as
+    noise is longer (squared), so that a step means the same"""
     steps: int = 20
     """full-batch steps of ``printed`` training"""
     trained_lr: float = 50.0
-    """learning rate of ``trained``: large to save steps, the end hardly depends on it"""
+    """learning rate of ``trained``: large to save steps, the end hardly depends on it; above d =
+    1000 in proportion, as ``lr``"""
     trained_steps: int = 1000
     """most steps of ``trained``"""
     stop_loss: float = 0.01
@@ -184,6 +79,10 @@ class ClassNoiseStudy(Study):
     precision: str = "tf32"
     """matrix products on a GPU: float32, or tf32 (tried once in 48 cells: test errors differed by
     0.0005 at most, errors of strata by 0.0014; no benchmark repeats this yet)"""
+    form: str = "auto"
+    """primal: vectors of d coordinates; dual: inner products alone, at any d, for gaussian noise
+    and initialisation only; auto: dual where that is possible and d is above 100,000, else vectors,
+    trained by weights or by inner products, whichever takes less work"""
 
     @property
     def setting(self) -> str:
@@ -208,6 +107,21 @@ class ClassNoiseStudy(Study):
         for name, known in (("combine", COMBINATIONS), ("initialisation", INITIALISATIONS)):
             if getattr(self, name) not in known:
                 raise bad_value(name, getattr(self, name), f"must be one of {', '.join(known)}")
+        for part in self.parts():
+            check_vectors(part)
+
+    def parts(self) -> tuple[ClassNoiseStudy, ...]:
+        """The settings that this study is made of, one d and one initialisation each."""
+        return (self,)
+
+    @property
+    def laws(self) -> tuple[str, ...]:
+        """Laws of the noise that are run."""
+        return ("gaussian",)
+
+    def without_vectors(self, law: str = "gaussian") -> bool:
+        """Whether cells of this law draw no vectors of d coordinates."""
+        return without_vectors(self.form, self.d, law, self.initialisation)
 
     @property
     def scale(self) -> float:
@@ -216,10 +130,11 @@ class ClassNoiseStudy(Study):
 
     def training(self, name: str) -> Training:
         """What ``printed`` and ``trained`` mean."""
+        unit = min(1.0, D_OF_RATES / self.d)
         if name == "printed":
-            return Training(self.lr, self.steps)
+            return Training(self.lr * unit, self.steps)
         if name == "trained":
-            return Training(self.trained_lr, self.trained_steps, self.stop_loss)
+            return Training(self.trained_lr * unit, self.trained_steps, self.stop_loss)
         raise bad_value("training", name, f"must be one of {', '.join(TRAININGS)}")
 
     def words(self, schedule: str) -> str:
@@ -233,23 +148,33 @@ class ClassNoiseStudy(Study):
     def cost_of(self, samples: int, steps: int) -> Cost:
         """What a cell with so many training samples takes."""
         rows, patches = self.classes * self.filters, samples + self.classes
-        numbers = rows * (4 * self.d + 3 * patches + 2 * CHUNK)
-        numbers += (3 * patches + 3 * CHUNK) * self.d
+        axes = self.stored_axes(samples)
+        numbers = rows * (4 * axes + 3 * patches + 2 * CHUNK)
+        numbers += (3 * patches + 3 * CHUNK) * axes
         return Cost(bytes_per_cell=8 * numbers, steps_per_cell=steps)
+
+    def stored_axes(self, samples: int) -> int:
+        """Coordinates of the vectors that are stored, with so many training samples."""
+        if not all(self.without_vectors(law) for law in self.laws):
+            return self.d
+        return 2 * self.classes + self.kinds * (samples + self.classes * self.filters)
 
     def setup(
         self,
         cells: Cells,
         context: Context,
         *,
-        eigenvalues: Tensor,
+        spectrum: Spectrum,
         strength: Tensor,
         sizes: Tensor,
         law: str = "gaussian",
         zeta_axes: str = "original",
+        room: int | None = None,
     ) -> Experiment:
-        """Draw samples and initial filters. eigenvalues: (run or 1, classes, d); strength: feature
-        norms, (run,) or (run, classes); sizes: |S_k|, (run or 1, classes), int64.
+        """Draw samples and initial filters. spectrum: of the noise, for every run or for all;
+        strength: feature norms, (run,) or (run, classes); sizes: |S_k|, (run or 1, classes), int64;
+        room: draw so many training samples and take the first, so that sets of different sizes
+        have the same ones.
 
         Cells with one key share zeta, rotation and initial filters.
         """
@@ -257,37 +182,58 @@ class ClassNoiseStudy(Study):
         draws = (cells.take(np.array([0])) if shared else cells).draws(context)
         if strength.dim() == 1:
             strength = strength[:, None].expand(-1, self.classes)
+        labels, form = labels_by_size(sizes), self.form
+        if self.without_vectors(law):
+            form = "dual"
+            world = turned_class_noise(draws, labels, self.filters, spectrum, strength, room)
+            data, samples, start = world.data, world.samples, world.filters * self.sigma_0
+        else:
+            data, start = self._in_vectors(draws, spectrum, strength, law, zeta_axes)
+            samples = _first(data, draws, labels, room)
+        return Experiment(
+            data=data,
+            samples=samples,
+            spectrum=spectrum,
+            initial=start.expand(len(cells), -1, -1, -1),
+            draws=draws,
+            scale=self.scale,
+            form=form,
+            precision=self.precision,
+        )
+
+    def _in_vectors(
+        self, draws: Draws, spectrum: Spectrum, strength: Tensor, law: str, zeta_axes: str
+    ) -> tuple[ClassNoise, Tensor]:
+        """The data model in d coordinates, and initial filters."""
         basis = None
         if self.initialisation != "gaussian" or law_of(law).name != "gaussian":
             basis = rotation(draws, self.d)  # else nothing would notice it
-        data = ClassNoise(
-            eigenvalues.to(strength), strength, law, basis, zeta_axes, coordinates="rotated"
-        )
+        table = spectrum.table().to(strength)
+        data = ClassNoise(table, strength, law, basis, zeta_axes, coordinates="rotated")
         start = initial_filters(draws, self.classes, self.filters, self.d, self.initialisation)
         if self.initialisation == "gaussian":
             start = start * self.sigma_0
         elif basis is not None:  # into the coordinates in which the samples are written
             start = torch.einsum("gkmd,gde->gkme", start, basis)
-        return Experiment(
-            data=data,
-            samples=data.sample(draws, labels_by_size(sizes)),
-            initial=start.expand(len(cells), -1, -1, -1),
-            draws=draws,
-            scale=self.scale,
-            precision=self.precision,
-        )
+        return data, start
 
 
-def equal_classes(
+def _first(data: ClassNoise, draws: Draws, labels: Tensor, room: int | None) -> PatchSamples:
+    """Training samples with ``labels``: the first of ``room``, or just as many."""
+    if room is None:
+        return data.sample(draws, labels)
+    return data.assemble(labels, data.zeta(draws, room)[:, : labels.shape[1]])
+
+
+def equal_spectrum(
     gamma: Tensor | float, d: int, classes: int, base: float, rank: int | None = None
-) -> Tensor:
-    """Eigenvalues with the ratios ``gamma``, a number or (run,), between classes of one size: (run,
-    classes, d), float64; ``rank`` as in ``special_direction``, at least ``classes``. What
-    ``eigenvalues_for`` gives, without its search: for equal sizes there is a formula."""
+) -> Spectrum:
+    """Noise with the ratios ``gamma``, a number or (run,), between classes of one size, in float64;
+    ``rank`` as in ``special_spectrum``, at least ``classes``. What ``spectrum_for`` gives, without
+    its search: for equal sizes there is a formula."""
     wanted = torch.as_tensor(gamma, dtype=torch.float64).reshape(-1)
     directions = d - classes if rank is None else rank
     if directions < classes:
         raise bad_value("rank", directions, f"must be at least classes={classes}")
     ratio = torch.as_tensor(special_ratio(wanted.cpu().numpy(), directions))
-    special = base * ratio[:, None].expand(-1, classes)
-    return special_direction(special, d, classes, base, rank).to(wanted.device)
+    return special_spectrum(base * ratio[:, None].expand(-1, classes), d, classes, base, rank)

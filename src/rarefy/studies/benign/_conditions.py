@@ -8,24 +8,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rarefy.core.picture import Table
+from rarefy.data.noise_spectrum import Spectrum
 from rarefy.theory.benign_conditions import NoiseGeometry, condition_1
 from rarefy.theory.conditions import COLUMNS, Condition, table_rows
 
 if TYPE_CHECKING:
-    from rarefy.studies.benign._benign import ClassNoiseStudy, Training
+    from rarefy.studies.benign._benign import ClassNoiseStudy
+    from rarefy.studies.benign._experiment import Training
 
 
-def diagonal_geometry(eigenvalues: np.ndarray) -> NoiseGeometry:
-    """``NoiseGeometry.of`` for A_k that are diagonal in one basis, (classes, d): the matrices need
-    not be formed."""
-    values = np.asarray(eigenvalues, dtype=np.float64)
-    there = values > 0
-    smallest = np.where(there, values, np.inf).min(axis=1)
+def diagonal_geometry(spectrum: Spectrum) -> NoiseGeometry:
+    """``NoiseGeometry.of`` for A_k that are diagonal in one basis, those of the first group: the
+    matrices need not be formed."""
+    values = spectrum.eigenvalues[0].double().cpu().numpy()
+    values = values * (spectrum.count[0].cpu().numpy() > 0)  # kinds without directions: none
+    smallest = np.where(values > 0, values, np.inf).min(axis=1)
     return NoiseGeometry(
-        gram=(values**2) @ (values**2).T,
+        gram=spectrum.gram()[0].double().cpu().numpy(),
         operator=(values[:, None, :] * values[None, :, :]).max(axis=2),
-        trace=(values**2).sum(axis=1),
-        rank=there.sum(axis=1).astype(np.float64),
+        trace=spectrum.trace()[0].double().cpu().numpy(),
+        rank=spectrum.rank()[0].cpu().numpy(),
         spread=values.max(axis=1) / smallest,
     )
 
@@ -37,14 +39,14 @@ def initial_std(study: ClassNoiseStudy) -> float:
 
 def conditions(
     study: ClassNoiseStudy,
-    eigenvalues: np.ndarray,
+    spectrum: Spectrum,
     strength: float,
     samples: int,
     training: Training,
 ) -> list[Condition]:
-    """Condition 1 with C = 1 for one setting of a study; eigenvalues: (classes, d); samples: n."""
+    """Condition 1 with C = 1 for one setting of a study; samples: n."""
     return condition_1(
-        geometry=diagonal_geometry(eigenvalues),
+        geometry=diagonal_geometry(spectrum),
         norms=np.full(study.classes, strength),
         samples=samples,
         filters=study.filters,

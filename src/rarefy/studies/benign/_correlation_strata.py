@@ -8,7 +8,7 @@ from torch import Tensor
 from rarefy.core.contracts import Context
 from rarefy.data.tail_noise import stratified
 from rarefy.measure.generalisation import CHUNK, sample_losses, scores_of
-from rarefy.studies.benign._benign import Experiment
+from rarefy.studies.benign._experiment import Experiment
 
 
 def stratum_errors(

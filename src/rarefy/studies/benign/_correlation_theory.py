@@ -10,7 +10,6 @@ import torch
 import xarray as xr
 from scipy import special
 
-from rarefy.data.noise_structure import gram
 from rarefy.studies.benign._conditions import conditions
 from rarefy.studies.benign._constants import READ, Constants
 from rarefy.theory import benign
@@ -18,7 +17,7 @@ from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
 from rarefy.theory.conditions import Condition
 
 if TYPE_CHECKING:
-    from rarefy.studies.benign._benign import Training
+    from rarefy.studies.benign._experiment import Training
     from rarefy.studies.benign.benign_correlation import BenignCorrelation
 
 Array = np.ndarray
@@ -38,7 +37,7 @@ class Prediction:
 
     @classmethod
     def of(cls, study: BenignCorrelation, strength: Array, gamma: Array) -> Prediction:
-        table = gram(study.eigenvalues(torch.as_tensor(gamma))).numpy()[None]
+        table = study.spectrum(torch.as_tensor(gamma)).gram().numpy()[None]
         sizes = np.full(study.classes, study.size)
         return cls(table, sizes, np.repeat(strength[:, None, None], study.classes, axis=2))
 
@@ -64,7 +63,7 @@ class Prediction:
 
 def feature_boundary(study: BenignCorrelation, gamma: Array, ratio: float) -> Array:
     """The |u| at which the signal ratio of Theorem 1, 2(a) is ``ratio``, for each Gamma."""
-    norms = gram(study.eigenvalues(torch.as_tensor(gamma))).numpy()
+    norms = study.spectrum(torch.as_tensor(gamma)).gram().numpy()
     return np.asarray((ratio * norms[:, 0, 1] / study.size) ** 0.25)
 
 
@@ -94,5 +93,5 @@ def conditions_at(
     study: BenignCorrelation, strength: float, gamma: float, training: Training
 ) -> list[Condition]:
     """Condition 1 at one cell, C = 1."""
-    values = study.eigenvalues(torch.tensor([gamma])).numpy()[0]
-    return conditions(study, values, strength, study.classes * study.size, training)
+    noise = study.spectrum(torch.tensor([gamma]))
+    return conditions(study, noise, strength, study.classes * study.size, training)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from rarefy.data.noise_structure import gram
 from rarefy.measure.statistics import Identity
 from rarefy.studies.benign._constants import READ, small_loss
 from rarefy.studies.benign._features_separation import (
@@ -144,7 +143,7 @@ def read_map(
         here["strength"].values.astype(np.float64),
         here["test_error"].values.astype(np.float64),
         here["train_loss"].values.astype(np.float64),
-        gram(study.eigenvalues(gamma))[0].numpy(),
+        study.spectrum(gamma).gram()[0].numpy(),
     )
 
 

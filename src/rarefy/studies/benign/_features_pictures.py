@@ -206,9 +206,9 @@ def features_tables(study: BenignFeatures, results: xr.Dataset) -> list[Table]:
             )
     size, strength = int(max(study.size)), float(max(study.strength))
     kind = "trained" if "trained" in study.schedule else study.schedule[0]
-    noise = study.eigenvalues(max(study.gamma))
+    noise = study.spectrum(max(study.gamma))
     training = study.training_at(kind, size, noise)
-    found = conditions(study, noise[0].numpy(), strength, study.classes * size, training)
+    found = conditions(study, noise, strength, study.classes * size, training)
     tables = [condition_table(found, f"{kind}, |S| = {size}, |u| = {strength:g}")]
     if rows:
         tables.insert(0, _harmful_table(study, rows))

@@ -123,9 +123,9 @@ def homogeneous_tables(study: BenignHomogeneous, results: xr.Dataset) -> list[Ta
     largest = study.at_dimension(max(study.dimension))
     size, strength = int(max(study.size)), float(max(study.strength))
     kind = "trained" if "trained" in study.schedule else study.schedule[0]
-    noise = largest.eigenvalues()
+    noise = largest.spectrum()
     training = largest.training_at(kind, size, noise)
-    found = conditions(largest, noise[0].numpy(), strength, study.classes * size, training)
+    found = conditions(largest, noise, strength, study.classes * size, training)
     return [
         Table(
             "boundary",

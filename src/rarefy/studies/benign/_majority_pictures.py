@@ -105,10 +105,8 @@ def majority_tables(study: BenignMajority, results: xr.Dataset) -> list[Table]:
         for control in (str(word) for word in results["control"].values):
             for size in sizes:
                 here = results.sel(schedule=schedule, control=control, majority=size)
-                table = study.noise(gamma, control, size).numpy()
-                ratio = noise_correlation_ratio(
-                    (table**2) @ (table**2).T, study.sizes(control, size)
-                )
+                gram = study.spectrum(gamma, control, size).gram()[0].numpy()
+                ratio = noise_correlation_ratio(gram, study.sizes(control, size))
                 loss = here["train_loss"]
                 rows.append(
                     (
@@ -143,7 +141,7 @@ def majority_tables(study: BenignMajority, results: xr.Dataset) -> list[Table]:
     schedule = str(results["schedule"].values[-1])
     found = conditions(
         study,
-        study.noise(gamma, "as stated", sizes[-1]).numpy(),
+        study.spectrum(gamma, "as stated", sizes[-1]),
         study.strength,
         study.total(sizes[-1]),
         study.training(schedule),

@@ -184,8 +184,8 @@ class _Judge:
         """What is left of Gamma towards the class that grows, while it is to be held."""
         left = []
         for gamma in self.results["gamma"].values:
-            variance = self.study.noise(float(gamma), "ratio held", majority).numpy() ** 2
+            gram = self.study.spectrum(float(gamma), "ratio held", majority).gram()[0].numpy()
             sizes = self.study.sizes("ratio held", majority)
-            ratio = noise_correlation_ratio(variance @ variance.T, sizes)[0, -1]
+            ratio = noise_correlation_ratio(gram, sizes)[0, -1]
             left.append(f"{ratio:.3g} at {gamma:g}")
         return f"Gamma towards it is left {', '.join(left)}"

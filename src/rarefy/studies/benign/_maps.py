@@ -63,6 +63,11 @@ def counted(results: xr.Dataset) -> str:
     return f"mean of {seeds_in_words(results)}"
 
 
+def power_of_ten(exponent: float) -> str:
+    """10^exponent as a text, beyond what a float can hold too."""
+    return f"{10**exponent:.3g}" if exponent < 300 else f"1e+{exponent:.0f}"
+
+
 def _labels(axis: xr.DataArray) -> list[float]:
     """The values of an axis, whole ones as whole numbers: 1400, not 1.4e+03."""
     return [int(value) if float(value).is_integer() else float(value) for value in axis.values]

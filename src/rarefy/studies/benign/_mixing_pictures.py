@@ -101,7 +101,7 @@ def mixing_tables(study: BenignMixing, results: xr.Dataset) -> list[Table]:
     schedule, gamma = str(results["schedule"].values[-1]), float(results["gamma"].values[-1])
     found = conditions(
         study,
-        study.noise(gamma).numpy(),
+        study.spectrum(gamma),
         study.strength,
         study.classes * study.samples,
         study.training(schedule),
@@ -111,9 +111,8 @@ def mixing_tables(study: BenignMixing, results: xr.Dataset) -> list[Table]:
 
 def _gamma_of_training(study: BenignMixing, gamma: float, moment: str, share: float) -> float:
     """Gamma of the second moments: the special direction's is multiplied by E zeta^2."""
-    table = study.training_noise(float(gamma), moment, float(share)).numpy()
-    variance = table**2
-    for k in range(study.classes):
-        variance[k, study.classes + k] *= study.second_moment(float(share))
-    ratio = noise_correlation_ratio(variance @ variance.T, [study.samples] * study.classes)
+    factor = study.second_moment(float(share)) ** 0.5
+    noise = study.training_spectrum(float(gamma), moment, float(share))
+    gram = noise.with_special(factor).gram()[0].numpy()
+    ratio = noise_correlation_ratio(gram, [study.samples] * study.classes)
     return float(ratio[0, 1])

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
-from rarefy.studies.benign._benign import ClassNoiseStudy, Training
+from rarefy.data.noise_spectrum import Spectrum
+from rarefy.studies.benign._benign import ClassNoiseStudy
+from rarefy.studies.benign._experiment import Training
 from rarefy.train.descent import State
 
 
@@ -45,12 +47,16 @@ class StrengthStudy(ClassNoiseStudy):
             if not 0 < strength < float("inf"):
                 raise bad_value("strength", strength, "must be positive and finite")
 
-    def training_at(self, kind: str, size: int, eigenvalues: Tensor) -> Training:
-        """The training of a cell, its rate in plain units; eigenvalues: (1, classes, d)."""
+    def training(self, name: str) -> Training:
+        found = super().training(name)
+        return found if name == "printed" else dataclasses.replace(found, lr=self.trained_lr)
+
+    def training_at(self, kind: str, size: int, spectrum: Spectrum) -> Training:
+        """The training of a cell, its rate in plain units."""
         found = self.training(kind)
         if kind == "printed":
             return found
-        trace = eigenvalues[0].square().sum(dim=1).max().item()
+        trace = spectrum.trace().max().item()
         unit = self.classes * size / (self.filters * self.scale**2 * trace)
         return dataclasses.replace(found, lr=found.lr * unit)
 
@@ -68,9 +74,9 @@ class StrengthStudy(ClassNoiseStudy):
         return self.cost_of(self.classes * max(self.size), self.trained_steps)
 
     def train_and_test(
-        self, cells: Cells, eigenvalues: Tensor, context: Context
+        self, cells: Cells, spectrum: Spectrum, context: Context
     ) -> dict[str, np.ndarray]:
-        """Cells of one seed and one kind of noise; eigenvalues: (1, classes, d).
+        """Cells of one seed and one kind of noise, the same for all.
 
         Sets of different sizes are trained one after the other and tested all together: drawing a
         hundred thousand test samples costs as much as training a few networks.
@@ -78,10 +84,11 @@ class StrengthStudy(ClassNoiseStudy):
         kinds, sizes = (np.asarray(cells.values[axis]) for axis in ("schedule", "size"))
         strength = cells.column("strength", context)
         runs = len(cells)
-        filters = strength.new_empty(runs, self.classes, self.filters, self.d)
         loss, stopped = strength.new_empty(runs), torch.empty(runs, dtype=torch.int64)
         nonfinite = torch.empty_like(stopped)
-        whole = None
+        whole, filters = None, None
+        # without vectors only sets drawn out of one have the same axes, and so one test
+        room = self.classes * max(self.size) if self.without_vectors() else None
         for kind in dict.fromkeys(kinds.tolist()):
             for size in dict.fromkeys(sizes[kinds == kind].tolist()):
                 place = np.flatnonzero((kinds == kind) & (sizes == size))
@@ -89,11 +96,14 @@ class StrengthStudy(ClassNoiseStudy):
                 whole = self.setup(
                     cells.take(place),
                     context,
-                    eigenvalues=eigenvalues,
+                    spectrum=spectrum,
                     strength=strength[rows.to(strength.device)],
                     sizes=torch.full((1, self.classes), int(size)),
+                    room=room,
                 )
-                training = self.training_at(kind, int(size), eigenvalues)
+                if filters is None:
+                    filters = whole.initial.new_empty(runs, *whole.initial.shape[1:])
+                training = self.training_at(kind, int(size), spectrum)
                 trajectory, updates = whole.train(
                     self._counting(context, training), training, {"loss": _last_loss}
                 )
@@ -101,7 +111,7 @@ class StrengthStudy(ClassNoiseStudy):
                 loss[rows.to(loss.device)] = trajectory.records["loss"][:, 0]
                 stopped[rows] = updates.cpu()
                 nonfinite[rows] = trajectory.nonfinite_step.cpu()
-        assert whole is not None  # a batch has at least one cell
+        assert whole is not None and filters is not None  # a batch has at least one cell
         norms = strength[:, None].expand(-1, self.classes)
         whole = dataclasses.replace(whole, data=dataclasses.replace(whole.data, strength=norms))
         error = whole.test(filters, context, self.test_samples).error.cpu()

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.measure.generalisation import sample_losses, scores_of
-from rarefy.studies.benign._fitting import fit
 
 if TYPE_CHECKING:
-    from rarefy.studies.benign._benign import ClassNoiseStudy, Experiment
+    from rarefy.studies.benign._benign import ClassNoiseStudy
+    from rarefy.studies.benign._experiment import Experiment
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def train(
     plan = study.training(schedule)
     share = study.trained_steps / plan.steps
     paced = dataclasses.replace(context, advance=lambda amount: context.advance(amount * share))
-    fitted = fit(experiment, paced, plan)
+    fitted = experiment.fit(paced, plan)
     filters = fitted.filters
     scores = scores_of(filters, experiment.samples, experiment.scale, context.compiled)
     loss, _ = sample_losses(scores, experiment.samples.labels)

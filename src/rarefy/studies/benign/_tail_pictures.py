@@ -203,7 +203,7 @@ def tail_tables(study: BenignTail, results: xr.Dataset) -> list[Table]:
     schedule, gamma = str(results["schedule"].values[-1]), float(results["gamma"].values[-1])
     found = conditions(
         study,
-        study.noise(gamma).numpy(),
+        study.spectrum(gamma),
         study.strength,
         study.classes * study.samples,
         study.training(schedule),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.contracts import Output
-from rarefy.studies.benign._benign import Experiment
+from rarefy.studies.benign._experiment import Experiment
 from rarefy.studies.benign._training_run import Watched
 from rarefy.studies.benign._training_stages import losses, stage_1, stage_2
 from rarefy.theory.benign import first_loss_drop, stage_1_rate_order

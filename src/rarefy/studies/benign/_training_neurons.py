@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from rarefy.data.noise_structure import gram
 from rarefy.data.patches import PatchSamples
 from rarefy.data.tail_noise import stratified
 from rarefy.measure.decisions import decisions
@@ -26,8 +25,8 @@ from rarefy.measure.noise_neurons import (
     still_active,
 )
 from rarefy.measure.statistics import BIG_O
-from rarefy.studies.benign._benign import Experiment
 from rarefy.studies.benign._conditions import initial_std
+from rarefy.studies.benign._experiment import Experiment
 from rarefy.studies.benign._training_run import Watched
 from rarefy.theory import benign
 
@@ -72,14 +71,14 @@ def _singular(study: BenignTraining, experiment: Experiment, seen: Watched) -> d
     before = noise_spectrum(experiment.initial, table).expand(len(seen.filters), -1, -1)
     after = noise_spectrum(seen.filters, table)
     m = study.filters
-    rank = int((table > 0).sum(dim=2).min())
+    rank = int(experiment.spectrum.rank().min())
     number = benign.rank_in_proof(m, study.d, rank, n)
     floor = benign.smallest_singular_floor(m, initial_std(study))
     order = math.sqrt(m) * torch.log(seen.updates.to(after))  # lambda_1(W_j A_j) = O(sqrt(m) log T)
     spots = torch.linspace(0, after.shape[2] - 1, INDICES).round().long()
     both = torch.stack([before[:, 0], after[:, 0]], dim=1)
     return {
-        "rank_share": (numerical_rank(after, study.d).amin(dim=1) / m).to(after),
+        "rank_share": (numerical_rank(after, table.shape[2]).amin(dim=1) / m).to(after),
         "largest_over_order": after[:, :, 0].amax(dim=1) / order,
         "numbered_over_floor": singular_value(after, number).amin(dim=1) / floor,
         "smallest_over_floor": after[:, :, -1].amin(dim=1) / floor,
@@ -130,7 +129,7 @@ def _fresh(study: BenignTraining, experiment: Experiment, seen: Watched) -> dict
     n = len(experiment.samples)
     # Lemma 6 for length 1, (run, y, j): eta is inside ``stored``
     order = benign.tail_response_order(
-        gram(table).cpu(), seen.stored.cpu(), 1.0, n, 1.0, study.filters, study.scale
+        experiment.spectrum.gram().cpu(), seen.stored.cpu(), 1.0, n, 1.0, study.filters, study.scale
     )
     unit = torch.as_tensor(order).to(response)
     mine = torch.diagonal(unit, dim1=1, dim2=2).gather(1, index)

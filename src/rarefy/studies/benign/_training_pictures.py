@@ -11,7 +11,7 @@ import xarray as xr
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
 from rarefy.measure.curves import banded
 from rarefy.measure.statistics import OMEGA
-from rarefy.studies.benign._maps import seeds_in_words
+from rarefy.studies.benign._maps import power_of_ten, seeds_in_words
 from rarefy.studies.benign._training_cases import CASES, ENDS
 from rarefy.theory.benign import first_loss_drop
 
@@ -261,7 +261,7 @@ def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
                 colour_label="log10 kappa",
                 title="Imbalance of residuals",
                 notes=[
-                    (row, column, f"{10 ** unequal[row, column]:.3g}")
+                    (row, column, power_of_ten(unequal[row, column]))
                     for row in range(len(ends))
                     for column in range(len(gamma))
                 ],

@@ -12,13 +12,12 @@ from torch import Tensor
 from rarefy.core.contracts import Context
 from rarefy.measure.noise_neurons import ResidualMemory, log_imbalance
 from rarefy.measure.statistics import OMEGA
-from rarefy.studies.benign._benign import Experiment, StopAtLoss
+from rarefy.studies.benign._experiment import Experiment
 from rarefy.studies.benign._training_stages import losses
 from rarefy.theory.benign import target_length
-from rarefy.train.descent import State, descend
-from rarefy.train.gram_classifier import GramClassifier, Unfolded, is_cheaper, start_of
-from rarefy.train.optimisers import Sgd
-from rarefy.train.patch_classifier import PatchClassifier
+from rarefy.train.descent import State
+from rarefy.train.fitting import StopAtLoss
+from rarefy.train.forms import train_unpruned
 
 
 @dataclass
@@ -93,38 +92,22 @@ def watched(
     memory = ResidualMemory(samples, experiment.scale, rate, steps, context.compiled)
     watch = Watch(memory, target, OMEGA * math.log(classes))
     stopping = StopAtLoss(rate, stop_loss)
-    problem: GramClassifier | PatchClassifier
-    by_gram = is_cheaper(samples)
-    if by_gram:
-        problem = GramClassifier.of(samples, experiment.scale, context.compiled)
-        parameters = start_of(initial, samples)
-    else:
-        problem = PatchClassifier.of(samples, experiment.scale, context.compiled)
-        parameters = {"filters": initial}
-        if coefficients:
-            zeros = initial.new_zeros(*initial.shape[:3], len(samples) + classes)
-            parameters["coefficients"] = zeros
-
-    def whole(found: dict[str, Tensor]) -> dict[str, Tensor]:
-        return Unfolded(found, initial, samples) if by_gram else found
-
-    def look(state: State) -> Tensor:
-        return watch(State(state.step, whole(state.parameters), state.loss))
-
     counted = dataclasses.replace(context, advance=lambda done: context.advance(work * done))
-    trajectory = descend(
-        problem,
-        parameters,
-        lambda step: None,
-        Sgd(rate),
+    trajectory = train_unpruned(
+        samples,
+        initial,
+        experiment.scale,
+        rate,
         steps,
-        trackers={"odds": look},
+        counted,
+        form=experiment.form,
+        trackers={"odds": watch},
         record=range(steps + 1),
         after_update=stopping if stop_loss > 0 else None,
-        context=counted,
-        guard="loss",
+        coefficients=coefficients,
+        precision=experiment.precision,
     )
-    ended = whole(trajectory.parameters)
+    ended = trajectory.parameters
     made = torch.where(stopping.stopped_at < 0, steps, stopping.stopped_at)
     return Watched(
         trajectory.records["odds"],

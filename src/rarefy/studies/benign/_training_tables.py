@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Table
-from rarefy.data.noise_ratio import eigenvalues_for
-from rarefy.studies.benign._benign import Training
+from rarefy.data.noise_ratio import spectrum_for
 from rarefy.studies.benign._conditions import conditions, initial_std
+from rarefy.studies.benign._experiment import Training
+from rarefy.studies.benign._maps import power_of_ten
 from rarefy.studies.benign._training_cases import CASES, ENDS
 from rarefy.studies.benign._training_lemmas import worst_other
 from rarefy.studies.benign._training_verdicts import feature_share
@@ -84,7 +86,7 @@ def _ends(results: xr.Dataset, ends: list[str]) -> Table:
         for gamma in results["gamma"].values:
             here = results.sel(case=case, gamma=gamma)
             mean = here.mean("seed")
-            own = mean["tail_own"].transpose("quantile", "strength").values
+            own = mean["tail_own"].isel(quantile=[0, -1])  # least of the low, largest of the high
             rows.append(
                 [
                     case,
@@ -96,9 +98,9 @@ def _ends(results: xr.Dataset, ends: list[str]) -> Table:
                     _range(mean["active_enough"], ".4f"),
                     _range(mean["memory_own"] / mean["memory_other"]),
                     _range(worst_other(here["memory_worst"]).max("seed")),
-                    f"{np.nanmin(own[0]):.2g} .. {np.nanmax(own[-1]):.2g}",
+                    _range(own, ".2g"),
                     _range(mean["tail_other"]),
-                    _range(10 ** mean["log_kappa"]),
+                    _range(mean["log_kappa"], text=power_of_ten),
                 ]
             )
     return Table(
@@ -127,11 +129,13 @@ def _ends(results: xr.Dataset, ends: list[str]) -> Table:
     )
 
 
-def _range(values: xr.DataArray, form: str = ".3g") -> str:
+def _range(
+    values: xr.DataArray, form: str = ".3g", text: Callable[[float], str] | None = None
+) -> str:
     there = values.values[np.isfinite(values.values)]
     if not there.size:
         return "none"
-    low, high = f"{there.min():{form}}", f"{there.max():{form}}"
+    low, high = (text(x) if text else f"{x:{form}}" for x in (there.min(), there.max()))
     return low if low == high else f"{low} .. {high}"
 
 
@@ -140,11 +144,11 @@ def _conditions(study: BenignTraining, results: xr.Dataset, case: str) -> Table:
     gamma = float(results["gamma"].values.min())
     strength = results["strength"].values
     u = float(strength[np.abs(strength - 2.0).argmin()])
-    table = eigenvalues_for(gamma, there.size, there.d, there.classes, there.base)[0].numpy()
+    noise = spectrum_for(gamma, there.size, there.d, there.classes, there.base)
     cell = results.sel(case=case, gamma=gamma, strength=u)
     updates = float(cell["updates"].mean())
     made = Training(float(cell["lr"].mean()), round(updates) if np.isfinite(updates) else 2)
-    found = conditions(there, table, u, there.classes * there.size, made)
+    found = conditions(there, noise, u, there.classes * there.size, made)
     lowest = initial_std(there) * float(np.sqrt(found[6].limit / there.filters))
     return Table(
         f"conditions-{case.replace(' ', '-')}",

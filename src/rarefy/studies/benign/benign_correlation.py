@@ -13,13 +13,13 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
+from rarefy.data.noise_spectrum import Spectrum
 from rarefy.measure.generalisation import CHUNK
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, equal_classes
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, equal_spectrum
 from rarefy.studies.benign._correlation_pictures import correlation_pictures, correlation_tables
 from rarefy.studies.benign._correlation_strata import stratum_errors
 from rarefy.studies.benign._correlation_verdicts import correlation_verdicts
-from rarefy.studies.benign._fitting import fit, on_training_samples
 
 LAWS = {
     "gaussian": ("gaussian", "rotated"),
@@ -171,9 +171,13 @@ class BenignCorrelation(ClassNoiseStudy):
     def cost(self) -> Cost:
         return self.cost_of(self.classes * self.size, max(self.steps, self.trained_steps))
 
-    def eigenvalues(self, gamma: Tensor) -> Tensor:
-        """Of A_k at each ratio, (run,): (run, classes, d), float64."""
-        return equal_classes(gamma, self.d, self.classes, self.base)
+    @property
+    def laws(self) -> tuple[str, ...]:
+        return self.law
+
+    def spectrum(self, gamma: Tensor) -> Spectrum:
+        """Of A_k at each ratio, (run,)."""
+        return equal_spectrum(gamma, self.d, self.classes, self.base)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         # cells of one seed share zeta, rotation and initial filters
@@ -192,16 +196,16 @@ class BenignCorrelation(ClassNoiseStudy):
         experiment = self.setup(
             cells,
             context,
-            eigenvalues=self.eigenvalues(cells.column("gamma", context)),
+            spectrum=self.spectrum(cells.column("gamma", context)),
             strength=cells.column("strength", context),
             sizes=torch.full((1, self.classes), self.size, device=context.device),
             law=coordinates,
             zeta_axes=axes,
         )
         training = self.training(name)
-        fitted = fit(experiment, context, training)
+        fitted = experiment.fit(context, training)
         context.advance(len(cells) * (self.cost().steps_per_cell - training.steps))
-        train_loss, train_error = on_training_samples(experiment, fitted.filters)
+        train_loss, train_error = experiment.on_training_samples(fitted.filters)
         seen = experiment.test(fitted.filters, context, self.test_samples)
         strata = torch.full_like(seen.error[:, None].expand(-1, len(self.edges) + 1), torch.nan)
         if law == "gaussian":

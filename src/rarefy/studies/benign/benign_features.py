@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
-from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Verdict
 from rarefy.core.picture import Picture, Table
-from rarefy.data.noise_ratio import eigenvalues_for
+from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import Spectrum
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.benign._features_pictures import features_pictures, features_tables
 from rarefy.studies.benign._features_verdicts import features_verdicts
@@ -71,18 +71,18 @@ class BenignFeatures(StrengthStudy):
     def check(self) -> None:
         super().check()
         for gamma in self.gamma:
-            self.eigenvalues(gamma)  # refuses what is out of reach
+            self.spectrum(gamma)  # refuses what is out of reach
 
-    def eigenvalues(self, gamma: float) -> Tensor:
-        """Those of A_k, (1, classes, d); for equal sizes they do not depend on the size."""
-        return eigenvalues_for(gamma, 1, self.d, self.classes, self.base)
+    def spectrum(self, gamma: float) -> Spectrum:
+        """That of A_k; for equal sizes it does not depend on the size."""
+        return spectrum_for(gamma, 1, self.d, self.classes, self.base)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
             return simulate_apart(
                 those,
                 "gamma",
-                lambda gamma, part: self.train_and_test(part, self.eigenvalues(gamma), context),
+                lambda gamma, part: self.train_and_test(part, self.spectrum(gamma), context),
             )
 
         return simulate_apart(cells, "seed", of_seed)

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
-from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
-from rarefy.data.noise_structure import homogeneous
+from rarefy.data.noise_spectrum import Spectrum, special_spectrum
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.benign._homogeneous_pictures import (
     homogeneous_pictures,
@@ -83,13 +82,17 @@ class BenignHomogeneous(StrengthStudy):
                 least = f"must be at least {2 * self.classes}, twice the number of classes"
                 raise bad_value("dimension", dimension, least)
 
-    def eigenvalues(self) -> Tensor:
-        """``base`` off the features: (1, classes, d)."""
-        return homogeneous(self.d, self.classes, self.base)
+    def parts(self) -> tuple[BenignHomogeneous, ...]:
+        return tuple(self.at_dimension(dimension) for dimension in self.dimension)
+
+    def spectrum(self) -> Spectrum:
+        """``base`` off the features."""
+        return special_spectrum(self.base, self.d, self.classes, self.base)
 
     def cost(self) -> Cost:
-        largest = dataclasses.replace(self, d=max(self.dimension))
-        return largest.cost_of(self.classes * max(self.size), self.trained_steps)
+        samples = self.classes * max(self.size)
+        costs = [part.cost_of(samples, self.trained_steps) for part in self.parts()]
+        return max(costs, key=lambda cost: cost.bytes_per_cell)
 
     def at_dimension(self, dimension: int) -> BenignHomogeneous:
         """The same study with patches of one length."""
@@ -98,7 +101,7 @@ class BenignHomogeneous(StrengthStudy):
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def of_dimension(dimension: int, part: Cells) -> dict[str, np.ndarray]:
             study = self.at_dimension(dimension)
-            return study.train_and_test(part, study.eigenvalues(), context)
+            return study.train_and_test(part, study.spectrum(), context)
 
         return simulate_apart(
             cells, "seed", lambda seed, those: simulate_apart(those, "dimension", of_dimension)

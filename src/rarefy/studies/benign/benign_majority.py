@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
-from rarefy.data.noise_structure import special_axes
-from rarefy.data.patches import labels_by_size
+from rarefy.data.noise_spectrum import Spectrum
 from rarefy.measure.tails import CHUNK, CRITERIA, tail_errors
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, Experiment, equal_classes
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, equal_spectrum
+from rarefy.studies.benign._experiment import Experiment
 from rarefy.studies.benign._majority_pictures import majority_pictures, majority_tables
 from rarefy.studies.benign._majority_verdicts import majority_verdicts
 from rarefy.studies.benign._tail_common import eager, masked, train
@@ -50,6 +48,7 @@ class BenignMajority(ClassNoiseStudy):
     )
     claims: ClassVar[tuple[str, ...]] = ("B9",)
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "control", "majority")
+    kinds: ClassVar[int] = 3
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
@@ -156,30 +155,34 @@ class BenignMajority(ClassNoiseStudy):
         left, so that a class can turn away from them."""
         return (self.d - 2 * self.classes) // 2
 
-    def noise(self, gamma: float, control: str, majority: int) -> Tensor:
-        """Eigenvalues of all A_k, (classes, d)."""
+    def spectrum(self, gamma: float, control: str, majority: int) -> Spectrum:
+        """That of all A_k. After the special directions come the common ones that the last class
+        keeps, those that it leaves, and those that it has to itself instead."""
         classes, rank = self.classes, self.classes + self.common
-        table = equal_classes(gamma, self.d, classes, self.base, rank)[0]
+        noise = equal_spectrum(gamma, self.d, classes, self.base, rank)
+        bulk = noise.eigenvalues[..., -1:]
+        left, away = bulk.clone(), torch.zeros_like(bulk)
+        left[:, -1], away[:, -1] = 0, self.base
+        values = torch.cat([noise.eigenvalues, left, away], dim=2)
         # Gamma_kj has |S_j| |A_k^T A_j|_F^2 below
-        grown = majority / self.minority
         if control == "size held":
-            table[-1] *= grown**0.5
+            values[:, -1] *= (majority / self.minority) ** 0.5
         if control in ("clear", "ratio held"):
-            table[-1, special_axes(classes)[:-1]] = 0
+            values[:, -1, classes : 2 * classes - 1] = 0
+        kept = self.common
         if control == "ratio held":
             kept = self.kept(gamma, majority)
-            start, stop = 2 * classes, 2 * classes + self.common
-            table[-1, start + kept : stop] = 0
-            table[-1, stop : stop + self.common - kept] = self.base
-        return table
+        turned = self.common - kept
+        count = noise.count.new_tensor([[1.0] * (2 * classes) + [kept, turned, turned]])
+        return Spectrum(values, count, noise.silent - turned)
 
     def kept(self, gamma: float, majority: int) -> int:
         """Common directions that the last class keeps while its ratio is held. In units of base^4
         |A_k^T A_j|_F^2 counts common directions, and the last special one, where others have noise
         too: for a large Gamma or majority that alone may be more than is allowed."""
-        table = self.noise(gamma, "as stated", majority) / self.base
-        before = float((table[0] * table[-1]).square().sum())
-        special = float(table[-1, 2 * self.classes - 1].square())
+        noise = self.spectrum(gamma, "as stated", majority)
+        before = float(noise.gram()[0, 0, -1]) / self.base**4
+        special = float(noise.eigenvalues[0, -1, 2 * self.classes - 1] / self.base) ** 2
         left = before * self.minority / majority - special
         return int(min(max(round(left), 0), self.common))
 
@@ -231,22 +234,17 @@ class BenignMajority(ClassNoiseStudy):
         samples at one size are among those at a larger one."""
         columns = [cells.values[name] for name in ("gamma", "control", "majority")]
         rows = [(float(g), str(c), int(s)) for g, c, s in zip(*columns, strict=True)]
-        table = torch.stack([self.noise(*row) for row in rows])
         sizes = torch.full((1, self.classes), self.minority, device=context.device)
         sizes[:, -1] = samples - (self.classes - 1) * self.minority
         strength = torch.full((len(cells),), self.strength, dtype=context.dtype)
-        experiment = self.setup(
+        return self.setup(
             cells,
             context,
-            eigenvalues=table.to(context.device),
+            spectrum=Spectrum.joined([self.spectrum(*row) for row in rows]),
             strength=strength.to(context.device),
             sizes=sizes,
             zeta_axes="rotated",
-        )
-        zeta = experiment.data.zeta(experiment.draws, self.total(max(self.majority)))
-        labels = labels_by_size(sizes)
-        return dataclasses.replace(
-            experiment, samples=experiment.data.assemble(labels, zeta[:, :samples])
+            room=self.total(max(self.majority)),
         )
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:

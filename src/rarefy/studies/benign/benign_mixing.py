@@ -10,17 +10,17 @@ import numpy as np
 import torch
 import xarray as xr
 from scipy import stats
-from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
-from rarefy.data.noise_structure import special_axes
+from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.patches import labels_by_size
 from rarefy.data.tail_noise import TailSamples, long_tailed
 from rarefy.measure.tails import CHUNK, tail_errors
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, Experiment, equal_classes
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, equal_spectrum
+from rarefy.studies.benign._experiment import Experiment
 from rarefy.studies.benign._mixing_pictures import mixing_pictures, mixing_tables
 from rarefy.studies.benign._mixing_verdicts import mixing_verdicts
 from rarefy.studies.benign._tail_common import eager, masked, train
@@ -136,9 +136,9 @@ class BenignMixing(ClassNoiseStudy):
     def cost(self) -> Cost:
         return self.cost_of(self.classes * self.samples, self.trained_steps)
 
-    def noise(self, gamma: float) -> Tensor:
-        """Eigenvalues of all A_k for the test, (classes, d)."""
-        return equal_classes(gamma, self.d, self.classes, self.base)[0]
+    def spectrum(self, gamma: float) -> Spectrum:
+        """That of all A_k for the test."""
+        return equal_spectrum(gamma, self.d, self.classes, self.base)
 
     def second_moment(self, share: float) -> float:
         """E zeta^2 along the special direction with ``share`` of long-tailed samples; the law's own
@@ -147,13 +147,11 @@ class BenignMixing(ClassNoiseStudy):
         there = 2 * self.tail * stats.norm.pdf(self.tail) + beyond  # E zeta^2 [|zeta| >= tail]
         return float((1 - share) * (1 - there) / (1 - beyond) + share * there / beyond)
 
-    def training_noise(self, gamma: float, moment: str, share: float) -> Tensor:
-        """Eigenvalues of all A_k for training, (classes, d)."""
-        table = self.noise(gamma)
-        if moment == "held":
-            classes, axes = torch.arange(self.classes), special_axes(self.classes)
-            table[classes, axes] /= self.second_moment(share) ** 0.5
-        return table
+    def training_spectrum(self, gamma: float, moment: str, share: float) -> Spectrum:
+        """That of all A_k for training."""
+        noise = self.spectrum(gamma)
+        held = moment == "held"
+        return noise.with_special(self.second_moment(share) ** -0.5) if held else noise
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
@@ -198,20 +196,28 @@ class BenignMixing(ClassNoiseStudy):
         experiment = self.setup(
             cells,
             context,
-            eigenvalues=torch.stack([self.noise(row[0]) for row in rows]).to(context.device),
+            spectrum=Spectrum.joined([self.spectrum(row[0]) for row in rows]),
             strength=strength.to(context.device),
             sizes=sizes,
             zeta_axes="rotated",
         )
-        table = torch.stack([self.training_noise(*row) for row in rows])
+        data, samples = experiment.data, experiment.samples
+        training = Spectrum.joined([self.training_spectrum(*row) for row in rows]).eigenvalues
+        table = data.eigenvalues.clone()
+        table[..., : 2 * self.classes] = training[..., : 2 * self.classes].to(table)
         tail = long_tailed(
-            dataclasses.replace(experiment.data, eigenvalues=table.to(strength).to(context.device)),
+            dataclasses.replace(data, eigenvalues=table),
             experiment.draws,
             labels_by_size(sizes),
             torch.tensor([row[2] for row in rows], dtype=torch.float64),
             self.tail,
         )
-        return dataclasses.replace(experiment, samples=tail.samples)
+        # all but zeta along the special direction is as it was drawn
+        label = samples.labels[0]
+        axis = data.special_axes().to(label.device)[label]
+        noise, sample = samples.noise.clone(), torch.arange(len(samples), device=label.device)
+        noise[:, sample, axis] = table[:, label, axis] * tail.special
+        return dataclasses.replace(experiment, samples=dataclasses.replace(samples, noise=noise))
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
         return mixing_verdicts(self, results, scale)

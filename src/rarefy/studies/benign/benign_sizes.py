@@ -14,8 +14,8 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, Training, equal_classes
-from rarefy.studies.benign._fitting import fit, on_training_samples
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, equal_spectrum
+from rarefy.studies.benign._experiment import Training
 from rarefy.studies.benign._sizes_report import sizes_pictures, sizes_verdicts
 
 SIZE_OF_RATE = 100
@@ -80,7 +80,8 @@ class BenignSizes(ClassNoiseStudy):
     strength: float = 1e-6
     """feature strength |u|"""
     trained_lr: float = 50.0
-    """learning rate of ``trained`` at 100 samples a class, in proportion at other sizes"""
+    """learning rate of ``trained`` at 100 samples a class, in proportion at other sizes; above d =
+    1000 in proportion to 1000/d"""
     trained_steps: int = 1500
     """most steps of ``trained``; runs that have stopped cost nothing"""
     seeds: int = 10
@@ -137,15 +138,17 @@ class BenignSizes(ClassNoiseStudy):
         experiment = self.setup(
             cells,
             context,
-            eigenvalues=equal_classes(gamma, self.d, self.classes, self.base),
+            spectrum=equal_spectrum(gamma, self.d, self.classes, self.base),
             strength=torch.full_like(gamma, self.strength),
             sizes=torch.full((1, self.classes), size, device=context.device),
             zeta_axes="rotated",
+            # without vectors only sets drawn out of one have the same axes
+            room=self.classes * max(self.size) if self.without_vectors() else None,
         )
         training = self.training_at(name, size)
-        fitted = fit(experiment, context, training)
+        fitted = experiment.fit(context, training)
         context.advance(len(cells) * (self.cost().steps_per_cell - training.steps))
-        train_loss, _ = on_training_samples(experiment, fitted.filters)
+        train_loss, _ = experiment.on_training_samples(fitted.filters)
         seen = experiment.test(fitted.filters, context, self.test_samples)
         found = {
             "test_error": fitted.known(seen.error),

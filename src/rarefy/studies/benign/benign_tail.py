@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
+from rarefy.data.noise_spectrum import Spectrum
 from rarefy.measure.tails import CHUNK, CRITERIA, tail_errors
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, equal_classes
+from rarefy.studies.benign._benign import TRAININGS, ClassNoiseStudy, equal_spectrum
 from rarefy.studies.benign._tail_common import eager, masked, train
 from rarefy.studies.benign._tail_draws import TailDraws
 from rarefy.studies.benign._tail_pictures import tail_pictures, tail_tables
@@ -128,14 +128,15 @@ class BenignTail(ClassNoiseStudy):
         }
 
     def cost(self) -> Cost:
-        cost = self.cost_of(self.classes * self.samples, self.trained_steps)
+        n = self.classes * self.samples
+        cost = self.cost_of(n, self.trained_steps)
         # a chunk of test samples, drawn in two halves and joined, and all responses to it
-        extra = CHUNK * (4 * self.d + 4 * self.classes * self.filters)
+        extra = CHUNK * (4 * self.stored_axes(n) + 4 * self.classes * self.filters)
         return Cost(cost.bytes_per_cell + 8 * extra, cost.steps_per_cell)
 
-    def noise(self, gamma: float) -> Tensor:
-        """Eigenvalues of all A_k, (classes, d)."""
-        return equal_classes(gamma, self.d, self.classes, self.base)[0]
+    def spectrum(self, gamma: float) -> Spectrum:
+        """That of all A_k."""
+        return equal_spectrum(gamma, self.d, self.classes, self.base)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
@@ -146,12 +147,12 @@ class BenignTail(ClassNoiseStudy):
         return simulate_apart(cells, "seed", of_seed)
 
     def _run(self, schedule: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        table = torch.stack([self.noise(float(gamma)) for gamma in cells.values["gamma"]])
+        noise = [self.spectrum(float(gamma)) for gamma in cells.values["gamma"]]
         strength = torch.full((len(cells),), self.strength, dtype=context.dtype)
         experiment = self.setup(
             cells,
             context,
-            eigenvalues=table.to(context.device),
+            spectrum=Spectrum.joined(noise),
             strength=strength.to(context.device),
             sizes=torch.full((1, self.classes), self.samples, device=context.device),
             zeta_axes="rotated",

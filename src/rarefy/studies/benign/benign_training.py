@@ -16,9 +16,10 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
 from rarefy.core.precision import matrix_products
-from rarefy.data.noise_ratio import eigenvalues_for
+from rarefy.data.noise_ratio import spectrum_for
 from rarefy.studies._apart import simulate_apart
-from rarefy.studies.benign._benign import ClassNoiseStudy, Experiment
+from rarefy.studies.benign._benign import ClassNoiseStudy
+from rarefy.studies.benign._experiment import Experiment
 from rarefy.studies.benign._training_cases import CASES, ENDS, Case, class_sizes
 from rarefy.studies.benign._training_measures import (
     OUTPUTS,
@@ -131,7 +132,6 @@ class BenignTraining(ClassNoiseStudy):
     seeds: int = 5
 
     def check(self) -> None:
-        super().check()
         for name in self.case:
             if name not in CASES:
                 raise bad_value("case", name, f"must be one of {', '.join(CASES)}")
@@ -149,6 +149,7 @@ class BenignTraining(ClassNoiseStudy):
         for value in self.gamma:
             if not 1 <= value < math.inf:
                 raise bad_value("gamma", value, "must be finite and at least 1")
+        super().check()  # last: it looks at the cases
 
     def outputs(self) -> tuple[Output, ...]:
         return OUTPUTS
@@ -169,6 +170,9 @@ class BenignTraining(ClassNoiseStudy):
         }
 
     # -------------------------------------------------------------------------------- simulation
+
+    def parts(self) -> tuple[BenignTraining, ...]:
+        return tuple(self.at_case(CASES[name]) for name in self.case)
 
     def at_case(self, case: Case) -> BenignTraining:
         """This study with the sizes of one case."""
@@ -221,11 +225,11 @@ class BenignTraining(ClassNoiseStudy):
         study = self.at_case(case)
         sizes = torch.tensor([class_sizes(case, study.classes, study.size)])
         gamma = cells.column("gamma", context).double().cpu()
-        table = eigenvalues_for(gamma, study.size, study.d, study.classes, self.base)
+        noise = spectrum_for(gamma, study.size, study.d, study.classes, self.base)
         experiment = study.setup(
             cells,
             context,
-            eigenvalues=table.to(context.device),
+            spectrum=noise,
             strength=cells.column("strength", context),
             sizes=sizes.to(context.device),
         )
@@ -257,7 +261,7 @@ class BenignTraining(ClassNoiseStudy):
         like = samples.strength[:, 0]
         if case.drop == 0:
             return torch.full_like(like, case.rate * self.training(case.training).lr)
-        trace = experiment.data.eigenvalues.square().sum(dim=2).mean(dim=1)
+        trace = experiment.spectrum.trace().mean(dim=1)
         drop = first_loss_drop(
             len(samples) / self.classes,
             like.double().cpu().numpy(),

@@ -11,7 +11,7 @@ from rarefy.theory.topk import noise_threshold_order, signal_threshold_order
 ROADS = ("signal", "feature", "tail", "side")
 FEATURE_ENDS = (-2.0, 2.5)
 """log10 of |S| |u|^4/|A_k^T A_j|_F^2: much smaller than 1, and much larger."""
-TAIL_ENDS = (0.0, 3.5)
+TAIL_ENDS = (0.0, 2.5)
 """log10 of Gamma: from noise without structure."""
 
 
@@ -26,6 +26,11 @@ class Question:
     def by_noise(self) -> bool:
         """Whether classes are told apart by their noise alone."""
         return self.road in ("tail", "side")
+
+    @property
+    def world(self) -> str:
+        """Questions of one world are asked of the same networks, at the same places."""
+        return "noise" if self.by_noise else self.road
 
     def ends(self, size: int, classes: int) -> tuple[float, float]:
         """Where the road begins and ends, in log10: for the signal at the two thresholds of 002

@@ -1,4 +1,4 @@
-"""The three roads along which ``regimes-at-scale`` looks for a boundary, in any dimension.
+"""The roads along which ``regimes-at-scale`` looks for a boundary, in any dimension.
 
     signal   002: from noise memorised to signal learnt, along log10 of n SNR^2/T (S1-S3)
     feature  003 with one kind of noise for all classes (Gamma = 1): from harmful to benign, along
@@ -8,7 +8,8 @@
     side     the same, judged on those that lie on the side to which their class's filters point:
              003 Definition 1 asks for a large response, which only that side can have
 
-A row keeps its draws on the whole road: only scales change.
+A row keeps its draws on the whole road: only scales change. Tail and side are walked together
+(``_tail_road``): they differ in nothing but the samples that are tested.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from rarefy.data.class_noise import ClassNoise
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.data.signal_noise import SignalNoise
-from rarefy.data.tail_noise import long_tailed
 from rarefy.data.turned_worlds import turned_class_noise, turned_signal_noise
 from rarefy.measure.coefficients import accumulated_coefficients
 from rarefy.measure.generalisation import Generalisation, generalisation
@@ -54,6 +54,7 @@ class Seen:
     noise_learnt: Tensor
     gamma_all: Tensor
     rho_all: Tensor
+    noise_active: Tensor
     stopped_at: Tensor
     nonfinite_step: Tensor
 
@@ -78,12 +79,16 @@ class Road(ABC):
     @abstractmethod
     def test(self, filters: Tensor, place: Tensor) -> Generalisation: ...
 
+    def judged(self, seen: Seen) -> Tensor:
+        """What turns over along the road, (row,): the error on fresh samples."""
+        return seen.test_error
+
     def at(self, place: Tensor) -> Seen:
         """Train and test everywhere at once."""
         samples, initial, fitted = self.train(place)
         test = self.test(fitted.filters, place)
         missing = torch.full_like(test.loss, torch.nan)
-        names = ("signal_learnt", "noise_learnt", "gamma_all", "rho_all")
+        names = ("signal_learnt", "noise_learnt", "gamma_all", "rho_all", "noise_active")
         parts = dict.fromkeys(names, missing)
         ratio = {"gamma": missing, "rho": missing}
         if isinstance(self, SignalRoad):
@@ -136,6 +141,10 @@ class SignalRoad(Road):
             self.draws, self.samples, shape, self.d, one, one, "balanced"
         )
 
+    def judged(self, seen: Seen) -> Tensor:
+        """Their loss."""
+        return seen.test_loss
+
     def sigma(self, place: Tensor) -> Tensor:
         """mu = 1 and n SNR^2/T = 10^place, SNR = mu/(sigma_p sqrt(d))."""
         return torch.sqrt(self.samples / (self.classes * self.d)) * 10 ** (-place / 2)
@@ -167,25 +176,27 @@ class NoiseRoad(Road):
         sizes = torch.full((1, classes), size, device=context.device)
         self.labels = labels_by_size(sizes)
         self.bulk = self.d - 2 * classes
+        even = torch.ones_like(self.d)
+        norms = even[:, None].expand(-1, classes).to(context.dtype)
+        # drawn once: where all eigenvalues are 1 the noise is zeta itself
+        self.even = turned_class_noise(
+            self.draws, self.labels, study.filters, self.spectrum(even), norms
+        )
 
     def train(self, place: Tensor) -> tuple[PatchSamples, Tensor, Fitted]:
         strength, special = self.scales(place)
-        world = turned_class_noise(
-            self.draws,
-            self.labels,
-            self.study.filters,
-            self.spectrum(special),
-            strength[:, None].expand(-1, self.classes).to(self.context.dtype),
-        )
-        self.data = world.data
+        axes = self.even.data.special_axes().to(special.device)
+        table = self.even.data.eigenvalues.expand(len(special), -1, -1).clone()
+        table[:, torch.arange(self.classes), axes] = special[:, None].to(table)
+        norms = strength[:, None].expand(-1, self.classes).to(table)
+        self.data = replace(self.even.data, eigenvalues=table, strength=norms)
+        samples = self.data.assemble(self.labels, self.even.samples.noise)
         # small against one sample's noise in every dimension, as on the other road
-        initial = (
-            world.filters
-            * (self.study.sigma_0 / torch.sqrt(self.d)).to(world.filters)[:, None, None, None]
-        )
+        scale = (self.study.sigma_0 / torch.sqrt(self.d)).to(table)
+        initial = self.even.filters * scale[:, None, None, None]
         speed = strength**2 / self.classes + self._noise_speed(self.d)
         speed = speed + (special**2 - 1) / self.classes
-        return world.samples, initial, self.fit(world.samples, initial, speed)
+        return samples, initial, self.fit(samples, initial, speed)
 
     def spectrum(self, special: Tensor) -> Spectrum:
         """Eigenvalue 1 everywhere but along each class's special direction, (row,)."""
@@ -222,51 +233,6 @@ class FeatureRoad(NoiseRoad):
         return fourth**0.25, torch.ones_like(place)
 
 
-class TailRoad(NoiseRoad):
-    def __init__(
-        self,
-        study: RegimesAtScale,
-        size: int,
-        classes: int,
-        cells: Cells,
-        context: Context,
-        length: float,
-        one_side: bool,
-    ) -> None:
-        super().__init__(study, size, classes, cells, context)
-        self.length, self.one_side = length, one_side
-
-    def scales(self, place: Tensor) -> tuple[Tensor, Tensor]:
-        """Gamma = (rank - 1 + x^2)/(rank - 2 + 2 x), x the special eigenvalue squared; a feature of
-        x = ``faint`` as on the other road."""
-        gamma, rank = 10**place, self.d - self.classes
-        square = gamma + torch.sqrt((gamma - 1) * (gamma + rank - 1))
-        fourth = self.study.faint * rank / self.size
-        return fourth**0.25, torch.sqrt(square)
-
-    def test(self, filters: Tensor, place: Tensor) -> Generalisation:
-        axes = self.data.special_axes().to(filters.device)
-        along = filters.sum(dim=2)[:, torch.arange(self.classes), axes]  # (row, class)
-        self.side = torch.where(along < 0, -1.0, 1.0).to(filters.dtype)
-        return super().test(filters, place)
-
-    def draw(self, count: int, chunk: int) -> PatchSamples:
-        labels = self._test_labels(count)
-        if self.length == 0:
-            drawn = self.data.sample(self.draws, labels, "test", chunk)
-        else:
-            drawn = long_tailed(
-                self.data, self.draws, labels, 1.0, self.length, "test", chunk
-            ).samples
-        if not self.one_side:
-            return drawn
-        noise = drawn.noise.clone()
-        axes = self.data.special_axes().to(noise.device)[labels[0]]
-        sample = torch.arange(count, device=noise.device)
-        noise[:, sample, axes] = noise[:, sample, axes].abs() * self.side[:, labels[0]]
-        return replace(drawn, noise=noise)
-
-
 def _held(
     samples: PatchSamples, initial: Tensor, fitted: Fitted
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -277,7 +243,8 @@ def _held(
     classes = initial.shape[1]
     signal = torch.diagonal(initial[..., :classes], dim1=1, dim2=3).transpose(1, 2) > 0
     first = responses(initial, samples.noise)
-    noise = torch.einsum("rkmn,rnk->rmn", first, one_hot.expand(len(first), -1, -1)) > 0
+    noise = _own(first, one_hot) > 0
+    last = fitted.parameters["responses"][..., : len(samples)]
     ratio = {
         "gamma": _mean(held.own_gamma, signal),
         "rho": _mean(held.own_rho(one_hot), noise),
@@ -287,11 +254,17 @@ def _held(
         "noise_learnt": held.rho.amax(dim=(2, 3)).amin(dim=1),
         "gamma_all": held.gamma.abs().amax(dim=(1, 2, 3)),
         "rho_all": held.rho.abs().amax(dim=(1, 2, 3)),
+        "noise_active": (_own(last, one_hot) > 0).to(held.rho).mean(dim=(1, 2)),
     }
     return (
         {name: fitted.known(value) for name, value in ratio.items()},
         {name: fitted.known(value) for name, value in parts.items()},
     )
+
+
+def _own(seen: Tensor, one_hot: Tensor) -> Tensor:
+    """Of responses to samples' noise, (row, classes, m, n), those of its own class, (row, m, n)."""
+    return torch.einsum("rkmn,rnk->rmn", seen, one_hot.expand(len(seen), -1, -1))
 
 
 def _mean(values: Tensor, among: Tensor) -> Tensor:

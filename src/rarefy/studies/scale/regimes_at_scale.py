@@ -21,11 +21,14 @@ from rarefy.studies._apart import simulate_apart
 from rarefy.studies.scale._pictures import scale_pictures
 from rarefy.studies.scale._questions import Question, question_of
 from rarefy.studies.scale._tables import scale_tables
+from rarefy.studies.scale._tail_road import TailRoad
 from rarefy.studies.scale._verdicts import scale_verdicts
-from rarefy.studies.scale._worlds import FeatureRoad, Road, Seen, SignalRoad, TailRoad
+from rarefy.studies.scale._worlds import FeatureRoad, Road, Seen, SignalRoad
 
 PLACES = ("low", "boundary", "high")
 """Where a row is looked at: the ends of its road, and the boundary between them."""
+ROADS: dict[str, type[Road]] = {"signal": SignalRoad, "feature": FeatureRoad, "noise": TailRoad}
+"""The road through each world."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,23 +56,24 @@ class RegimesAtScale(Study):
             "seeds": 2,
             "question": ("signal 0.5", "feature 0.5", "tail 2", "side 2"),
             "size": (4, 8),
-            "classes": (2, 3),
+            "classes": (2,),
             "d": (30, 10**9),
             "filters": 4,
             "steps": 60,
             "epsilon": 0.1,
-            "precision": 0.5,
+            "precision": 1.0,
             "test_samples": 60,
         },
         "quick": {
-            "seeds": 3,
+            "seeds": 4,
             "question": ("signal 0.5", "feature 0.5", "feature 0.1", "tail 2", "side 1", "side 2"),
-            "size": (8, 16),
+            "size": (4, 16),
             "classes": (2, 4),
             "d": (10**2, 10**4, 10**6, 10**9),
-            "filters": 8,
-            "steps": 400,
-            "precision": 0.1,
+            "filters": 12,
+            "steps": 300,
+            "epsilon": 0.02,
+            "precision": 0.15,
             "test_samples": 500,
         },
         "paper": {},
@@ -100,7 +104,7 @@ class RegimesAtScale(Study):
     """initial filters: std, in units in which signal (002) or a sample's noise (003) is 1 long"""
     lr: float = 2.0
     """learning rate in units of the rate at which logits move"""
-    steps: int = 1500
+    steps: int = 600
     """most updates of a training"""
     epsilon: float = 0.01
     """training loss at which a run stops"""
@@ -161,6 +165,7 @@ class RegimesAtScale(Study):
             Output("noise_learnt", at, "largest rho of a class's filters, least over classes"),
             Output("gamma_all", at, "largest |gamma| of all filters and signals"),
             Output("rho_all", at, "largest |rho| of all filters and samples"),
+            Output("noise_active", at, "share of a sample's filters that respond to its noise"),
             Output("stopped_at", at, "updates until the training loss was small; -1: never"),
         )
 
@@ -184,42 +189,39 @@ class RegimesAtScale(Study):
         # runs that have stopped are left out: kernels would be compiled for ever new shapes
         context = dataclasses.replace(context, compiled=False)
 
-        def of_question(word: str, those: Cells) -> dict[str, np.ndarray]:
-            question = question_of(word)
+        worlds = [question_of(word).world for word in cells.values["question"]]
+        cells = Cells({**cells.values, "world": np.array(worlds)}, cells.keys)
 
+        def of_world(world: str, those: Cells) -> dict[str, np.ndarray]:
             def of_size(size: int, some: Cells) -> dict[str, np.ndarray]:
                 return simulate_apart(
                     some,
                     "classes",
-                    lambda classes, part: self._search(question, size, classes, part, context),
+                    lambda classes, part: self._search(ROADS[world], size, classes, part, context),
                 )
 
             return simulate_apart(those, "size", of_size)
 
-        return simulate_apart(cells, "question", of_question)
-
-    def road(
-        self, question: Question, size: int, classes: int, cells: Cells, context: Context
-    ) -> Road:
-        """Rows of one shape, ready to be walked."""
-        if question.road == "signal":
-            return SignalRoad(self, size, classes, cells, context)
-        if question.road == "feature":
-            return FeatureRoad(self, size, classes, cells, context)
-        one_side = question.road == "side"
-        return TailRoad(self, size, classes, cells, context, question.number, one_side)
+        return simulate_apart(cells, "world", of_world)
 
     def _search(
-        self, question: Question, size: int, classes: int, cells: Cells, context: Context
+        self, kind: type[Road], size: int, classes: int, cells: Cells, context: Context
     ) -> dict[str, np.ndarray]:
-        road = self.road(question, size, classes, cells, context)
+        """Rows of one world and shape, all questions together."""
+        road = kind(self, size, classes, cells, context)
+        questions = [question_of(word) for word in cells.values["question"]]
+        level = torch.tensor(
+            [self.level(question, classes) for question in questions],
+            dtype=torch.float64,
+            device=context.device,
+        )
         seen: list[Seen] = []
 
         def decide(place: Tensor) -> Tensor:
             seen.append(road.at(place))
-            return self.turned(question, classes, seen[-1])
+            return road.judged(seen[-1]) < level  # a run that was lost has learnt nothing
 
-        low, high = question.ends(size, classes)
+        low, high = questions[0].ends(size, classes)
         start = torch.full((len(cells),), low, dtype=torch.float64, device=context.device)
         found = find_boundary(
             decide, start, torch.full_like(start, high), self.precision, self.audits
@@ -245,12 +247,12 @@ class RegimesAtScale(Study):
         values["nonfinite_step"] = lost
         return {name: value.cpu().numpy() for name, value in values.items()}
 
-    def turned(self, question: Question, classes: int, seen: Seen) -> Tensor:
-        """Whether loss or error is below its level; a run that was lost has learnt nothing."""
+    def level(self, question: Question, classes: int) -> float:
+        """The loss or error below which the outcome has turned."""
         if question.road == "signal":
-            return seen.test_loss < question.number * math.log(classes)
-        level = self.tail_level if question.by_noise else question.number
-        return seen.test_error < level * (1 - 1 / classes)
+            return question.number * math.log(classes)
+        share = self.tail_level if question.by_noise else question.number
+        return share * (1 - 1 / classes)
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
         return scale_verdicts(self, results, scale)

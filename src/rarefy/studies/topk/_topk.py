@@ -18,8 +18,10 @@ from rarefy.data.signal_noise import LABELS, SignalNoise
 from rarefy.measure.generalisation import Generalisation, generalisation
 from rarefy.nets.patch_cnn import COMBINATIONS, initial_filters, output_scale
 from rarefy.train.descent import Pruning, Tracker, Trajectory, descend
+from rarefy.train.forms import train_unpruned
 from rarefy.train.optimisers import Rate, Sgd
 from rarefy.train.patch_classifier import PatchClassifier
+from rarefy.train.topk_pruning import TopKPruning
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,21 @@ class Experiment:
         open_at_zero: bool = True,
     ) -> Trajectory:
         """Full-batch descent. With ``coefficients`` gamma and rho are accumulated along;
-        ``open_at_zero``: ReLU'(0) = 1."""
+        ``open_at_zero``: ReLU'(0) = 1. On a CPU what is not pruned trains in its cheapest form."""
+        idle = pruning is None or (isinstance(pruning, TopKPruning) and pruning.idle)
+        plain = idle and open_at_zero and not isinstance(weight_decay, Tensor) and weight_decay == 0
+        if plain and self.initial.device.type == "cpu":
+            return train_unpruned(
+                self.samples,
+                self.initial,
+                self.scale,
+                lr,
+                steps,
+                context,
+                trackers=trackers,
+                record=record,
+                coefficients=coefficients,
+            )
         problem = PatchClassifier.of(self.samples, self.scale, context.compiled, open_at_zero)
         parameters = {"filters": self.initial}
         if coefficients:

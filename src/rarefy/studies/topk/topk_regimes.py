@@ -69,14 +69,14 @@ class TopKRegimes(Study):
             "reads": (1, 10, 100, 2000),
             "test_samples": 500,
         },
-        "paper": {"seeds": 4, "d": (2000, 10**13)},
+        "paper": {},
     }
 
     samples: tuple[int, ...] = (20, 40, 80, 160)
     """training samples (n)"""
     classes: tuple[int, ...] = (2, 4, 10)
     """number of classes (T)"""
-    d: tuple[int, ...] = (2000, 200_000, 10**13)
+    d: tuple[int, ...] = (2000, 10**6, 10**9, 10**13)
     """coordinates of a patch; the largest is what Condition 4.1 asks for"""
     snr: tuple[float, ...] = tuple(float(f"{0.003 * 2700 ** (i / 15):.3g}") for i in range(16))
     """signal-to-noise ratio mu/(sigma_p sqrt(d)), which sets sigma_p"""

@@ -1,0 +1,195 @@
+"""Hierarchical multi-view samples (004 Def. 4.1-4.4, App. B.1): patches with common features,
+subclass features and noise; hard samples without common features but with distractions.
+
+Everything is written in the coordinates of the dictionary: coordinate 0 is v_+, 1 is v_-, then come
+the subclasses' features, those of + first. Neurons begin as isotropic Gaussian vectors and noise is
+isotropic too, so no generality is lost. Positions of patches in a sample are not drawn: a network
+that adds up over patches cannot see them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rarefy.core.errors import bad_value
+from rarefy.core.rng import Draws
+
+COUNTS = ("fixed", "drawn")
+PLUS, MINUS = 0, 1
+
+
+@dataclass(frozen=True)
+class Views:
+    """A batch of samples, leading axis run.
+
+    subclass: (run, n), 0..k_+ + k_- - 1; patches: (run, n, slot, d), those that hold something;
+    feature: coordinate of the feature that dominates each, -1 for none, (run, n, slot); noise: the
+    other patches of every sample, (run, n, rest, d), drawn when called; sigma: their std.
+    """
+
+    subclass: Tensor
+    patches: Tensor
+    feature: Tensor
+    noise: Callable[[], Tensor]
+    rest: int
+    sigma: float
+
+
+@dataclass(frozen=True)
+class MultiView:
+    """The data model. plus, minus: k_+, k_-; patches: P; feature_patches: s*; spread: iota, so that
+    strengths lie in [sqrt(1 - iota), sqrt(1 + iota)]; sigma: of the noise in every patch.
+
+    Hard samples: ``distractors`` patches (s^dagger) with the other side's common feature, of
+    strength in ``distraction``, and one patch of noise with std ``strong``.
+
+    counts: "fixed", s* patches of each kind, or "drawn": each patch holds the common feature with
+    probability s*/P, each other one the subclass's with s*/(P - |common|), as App. B.1 has it.
+    """
+
+    d: int
+    patches: int
+    plus: int
+    minus: int
+    feature_patches: int
+    spread: float = 0.0
+    sigma: float = 0.02
+    distractors: int = 2
+    distraction: tuple[float, float] = (0.3, 0.3)
+    strong: float = 0.3
+    counts: str = "fixed"
+
+    def __post_init__(self) -> None:
+        for name in ("plus", "minus", "feature_patches"):
+            if getattr(self, name) < 1:
+                raise bad_value(name, getattr(self, name), "must be at least 1")
+        features = 2 + self.plus + self.minus
+        if features > self.d:
+            raise bad_value(
+                "d", self.d, f"must be at least 2 + k_+ + k_- = {features}: features are orthogonal"
+            )
+        # a hard sample has distractors and a strong patch in the place of common features
+        most = self.feature_patches + max(self.feature_patches, self.distractors + 1)
+        if most > self.patches:
+            raise bad_value(
+                "feature_patches",
+                self.feature_patches,
+                f"its samples need {most} patches, there are {self.patches}",
+            )
+        if not 0 <= self.spread < 1:
+            raise bad_value("spread", self.spread, "must be in [0, 1)")
+        for name in ("sigma", "strong"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise bad_value(name, getattr(self, name), "must be finite and at least 0")
+        low, high = self.distraction
+        if not 0 <= low <= high < float("inf"):
+            raise bad_value("distraction", self.distraction, "must be two rising finite strengths")
+        if self.distractors < 0:
+            raise bad_value("distractors", self.distractors, "must be at least 0")
+        if self.counts not in COUNTS:
+            raise bad_value("counts", self.counts, f"must be one of {', '.join(COUNTS)}")
+
+    @property
+    def subclasses(self) -> int:
+        return self.plus + self.minus
+
+    def superclass(self, subclass: Tensor) -> Tensor:
+        """0 for +, 1 for -."""
+        return (subclass >= self.plus).long()
+
+    def balanced(self, count: int) -> Tensor:
+        """Subclasses of a batch in which both sides, and the subclasses of a side, are equally
+        frequent (App. B.1, 9): (count,)."""
+        for side in (self.plus, self.minus):
+            if count < 2 * side or count % (2 * side):
+                raise bad_value(
+                    "batch", count, f"must be a multiple of 2 k = {2 * side}: equal subclasses"
+                )
+        first = torch.arange(count // 2) % self.plus
+        second = self.plus + torch.arange(count // 2) % self.minus
+        return torch.cat([first, second])
+
+    def sample(
+        self,
+        draws: Draws,
+        subclass: Tensor,
+        hard: bool = False,
+        stream: str = "train",
+        step: int = 0,
+    ) -> Views:
+        """Easy or hard samples of given subclasses, (run or 1, n)."""
+        runs, n = len(draws), subclass.shape[-1]
+        subclass = subclass.to(draws.keys.device).expand(runs, -1)
+        kind = self._kinds(draws, (runs, n), hard, stream, step)
+        slots = kind.shape[2]
+        own = 2 + subclass[:, :, None]
+        side = self.superclass(subclass)[:, :, None]
+        feature = torch.where(kind == _SUBCLASS, own, torch.where(kind == _COMMON, side, -1))
+        feature = torch.where(kind == _DISTRACTION, 1 - side, feature)
+        if hard:
+            patches = self._noise(draws, f"{stream} patches", (n, slots), step, 1.0)
+            scale = torch.where(kind == _STRONG, self.strong, self.sigma).to(patches)
+            patches.mul_(scale[..., None])
+        else:
+            patches = self._noise(draws, f"{stream} patches", (n, slots), step, self.sigma)
+        place = feature.clamp(min=0)[..., None]
+        strength = self._strengths(draws, kind, stream, step).to(patches)
+        patches.scatter_add_(3, place, strength[..., None])
+        rest = self.patches - slots
+
+        def noise() -> Tensor:
+            return self._noise(draws, f"{stream} noise", (n, rest), step, self.sigma)
+
+        return Views(subclass, patches, feature, noise, rest, self.sigma)
+
+    def _noise(
+        self, draws: Draws, stream: str, shape: tuple[int, int], step: int, sigma: float
+    ) -> Tensor:
+        """(run, n, slot, d), in memory slot by slot: networks take it in that order."""
+        n, slots = shape
+        std = torch.full((len(draws),), sigma, device=draws.keys.device)
+        return draws.normal(stream, (slots, n, self.d), step, std).transpose(1, 2)
+
+    def _kinds(
+        self, draws: Draws, shape: tuple[int, int], hard: bool, stream: str, step: int
+    ) -> Tensor:
+        """What each slot holds: (run, n, slot)."""
+        runs, n = shape
+        device = draws.keys.device
+        if self.counts == "fixed":
+            first = [_COMMON] * self.feature_patches
+            if hard:
+                first = [_DISTRACTION] * self.distractors + [_STRONG]
+            row = torch.tensor(first + [_SUBCLASS] * self.feature_patches, device=device)
+            return row.expand(runs, n, -1)
+        size = (n, self.patches)
+        chance = self.feature_patches / self.patches
+        common = draws.uniform(f"{stream} common", size, step) < chance
+        left = (self.patches - common.sum(dim=2, keepdim=True)).clamp(min=1)
+        own = draws.uniform(f"{stream} own", size, step) < self.feature_patches / left
+        kind = torch.where(common, _COMMON, torch.where(own, _SUBCLASS, _NOISE))
+        if not hard:
+            return kind
+        kind = torch.where(common, _NOISE, kind)
+        left = (kind != _SUBCLASS).sum(dim=2, keepdim=True).clamp(min=1)
+        chosen = draws.uniform(f"{stream} distractors", size, step) < self.distractors / left
+        kind = torch.where((kind == _NOISE) & chosen, _DISTRACTION, kind)
+        free = kind == _NOISE
+        one = free & (free.cumsum(dim=2) == 1)
+        return torch.where(one, _STRONG, kind)
+
+    def _strengths(self, draws: Draws, kind: Tensor, stream: str, step: int) -> Tensor:
+        where = draws.uniform(f"{stream} strengths", tuple(kind.shape[1:]), step)
+        low, high = (1 - self.spread) ** 0.5, (1 + self.spread) ** 0.5
+        feature = low + (high - low) * where
+        low, high = self.distraction
+        distraction = low + (high - low) * where
+        strength = torch.where(kind == _DISTRACTION, distraction, feature)
+        return torch.where((kind == _NOISE) | (kind == _STRONG), 0.0, strength)
+
+
+_NOISE, _COMMON, _SUBCLASS, _DISTRACTION, _STRONG = range(5)

@@ -1,0 +1,1 @@
+"""Why fine-grained labels help: the hierarchical multi-view model of 004."""

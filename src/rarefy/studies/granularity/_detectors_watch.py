@@ -1,0 +1,114 @@
+"""What ``granularity-detectors`` reads off a network while it trains."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rarefy.data.granularity_labels import Labels
+from rarefy.measure.detectors import (
+    DetectorSets,
+    detector_sets,
+    growth,
+    noise_response,
+    pooled,
+    responses,
+    roles,
+    woken,
+)
+from rarefy.train.descent import State
+
+SETS = {
+    "printed": "S* to the letter, exclusive in the whole dictionary",
+    "detector": "detectors, exclusive among the features that occur",
+    "able": "S, all neurons that may be open on a patch of the feature",
+}
+"""Sets of neurons, all chosen at the start."""
+
+OVER_TIME = {
+    "loss": "training loss of the batch before the last update",
+    "common_response": "an output's answer to a patch of its side's common feature, without noise",
+    "subclass_response": "its answer to a patch of a subclass with its label, without noise",
+    "other_response": "its answer to a patch of any other feature of the data, without noise",
+    "common_growth": "how far detectors of the common feature have moved along it, mean",
+    "subclass_growth": "how far detectors of a subclass feature have moved along it, mean",
+    **{f"common_by_{name}": f"part of common_response: {words}" for name, words in SETS.items()},
+    **{
+        f"subclass_by_{name}": f"part of subclass_response: {words}" for name, words in SETS.items()
+    },
+    "woken": "share of neurons outside S that are open on a feature, mean over all features",
+    "noise_open": "chance of a neuron to be open on a patch of noise, mean",
+    "noise_answer": "expected answer of an output to one patch of noise",
+}
+"""Measured at every read. A response is a mean over outputs and their own features."""
+
+AT_START = {
+    "printed_size": "neurons of S* to the letter, mean over all features and outputs",
+    "detector_size": "detectors of a feature in an output, likewise",
+    "able_size": "neurons of S of a feature in an output, likewise",
+    "lacking": "share of outputs and own features without a detector",
+    "start_common": "initial answer to common features, mean over all outputs",
+    "start_subclass": "initial answer to subclass features, mean over all outputs",
+    "start_spread": "std over mean of the initial answers to all features in all outputs",
+}
+"""Measured before the first update."""
+
+
+class Watch:
+    """Trackers for networks that begin with ``initial``."""
+
+    def __init__(self, labels: Labels, initial: dict[str, Tensor]) -> None:
+        data = labels.data
+        self.initial, self.sigma = initial, data.sigma
+        self.features = 2 + data.subclasses
+        self.roles = roles(labels)
+        self.sets: DetectorSets = detector_sets(
+            initial["weights"], initial["bias"], self.features, data.spread, data.sigma
+        )
+
+    def over_time(self, state: State) -> Tensor:
+        """(run, measure), in the order of ``OVER_TIME``."""
+        weights, bias = state.parameters["weights"], state.parameters["bias"]
+        seen = responses(weights, bias, self.features)
+        total = seen.sum(dim=2)
+        moved = growth(weights, self.initial["weights"], self.sets.detector)
+        noise = noise_response(weights, bias, self.sigma)
+        own = (self.roles.common, self.roles.subclass)
+        parts = [
+            pooled((seen * getattr(self.sets, name)).sum(dim=2), where)
+            for where in own
+            for name in SETS
+        ]
+        found = [
+            state.loss.to(weights),
+            *(pooled(total, where) for where in (*own, self.roles.other)),
+            *(pooled(moved, where) for where in own),
+            *parts,
+            woken(weights, bias, self.sets.able).mean(dim=(1, 2)),
+            noise.chance.mean(dim=1),
+            noise.answer.mean(dim=1),
+        ]
+        return torch.stack(found, dim=1)
+
+    def at_start(self) -> dict[str, Tensor]:
+        """Of ``AT_START``, (run,) each."""
+        weights, bias = self.initial["weights"], self.initial["bias"]
+        total = responses(weights, bias, self.features).sum(dim=2)
+
+        def size(members: Tensor) -> Tensor:
+            return members.to(weights).sum(dim=2).mean(dim=(1, 2))
+
+        empty = (~self.sets.detector.any(dim=2)).to(weights)
+        found = [
+            *(size(getattr(self.sets, name)) for name in SETS),
+            pooled(empty, self.roles.common | self.roles.subclass),
+            total[..., :2].mean(dim=(1, 2)),
+            total[..., 2:].mean(dim=(1, 2)),
+            total.flatten(1).std(dim=1) / total.flatten(1).mean(dim=1),
+        ]
+        return dict(zip(AT_START, found, strict=True))
+
+
+def named(records: Tensor) -> dict[str, Tensor]:
+    """Records of ``Watch.over_time``, (run, read, measure), by name."""
+    return dict(zip(OVER_TIME, records.unbind(dim=2), strict=True))

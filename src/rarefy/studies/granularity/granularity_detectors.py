@@ -1,0 +1,203 @@
+"""Who detects which feature, and how fast: coarse against fine labels (004 Sec. 5.2, App. C-G)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
+from rarefy.core.errors import bad_value, unknown
+from rarefy.core.picture import Picture, Table
+from rarefy.data.granularity_labels import Labels
+from rarefy.studies.granularity._common import LABELS, only
+from rarefy.studies.granularity._detectors_pictures import detectors_pictures
+from rarefy.studies.granularity._detectors_tables import detectors_tables
+from rarefy.studies.granularity._detectors_verdicts import detectors_verdicts
+from rarefy.studies.granularity._detectors_watch import AT_START, OVER_TIME, Watch, named
+from rarefy.studies.granularity._granularity import GranularityStudy
+from rarefy.studies.granularity._variations import AS_CHOSEN, CHANGES, varied
+
+FURTHER: dict[str, dict[str, Any]] = {
+    "noise as in other studies": {"sigma": 0.02},
+    "strengths as in other studies": {"spread": 0.1},
+}
+"""What this study has smaller than the others. With theirs, the noise of a neuron is a tenth of its
+threshold, and who detects what is not decided at the start: these variations show it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GranularityDetectors(GranularityStudy):
+    """Each cell trains two networks on the same samples, one with the labels of the two sides and
+    one with those of the subclasses, and watches their detectors."""
+
+    name: ClassVar[str] = "granularity-detectors"
+    title: ClassVar[str] = "Which features are learnt: detectors under coarse and fine labels"
+    paper_says: ClassVar[str] = (
+        "At the start a few lucky neurons of every output are open on one feature only: its "
+        "detectors. There are equally many for every feature and they carry almost all of the "
+        "response to it, then and later (004 eq. 7, 8, App. C). With coarse labels, detectors of "
+        "a common feature grow by eta s*/(4P) a step and those of a subclass feature k times "
+        "slower, since its patches are k times rarer (Theorem D.1, eq. 9, 33, 35); the response "
+        "to the common feature ends of order log d and grows with log t (Lemma E.4, eq. 10), that "
+        "to a subclass feature stays below log(d)/k (eq. 11). With fine labels both grow equally "
+        "fast up to a constant (eq. 12, 202, 205) and both responses reach order 1 (eq. 13)."
+    )
+    claims: ClassVar[tuple[str, ...]] = ("G3", "G4", "G5")
+    axes: ClassVar[tuple[str, ...]] = ("variation", "subclasses")
+    needs: ClassVar[str] = "a CPU; a GPU at scale paper"
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 2,
+            "variation": (AS_CHOSEN, "noise x2"),
+            "subclasses": (1, 2),
+            "main": 2,
+            "d": 12,
+            "patches": 10,
+            "feature_patches": 2,
+            "neurons": 40,
+            "threshold": 0.9,
+            "batch": 8,
+            "lr": 1.0,
+            "steps": 40,
+            "reads": (0, 1, 5, 10, 20, 40),
+        },
+        "quick": {
+            "seeds": 8,
+            "variation": (
+                AS_CHOSEN,
+                "noise as in other studies",
+                "strengths as in other studies",
+                "neurons x1/2",
+                "c_b 0.7",
+            ),
+            "subclasses": (2, 4, 8),
+            "main": 4,
+            "d": 40,
+            "neurons": 200,
+            "threshold": 1.2,
+            "batch": 32,
+            "lr": 1.0,
+            "steps": 300,
+            "reads": (0, 1, 2, 4, 8, 16, 32, 64, 100, 150, 200, 250, 300),
+        },
+        "paper": {},
+    }
+
+    variation: tuple[str, ...] = (
+        AS_CHOSEN,
+        *FURTHER,
+        "patches x2",
+        "neurons x1/2",
+        "neurons x2",
+        "c_b 1.3",
+        "patch counts drawn",
+    )
+    """what is changed of the setting; only "as chosen" is run for every number of subclasses, the
+    others at ``main``"""
+    subclasses: tuple[int, ...] = (2, 4, 8, 16)
+    """subclasses of each side (k)"""
+    main: int = 8
+    """subclasses of each side in the table of sensitivity and the picture of shares"""
+    reads: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32, 64, 100, 150, 200, 400, 600, 800, 1000)
+    """numbers of updates after which the networks are read"""
+    first: int = 1
+    """updates over which the rates of phase 1 are taken"""
+    d: int = 64
+    spread: float = 0.02
+    sigma: float = 0.002
+    neurons: int = 4096
+    threshold: float = 1.45
+    batch: int = 64
+    lr: float = 0.2
+    steps: int = 1000
+    seeds: int = 20
+
+    def check(self) -> None:
+        super().check()
+        rising = list(self.reads) == sorted(set(self.reads))
+        if not rising or not {0, self.first, self.steps} <= set(self.reads):
+            raise bad_value(
+                "reads", self.reads, f"must rise and hold 0, first={self.first}, steps={self.steps}"
+            )
+        if self.reads[-1] != self.steps or self.reads[0] != 0:
+            raise bad_value("reads", self.reads, f"must lie in 0..steps={self.steps}")
+        if self.first < 1:
+            raise bad_value("first", self.first, "must be at least 1")
+        if self.main not in self.subclasses:
+            raise bad_value("main", self.main, f"must be one of subclasses={self.subclasses}")
+        if AS_CHOSEN not in self.variation:
+            raise bad_value("variation", self.variation, f"must have {AS_CHOSEN!r}")
+        for variation in self.variation:
+            changed = self.changed(variation)
+            for subclasses in self.subclasses:
+                changed.check_model(subclasses)
+
+    @property
+    def setting(self) -> str:
+        return f"{super().setting} sigma={self.sigma:g}"
+
+    def changed(self, variation: str) -> GranularityDetectors:
+        """The study with one thing changed."""
+        if variation in FURTHER:
+            return replace(self, **FURTHER[variation])
+        if variation not in CHANGES:
+            raise unknown("variation", variation, {*CHANGES, *FURTHER})
+        return varied(self, variation)
+
+    def outputs(self) -> tuple[Output, ...]:
+        return (
+            *(Output(name, ("labels", "read"), words) for name, words in OVER_TIME.items()),
+            *(Output(name, ("labels",), words) for name, words in AT_START.items()),
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {"labels": np.array(LABELS), "read": np.array(self.reads)}
+
+    def cost(self) -> Cost:
+        most = max(self.subclasses)
+        one = self.cost_of(most, 2 * most)
+        return Cost(one.bytes_per_cell, 2 * self.steps)
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        return only(self, cells, context, self._wanted, self._run)
+
+    def _wanted(self, variation: str, subclasses: int) -> bool:
+        return variation == AS_CHOSEN or subclasses == self.main
+
+    def _run(
+        self, variation: str, subclasses: int, cells: Cells, context: Context
+    ) -> dict[str, np.ndarray]:
+        study = self.changed(variation)
+        data = study.model(subclasses)
+        both, lost = [], []
+        for per_side in (1, subclasses):
+            found, nonfinite = self._watched(study, Labels(data, per_side), cells, context)
+            both.append(found)
+            lost.append(nonfinite)
+        found = {name: torch.stack([each[name] for each in both], dim=1) for name in both[0]}
+        found["nonfinite_step"] = torch.where(lost[0] >= 0, lost[0], lost[1])
+        return {name: value.cpu().numpy() for name, value in found.items()}
+
+    def _watched(
+        self, study: GranularityDetectors, labels: Labels, cells: Cells, context: Context
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        experiment = study.setup(cells, context, labels)
+        watch = Watch(labels, experiment.initial)
+        trackers = {"watched": watch.over_time}
+        trajectory = experiment.train(context, study.steps, trackers, self.reads)
+        found = named(trajectory.records["watched"]) | watch.at_start()
+        return found, trajectory.nonfinite_step
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return detectors_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return detectors_pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return detectors_tables(self, results)

@@ -1,0 +1,181 @@
+"""What coarse and fine labels teach: errors on easy and on hard samples (004 Theorems 5.1, 5.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
+from rarefy.core.errors import bad_value
+from rarefy.core.picture import Picture, Table
+from rarefy.data.granularity_labels import Labels
+from rarefy.studies.granularity._common import (
+    LABELS,
+    MEASURES,
+    check_reads,
+    cost_of_grid,
+    learn,
+    only,
+)
+from rarefy.studies.granularity._errors_pictures import errors_pictures, errors_tables
+from rarefy.studies.granularity._errors_verdicts import errors_verdicts
+from rarefy.studies.granularity._granularity import GranularityStudy
+from rarefy.studies.granularity._variations import AS_CHOSEN, CHANGES, varied
+
+
+@dataclass(frozen=True, kw_only=True)
+class GranularityErrors(GranularityStudy):
+    """Each cell trains two networks on the same samples, one with the labels of the two sides and
+    one with those of the subclasses, and asks both for the side of fresh samples."""
+
+    name: ClassVar[str] = "granularity-errors"
+    title: ClassVar[str] = "Why fine labels help: errors on easy and on hard samples"
+    paper_says: ClassVar[str] = (
+        "A sample has patches with a feature that its whole side shares and patches with the "
+        "feature of its subclass. Hard samples lack the shared feature and hold weak traces of "
+        "the other side's. Trained with coarse labels on easy samples, a network reaches a "
+        "vanishing loss and small error on easy samples, but errs on a constant share of hard "
+        "ones at all times, if there are polylog(d) subclasses or more (004 Theorem 5.1, eq. "
+        "3-5): the shared feature is k times as frequent and is learnt in place of the "
+        "subclasses'. Trained with fine labels and at most d^0.4 subclasses its errors on both "
+        "kinds are small, in the coarse question (Theorem 5.2, eq. 6), answered by the largest "
+        "output of a side, and in the fine one (Theorem G.3). The paper's neurons (d^2 an output) "
+        "and noise are out of reach: its effect is looked for at the sizes stated."
+    )
+    claims: ClassVar[tuple[str, ...]] = ("G1", "G2")
+    axes: ClassVar[tuple[str, ...]] = ("variation", "subclasses", "samples")
+    headline: ClassVar[bool] = True
+    needs: ClassVar[str] = "a CPU; a GPU at scale paper"
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 2,
+            "variation": (AS_CHOSEN, "noise x2"),
+            "subclasses": (1, 3),
+            "samples": (0, 2),
+            "main": 3,
+            "d": 16,
+            "patches": 12,
+            "neurons": 12,
+            "threshold": 0.6,
+            "batch": 12,
+            "steps": 30,
+            "reads": (0, 10, 30),
+            "test_each": 8,
+        },
+        "quick": {
+            "seeds": 7,
+            "variation": (AS_CHOSEN, "noise x2", "neurons x1/2", "c_b 1.3", "hard: no distraction"),
+            "subclasses": (1, 2, 4, 8),
+            "samples": (0, 1, 8),
+            "main": 4,
+            "d": 48,
+            "patches": 16,
+            "neurons": 32,
+            "threshold": 0.8,
+            "batch": 32,
+            "steps": 150,
+            "reads": (0, 5, 10, 25, 50, 150),
+            "test_each": 16,
+        },
+        "paper": {},
+    }
+
+    variation: tuple[str, ...] = tuple(CHANGES)
+    """what is changed of the setting; only "as chosen" is run for every number of subclasses and
+    samples, the others at ``main`` with fresh samples"""
+    subclasses: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    """subclasses of each side (k)"""
+    samples: tuple[int, ...] = (0, 1, 8)
+    """training samples of every subclass, drawn once; 0: fresh ones at every step"""
+    main: int = 8
+    """subclasses of each side in pictures of training and in the table of sensitivity"""
+    reads: tuple[int, ...] = (0, 5, 10, 20, 50, 100, 200, 400)
+    """numbers of updates after which the networks are tested"""
+    strata: int = 5
+    """groups of hard test samples, by their margin in the network trained with coarse labels"""
+    d: int = 256
+    neurons: int = 512
+    batch: int = 128
+    steps: int = 400
+    seeds: int = 20
+
+    def check(self) -> None:
+        super().check()
+        check_reads(self.reads, self.steps)
+        if self.main not in self.subclasses:
+            raise bad_value("main", self.main, f"must be one of subclasses={self.subclasses}")
+        if self.strata < 1:
+            raise bad_value("strata", self.strata, "must be at least 1")
+        for samples in self.samples:
+            if samples < 0:
+                raise bad_value("samples", samples, "must be at least 0 (0: fresh samples)")
+        for variation in self.variation:
+            changed = varied(self, variation)
+            for subclasses in self.subclasses:
+                changed.check_model(subclasses)
+
+    def outputs(self) -> tuple[Output, ...]:
+        over_time = tuple(
+            Output(name, ("labels", "read"), meaning) for name, meaning in MEASURES.items()
+        )
+        by_margin = "hard error among samples of a fifth by margin in the coarse network"
+        return (*over_time, Output("stratum_error", ("labels", "stratum"), by_margin))
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {
+            "labels": np.array(LABELS),
+            "read": np.array(sorted(set(self.reads))),
+            "stratum": np.arange(1, self.strata + 1),
+        }
+
+    def cost(self) -> Cost:
+        most = max(self.subclasses)
+        return cost_of_grid(self, 2 * most, most, False, 2 * self.steps)
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        return only(self, cells, context, self._wanted, self._run)
+
+    def _wanted(self, variation: str, subclasses: int, samples: int) -> bool:
+        return variation == AS_CHOSEN or (subclasses == self.main and samples == 0)
+
+    def _run(
+        self, variation: str, subclasses: int, samples: int, cells: Cells, context: Context
+    ) -> dict[str, np.ndarray]:
+        study = varied(self, variation)
+        data = study.model(subclasses)
+        coarse, fine = (
+            learn(study, cells, context, Labels(data, per_side), samples, self.reads)
+            for per_side in (1, subclasses)
+        )
+        found = {
+            name: torch.stack([coarse.reads[name], fine.reads[name]], dim=1) for name in MEASURES
+        }
+        wrong = torch.stack([coarse.hard.margin, fine.hard.margin], dim=1) <= 0
+        found["stratum_error"] = stratum_errors(coarse.hard.margin, wrong, self.strata)
+        lost = [each.trajectory.nonfinite_step for each in (coarse, fine)]
+        found["nonfinite_step"] = torch.where(lost[0] >= 0, lost[0], lost[1])
+        return {name: value.cpu().numpy() for name, value in found.items()}
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return errors_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return errors_pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return errors_tables(self, results)
+
+
+def stratum_errors(margin: Tensor, wrong: Tensor, strata: int) -> Tensor:
+    """Share of ``wrong`` answers, (run, network, n), in equal groups of samples by their margin,
+    (run, n), smallest first: (run, network, stratum). A group without samples is NaN."""
+    n = margin.shape[1]
+    rank = margin.argsort(dim=1, stable=True).argsort(dim=1)
+    group = rank * strata // n
+    there = torch.nn.functional.one_hot(group, strata).to(margin.dtype)  # (run, n, stratum)
+    return (wrong.to(margin.dtype) @ there) / there.sum(dim=1)[:, None]

@@ -1,0 +1,176 @@
+"""Labels ever finer, down to one a sample (004 Sec. 6.2 and 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
+from rarefy.core.errors import bad_value
+from rarefy.core.picture import Picture, Table
+from rarefy.data.granularity_labels import Labels
+from rarefy.studies.granularity._common import check_reads, cost_of_grid, learn, only
+from rarefy.studies.granularity._extreme_pictures import extreme_pictures, extreme_tables
+from rarefy.studies.granularity._extreme_verdicts import extreme_verdicts
+from rarefy.studies.granularity._granularity import GranularityStudy
+from rarefy.studies.granularity._variations import AS_CHOSEN, CHANGES, varied
+
+
+@dataclass(frozen=True, kw_only=True)
+class GranularityExtreme(GranularityStudy):
+    """A stored set with k subclasses a side; labels merge subclasses, name them, or cut them into
+    pieces down to single samples. Every update sees the whole set."""
+
+    name: ClassVar[str] = "granularity-extreme"
+    title: ClassVar[str] = "Labels ever finer: from two sides to one label a sample"
+    paper_says: ClassVar[str] = (
+        "Finer labels do not always help: with one label a sample a network must rely on the "
+        "frivolous differences between samples (004 Sec. 7), and error against granularity is "
+        "U-shaped in iNaturalist (Sec. 6.2, Fig. 5). The theorems say nothing about labels finer "
+        "than subclasses. In the multi-view model the frivolous differences are the patches' "
+        "noise, whose strength is therefore an axis here. Finer labels are also learnt more "
+        "slowly, so networks are compared after equally many updates and, besides, at the read "
+        "where each has learnt the same share of its labels."
+    )
+    claims: ClassVar[tuple[str, ...]] = ("G6",)
+    axes: ClassVar[tuple[str, ...]] = ("variation", "patch_noise", "per_side")
+    needs: ClassVar[str] = "a CPU; a GPU at scale paper"
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 2,
+            "variation": (AS_CHOSEN, "neurons x2"),
+            "patch_noise": (0.02, 0.3),
+            "per_side": (1, 2, 8),
+            "main_noise": 0.3,
+            "subclasses": 2,
+            "samples": 4,
+            "d": 16,
+            "patches": 12,
+            "neurons": 8,
+            "threshold": 0.6,
+            "batch": 16,
+            "steps": 30,
+            "reads": (10, 30),
+            "test_each": 8,
+        },
+        "quick": {
+            "seeds": 6,
+            "variation": (AS_CHOSEN, "neurons x1/2", "c_b 1.3", "hard: no distraction"),
+            "patch_noise": (0.02, 0.2, 0.3),
+            "per_side": (1, 2, 4, 8, 16),
+            "main_noise": 0.3,
+            "subclasses": 4,
+            "samples": 4,
+            "d": 48,
+            "patches": 16,
+            "neurons": 24,
+            "threshold": 0.8,
+            "batch": 32,
+            "steps": 100,
+            "reads": (5, 10, 20, 40, 100),
+            "test_each": 32,
+        },
+        "paper": {},
+    }
+
+    variation: tuple[str, ...] = tuple(word for word in CHANGES if word != "noise x2")
+    """what is changed of the setting; only "as chosen" is run at every noise and granularity, the
+    others at ``main_noise`` with coarse, fine and one-a-sample labels"""
+    patch_noise: tuple[float, ...] = (0.02, 0.1, 0.15, 0.2)
+    """std of the noise in every patch, in the place of sigma"""
+    per_side: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    """labels of each side: 1 coarse, ``subclasses`` fine, subclasses x samples one a sample"""
+    main_noise: float = 0.2
+    """the noise at which the setting is varied"""
+    subclasses: int = 8
+    """subclasses of each side (k)"""
+    samples: int = 8
+    """training samples of every subclass, drawn once"""
+    reads: tuple[int, ...] = (5, 10, 20, 40, 80, 200)
+    """numbers of updates after which the networks are tested"""
+    d: int = 128
+    neurons: int = 128
+    batch: int = 128
+    steps: int = 200
+    test_each: int = 32
+    seeds: int = 20
+
+    def check(self) -> None:
+        super().check()
+        check_reads(self.reads, self.steps)
+        if self.samples < 1:
+            raise bad_value("samples", self.samples, "every subclass needs at least 1 sample")
+        if self.main_noise not in self.patch_noise:
+            allowed = f"must be one of patch_noise={self.patch_noise}"
+            raise bad_value("main_noise", self.main_noise, allowed)
+        for noise in self.patch_noise:
+            for variation in self.variation:
+                self.at_noise(noise, variation).check_model(self.subclasses)
+        whole = 2 * self.subclasses * self.samples
+        if self.batch < whole:
+            raise bad_value("batch", self.batch, f"must hold the whole set, {whole} samples")
+        for per_side in self.per_side:
+            Labels(self.model(self.subclasses), per_side)
+            if per_side > self.most:
+                raise bad_value("per_side", per_side, f"at most {self.most}, one label a sample")
+        for needed, words in ((self.subclasses, "subclasses"), (self.most, "one label a sample")):
+            if needed not in self.per_side:
+                raise bad_value("per_side", self.per_side, f"must have {needed} ({words})")
+        if 1 not in self.per_side:
+            raise bad_value("per_side", self.per_side, "must have 1 (coarse labels)")
+
+    @property
+    def most(self) -> int:
+        """Labels of each side if every sample has its own."""
+        return self.subclasses * self.samples
+
+    @property
+    def setting(self) -> str:
+        return f"{super().setting} k={self.subclasses} {self.samples} samples a subclass"
+
+    def at_noise(self, noise: float, variation: str = AS_CHOSEN) -> GranularityExtreme:
+        return varied(replace(self, sigma=float(noise)), variation)
+
+    def outputs(self) -> tuple[Output, ...]:
+        return (
+            Output("loss", ("read",), "training loss before the last update"),
+            Output("easy_error", ("read",), "share of fresh easy samples on the wrong side"),
+            Output("hard_error", ("read",), "share of fresh hard samples on the wrong side"),
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {"read": np.array(sorted(set(self.reads)))}
+
+    def cost(self) -> Cost:
+        return cost_of_grid(self, 2 * max(self.per_side), self.subclasses, True, self.steps)
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        # random numbers are drawn once for all updates: compiling them would take longer
+        eager = replace(context, compiled=False)
+        return only(self, cells, eager, self._wanted, self._run)
+
+    def _wanted(self, variation: str, noise: float, per_side: int) -> bool:
+        ends = (1, self.subclasses, self.most)
+        return variation == AS_CHOSEN or (noise == self.main_noise and per_side in ends)
+
+    def _run(
+        self, variation: str, noise: float, per_side: int, cells: Cells, context: Context
+    ) -> dict[str, np.ndarray]:
+        study = self.at_noise(noise, variation)
+        labels = Labels(study.model(self.subclasses), per_side)
+        found = learn(study, cells, context, labels, self.samples, self.reads)
+        outputs = {name: found.reads[name] for name in ("loss", "easy_error", "hard_error")}
+        outputs["nonfinite_step"] = found.trajectory.nonfinite_step
+        return {name: value.cpu().numpy() for name, value in outputs.items()}
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return extreme_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return extreme_pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return extreme_tables(self, results)

@@ -1,0 +1,257 @@
+"""The studies of 003 without vectors: at any d, in any batch, and who may not."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import rarefy
+from rarefy.core.contracts import Context, Study
+from rarefy.core.errors import UsageError
+from rarefy.studies import get_study
+from rarefy.studies.benign._benign import ClassNoiseStudy
+from rarefy.studies.benign._form import LARGE
+from rarefy.studies.benign.benign_correlation import BenignCorrelation
+from rarefy.studies.benign.benign_features import BenignFeatures
+from rarefy.studies.benign.benign_homogeneous import BenignHomogeneous
+from rarefy.studies.benign.benign_majority import BenignMajority
+from rarefy.studies.benign.benign_mixing import BenignMixing
+from rarefy.studies.benign.benign_sizes import BenignSizes
+from rarefy.studies.benign.benign_tail import BenignTail
+from rarefy.studies.benign.benign_training import BenignTraining
+from rarefy.sweep.grid import grid_of
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+HUGE = 10**9
+FLOAT64 = Context(dtype=torch.float64)
+STUDIES: dict[str, dict[str, Any]] = {
+    "benign-correlation": {"law": ("gaussian",)},
+    "benign-features": {},
+    "benign-homogeneous": {},
+    "benign-majority": {},
+    "benign-mixing": {},
+    "benign-sizes": {},
+    "benign-tail": {},
+    "benign-training": {},
+}
+every_study = pytest.mark.parametrize("name", STUDIES)
+
+
+def tiny(name: str, d: int, **more: Any) -> ClassNoiseStudy:
+    """With filters that begin small against one sample's noise, whatever d is."""
+    where: dict[str, Any] = {"d": d}
+    if name == "benign-homogeneous":
+        where = {"dimension": (d, 2 * d)}
+    if name == "benign-training":
+        where |= {"wide_d": d, "small_sigma_0": 0.1 / d**0.5}
+    begin = {"initialisation": "gaussian", "sigma_0": 0.3 / d**0.5, "form": "dual"}
+    study = get_study(name).at("tiny", **{**STUDIES[name], **where, **begin, **more})
+    assert isinstance(study, ClassNoiseStudy)
+    return study
+
+
+def whole_grid(study: Study, context: Context = FLOAT64) -> dict[str, np.ndarray]:
+    grid = grid_of(study)
+    return study.simulate(grid.cells(np.arange(len(grid))), context)
+
+
+# --------------------------------------------------------------------------- a billion coordinates
+
+
+@every_study
+def test_a_study_runs_in_a_billion_coordinates(name: str) -> None:
+    """From simulation to verdicts and tables, and nothing of d numbers is made on the way."""
+    study = tiny(name, HUGE)
+    assert study.cost().bytes_per_cell < 10**7
+    found = rarefy.run(type(study), scale="tiny", device="cpu", **_changed(study))
+    assert (found["nonfinite_step"] == -1).all()
+    for output in study.outputs():
+        values = found[output.name].values
+        if name == "benign-training":  # each case measures its part, some only once trained
+            continue
+        assert np.isfinite(values).all(), output.name
+    if name == "benign-training":
+        for part in ("lr", "loss_at", "rank_share", "active_mean", "memory_own", "decision"):
+            assert found[part].notnull().any(), part
+        np.testing.assert_allclose(found["first_drop"].sel(case="slow"), 1, rtol=0.35)
+    assert study.verdicts(found, "tiny") and study.picture(found)
+    for table in study.tables(found):
+        assert table.rows
+
+
+def _changed(study: ClassNoiseStudy) -> dict[str, Any]:
+    """The parameters in which it differs from its scale."""
+    usual = type(study).at("tiny").parameters()
+    return {name: value for name, value in study.parameters().items() if usual[name] != value}
+
+
+@every_study
+def test_a_cell_is_the_same_alone_and_in_any_batch(name: str) -> None:
+    """Though axes are counted by study, and kinds of noise may be without directions in a run."""
+    study = tiny(name, HUGE, seeds=1)
+    grid = grid_of(study)
+    together = whole_grid(study)
+    for row in np.unique(np.linspace(0, len(grid) - 1, 4).astype(int)):
+        alone = study.simulate(grid.cells(np.array([row])), FLOAT64)
+        for output, values in alone.items():
+            size = np.nanmax(np.abs(np.where(np.isfinite(together[output]), together[output], 0)))
+            np.testing.assert_allclose(
+                values[0], together[output][row], rtol=0, atol=1e-9 * size, err_msg=output
+            )
+
+
+def test_sizes_share_initial_filters_and_test_samples() -> None:
+    study = tiny("benign-sizes", HUGE)
+    assert isinstance(study, BenignSizes)
+    cells = grid_of(study).cells(np.array([0]))
+    both = []
+    for size in study.size:
+        both.append(
+            study.setup(
+                cells,
+                FLOAT64,
+                spectrum=BenignHomogeneous(d=HUGE, classes=3).spectrum(),
+                strength=torch.ones(1, dtype=torch.float64),
+                sizes=torch.full((1, 3), size),
+                room=3 * max(study.size),
+            )
+        )
+    assert torch.equal(both[0].initial, both[1].initial)
+    assert torch.equal(both[0].fresh(30, 0).noise, both[1].fresh(30, 0).noise)
+
+
+# ----------------------------------------------------------------------------------- who does what
+
+
+def test_auto_does_without_vectors_only_where_it_can_and_must() -> None:
+    plain = BenignCorrelation()
+    assert plain.form == "auto" and not plain.without_vectors()
+    gaussian = dataclasses.replace(plain, initialisation="gaussian")
+    assert not gaussian.without_vectors()
+    assert not dataclasses.replace(gaussian, d=LARGE).without_vectors()
+    large = dataclasses.replace(gaussian, d=LARGE + 1)
+    assert large.without_vectors() and not large.without_vectors("uniform")
+    assert not dataclasses.replace(large, form="primal").without_vectors()
+    assert dataclasses.replace(gaussian, form="dual").without_vectors()
+
+
+@pytest.mark.parametrize("form", ["auto", "primal", "dual"])
+def test_the_form_decides_how_a_study_trains(form: str) -> None:
+    study = tiny("benign-tail", 60, form=form)
+    assert isinstance(study, BenignTail)
+    cells = grid_of(study).cells(np.arange(2))
+    experiment = study.setup(
+        cells,
+        FLOAT64,
+        spectrum=study.spectrum(4.0),
+        strength=torch.ones(2, dtype=torch.float64),
+        sizes=torch.full((1, 3), 4),
+    )
+    assert experiment.form == form and experiment.spectrum.d.tolist() == [60]
+    assert experiment.initial.shape[3] == (60 if form != "dual" else 6 + 12 + 18)
+
+
+def test_rates_mean_the_same_above_a_thousand_coordinates() -> None:
+    study = BenignTail(lr=0.1, trained_lr=30.0)
+    for d, unit in ((40, 1.0), (1000, 1.0), (4000, 0.25), (HUGE, 1e-6)):
+        for form in ("primal", "dual"):
+            there = dataclasses.replace(study, d=d, form=form)
+            assert there.training("printed").lr == pytest.approx(0.1 * unit)
+            assert there.training("trained").lr == pytest.approx(30 * unit)
+    natural = BenignFeatures(d=HUGE, trained_lr=0.5)
+    trained = natural.training_at("trained", 10, natural.spectrum(1.0)).lr
+    trace = 0.25 * (HUGE - 5)  # rate 0.5 in units of n m/trace
+    assert trained == pytest.approx(0.5 * 50 * natural.filters / trace)
+    assert natural.training("printed").lr == pytest.approx(0.05e-6)
+
+
+def test_stored_coordinates_do_not_grow_without_vectors() -> None:
+    small, large = (tiny("benign-majority", d) for d in (10**6, 10**12))
+    assert isinstance(small, BenignMajority)
+    assert small.cost() == large.cost()
+    assert small.stored_axes(36) == 6 + 3 * (36 + 18)
+    assert tiny("benign-majority", 400, form="primal").stored_axes(36) == 400
+
+
+def test_the_special_coordinate_is_drawn_anew_and_nothing_else_moves() -> None:
+    """Training sets of ``benign-mixing``: a share of long-tailed samples, in both forms."""
+    for form in ("primal", "dual"):
+        study = tiny("benign-mixing", 60, form=form, samples=200, moment=("held",), seeds=1)
+        assert isinstance(study, BenignMixing)
+        grid = grid_of(study)
+        rows = np.flatnonzero(grid.values["schedule"] == "printed")
+        samples = study._prepared(grid.cells(rows), FLOAT64).samples
+        assert len(samples.noise) == len(study.share)
+        special = torch.stack([samples.noise[:, i, 3 + i // 200] for i in range(600)], dim=1)
+        for row, share in enumerate(study.share):
+            lam = study.training_spectrum(4.0, "held", share).eigenvalues[0, 0, 3]
+            tail = (special[row] / lam).abs() >= study.tail
+            assert float(tail.double().mean()) == pytest.approx(share, abs=0.07)
+        others = samples.noise.clone()
+        for i in range(600):
+            others[:, i, 3 + i // 200] = 0
+        assert (others == others[:1]).all() and others[0].abs().amax(dim=1).min() > 0
+
+
+# ------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "message"),
+    [
+        ("benign-tail", {"form": "gram"}, "form='gram': must be one of auto, primal, dual"),
+        (
+            "benign-tail",
+            {"initialisation": "default"},
+            "initialisation='default': without vectors only gaussian: .*; use --form primal",
+        ),
+        (
+            "benign-correlation",
+            {"law": ("gaussian", "uniform-own")},
+            "law='uniform-own': without vectors only gaussian: .*; use --form primal",
+        ),
+        (
+            "benign-training",
+            {"initialisation": "default"},
+            "initialisation='default': without vectors only gaussian: .*; use --form primal",
+        ),
+        (
+            "benign-tail",
+            {"form": "primal"},
+            "d=1000000000: at most 11111111 where vectors are stored; --form dual stores none, and "
+            "needs gaussian law and initialisation",
+        ),
+        (
+            "benign-homogeneous",
+            {"form": "primal"},
+            "d=1000000000: at most 12500000 where vectors are stored",
+        ),
+        (
+            "benign-features",
+            {"form": "auto", "initialisation": "default"},
+            "d=1000000000: at most 14142 where vectors are stored",
+        ),
+        (
+            "benign-correlation",
+            {"form": "auto", "law": ("gaussian", "uniform")},
+            "d=1000000000: at most 14142 where vectors are stored",
+        ),
+    ],
+)
+def test_what_has_no_such_form_is_named(name: str, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        tiny(name, HUGE, **wrong)
+    assert "\n" not in str(caught.value)
+
+
+def test_cases_that_begin_gaussian_may_do_without_vectors_alone() -> None:
+    study = BenignTraining.at("tiny", case=("wide", "small start"), wide_d=HUGE, form="dual")
+    assert isinstance(study, BenignTraining)
+    assert all(part.without_vectors() for part in study.parts())
+    with pytest.raises(UsageError, match="initialisation='default'"):
+        BenignTraining.at("tiny", case=("wide", "trained"), form="dual")

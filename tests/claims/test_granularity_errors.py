@@ -1,0 +1,266 @@
+"""G1 and G2: the verdicts on errors made up, and the study against a plain loop."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import plain_multi_view as plain
+import pytest
+import torch
+import xarray as xr
+
+from rarefy.core.contracts import Context, Verdict
+from rarefy.core.errors import UsageError
+from rarefy.data.granularity_labels import Labels
+from rarefy.data.multi_view_sets import FreshSamples, StoredSamples
+from rarefy.studies.granularity._common import MEASURES, judge_worst
+from rarefy.studies.granularity._premises import premises
+from rarefy.studies.granularity._variations import AS_CHOSEN
+from rarefy.studies.granularity.granularity_errors import GranularityErrors, stratum_errors
+from rarefy.sweep.grid import grid_of
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+FLOAT64 = Context(dtype=torch.float64)
+STUDY = GranularityErrors(variation=(AS_CHOSEN, "noise x2"), d=48, main=4, subclasses=(2, 4, 8))
+SEEDS = 8
+
+
+def made_up(
+    *,
+    coarse_hard: float = 0.5,
+    fine_hard: float = 0.01,
+    loss: float = 0.01,
+    easy: float = 0.0,
+    hardest: float = 0.02,
+    label: float = 0.02,
+    early: float | None = None,
+    study: GranularityErrors = STUDY,
+    scatter: float = 0.002,
+) -> xr.Dataset:
+    """The same at every number of subclasses and samples; ``early``: hard error at the second
+    read."""
+    reads = np.array(study.reads)
+    shape = (SEEDS, 2, len(study.subclasses), len(study.samples), 2, len(reads))
+    noise = scatter * np.random.default_rng(0).normal(size=shape)
+    levels = {
+        "loss": (loss, loss),
+        "easy_error": (easy, easy),
+        "hard_error": (coarse_hard, fine_hard),
+        "easy_label_error": (easy, easy),
+        "hard_label_error": (coarse_hard, label),
+        "easy_margin": (3.0, 3.0),
+        "hard_margin": (0.1, 2.0),
+    }
+    dims = ("seed", "variation", "subclasses", "samples", "labels", "read")
+    values: dict[str, Any] = {}
+    for name in MEASURES:
+        filled = np.array(levels[name])[:, None] + noise
+        if name == "hard_error" and early is not None:
+            filled[..., 0, 1] = early + noise[..., 0, 1]
+        values[name] = (dims, filled)
+    strata = np.full((*shape[:5], study.strata), 0.0)
+    strata[..., 1, 0] = hardest + noise[..., 1, 0]
+    values["stratum_error"] = ((*dims[:5], "stratum"), strata)
+    coordinates = {
+        **study.coordinates(),
+        "seed": np.arange(SEEDS),
+        **{axis: list(getattr(study, axis)) for axis in study.axes},
+    }
+    return xr.Dataset(values, coordinates)
+
+
+def outcomes(results: xr.Dataset, words: str, study: GranularityErrors = STUDY) -> list[str]:
+    return [v.outcome for v in study.verdicts(results, "paper") if words in v.setting]
+
+
+# ------------------------------------------------------------------------------------- the verdicts
+
+
+def test_what_the_theorems_say_holds() -> None:
+    assert {v.outcome for v in STUDY.verdicts(made_up(), "paper")} == {"holds"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words", "others"),
+    [
+        ({"loss": 0.2}, "(3) training loss", "hard"),
+        ({"easy": 0.2}, "(4) error on easy", "(5) error on hard"),
+        ({"easy": 0.2}, "(6) error on easy", "(6) error on hard"),
+        ({"coarse_hard": 0.05, "early": 0.05}, "(5) error on hard", "(6) error"),
+        ({"early": 0.05}, "(5) error on hard", "(6) error"),
+        ({"fine_hard": 0.2}, "(6) error on hard", "(5) error on hard"),
+        ({"label": 0.3}, "wrong labels of hard", "wrong labels of easy"),
+        ({"hardest": 0.4}, "most wrong", "(6) error"),
+        ({"fine_hard": 0.6}, "coarse minus that of fine", "(5) error on hard"),
+    ],
+)
+def test_each_part_can_fail_alone(wrong: dict[str, float], words: str, others: str) -> None:
+    results = made_up(**wrong)
+    assert set(outcomes(results, words)) == {"fails"}
+    assert set(outcomes(results, others)) == {"holds"}
+
+
+def test_errors_between_the_bounds_decide_nothing() -> None:
+    results = made_up(coarse_hard=0.125, fine_hard=0.05, scatter=0.05)
+    assert set(outcomes(results, "(5) error on hard")) == {"inconclusive"}
+    assert set(outcomes(results, "(6) error on hard")) == {"inconclusive"}
+
+
+def test_the_theorems_are_judged_where_they_speak() -> None:
+    """log(48) = 3.9 and 48^0.4 = 4.7: k = 2 is too few, k = 8 too many for fine labels."""
+    results = made_up()
+    results["hard_error"].loc[{"subclasses": 2, "labels": "coarse"}] = 0.0
+    results["hard_error"].loc[{"subclasses": 8, "labels": "fine", "samples": 0}] = 0.5
+    assert set(outcomes(results, "(5) error on hard")) == {"holds"}
+    assert set(outcomes(results, "(6) error on hard")) == {"holds"}
+    assert outcomes(results, "k > d^0.4") == ["fails"]
+
+
+def test_without_enough_subclasses_or_fresh_samples_nothing_is_decided() -> None:
+    for study in (
+        dataclasses.replace(STUDY, subclasses=(2,), main=2),
+        dataclasses.replace(STUDY, samples=(1,)),
+    ):
+        verdicts = study.verdicts(made_up(study=study), "paper")
+        theorems = [v for v in verdicts if "(3)" in v.setting or "(6)" in v.setting]
+        assert theorems and {v.outcome for v in theorems} == {"inconclusive"}
+        assert all("needs" in v.note and v.n == 0 for v in theorems)
+        assert study.picture(made_up(study=study)) and study.tables(made_up(study=study))
+
+
+def test_the_worst_case_decides_for_all() -> None:
+    def judged(*levels: float) -> Verdict:
+        draw = np.random.default_rng(1)
+        cases = {f"case {i}": level + 0.01 * draw.normal(size=9) for i, level in enumerate(levels)}
+        return judge_worst(("G1", "s", "x", "y"), cases, 0.3, "at_most")
+
+    assert judged(0.0, 0.1, 0.2).outcome == "holds"
+    assert "case 2, the worst of 3 cases" in judged(0.0, 0.1, 0.2).note
+    assert judged(0.0, 0.5, 0.2).outcome == "fails"
+    assert judged(0.0, 0.3).outcome == "inconclusive"
+    assert judge_worst(("G1", "s", "x", "y"), {}, 0.3, "at_most").outcome == "inconclusive"
+
+
+def test_premises_list_both_kinds_of_labels_once() -> None:
+    lines = [each.formula for each in premises(STUDY, 4)]
+    assert len(set(lines)) == len(lines)
+    assert sum("c_b = sqrt(4" in line for line in lines) == 2
+    assert sum("c_b = sqrt(2" in line for line in lines) == 2
+
+
+# -------------------------------------------------------------------------------------- the strata
+
+
+def test_strata_are_equal_groups_by_margin() -> None:
+    generator = torch.Generator().manual_seed(3)
+    margin = torch.randn(3, 23, generator=generator)
+    wrong = torch.rand(3, 2, 23, generator=generator) < 0.4
+    found = stratum_errors(margin, wrong, 4)
+    assert found.shape == (3, 2, 4)
+    for run in range(3):
+        order = np.argsort(margin[run].numpy(), kind="stable")
+        group = np.empty(23, dtype=int)
+        group[order] = np.arange(23) * 4 // 23
+        for network in range(2):
+            for stratum in range(4):
+                expected = wrong[run, network].numpy()[group == stratum].mean()
+                assert found[run, network, stratum] == pytest.approx(expected)
+
+
+# ----------------------------------------------------------------------------------- the simulation
+
+
+@pytest.mark.parametrize("samples", [0, 2])
+def test_a_cell_is_what_a_plain_loop_gives(samples: int) -> None:
+    study: Any = GranularityErrors.at("tiny", steps=10, reads=(0, 10), seeds=1)
+    grid = grid_of(study)
+    rows = (
+        (grid.values["variation"] == AS_CHOSEN)
+        & (grid.values["subclasses"] == 3)
+        & (grid.values["samples"] == samples)
+    )
+    cells = grid.cells(np.flatnonzero(rows))
+    found = study.simulate(cells, FLOAT64)
+    draws, data = cells.draws(FLOAT64), study.model(3)
+    for place, per_side in enumerate((1, 3)):
+        labels = Labels(data, per_side)
+        batches: Any = FreshSamples(data, labels, draws, study.batch)
+        if samples:
+            batches = StoredSamples(data, labels, draws, samples, study.batch)
+        weights, bias, loss = plain.train(
+            draws,
+            batches,
+            2 * per_side,
+            d=study.d,
+            neurons=study.neurons,
+            sigma_0=study.sigma_0,
+            threshold=study.threshold,
+            lr=study.lr,
+            patches=study.patches,
+            steps=study.steps,
+            rule=plain.following(1 / math.log(study.d) ** 5),
+        )
+        assert found["loss"][0, place, -1] == pytest.approx(loss, rel=1e-9)
+        for hard in (False, True):
+            error = plain.error(weights, bias, data, draws, per_side, study.test_each, hard)
+            name = "hard_error" if hard else "easy_error"
+            assert found[name][0, place, -1] == pytest.approx(error, abs=1e-12)
+
+
+def test_only_as_chosen_is_run_everywhere() -> None:
+    study: Any = GranularityErrors.at("tiny", steps=2, reads=(2,), seeds=1)
+    grid = grid_of(study)
+    done: list[float] = []
+    cells = grid.cells(np.arange(len(grid)))
+    found = study.simulate(cells, Context(advance=done.append))
+    run = np.isfinite(found["loss"]).all(axis=(1, 2))
+    chosen = grid.values["variation"] == AS_CHOSEN
+    main = (grid.values["subclasses"] == study.main) & (grid.values["samples"] == 0)
+    assert (run == (chosen | main)).all()
+    assert sum(done) == len(grid) * study.cost().steps_per_cell
+
+
+def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
+    study: Any = GranularityErrors.at("tiny", steps=6, reads=(3, 6), seeds=3)
+    grid = grid_of(study)
+    rows = np.flatnonzero((grid.values["samples"] == 2) & (grid.values["variation"] == AS_CHOSEN))
+    together = study.simulate(grid.cells(rows), FLOAT64)
+    for place in (0, len(rows) - 1):
+        alone = study.simulate(grid.cells(rows[[place]]), FLOAT64)
+        for name, values in alone.items():
+            np.testing.assert_allclose(values[0], together[name][place], rtol=1e-10, atol=1e-12)
+
+
+def test_one_subclass_makes_the_labels_the_same() -> None:
+    study: Any = GranularityErrors.at("tiny", steps=4, reads=(4,), seeds=1)
+    grid = grid_of(study)
+    rows = (grid.values["subclasses"] == 1) & (grid.values["variation"] == AS_CHOSEN)
+    found = study.simulate(grid.cells(np.flatnonzero(rows)), FLOAT64)
+    for name in MEASURES:
+        np.testing.assert_array_equal(found[name][:, 0], found[name][:, 1])
+
+
+# ------------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"subclasses": (0, 3)}, "subclasses=0: must be at least 1 a side"),
+        ({"subclasses": (3, 8), "batch": 48}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
+        ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
+        ({"batch": 8}, "batch=8: must be a multiple of 2 k = 6"),
+        ({"variation": ("as chosen", "no such")}, "unknown variation 'no such'"),
+        ({"main": 5}, "main=5: must be one of subclasses=\\(1, 3\\)"),
+        ({"samples": (-1,)}, "samples=-1: must be at least 0"),
+        ({"reads": (0, 10)}, "reads=\\(0, 10\\): must lie in 0..steps=30"),
+        ({"strata": 0}, "strata=0: must be at least 1"),
+    ],
+)
+def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        GranularityErrors.at("tiny", **wrong)

@@ -1,0 +1,145 @@
+"""Few numbers for many directions say the same as the table with all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rarefy.core.errors import UsageError
+from rarefy.data.noise_ratio import eigenvalues_for, spectrum_for
+from rarefy.data.noise_spectrum import Spectrum, special_direction, special_spectrum
+from rarefy.data.noise_structure import gram, homogeneous, noise_correlation_ratio
+
+F64 = torch.float64
+
+
+def kinds(count: list[list[float]], silent: list[float]) -> Spectrum:
+    """Two classes; after features and special directions two kinds, one of class 1 alone."""
+    rows = len(count)
+    values = torch.zeros(rows, 2, 6, dtype=F64)
+    values[:, :, 2:5] = torch.tensor([[3.0, 1.0, 0.5], [1.0, 2.0, 0.5]])
+    values[:, 1, 5] = 0.7
+    single = torch.ones(rows, 4, dtype=F64)
+    many = torch.tensor(count, dtype=F64)
+    return Spectrum(values, torch.cat([single, many], 1), torch.tensor(silent, dtype=F64))
+
+
+def matches_its_table(spectrum: Spectrum) -> None:
+    table = spectrum.table()
+    torch.testing.assert_close(spectrum.gram(), gram(table))
+    torch.testing.assert_close(spectrum.trace(), table.square().sum(dim=2))
+    assert torch.equal(spectrum.rank(), (table > 0).sum(dim=2).to(F64))
+    assert (spectrum.d == table.shape[2]).all()
+
+
+@given(
+    left=st.lists(st.integers(0, 9), min_size=1, max_size=3),
+    right=st.integers(0, 9),
+    silent=st.integers(0, 4),
+)
+@settings(max_examples=40, deadline=None)
+def test_sums_are_those_of_the_table(left: list[int], right: int, silent: int) -> None:
+    """Also of kinds without directions, and where runs differ in them (but not in d)."""
+    total = max(left) + right
+    count = [[float(own), float(total - own)] for own in left]
+    matches_its_table(kinds(count, [float(silent)]))
+
+
+def test_a_table_lists_kinds_one_after_the_other_and_what_is_silent_last() -> None:
+    found = kinds([[2, 1], [0, 2]], [1.0, 2.0]).table()
+    assert found.shape == (2, 2, 8)
+    assert found[0, 1].tolist() == [0, 0, 1, 2, 0.5, 0.5, 0.7, 0]
+    assert found[1, 1].tolist() == [0, 0, 1, 2, 0.7, 0.7, 0, 0]
+    assert found[1, 0].tolist() == [0, 0, 3, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("rank", "own"), [(None, None), (5, None), (2, True), (3, False)])
+def test_special_directions_of_every_rank(rank: int | None, own: bool | None) -> None:
+    special = torch.tensor([[1.5, 2.0, 0.5], [3.0, 3.0, 3.0]], dtype=F64)
+    spectrum = special_spectrum(special, 12, 3, 0.8, rank, own)
+    matches_its_table(spectrum)
+    assert torch.equal(spectrum.table(), special_direction(special, 12, 3, 0.8, rank, own))
+
+
+def test_equal_special_eigenvalues_are_noise_of_one_kind() -> None:
+    spectrum = special_spectrum(0.7, 11, 3, 0.7)
+    assert torch.equal(spectrum.table(), homogeneous(11, 3, 0.7))
+
+
+def test_special_eigenvalues_may_be_rescaled_alone() -> None:
+    spectrum = special_spectrum(2.0, 9, 3, 0.5)
+    scaled = spectrum.with_special(1.5)
+    assert torch.equal(scaled.table(), special_direction(3.0, 9, 3, 0.5))
+    assert torch.equal(spectrum.table(), special_direction(2.0, 9, 3, 0.5))
+
+
+def test_joined_ones_keep_their_rows() -> None:
+    parts = [kinds([[2, 1]], [1.0]), kinds([[0, 3]], [1.0]), kinds([[2, 1]], [1.0])]
+    joined = Spectrum.joined(parts)
+    assert len(joined) == 3 and len(joined.count) == 3
+    assert torch.equal(joined.table(), torch.cat([part.table() for part in parts]))
+    alike = Spectrum.joined([special_spectrum(float(x), 30, 2) for x in (1, 2, 3)])
+    assert len(alike) == 3 and len(alike.count) == 1
+    special = torch.tensor([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    assert torch.equal(alike.table(), special_direction(special, 30, 2))
+
+
+# ------------------------------------------------------------------------- a billion of directions
+
+
+@pytest.mark.parametrize("sizes", [[7, 7, 7], [3, 9, 5]])
+def test_a_wanted_ratio_in_a_billion_of_directions(sizes: list[int]) -> None:
+    gamma = torch.tensor([4.0, 30.0, 1000.0], dtype=F64)
+    found = spectrum_for(gamma, sizes, 10**9, 3)
+    ratio = noise_correlation_ratio(found.gram(), torch.tensor([sizes]))
+    ratio = ratio.masked_fill(torch.eye(3, dtype=torch.bool), torch.inf).amin(dim=2)
+    # float64 has 1e-16 of a sum of a billion, the special direction's share of it is 1e-5 or more
+    np.testing.assert_allclose(ratio, gamma[:, None].expand(-1, 3), rtol=1e-9)
+    assert found.eigenvalues.numel() == 3 * 3 * 7 and found.d.tolist() == [1e9]
+    small = spectrum_for(gamma, sizes, 50, 3)
+    assert torch.equal(small.table(), eigenvalues_for(gamma, sizes, 50, 3))
+
+
+# ------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: special_direction(1.0, 10**9, 2),
+            "d=1000000000: too many directions to write out; use the dual form",
+        ),
+        (
+            lambda: kinds([[2, 1], [0, 2]], [1.0]).table(),
+            r"count=\[7.0, 8.0\]: all runs need the same d",
+        ),
+        (lambda: kinds([[-1, 1]], [0.0]), "count=-1.0: must be at least 0"),
+        (lambda: kinds([[1, 1]], [-2.0]), "count=-2.0: must be at least 0"),
+        (
+            lambda: Spectrum(torch.zeros(1, 2, 3), torch.ones(1, 3)),
+            r"eigenvalues=\(1, 2, 3\): needs 4 kinds at least: a feature and a special one a class",
+        ),
+        (
+            lambda: Spectrum(torch.zeros(3, 2, 4), torch.ones(2, 4)),
+            r"count=\(2, 4\): must be \(3 or 1, 4\)",
+        ),
+        (
+            lambda: Spectrum(torch.zeros(1, 2, 4), torch.ones(1, 5)),
+            r"count=\(1, 5\): must be \(1 or 1, 4\)",
+        ),
+        (
+            lambda: Spectrum(torch.zeros(1, 2, 4), torch.tensor([[1.0, 1, 1, 2]])),
+            "count=2.0: must be 1 for the first 4 kinds: features, special directions",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)

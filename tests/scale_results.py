@@ -1,0 +1,99 @@
+"""Results of ``regimes-at-scale`` made up for its tests: as the theorems have it, or otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rarefy.studies.benign._features_separation import separation
+from rarefy.studies.scale._questions import question_of
+from rarefy.studies.scale.regimes_at_scale import PLACES, RegimesAtScale
+from rarefy.studies.topk._regimes_limit import limit_ratio
+
+QUESTIONS = ("signal 0.5", "feature 0.1", "feature 0.01", "tail 2", "side 1", "side 2", "side 3")
+DIMENSIONS = (100, 10**4, 10**6, 10**9)
+
+
+def study_of(scale: str = "tiny", **parameters: Any) -> RegimesAtScale:
+    study = RegimesAtScale.at(scale, **parameters)
+    assert isinstance(study, RegimesAtScale)
+    return study
+
+
+Value = Callable[[str, int, int, int], float]
+"""Of question, size, classes and d."""
+
+
+def as_theory(word: str, size: int, classes: int, d: int) -> float:
+    """Boundaries, log10, that are what the theorems ask for."""
+    question = question_of(word)
+    if question.road == "signal":
+        return math.log10(float(limit_ratio(classes, 0.01, 0.8)))
+    if question.road == "feature":
+        chance = 1 - 1 / classes
+        return 2 * math.log10(float(separation(question.number * chance, classes)))
+    return math.log10(12 * question.number**-2)
+
+
+def spread(seed: int) -> float:
+    return 0.005 * math.sin(2.3 * seed)
+
+
+def results_of(
+    study: RegimesAtScale,
+    place: Value = as_theory,
+    outside: Value = lambda *_: 0,
+    wobble: float = 1.0,
+    **changed: dict[str, float] | float,
+) -> xr.Dataset:
+    """Results as ``simulate`` would give them. ``changed``: outputs by place (a number: all)."""
+    shape = (len(study.question), len(study.size), len(study.classes), len(study.d), study.seeds)
+    boundary, lies = np.zeros(shape), np.zeros(shape)
+    outputs = {
+        "train_loss": dict.fromkeys(PLACES, 0.0099),
+        "test_loss": {"low": 0.9, "boundary": 0.5, "high": 0.02},  # of log T
+        "test_error": {"low": 0.95, "boundary": 0.3, "high": 0.0},  # of chance
+        "signal_learnt": {"low": 0.0, "boundary": 2.0, "high": 8.0},
+        "noise_learnt": {"low": 9.0, "boundary": 5.0, "high": 0.1},
+        "gamma_all": {"low": 0.01, "boundary": 2.0, "high": 9.0},
+        "rho_all": {"low": 9.0, "boundary": 5.0, "high": 0.1},
+        "noise_active": dict.fromkeys(PLACES, 0.8),
+        "stopped_at": dict.fromkeys(PLACES, 100.0),
+    }
+    outputs |= {
+        name: value if isinstance(value, dict) else dict.fromkeys(PLACES, value)
+        for name, value in changed.items()
+        if name in outputs
+    }
+    arrays = {name: np.zeros((*shape, 3)) for name in (*outputs, "gamma", "rho")}
+    power = changed.get("power", 1.0)
+    assert isinstance(power, float)
+    for index in np.ndindex(shape):
+        word, size = study.question[index[0]], study.size[index[1]]
+        classes, d, seed = study.classes[index[2]], study.d[index[3]], index[4]
+        question = question_of(word)
+        low, high = question.ends(size, classes)
+        lies[index] = outside(word, size, classes, d)
+        moved = place(word, size, classes, d) + wobble * spread(seed + 3 * index[1])
+        boundary[index] = np.nan if lies[index] else moved
+        for name, values in outputs.items():
+            unit = {"test_loss": math.log(classes), "test_error": 1 - 1 / classes}.get(name, 1.0)
+            arrays[name][index] = [unit * values[where] for where in PLACES]
+        arrays["gamma"][index] = [10 ** (power * at) for at in (low, moved, high)]
+        arrays["rho"][index] = 1.0
+    dims = ("question", "size", "classes", "d", "seed")
+    data: dict[str, Any] = {name: ((*dims, "place"), value) for name, value in arrays.items()}
+    data |= {"boundary": (dims, boundary), "outside": (dims, lies)}
+    for name, number in (("agree", 1.0), ("runs", 8), ("grid", 40), ("nonfinite_step", -1)):
+        data[name] = (dims, np.full(shape, number))
+    coords = {name: list(getattr(study, name)) for name in dims[:4]}
+    return xr.Dataset(data, {**coords, "seed": range(study.seeds), "place": list(PLACES)})
+
+
+def synthetic(**parameters: Any) -> RegimesAtScale:
+    given = {"question": QUESTIONS, "size": (8, 16, 32), "classes": (2, 4), "d": DIMENSIONS}
+    return study_of(**{**given, "seeds": 8, "tail_level": 0.05, **parameters})
