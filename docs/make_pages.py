@@ -220,6 +220,7 @@ def _short(value: object) -> str:
 SHOWN = {
     "headline.png": ("contrast-dynamics", "map"),
     "topk.png": ("topk-phase", "map"),
+    "scale.png": ("regimes-at-scale", "boundaries"),
 }
 """Pictures of the README: file, study and picture, from the results at paper scale."""
 

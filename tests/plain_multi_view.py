@@ -74,7 +74,7 @@ def descend(
         loss = torch.nn.functional.cross_entropy(answer, batch.label[0])
         (slope,) = torch.autograd.grad(loss, free)
         moved = -lr / patches * slope
-        weights, bias, last = weights + moved, bias - rule(moved), float(loss)
+        weights, bias, last = weights + moved, bias - rule(moved), float(loss.detach())
     return weights, bias, last
 
 

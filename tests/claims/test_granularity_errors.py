@@ -105,7 +105,7 @@ def test_each_part_can_fail_alone(wrong: dict[str, float], words: str, others: s
 
 
 def test_errors_between_the_bounds_decide_nothing() -> None:
-    results = made_up(coarse_hard=0.125, fine_hard=0.05, scatter=0.05)
+    results = made_up(coarse_hard=0.16, fine_hard=0.05, scatter=0.05)
     assert set(outcomes(results, "(5) error on hard")) == {"inconclusive"}
     assert set(outcomes(results, "(6) error on hard")) == {"inconclusive"}
 

@@ -1,5 +1,5 @@
-"""The data model of 004 (Def. 4.1-4.4, App. B.1): what every sample holds, counts against their law,
-and cells that draw the same alone and in a batch."""
+"""The data model of 004 (Def. 4.1-4.4, App. B.1): what every sample holds, counts against their
+law, and cells that draw the same alone and in a batch."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _near(found: Tensor, expected: float, error: Tensor) -> None:
     assert abs(float(found) - expected) < 5 * float(error)
 
 
-# ---------------------------------------------------------------------------------- order of drawing
+# --------------------------------------------------------------------------------- order of drawing
 
 
 @pytest.mark.parametrize("counts", ["fixed", "drawn"])

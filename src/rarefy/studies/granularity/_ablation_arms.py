@@ -11,7 +11,7 @@ from scipy import stats
 from torch import Tensor
 
 from rarefy.core.errors import bad_value
-from rarefy.measure.detectors import Roles, detector_sets, pooled, response, roles
+from rarefy.measure.detectors import Roles, pooled, response, responses, roles
 from rarefy.studies.granularity._granularity import Experiment, GranularityStudy
 from rarefy.train.descent import State
 
@@ -93,19 +93,19 @@ DETECTORS = {
 
 @dataclass(frozen=True)
 class Detectors:
-    """Neurons that a feature wakes at the start, S(v) of 004 Def. C.1, 3 and G.1, 3. (Those that
-    nothing else wakes, S*(v), are too rare at such sizes.) Subclass features are looked at in their
-    own output, common features in all outputs of their side."""
+    """sets: neurons that a feature wakes at the start, S(v) of 004 Def. C.1, 3 and G.1, 3 without
+    its margin, (run, output, m, feature). (Those that nothing else wakes, S*(v), are rare at such
+    sizes.) Subclass features are looked at in their own output, common features in all outputs of
+    their side."""
 
     sets: Tensor
     role: Roles
 
     @classmethod
     def of(cls, experiment: Experiment) -> Detectors:
-        initial = experiment.initial
-        features = 2 + experiment.data.subclasses
-        found = detector_sets(initial["weights"], initial["bias"], features)
-        return cls(found.able, roles(experiment.labels))
+        initial, features = experiment.initial, 2 + experiment.data.subclasses
+        awake = responses(initial["weights"], initial["bias"], features) > 0
+        return cls(awake, roles(experiment.labels))
 
     def look(self, state: State) -> Tensor:
         """A tracker of ``DETECTORS``, (run, measure)."""

@@ -1,0 +1,118 @@
+"""Run-steps a second of ``granularity-detectors`` against the plain autograd loop.
+
+A cell of the study trains two networks, one with coarse and one with fine labels; so does the plain
+loop, one after the other. Both are timed in turn in one process, several rounds; the ratio of medians
+is the figure, since absolute times depend on the machine and its mood. Also: time against the number
+of cells.
+
+    python benchmarks/bench_multi_view_cpu.py [--rounds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from plain_multi_view import train_multi_view
+
+from rarefy.core.provenance import provenance
+from rarefy.core.settings import compiler_present
+from rarefy.studies.granularity.granularity_detectors import GranularityDetectors
+from rarefy.sweep.runner import execute
+
+STEPS, PLAIN_STEPS, CELLS = 60, 20, 32
+SETTING = {
+    "d": 100,
+    "patches": 24,
+    "feature_patches": 3,
+    "neurons": 100,
+    "batch": 64,
+    "lr": 1.0,
+    "sigma": 0.02,
+    "sigma_0": 0.01,
+    "threshold": 1.0,
+    "spread": 0.1,
+}
+"""The same for both; with this noise about one neuron in seven must be shown noise patches."""
+
+
+def library(cells: int, subclasses: int, compiled: bool, steps: int = STEPS) -> float:
+    """Seconds a cell-step (two networks) through the runner, store and all."""
+    study = GranularityDetectors.at(
+        "paper",
+        seeds=cells,
+        variation="as chosen",
+        subclasses=subclasses,
+        main=subclasses,
+        steps=steps,
+        reads=(0, 1, steps),
+        **SETTING,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        execute(study, "paper", device="cpu", out=Path(folder) / "store", compiled=compiled)
+        return (time.perf_counter() - start) / (cells * steps)
+
+
+def plain(threads: int, subclasses: int) -> float:
+    """Seconds a step of one coarse and one fine network."""
+    torch.set_num_threads(threads)
+    start = time.perf_counter()
+    for fine in (False, True):
+        train_multi_view(PLAIN_STEPS, 0, subclasses, fine, **SETTING)
+    return (time.perf_counter() - start) / PLAIN_STEPS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    arguments = parser.parse_args()
+    threads = torch.get_num_threads()
+    ways = [False, True] if compiler_present() else [False]
+    many = (4, 8, 16)
+    for compiled in ways:
+        library(2, many[0], compiled, steps=3)
+    seconds: dict[str, list[float]] = {}
+    for _ in range(arguments.rounds):
+        for subclasses in many:
+            for count in (threads, 1):
+                words = f"plain, k={subclasses}" + ("" if count == threads else ", one thread")
+                seconds.setdefault(words, []).append(plain(count, subclasses))
+            torch.set_num_threads(threads)
+            for compiled in ways:
+                words = f"library, k={subclasses}, {'compiled' if compiled else 'eager'}"
+                seconds.setdefault(words, []).append(library(CELLS, subclasses, compiled))
+    median = {name: statistics.median(values) for name, values in seconds.items()}
+    ratios = {}
+    print(f"{'':32} {'ms a cell-step':>14} {'x best plain':>13}")
+    for name, value in median.items():
+        kind = name.split(", ")[1]
+        best = min(median[each] for each in median if each.startswith(f"plain, {kind}"))
+        ratios[name] = best / value
+        print(f"{name:32} {value * 1e3:14.2f} {best / value:13.1f}")
+    scaling = {}
+    for cells in (4, 8, 16, 32, 64):
+        scaling[cells] = library(cells, many[0], ways[-1])
+        print(f"{cells:5d} cells: {scaling[cells] * 1e3:.2f} ms a cell-step at k={many[0]}")
+    record = {
+        "what": "granularity-detectors (d=100, P=24, m=100, N=64), a coarse and a fine network",
+        "rounds": arguments.rounds,
+        "seconds_per_cell_step": seconds,
+        "median": median,
+        "ratio_to_best_plain": ratios,
+        "seconds_per_cell_step_by_cells": scaling,
+        "threads": threads,
+        "provenance": provenance(torch.device("cpu"), "float32", 0.0),
+    }
+    arguments.out.mkdir(exist_ok=True)
+    (arguments.out / "multi-view-cpu.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""G6: the verdicts on errors made up, and the study against a plain loop."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import plain_multi_view as plain
+import pytest
+import torch
+import xarray as xr
+
+from rarefy.core.contracts import Context
+from rarefy.core.errors import UsageError
+from rarefy.data.granularity_labels import Labels
+from rarefy.data.multi_view_sets import StoredSamples
+from rarefy.studies.granularity._extreme_verdicts import LEARNT, when_learnt
+from rarefy.studies.granularity._variations import AS_CHOSEN
+from rarefy.studies.granularity.granularity_extreme import GranularityExtreme
+from rarefy.sweep.grid import grid_of
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+FLOAT64 = Context(dtype=torch.float64)
+STUDY: Any = GranularityExtreme.at(
+    "paper", patch_noise=(0.2,), per_side=(1, 8, 64), variation=(AS_CHOSEN, "c_b 1.3")
+)
+SEEDS = 8
+
+
+def made_up(
+    hard: tuple[float, float, float] = (0.5, 0.1, 0.3),
+    easy: tuple[float, float, float] = (0.02, 0.02, 0.1),
+    left: tuple[float, float, float] = (0.01, 0.01, 0.01),
+    scatter: float = 0.004,
+) -> xr.Dataset:
+    """Errors with coarse, fine and one-a-sample labels; left: share of the loss of guessing at the
+    end, ten times that at all reads before."""
+    reads = len(STUDY.reads)
+    noise = scatter * np.random.default_rng(0).normal(size=(SEEDS, 2, 1, 3, reads))
+    guess = np.log(2 * np.array(STUDY.per_side, dtype=float))
+    loss = (np.array(left) * guess)[:, None] * np.where(np.arange(reads) < reads - 1, 10.0, 1.0)
+    dims = ("seed", "variation", "patch_noise", "per_side", "read")
+    values = {
+        "loss": (dims, np.broadcast_to(loss, noise.shape).copy()),
+        "easy_error": (dims, np.array(easy)[:, None] + noise),
+        "hard_error": (dims, np.array(hard)[:, None] + noise[::-1]),
+    }
+    coordinates = {
+        **STUDY.coordinates(),
+        "seed": np.arange(SEEDS),
+        **{axis: list(getattr(STUDY, axis)) for axis in STUDY.axes},
+    }
+    return xr.Dataset(values, coordinates)
+
+
+NAMES = ("equal updates", "equal loss", "easy against fine", "easy against coarse", "coarse")
+
+
+def judged(results: xr.Dataset) -> dict[str, str]:
+    """Outcomes by what they are about, in the order of the verdicts."""
+    verdicts = STUDY.verdicts(results, "paper")
+    assert all(v.claim == "G6" and "noise 0.2" in v.setting for v in verdicts)
+    return dict(zip(NAMES, (v.outcome for v in verdicts), strict=True))
+
+
+# ------------------------------------------------------------------------------------- the verdicts
+
+
+def test_a_u_holds() -> None:
+    assert set(judged(made_up()).values()) == {"holds"}
+
+
+def test_one_label_a_sample_that_does_no_harm_fails() -> None:
+    found = judged(made_up(hard=(0.5, 0.1, 0.05), easy=(0.02, 0.02, 0.0)))
+    assert found.pop("coarse") == "holds"
+    assert set(found.values()) == {"fails"}
+
+
+def test_harm_that_is_only_slowness_is_told_apart() -> None:
+    """Bad after equally many updates, but its labels were never learnt: nothing to compare."""
+    found = judged(made_up(left=(0.01, 0.01, 0.6)))
+    assert found["equal updates"] == "holds"
+    assert found["equal loss"] == "inconclusive"
+    verdict = STUDY.verdicts(made_up(left=(0.01, 0.01, 0.6)), "paper")[1]
+    assert f"never learnt their labels: {SEEDS} with 64 a side" in verdict.note
+
+
+def test_what_cannot_be_told_apart_is_inconclusive() -> None:
+    found = judged(made_up(hard=(0.1, 0.1, 0.1), easy=(0.02, 0.02, 0.02), scatter=0.1))
+    assert set(found.values()) == {"inconclusive"}
+
+
+def test_coarse_labels_that_are_as_good_fail_the_other_arm() -> None:
+    assert judged(made_up(hard=(0.0, 0.1, 0.3)))["coarse"] == "fails"
+
+
+def test_the_first_read_with_learnt_labels_is_chosen_by_the_training_loss() -> None:
+    results = made_up().sel(variation=AS_CHOSEN, patch_noise=0.2)
+    results["loss"].loc[{"per_side": 8}] = 1.0
+    results["loss"].loc[{"per_side": 8, "seed": 3, "read": 20}] = LEARNT * math.log(16)
+    results["hard_error"].loc[{"per_side": 8, "seed": 3, "read": 20}] = 0.77
+    found = when_learnt(results, "hard_error", 8)
+    assert found[3] == 0.77 and np.isnan(np.delete(found, 3)).all()
+
+
+def test_pictures_and_tables_are_made_even_where_labels_were_never_learnt() -> None:
+    results = made_up(left=(0.5, 0.5, 0.5))
+    assert len(STUDY.picture(results)) == 2
+    rows = STUDY.tables(results)[0].rows
+    assert all(row[-2] == "never learnt" for row in rows)
+
+
+# ----------------------------------------------------------------------------------- the simulation
+
+
+@pytest.mark.parametrize("per_side", [2, 8])
+def test_a_cell_is_what_a_plain_loop_gives(per_side: int) -> None:
+    study: Any = GranularityExtreme.at("tiny", steps=8, reads=(8,), seeds=1)
+    grid = grid_of(study)
+    rows = (
+        (grid.values["variation"] == AS_CHOSEN)
+        & (grid.values["patch_noise"] == 0.3)
+        & (grid.values["per_side"] == per_side)
+    )
+    cells = grid.cells(np.flatnonzero(rows))
+    found = study.simulate(cells, FLOAT64)
+    here = study.at_noise(0.3)
+    assert here.sigma == 0.3
+    draws, data = cells.draws(FLOAT64), here.model(2)
+    stored = StoredSamples(data, Labels(data, per_side), draws, study.samples, study.batch)
+    if per_side == 8:  # one label a sample
+        assert sorted(stored(0).label[0].tolist()) == list(range(16))
+    weights, bias, loss = plain.train(
+        draws,
+        stored,
+        2 * per_side,
+        d=study.d,
+        neurons=study.neurons,
+        sigma_0=study.sigma_0,
+        threshold=study.threshold,
+        lr=study.lr,
+        patches=study.patches,
+        steps=study.steps,
+        rule=plain.following(1 / math.log(study.d) ** 5),
+    )
+    assert found["loss"][0, -1] == pytest.approx(loss, rel=1e-9)
+    for hard in (False, True):
+        error = plain.error(weights, bias, data, draws, per_side, study.test_each, hard)
+        name = "hard_error" if hard else "easy_error"
+        assert found[name][0, -1] == pytest.approx(error, abs=1e-12)
+
+
+def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
+    study: Any = GranularityExtreme.at("tiny", steps=5, reads=(5,), seeds=3)
+    grid = grid_of(study)
+    rows = np.flatnonzero((grid.values["per_side"] == 8) & (grid.values["patch_noise"] == 0.3))
+    together = study.simulate(grid.cells(rows), FLOAT64)
+    for place in (0, len(rows) - 1):
+        alone = study.simulate(grid.cells(rows[[place]]), FLOAT64)
+        for name, values in alone.items():
+            np.testing.assert_allclose(values[0], together[name][place], rtol=1e-10, atol=1e-12)
+
+
+def test_all_granularities_see_the_same_samples() -> None:
+    study: Any = GranularityExtreme.at("tiny")
+    cells = grid_of(study).cells(np.array([0]))
+    data, draws = study.model(2), cells.draws(FLOAT64)
+    sets = [StoredSamples(data, Labels(data, n), draws, 4, 16)(0).views for n in (1, 2, 8)]
+    for other in sets[1:]:
+        assert torch.equal(other.patches, sets[0].patches)
+        assert torch.equal(other.noise(), sets[0].noise())
+
+
+# ------------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"subclasses": 0}, "subclasses=0: must be at least 1 a side"),
+        ({"subclasses": 8, "batch": 64}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
+        ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
+        ({"batch": 18}, "batch=18: must be a multiple of 2 k = 4"),
+        ({"batch": 12}, "batch=12: must hold the whole set, 16 samples"),
+        ({"variation": ("no such",)}, "unknown variation 'no such'"),
+        ({"per_side": (1, 2, 16)}, "per_side=16: at most 8, one label a sample"),
+        ({"per_side": (1, 2)}, "per_side=\\(1, 2\\): must have 8 \\(one label a sample\\)"),
+        ({"per_side": (1, 8)}, "per_side=\\(1, 8\\): must have 2 \\(subclasses\\)"),
+        ({"per_side": (2, 8)}, "per_side=\\(2, 8\\): must have 1 \\(coarse labels\\)"),
+        ({"per_side": (1, 2, 3, 8)}, "per_side=3: must divide k=2 or be a multiple of it"),
+        ({"main_noise": 0.5}, "main_noise=0.5: must be one of patch_noise"),
+        ({"samples": 0}, "samples=0: every subclass needs at least 1 sample"),
+        ({"patch_noise": (-0.1, 0.3)}, "sigma=-0.1: must be finite and at least 0"),
+    ],
+)
+def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        GranularityExtreme.at("tiny", **wrong)
