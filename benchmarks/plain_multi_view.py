@@ -1,5 +1,5 @@
-"""The plain baseline of the multi-view lab: one run at a time, autograd, as one would write it for a
-single figure. Nothing is batched over runs and nothing is shared with the library."""
+"""The plain baseline of the multi-view lab: one run at a time, autograd, as one would write it for
+a single figure. Nothing is batched over runs and nothing is shared with the library."""
 
 from __future__ import annotations
 

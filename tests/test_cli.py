@@ -245,7 +245,10 @@ def test_wrong_use_is_one_line_and_exit_code_2(
         (["run", "toy", "--set", "lr=1,2"], "takes one value; those with many are drift, sigma"),
         (["run", "toy", "--seeds", "0"], "seeds=0: must be at least 1"),
         (["run", "toy", "--seeds", "3", "--set", "seeds=3"], "seeds is given twice"),
-        (["run", "toy", "--form", "dual"], "form='dual': toy has only the primal form (pruning acts"),
+        (
+            ["run", "toy", "--form", "dual"],
+            "form='dual': toy has only the primal form (pruning acts",
+        ),
         (["run", "toy", "--form", "gram"], "form='gram': must be one of auto, primal, dual"),
         (["run", "toy", "--device", "tpu"], "unknown device 'tpu'; did you mean 'cpu'?"),
         (["run", "toy", "--dtype", "half"], "unknown dtype 'half'"),

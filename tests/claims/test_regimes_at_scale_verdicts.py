@@ -42,9 +42,11 @@ def test_results_as_the_theorems_have_them_hold_in_every_dimension() -> None:
     assert len(literal) == 2 and {v.outcome for v in literal.values()} == {"fails"}
     others = {name: v.outcome for name, v in found.items() if name not in literal}
     wrong = {name: outcome for name, outcome in others.items() if outcome != "holds"}
-    assert not wrong
+    # only one length has its boundary above 4
+    (short,) = (name for name in wrong if "from Gamma* = 4 on" in name)
+    assert wrong == {short: "inconclusive"}
     assert sum(", d=1e+06, " in name for name in others) == 14
-    assert all(v.n == study.seeds for v in found.values())
+    assert all(v.n == study.seeds for name, v in found.items() if name != short)
 
 
 def moved(by: Callable[[str, int, int, int], float], *roads: str) -> Value:
@@ -292,8 +294,10 @@ def test_tables_say_from_which_d_on_and_what_was_saved() -> None:
     total = tables["saving"].rows[-1]
     cells = 7 * 3 * 2 * 4 * 8
     assert total[:2] == ["together", cells]
-    assert total[2:6] == [f"{8 * cells:,}", f"{2 * cells:,}", f"{40 * cells:,}", "5.0 times"]
-    assert "5.0 times fewer, or 4.0 times with the" in tables["saving"].caption
+    worlds = 3 * cells // 7  # on a grid one network answers all questions of its road
+    assert total[2:5] == [f"{8 * cells:,}", f"{3 * cells:,}", f"{40 * worlds:,}"]
+    assert total[5] == f"{40 * worlds / (8 * cells):.1f} times" == "2.1 times"
+    assert "2.1 times fewer, or 1.6 times with the" in tables["saving"].caption
 
 
 def test_conditions_are_those_of_the_noise_matrices_written_out() -> None:

@@ -11,7 +11,6 @@ from torch import Tensor
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.multi_view import MultiView
-from rarefy.train import multi_view_classifier
 from rarefy.train.multi_view_classifier import (
     MultiViewBatch,
     MultiViewClassifier,
@@ -85,32 +84,6 @@ def test_a_batch_gives_what_single_runs_give() -> None:
         _, alone = problem.gradients(neurons(1, first=run), batch(1, first=run))
         for name, value in alone.items():
             torch.testing.assert_close(value[0], together[name][run], rtol=1e-10, atol=1e-14)
-
-
-def test_sleeping_neurons_would_see_nothing_in_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a high threshold only some neurons are shown the noise; showing it to all changes
-    nothing."""
-    draws = Draws(range(4), dtype=torch.float64)
-    parameters = initial_neurons(draws, 4, 40, MODEL.d, 0.5, 2.0)
-    parameters["weights"][:, :, ::7] *= 8  # a few have grown
-    problem, data = MultiViewClassifier(MODEL.patches), batch(4)
-    rows = parameters["weights"].flatten(1, 2)
-    awake = problem._awake(rows, parameters["bias"].flatten(1), data.views)
-    assert awake is not None and 0 < awake.shape[1] < rows.shape[1]
-    some = problem.gradients(parameters, data)
-    monkeypatch.setattr(multi_view_classifier, "AWAKE", math.inf)
-    every = problem.gradients(parameters, data)
-    torch.testing.assert_close(some, every)
-
-
-def test_noise_is_not_drawn_while_everyone_sleeps() -> None:
-    draws = Draws(range(2), dtype=torch.float64)
-    parameters = initial_neurons(draws, 4, 5, MODEL.d, 0.01, 9.0)
-    problem, data = MultiViewClassifier(MODEL.patches), batch(2)
-    rows = parameters["weights"].flatten(1, 2)
-    assert problem._awake(rows, parameters["bias"].flatten(1), data.views) is None
-    _, found = problem.gradients(parameters, data)
-    assert bool((found["weights"] == 0).all())
 
 
 def test_biases_follow_a_schedule_or_stand_still() -> None:

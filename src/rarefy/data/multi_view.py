@@ -10,7 +10,7 @@ that adds up over patches cannot see them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -28,7 +28,11 @@ class Views:
 
     subclass: (run, n), 0..k_+ + k_- - 1; patches: (run, n, slot, d), those that hold something;
     feature: coordinate of the feature that dominates each, -1 for none, (run, n, slot); noise: the
-    other patches of every sample, (run, n, rest, d), drawn when called; sigma: their std.
+    other patches of every sample, (run, n, rest, d), drawn when called; sigma: their std;
+    strongest: bound of the strength of features.
+
+    grouped: the number of features, if samples are sorted by subclass, equally many of each, and
+    the first half of the slots holds common features, the second half the subclass's; else 0.
     """
 
     subclass: Tensor
@@ -37,6 +41,8 @@ class Views:
     noise: Callable[[], Tensor]
     rest: int
     sigma: float
+    strongest: float
+    grouped: int = 0
 
 
 @dataclass(frozen=True)
@@ -103,15 +109,21 @@ class MultiView:
 
     def balanced(self, count: int) -> Tensor:
         """Subclasses of a batch in which both sides, and the subclasses of a side, are equally
-        frequent (App. B.1, 9): (count,)."""
+        frequent (App. B.1, 9), sorted: (count,)."""
         for side in (self.plus, self.minus):
             if count < 2 * side or count % (2 * side):
                 raise bad_value(
                     "batch", count, f"must be a multiple of 2 k = {2 * side}: equal subclasses"
                 )
-        first = torch.arange(count // 2) % self.plus
-        second = self.plus + torch.arange(count // 2) % self.minus
-        return torch.cat([first, second])
+        place = torch.arange(count // 2)
+        first, second = (place * side // (count // 2) for side in (self.plus, self.minus))
+        return torch.cat([first, self.plus + second])
+
+    def grouped(self, views: Views) -> Views:
+        """The same, if ``views`` are easy samples of equally many of each subclass, sorted: told
+        that their patches come in groups of one feature."""
+        alike = self.counts == "fixed" and self.plus == self.minus
+        return replace(views, grouped=2 + self.subclasses if alike else 0)
 
     def sample(
         self,
@@ -144,7 +156,8 @@ class MultiView:
         def noise() -> Tensor:
             return self._noise(draws, f"{stream} noise", (n, rest), step, self.sigma)
 
-        return Views(subclass, patches, feature, noise, rest, self.sigma)
+        strongest = max((1 + self.spread) ** 0.5, self.distraction[1])
+        return Views(subclass, patches, feature, noise, rest, self.sigma, strongest)
 
     def _noise(
         self, draws: Draws, stream: str, shape: tuple[int, int], step: int, sigma: float

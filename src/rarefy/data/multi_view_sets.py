@@ -38,7 +38,7 @@ class FreshSamples:
 
     def __call__(self, step: int) -> Batch:
         subclass = self.data.balanced(self.size).to(self.draws.keys.device)[None]
-        views = self.data.sample(self.draws, subclass, step=step)
+        views = self.data.grouped(self.data.sample(self.draws, subclass, step=step))
         number = torch.zeros_like(views.subclass)
         return Batch(views, self.labels.of(views.subclass, number, self.draws, step=step))
 
@@ -59,7 +59,7 @@ class StoredSamples:
         subclass = torch.arange(data.subclasses).repeat_interleave(each)
         number = torch.arange(each).repeat(data.subclasses)
         device = draws.keys.device
-        views = data.sample(draws, subclass.to(device)[None], stream="stored")
+        views = data.grouped(data.sample(draws, subclass.to(device)[None], stream="stored"))
         rest = views.noise()
         self.views = replace(views, noise=lambda: rest)
         self.label = labels.of(views.subclass, number.to(device).expand(len(draws), -1), draws)

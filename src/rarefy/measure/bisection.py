@@ -56,7 +56,6 @@ def find_boundary(
         above = torch.where(there, middle, above)
         below = torch.where(there, below, middle)
     place = (below + above) / 2
-    # a row without a boundary ends at one of its ends: audits then ask about the whole range
     fits = torch.zeros_like(place)
     for number in range(audits):
         share = (number + 1) / (audits + 1)

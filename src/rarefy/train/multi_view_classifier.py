@@ -2,10 +2,8 @@
 
     F_c(X) = sum_r sum_p ReLU(<w_cr, x_p> + b_cr)
 
-One group of m neurons an output, output weights frozen at 1. Nearly all neurons sleep through the
-patches that are noise: such a patch is normal with std sigma |w| to a neuron, and its threshold is
-many of those away. Noise patches are therefore drawn, and shown, only to neurons within ``AWAKE``
-of them; the chance to miss a single activation that way is below 1e-17.
+One group of m neurons an output, output weights frozen at 1. ``rarefy.train.shown_patches`` spares
+neurons the patches that they would sleep through.
 """
 
 from __future__ import annotations
@@ -20,9 +18,8 @@ from torch import Tensor
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
 from rarefy.data.multi_view import Views
+from rarefy.train.shown_patches import Shown, combined, show
 
-AWAKE = 8.5
-"""A neuron may see noise if its threshold is at most so many stds of its response away."""
 BIASES = ("following", "scheduled", "still")
 """following: (18), each neuron's own movement; scheduled: one rate for all neurons; still: none."""
 
@@ -70,8 +67,7 @@ class MultiViewClassifier:
 
     def scores(self, parameters: dict[str, Tensor], views: Views) -> Tensor:
         """F_c(X): (run, output, n)."""
-        total, _ = self._seen(parameters, views)
-        return total
+        return self._seen(parameters, views)[0]
 
     def loss(self, parameters: dict[str, Tensor], batch: Any) -> Tensor:
         """Mean cross-entropy, (run,); differentiable, and then (16) is -1/P of its gradient."""
@@ -82,16 +78,10 @@ class MultiViewClassifier:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss, and what plain descent at rate eta subtracts (times eta): (16) for the weights,
         (18) for the biases."""
-        weights = parameters["weights"]
-        runs, outputs, m, d = weights.shape
         scores, shown = self._seen(parameters, batch.views)
         loss, residual = self._loss(scores, batch.target)
         residual = residual / (residual.shape[2] * self.patches)
-        found = weights.new_zeros(runs, outputs * m, d)
-        for each in shown:
-            rows, part = each.combination(residual, m, self.linear)
-            found.flatten(0, 1).index_add_(0, _flat(rows, outputs * m), part.flatten(0, 1))
-        found = found.reshape(runs, outputs, m, d)
+        found = combined(shown, residual, parameters["weights"], self.linear)
         return loss, {"weights": found, "bias": self._bias_gradient(found)}
 
     def _bias_gradient(self, gradient: Tensor) -> Tensor:
@@ -112,39 +102,15 @@ class MultiViewClassifier:
         found = torch.zeros_like(scores)
         return loss, found.scatter(1, index, torch.exp(log_p) - target)
 
-    def _seen(self, parameters: dict[str, Tensor], views: Views) -> tuple[Tensor, list[_Shown]]:
-        """Scores, and what was shown to whom: patches that hold something to all neurons, noise to
-        those that are awake."""
-        weights, bias = parameters["weights"], parameters["bias"]
-        runs, outputs, m, d = weights.shape
-        rows, level = (
-            weights.reshape(runs, outputs * m, d),
-            bias.reshape(runs, outputs * m),
-        )
-        every = _Shown.of(rows, level, views.patches, None, self.linear)
-        total = every.over_slots(every.answer.unflatten(1, (outputs, m)).sum(dim=2))
-        awake = self._awake(rows, level, views)
-        if awake is None:
-            return total, [every]
-        some = _Shown.of(rows, level, views.noise(), awake, self.linear)
-        owner = (awake // m)[:, :, None].expand(-1, -1, total.shape[2])
-        return total.scatter_add(1, owner, some.over_slots(some.answer)), [every, some]
-
-    def _awake(self, rows: Tensor, bias: Tensor, views: Views) -> Tensor | None:
-        """Neurons that noise may wake, (run, count): as many in every run as in the run with most,
-        the next nearest filling up."""
-        if views.rest == 0:
-            return None
-        if self.linear:
-            everyone = torch.arange(rows.shape[1], device=rows.device)
-            return everyone.expand(len(rows), -1)
-        distance = -bias.detach() - AWAKE * views.sigma * torch.linalg.vector_norm(
-            rows.detach(), dim=2
-        )
-        count = int((distance <= 0).sum(dim=1).max())
-        if count == 0:
-            return None
-        return torch.topk(distance, count, dim=1, largest=False, sorted=False).indices
+    def _seen(self, parameters: dict[str, Tensor], views: Views) -> tuple[Tensor, list[Shown]]:
+        """Scores, and what was shown to whom."""
+        weights = parameters["weights"]
+        runs, outputs, m, _ = weights.shape
+        shown = show(weights, parameters["bias"], views, self.linear)
+        total = weights.new_zeros(runs, outputs, views.subclass.shape[1])
+        for each in shown:
+            total = total + each.scores(outputs, m)
+        return total, shown
 
 
 def side_scores(scores: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
@@ -157,61 +123,3 @@ def side_scores(scores: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
         torch.stack([each.values for each in found], dim=1),
         torch.stack([each.indices for each in found], dim=1),
     )
-
-
-@dataclass(frozen=True)
-class _Shown:
-    """Patches, (run, slot * n, d), slot by slot; the answers of neurons to them, (run, neuron,
-    slot * n); and which neurons these are, (run, neuron), None for all."""
-
-    patches: Tensor
-    answer: Tensor
-    neurons: Tensor | None
-    n: int
-
-    @classmethod
-    def of(
-        cls, rows: Tensor, level: Tensor, patches: Tensor, neurons: Tensor | None, linear: bool
-    ) -> _Shown:
-        """rows: (run, neuron, d); level: their biases, (run, neuron); patches: (run, n, slot, d)"""
-        if neurons is not None:
-            rows, level = _taken(rows, neurons), level.gather(1, neurons)
-        flat = patches.transpose(1, 2).flatten(1, 2)
-        answer = torch.baddbmm(level[:, :, None], rows, flat.transpose(1, 2))
-        # in place: after the products it is memory that takes the time
-        return cls(flat, answer if linear else answer.relu_(), neurons, patches.shape[1])
-
-    def over_slots(self, answer: Tensor) -> Tensor:
-        """Sum over the patches of each sample: (run, ..., n) from (run, ..., slot * n)."""
-        return answer.unflatten(2, (-1, self.n)).sum(dim=2)
-
-    def combination(self, residual: Tensor, m: int, linear: bool) -> tuple[Tensor, Tensor]:
-        """Some neurons, (run, some), and for each the sum of residual times patch over the patches
-        it is open on, (run, some, d); residual: (run, output, n). All other neurons are shut on
-        everything: about half, so that half of the product is left out."""
-        runs, count, patches = self.answer.shape
-        if linear:
-            chosen = torch.arange(count, device=residual.device).expand(runs, -1)
-            open_on = torch.ones_like(self.answer)
-        else:
-            largest = self.answer.amax(dim=2)
-            # as many in every run as in the run with most; what fills up is shut
-            most = int((largest > 0).sum(dim=1).max())
-            chosen = torch.topk(largest, most, dim=1, sorted=False).indices
-            open_on = _taken(self.answer, chosen).sign_()
-        rows = chosen if self.neurons is None else self.neurons.gather(1, chosen)
-        weight = _taken(residual, rows // m)[:, :, None]
-        parts = open_on.unflatten(2, (patches // self.n, self.n)).mul_(weight).flatten(2)
-        return rows, torch.bmm(parts, self.patches)
-
-
-def _flat(index: Tensor, count: int) -> Tensor:
-    """Index into (run * count, ...) from an index into each run's own ``count``, (run, some)."""
-    first = torch.arange(len(index), device=index.device) * count
-    return (index + first[:, None]).flatten()
-
-
-def _taken(values: Tensor, index: Tensor) -> Tensor:
-    """values[run, index[run]]: (run, some, ...). Whole rows: faster than ``gather``."""
-    rows = values.flatten(0, 1).index_select(0, _flat(index, values.shape[1]))
-    return rows.unflatten(0, index.shape)

@@ -13,11 +13,11 @@ from rarefy.measure.curves import banded
 from rarefy.studies.granularity._ablation_arms import LINEAR, Arm, awake_share, rate_of
 from rarefy.studies.granularity._common import (
     LABELS,
+    ROLES,
     seeds_in_words,
     sensitivity_table,
     shown,
 )
-from rarefy.studies.granularity._errors_pictures import ROLES
 from rarefy.studies.granularity._premises import premise_table
 from rarefy.studies.granularity._variations import AS_CHOSEN
 

@@ -41,6 +41,8 @@ CHANCE = 0.5
 ORDER_ONE = OMEGA * CHANCE
 """Omega(1), of an error: a quarter of chance."""
 LABELS = ("coarse", "fine")
+ROLES = {"coarse": "minority", "fine": "majority", "one label a sample": "mixed"}
+"""Colours: the same for these labels in all pictures of the laboratory."""
 
 Arrays = dict[str, np.ndarray]
 

@@ -12,6 +12,7 @@ from rarefy.measure.curves import banded
 from rarefy.studies.granularity._common import (
     CHANCE,
     LABELS,
+    ROLES,
     seeds_in_words,
     sensitivity_table,
     shown,
@@ -23,8 +24,6 @@ from rarefy.studies.granularity._variations import AS_CHOSEN
 if TYPE_CHECKING:
     from rarefy.studies.granularity.granularity_errors import GranularityErrors
 
-ROLES = {"coarse": "minority", "fine": "majority", "one label a sample": "mixed"}
-"""Colours: the same for these labels in all pictures of the laboratory."""
 HARD = (
     "A hard sample has patches with its subclass's feature, none with the feature its side shares, "
     "and weak traces of the other side's."

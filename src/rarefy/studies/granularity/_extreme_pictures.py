@@ -10,8 +10,7 @@ import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
 from rarefy.measure.curves import banded
-from rarefy.studies.granularity._common import seeds_in_words, sensitivity_table, shown
-from rarefy.studies.granularity._errors_pictures import ROLES
+from rarefy.studies.granularity._common import ROLES, seeds_in_words, sensitivity_table, shown
 from rarefy.studies.granularity._extreme_verdicts import LEARNT, when_learnt
 from rarefy.studies.granularity._premises import premise_table
 from rarefy.studies.granularity._variations import AS_CHOSEN

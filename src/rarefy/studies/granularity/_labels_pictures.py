@@ -11,11 +11,11 @@ from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.curves import banded
 from rarefy.studies.granularity._common import (
     LABELS,
+    ROLES,
     seeds_in_words,
     sensitivity_table,
     shown,
 )
-from rarefy.studies.granularity._errors_pictures import ROLES
 from rarefy.studies.granularity._labels_verdicts import NO_HELP, gain, mixed_error, words_of
 from rarefy.studies.granularity._premises import premise_table
 from rarefy.studies.granularity._variations import AS_CHOSEN

@@ -14,7 +14,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.picture import Picture, Table
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity._common import LABELS, only
+from rarefy.studies.granularity._common import LABELS, cost_of_grid, only
 from rarefy.studies.granularity._detectors_pictures import detectors_pictures
 from rarefy.studies.granularity._detectors_tables import detectors_tables
 from rarefy.studies.granularity._detectors_verdicts import detectors_verdicts
@@ -160,8 +160,7 @@ class GranularityDetectors(GranularityStudy):
 
     def cost(self) -> Cost:
         most = max(self.subclasses)
-        one = self.cost_of(most, 2 * most)
-        return Cost(one.bytes_per_cell, 2 * self.steps)
+        return cost_of_grid(self, 2 * most, most, False, 2 * self.steps)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         return only(self, cells, context, self._wanted, self._run)

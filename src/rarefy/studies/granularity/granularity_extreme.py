@@ -27,13 +27,13 @@ class GranularityExtreme(GranularityStudy):
     name: ClassVar[str] = "granularity-extreme"
     title: ClassVar[str] = "Labels ever finer: from two sides to one label a sample"
     paper_says: ClassVar[str] = (
-        "Finer labels do not always help: with one label a sample a network must rely on the "
-        "frivolous differences between samples (004 Sec. 7), and error against granularity is "
+        "Granularity can be overdone: where every sample is a class of its own, only accidents of "
+        "single samples tell classes apart (004 Sec. 7), and error against granularity is "
         "U-shaped in iNaturalist (Sec. 6.2, Fig. 5). The theorems say nothing about labels finer "
-        "than subclasses. In the multi-view model the frivolous differences are the patches' "
-        "noise, whose strength is therefore an axis here. Finer labels are also learnt more "
-        "slowly, so networks are compared after equally many updates and, besides, at the read "
-        "where each has learnt the same share of its labels."
+        "than subclasses. In the multi-view model those accidents are the noise in the patches, "
+        "whose strength is therefore an axis here. Finer labels are also learnt more slowly, so "
+        "networks are compared after equally many updates and, besides, at the read where each "
+        "has learnt the same share of its labels."
     )
     claims: ClassVar[tuple[str, ...]] = ("G6",)
     axes: ClassVar[tuple[str, ...]] = ("variation", "patch_noise", "per_side")

@@ -31,11 +31,11 @@ class GranularityLabels(GranularityStudy):
     name: ClassVar[str] = "granularity-labels"
     title: ClassVar[str] = "When fine labels do not help: noisy, misaligned, starved"
     paper_says: ClassVar[str] = (
-        "Fine labels improve on coarse ones as long as they contain little noise, fit the target "
-        "labels, and come with enough samples of every subclass; outside of that regime they do "
-        "not necessarily help (004 Sec. 6.2, on iNaturalist: random ids, clusters of the whole "
-        "set, few samples). The theorems assume clean labels and fresh samples. Here each fault "
-        "is a knob of the multi-view model: a share of labels drawn at random; a share of "
+        "On iNaturalist fine labels beat coarse ones only if few of them are wrong, if they cut "
+        "along the classes that are asked for in the end, and if no subclass is left with too few "
+        "samples; random ids, clusters of the whole set and tiny subclasses bring little or "
+        "nothing (004 Sec. 6.2). The theorems assume clean labels and fresh samples. Here each "
+        "fault is a knob of the multi-view model: a share of labels drawn at random; a share of "
         "subclasses whose label is tossed between the two sides; fewer stored samples of every "
         "subclass. The baseline has clean coarse labels of the same samples."
     )

@@ -139,27 +139,17 @@ def length_verdicts(
     words = [word for word in words_of(large, "side") if question_of(word).number > 0]
     if not words:
         return []
-    literal, lawful, lost = NONE, NONE, 0.0
+    lawful = NONE
     if large.sizes["d"] and len(words) > 1:
-        place, lost = boundaries_of(large, words), share_beyond(large, words)
-        length = xr.DataArray(
-            [question_of(word).number for word in words], {"question": words}, ("question",)
-        )
-        literal = exponent(place.mean("d"), {"L": log10(length)}, "L")
-        excess = log10(10**place - 1).mean("d")
+        excess = log10(10 ** boundaries_of(large, words) - 1).mean("d")
         lawful = _along(excess, tail_yardstick(study, large, words))
     note, side = _typical(large, words, "Gamma*"), SIDES["side"]
+    literal = [
+        _length_part(large, words, least, f"tail {side}", note).judged(study.name, scale, where)
+        for least in FITTED_FROM
+    ]
     return [
-        Part(
-            "B4",
-            f"exponent of Gamma* in L, tail {side}",
-            literal,
-            -2.0,
-            FLAT,
-            one_sided=True,
-            note=f"{note}; Theorem 1, 2(b), speaks from Gamma = C_2 on, here read as 1",
-            lost=lost,
-        ).judged(study.name, scale, where),
+        *literal,
         judge_bound(
             (
                 "B4",
@@ -174,3 +164,28 @@ def length_verdicts(
             note=f"1: linear in L^2 Gamma by the yardstick, less a quarter is allowed; {note}",
         ),
     ]
+
+
+def _length_part(
+    large: xr.Dataset, words: Sequence[str], least: float, tail: str, note: str
+) -> Part:
+    """Theorem 1, 2(b), speaks from Gamma = C_2 on: lengths whose Gamma* is smaller are left out,
+    for each value that C_2 may have."""
+    far = [word for word in words if large.sizes["d"] and _mean_x(large, word) >= least]
+    slope, lost = NONE, 0.0
+    if len(far) > 1:
+        place, lost = boundaries_of(large, far), share_beyond(large, far)
+        length = xr.DataArray(
+            [question_of(word).number for word in far], {"question": far}, ("question",)
+        )
+        slope = exponent(place.mean("d"), {"L": log10(length)}, "L")
+    return Part(
+        "B4",
+        f"exponent of Gamma* in L, from Gamma* = {least:g} on, {tail}",
+        slope,
+        -2.0,
+        FLAT,
+        one_sided=True,
+        note=f"{note}; {len(far)} lengths with Gamma* from {least:g} on",
+        lost=lost,
+    )
