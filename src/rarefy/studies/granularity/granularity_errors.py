@@ -49,7 +49,6 @@ class GranularityErrors(GranularityStudy):
     )
     claims: ClassVar[tuple[str, ...]] = ("G1", "G2")
     axes: ClassVar[tuple[str, ...]] = ("variation", "subclasses", "samples")
-    headline: ClassVar[bool] = True
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
