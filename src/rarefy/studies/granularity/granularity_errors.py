@@ -98,7 +98,7 @@ class GranularityErrors(GranularityStudy):
     strata: int = 5
     """groups of hard test samples, by their margin in the network trained with coarse labels"""
     d: int = 256
-    neurons: int = 512
+    neurons: int = 1024
     batch: int = 128
     steps: int = 400
     seeds: int = 20
