@@ -12,24 +12,30 @@ import pytest
 import torch
 import xarray as xr
 from scipy import stats
+from small_granularity import (
+    FLOAT64,
+    assert_plain,
+    assert_same_alone,
+    cells_at,
+    coordinates_of,
+    plain_network,
+    rows_at,
+)
 
-from rarefy.core.contracts import Cells, Context, Verdict
+from rarefy.core.contracts import Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples
 from rarefy.studies.granularity._ablation_arms import Arm, Detectors, arms, awake_share
 from rarefy.studies.granularity._variations import AS_CHOSEN
 from rarefy.studies.granularity.granularity_ablation import GranularityAblation
-from rarefy.sweep.grid import grid_of
 from rarefy.train.descent import State
 
 pytestmark = pytest.mark.usefixtures("eager")
 
-FLOAT64 = Context(dtype=torch.float64)
 STUDY: Any = GranularityAblation.at(
     "paper", arm=arms(("paper", "0.1")), variation=(AS_CHOSEN, "c_b 1.3")
 )
-SEEDS = 8
 
 
 def made_up(
@@ -44,11 +50,7 @@ def made_up(
 ) -> xr.Dataset:
     """Hard and easy errors of fine labels by arm (0 where none is given), and a fine-tuning during
     which detectors grow from ``weight`` to ``weight``."""
-    coordinates = {
-        **STUDY.coordinates(),
-        "seed": np.arange(SEEDS),
-        **{axis: list(getattr(STUDY, axis)) for axis in STUDY.axes},
-    }
+    coordinates = coordinates_of(STUDY)
     length = {name: len(values) for name, values in coordinates.items()}
     generator = np.random.default_rng(0)
     values: dict[str, Any] = {}
@@ -158,58 +160,32 @@ def test_without_the_quiet_world_fine_tuning_is_not_judged() -> None:
 # ---------------------------------------------------------------------------------------- learners
 
 
-def one_cell(study: Any, world: str, arm: str) -> Cells:
-    grid = grid_of(study)
-    rows = (
-        (grid.values["variation"] == AS_CHOSEN)
-        & (grid.values["world"] == world)
-        & (grid.values["arm"] == arm)
-        & (grid.values["seed"] == 0)
-    )
-    return grid.cells(np.flatnonzero(rows))
-
-
 @pytest.mark.parametrize(
     "arm", ["following-0.1", "following-paper", "scheduled-0.1", "linear-1", "linear-4"]
 )
 def test_a_learner_is_what_a_plain_loop_gives(arm: str) -> None:
     study: Any = GranularityAblation.at("tiny", steps=5, reads=(5,), test_each=4, seeds=1)
-    cells = one_cell(study, "noisy", arm)
+    cells = cells_at(study, variation=AS_CHOSEN, world="noisy", arm=arm)
     found = study.simulate(cells, FLOAT64)
     here = study.in_world("noisy")
     assert (here.patches, here.sigma) == (40, 0.3)
     assert here.lr == pytest.approx(study.lr * 40 / 12)
     kind, _, text = arm.partition("-")
     rate = 1 / math.log(study.d) ** 5 if text == "paper" else float(text)
-    lr = here.lr
     rules = {
         "following": plain.following(rate),
-        "scheduled": lambda moved: rate * lr * 3 / (4 * 40) + torch.zeros_like(moved[..., 0]),
+        "scheduled": lambda moved: rate * here.lr * 3 / (4 * 40) + torch.zeros_like(moved[..., 0]),
         "linear": lambda moved: torch.zeros_like(moved[..., 0]),
     }
     if kind == "linear":
-        lr = lr * rate * stats.norm.sf(study.threshold * math.sqrt(math.log(study.d)))
+        awake = stats.norm.sf(study.threshold * math.sqrt(math.log(study.d)))
+        here = replace(here, lr=here.lr * rate * awake)
     draws, data = cells.draws(FLOAT64), here.model(2)
     for place, per_side in enumerate((1, 2)):
-        weights, bias, loss = plain.train(
-            draws,
-            FreshSamples(data, Labels(data, per_side), draws, study.batch),
-            2 * per_side,
-            d=study.d,
-            neurons=study.neurons,
-            sigma_0=study.sigma_0,
-            threshold=study.threshold,
-            lr=lr,
-            patches=40,
-            steps=study.steps,
-            rule=rules[kind],
-            linear=kind == "linear",
-        )
-        assert found["loss"][0, place, -1] == pytest.approx(loss, rel=1e-9)
-        for hard in (False, True):
-            error = plain.error(weights, bias, data, draws, per_side, 4, hard, kind == "linear")
-            name = "hard_error" if hard else "easy_error"
-            assert found[name][0, place, -1] == pytest.approx(error, abs=1e-12)
+        labels = Labels(data, per_side)
+        fresh = FreshSamples(data, labels, draws, study.batch)
+        linear = kind == "linear"
+        assert_plain(found, (0, place, -1), here, labels, draws, fresh, rules[kind], linear)
     assert np.isnan(found["own_weight"]).all() and np.isnan(found["kept"]).all()
 
 
@@ -217,25 +193,14 @@ def test_fine_tuning_is_what_a_plain_loop_gives() -> None:
     study: Any = GranularityAblation.at(
         "tiny", steps=6, reads=(6,), tune_steps=4, tune_reads=(0, 4), test_each=4, seeds=1
     )
-    cells = one_cell(study, "quiet", "tuned")
+    cells = cells_at(study, variation=AS_CHOSEN, world="quiet", arm="tuned")
     found = study.simulate(cells, FLOAT64)
     draws, data = cells.draws(FLOAT64), study.model(2)
     rule = plain.following(1 / math.log(study.d) ** 5)
     coarse = Labels(data, 1)
     for place, per_side in enumerate((1, 2)):
-        weights, bias, _ = plain.train(
-            draws,
-            FreshSamples(data, Labels(data, per_side), draws, study.batch),
-            2 * per_side,
-            d=study.d,
-            neurons=study.neurons,
-            sigma_0=study.sigma_0,
-            threshold=study.threshold,
-            lr=study.lr,
-            patches=study.patches,
-            steps=study.steps,
-            rule=rule,
-        )
+        batches = FreshSamples(data, Labels(data, per_side), draws, study.batch)
+        weights, bias, _ = plain_network(study, draws, batches, 2 * per_side, rule)
         fresh = FreshSamples(data, coarse, draws.spawn("fine-tuning"), study.batch)
         weights, bias, _ = plain.descend(
             weights, bias, fresh, study.lr, study.patches, 4, rule, per_side=per_side
@@ -252,7 +217,7 @@ def test_fine_tuning_is_what_a_plain_loop_gives() -> None:
 
 def test_detectors_are_the_neurons_a_feature_wakes_at_the_start() -> None:
     study: Any = GranularityAblation.at("tiny", seeds=1)
-    cells = one_cell(study, "quiet", "tuned")
+    cells = cells_at(study, variation=AS_CHOSEN, world="quiet", arm="tuned")
     experiment = study.setup(cells, FLOAT64, Labels(study.model(2), 2))
     watch = Detectors.of(experiment)
     weights, bias = (experiment.initial[name][0] for name in ("weights", "bias"))
@@ -276,15 +241,7 @@ def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
     study: Any = GranularityAblation.at(
         "tiny", steps=4, reads=(4,), tune_steps=2, tune_reads=(0, 2), seeds=3
     )
-    grid = grid_of(study)
-    rows = np.flatnonzero(
-        (grid.values["variation"] == AS_CHOSEN) & (grid.values["world"] == "quiet")
-    )
-    together = study.simulate(grid.cells(rows), FLOAT64)
-    for place in (0, len(rows) - 1):
-        alone = study.simulate(grid.cells(rows[[place]]), FLOAT64)
-        for name, values in alone.items():
-            np.testing.assert_allclose(values[0], together[name][place], rtol=1e-10, atol=1e-12)
+    assert_same_alone(study, rows_at(study, variation=AS_CHOSEN, world="quiet"))
 
 
 def test_arms_are_named_and_read() -> None:

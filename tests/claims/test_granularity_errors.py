@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import numpy as np
-import plain_multi_view as plain
 import pytest
 import torch
 import xarray as xr
+from small_granularity import (
+    FLOAT64,
+    SEEDS,
+    assert_plain,
+    assert_same_alone,
+    cells_at,
+    coordinates_of,
+    rows_at,
+)
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
@@ -24,9 +31,7 @@ from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
 
-FLOAT64 = Context(dtype=torch.float64)
 STUDY = GranularityErrors(variation=(AS_CHOSEN, "noise x2"), d=48, main=4, subclasses=(2, 4, 8))
-SEEDS = 8
 
 
 def made_up(
@@ -65,12 +70,7 @@ def made_up(
     strata = np.full((*shape[:5], study.strata), 0.0)
     strata[..., 1, 0] = hardest + noise[..., 1, 0]
     values["stratum_error"] = ((*dims[:5], "stratum"), strata)
-    coordinates = {
-        **study.coordinates(),
-        "seed": np.arange(SEEDS),
-        **{axis: list(getattr(study, axis)) for axis in study.axes},
-    }
-    return xr.Dataset(values, coordinates)
+    return xr.Dataset(values, coordinates_of(study))
 
 
 def outcomes(results: xr.Dataset, words: str, study: GranularityErrors = STUDY) -> list[str]:
@@ -177,13 +177,7 @@ def test_strata_are_equal_groups_by_margin() -> None:
 @pytest.mark.parametrize("samples", [0, 2])
 def test_a_cell_is_what_a_plain_loop_gives(samples: int) -> None:
     study: Any = GranularityErrors.at("tiny", steps=10, reads=(0, 10), seeds=1)
-    grid = grid_of(study)
-    rows = (
-        (grid.values["variation"] == AS_CHOSEN)
-        & (grid.values["subclasses"] == 3)
-        & (grid.values["samples"] == samples)
-    )
-    cells = grid.cells(np.flatnonzero(rows))
+    cells = cells_at(study, variation=AS_CHOSEN, subclasses=3, samples=samples)
     found = study.simulate(cells, FLOAT64)
     draws, data = cells.draws(FLOAT64), study.model(3)
     for place, per_side in enumerate((1, 3)):
@@ -191,24 +185,7 @@ def test_a_cell_is_what_a_plain_loop_gives(samples: int) -> None:
         batches: Any = FreshSamples(data, labels, draws, study.batch)
         if samples:
             batches = StoredSamples(data, labels, draws, samples, study.batch)
-        weights, bias, loss = plain.train(
-            draws,
-            batches,
-            2 * per_side,
-            d=study.d,
-            neurons=study.neurons,
-            sigma_0=study.sigma_0,
-            threshold=study.threshold,
-            lr=study.lr,
-            patches=study.patches,
-            steps=study.steps,
-            rule=plain.following(1 / math.log(study.d) ** 5),
-        )
-        assert found["loss"][0, place, -1] == pytest.approx(loss, rel=1e-9)
-        for hard in (False, True):
-            error = plain.error(weights, bias, data, draws, per_side, study.test_each, hard)
-            name = "hard_error" if hard else "easy_error"
-            assert found[name][0, place, -1] == pytest.approx(error, abs=1e-12)
+        assert_plain(found, (0, place, -1), study, labels, draws, batches)
 
 
 def test_only_as_chosen_is_run_everywhere() -> None:
@@ -226,20 +203,12 @@ def test_only_as_chosen_is_run_everywhere() -> None:
 
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
     study: Any = GranularityErrors.at("tiny", steps=6, reads=(3, 6), seeds=3)
-    grid = grid_of(study)
-    rows = np.flatnonzero((grid.values["samples"] == 2) & (grid.values["variation"] == AS_CHOSEN))
-    together = study.simulate(grid.cells(rows), FLOAT64)
-    for place in (0, len(rows) - 1):
-        alone = study.simulate(grid.cells(rows[[place]]), FLOAT64)
-        for name, values in alone.items():
-            np.testing.assert_allclose(values[0], together[name][place], rtol=1e-10, atol=1e-12)
+    assert_same_alone(study, rows_at(study, samples=2, variation=AS_CHOSEN))
 
 
 def test_one_subclass_makes_the_labels_the_same() -> None:
     study: Any = GranularityErrors.at("tiny", steps=4, reads=(4,), seeds=1)
-    grid = grid_of(study)
-    rows = (grid.values["subclasses"] == 1) & (grid.values["variation"] == AS_CHOSEN)
-    found = study.simulate(grid.cells(np.flatnonzero(rows)), FLOAT64)
+    found = study.simulate(cells_at(study, subclasses=1, variation=AS_CHOSEN), FLOAT64)
     for name in MEASURES:
         np.testing.assert_array_equal(found[name][:, 0], found[name][:, 1])
 

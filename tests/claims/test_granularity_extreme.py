@@ -6,12 +6,19 @@ import math
 from typing import Any
 
 import numpy as np
-import plain_multi_view as plain
 import pytest
 import torch
 import xarray as xr
+from small_granularity import (
+    FLOAT64,
+    SEEDS,
+    assert_plain,
+    assert_same_alone,
+    cells_at,
+    coordinates_of,
+    rows_at,
+)
 
-from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
@@ -22,11 +29,9 @@ from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
 
-FLOAT64 = Context(dtype=torch.float64)
 STUDY: Any = GranularityExtreme.at(
     "paper", patch_noise=(0.2,), per_side=(1, 8, 64), variation=(AS_CHOSEN, "c_b 1.3")
 )
-SEEDS = 8
 
 
 def made_up(
@@ -47,12 +52,7 @@ def made_up(
         "easy_error": (dims, np.array(easy)[:, None] + noise),
         "hard_error": (dims, np.array(hard)[:, None] + noise[::-1]),
     }
-    coordinates = {
-        **STUDY.coordinates(),
-        "seed": np.arange(SEEDS),
-        **{axis: list(getattr(STUDY, axis)) for axis in STUDY.axes},
-    }
-    return xr.Dataset(values, coordinates)
+    return xr.Dataset(values, coordinates_of(STUDY))
 
 
 NAMES = ("equal updates", "equal loss", "easy against fine", "easy against coarse", "coarse")
@@ -118,49 +118,20 @@ def test_pictures_and_tables_are_made_even_where_labels_were_never_learnt() -> N
 @pytest.mark.parametrize("per_side", [2, 8])
 def test_a_cell_is_what_a_plain_loop_gives(per_side: int) -> None:
     study: Any = GranularityExtreme.at("tiny", steps=8, reads=(8,), seeds=1)
-    grid = grid_of(study)
-    rows = (
-        (grid.values["variation"] == AS_CHOSEN)
-        & (grid.values["patch_noise"] == 0.3)
-        & (grid.values["per_side"] == per_side)
-    )
-    cells = grid.cells(np.flatnonzero(rows))
+    cells = cells_at(study, variation=AS_CHOSEN, patch_noise=0.3, per_side=per_side)
     found = study.simulate(cells, FLOAT64)
     here = study.at_noise(0.3)
     assert here.sigma == 0.3
-    draws, data = cells.draws(FLOAT64), here.model(2)
-    stored = StoredSamples(data, Labels(data, per_side), draws, study.samples, study.batch)
+    draws, labels = cells.draws(FLOAT64), Labels(here.model(2), per_side)
+    stored = StoredSamples(labels.data, labels, draws, study.samples, study.batch)
     if per_side == 8:  # one label a sample
         assert sorted(stored(0).label[0].tolist()) == list(range(16))
-    weights, bias, loss = plain.train(
-        draws,
-        stored,
-        2 * per_side,
-        d=study.d,
-        neurons=study.neurons,
-        sigma_0=study.sigma_0,
-        threshold=study.threshold,
-        lr=study.lr,
-        patches=study.patches,
-        steps=study.steps,
-        rule=plain.following(1 / math.log(study.d) ** 5),
-    )
-    assert found["loss"][0, -1] == pytest.approx(loss, rel=1e-9)
-    for hard in (False, True):
-        error = plain.error(weights, bias, data, draws, per_side, study.test_each, hard)
-        name = "hard_error" if hard else "easy_error"
-        assert found[name][0, -1] == pytest.approx(error, abs=1e-12)
+    assert_plain(found, (0, -1), here, labels, draws, stored)
 
 
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
     study: Any = GranularityExtreme.at("tiny", steps=5, reads=(5,), seeds=3)
-    grid = grid_of(study)
-    rows = np.flatnonzero((grid.values["per_side"] == 8) & (grid.values["patch_noise"] == 0.3))
-    together = study.simulate(grid.cells(rows), FLOAT64)
-    for place in (0, len(rows) - 1):
-        alone = study.simulate(grid.cells(rows[[place]]), FLOAT64)
-        for name, values in alone.items():
-            np.testing.assert_allclose(values[0], together[name][place], rtol=1e-10, atol=1e-12)
+    assert_same_alone(study, rows_at(study, per_side=8, patch_noise=0.3))
 
 
 def test_all_granularities_see_the_same_samples() -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-import plain_multi_view as plain
 import pytest
-import torch
 import xarray as xr
+from small_granularity import (
+    FLOAT64,
+    SEEDS,
+    assert_plain,
+    assert_same_alone,
+    cells_at,
+    coordinates_of,
+    rows_at,
+)
 
-from rarefy.core.contracts import Context, Verdict
+from rarefy.core.contracts import Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
@@ -22,9 +28,7 @@ from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
 
-FLOAT64 = Context(dtype=torch.float64)
 STUDY: Any = GranularityLabels.at("paper", patch_noise=(0.2,), variation=(AS_CHOSEN, "c_b 1.3"))
-SEEDS = 8
 
 
 def made_up(gains: list[float], scatter: float = 0.005) -> xr.Dataset:
@@ -40,12 +44,7 @@ def made_up(gains: list[float], scatter: float = 0.005) -> xr.Dataset:
         "easy_error": (dims, np.full(shape, 0.1)),
         "hard_error": (dims, hard),
     }
-    coordinates = {
-        **STUDY.coordinates(),
-        "seed": np.arange(SEEDS),
-        **{axis: list(getattr(STUDY, axis)) for axis in STUDY.axes},
-    }
-    return xr.Dataset(values, coordinates)
+    return xr.Dataset(values, coordinates_of(STUDY))
 
 
 def judged(results: xr.Dataset) -> tuple[list[Verdict], list[Verdict]]:
@@ -112,35 +111,13 @@ def test_a_cell_is_what_a_plain_loop_gives(
     knob: str, samples: int, spoilt: dict[str, float]
 ) -> None:
     study: Any = GranularityLabels.at("tiny", steps=8, reads=(8,), seeds=1)
-    grid = grid_of(study)
-    rows = (
-        (grid.values["variation"] == AS_CHOSEN)
-        & (grid.values["knob"] == knob)
-        & (grid.values["turn"] == 1)
-    )
-    cells = grid.cells(np.flatnonzero(rows))
+    cells = cells_at(study, variation=AS_CHOSEN, knob=knob, turn=1)
     found = study.simulate(cells, FLOAT64)
     here = study.at_noise(0.3)
     draws, data = cells.draws(FLOAT64), here.model(2)
     for place, labels in enumerate((Labels(data, 1), Labels(data, 2, **spoilt))):
-        weights, bias, loss = plain.train(
-            draws,
-            StoredSamples(data, labels, draws, samples, study.batch),
-            labels.outputs,
-            d=study.d,
-            neurons=study.neurons,
-            sigma_0=study.sigma_0,
-            threshold=study.threshold,
-            lr=study.lr,
-            patches=study.patches,
-            steps=study.steps,
-            rule=plain.following(1 / math.log(study.d) ** 5),
-        )
-        assert found["loss"][0, place, -1] == pytest.approx(loss, rel=1e-9)
-        for hard in (False, True):
-            error = plain.error(weights, bias, data, draws, labels.per_side, study.test_each, hard)
-            name = "hard_error" if hard else "easy_error"
-            assert found[name][0, place, -1] == pytest.approx(error, abs=1e-12)
+        stored = StoredSamples(data, labels, draws, samples, study.batch)
+        assert_plain(found, (0, place, -1), here, labels, draws, stored)
 
 
 def test_the_first_turn_is_the_same_for_all_knobs_and_the_baseline_is_clean() -> None:
@@ -158,13 +135,8 @@ def test_the_first_turn_is_the_same_for_all_knobs_and_the_baseline_is_clean() ->
 
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
     study: Any = GranularityLabels.at("tiny", steps=5, reads=(5,), seeds=3)
-    grid = grid_of(study)
-    rows = np.flatnonzero((grid.values["turn"] == 1) & (grid.values["knob"] != "starved"))
-    together = study.simulate(grid.cells(rows), FLOAT64)
-    for place in (0, len(rows) - 1):
-        alone = study.simulate(grid.cells(rows[[place]]), FLOAT64)
-        for name, values in alone.items():
-            np.testing.assert_allclose(values[0], together[name][place], rtol=1e-10, atol=1e-12)
+    rows = [rows_at(study, turn=1, knob=knob) for knob in ("noisy", "misaligned")]
+    assert_same_alone(study, np.sort(np.concatenate(rows)))
 
 
 # ------------------------------------------------------------------------------------------ errors

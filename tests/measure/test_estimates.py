@@ -199,7 +199,7 @@ def test_permutation_p_value_is_uniform_under_the_null(within_rows: bool) -> Non
             # whole rows shifted together: only exchange inside a row is right
             y = y + 3 * source.normal(size=(4, 1))
         p_values.append(
-            spearman_trend(np.arange(5.0), y, permutations=199, within_rows=within_rows).p_value
+            spearman_trend(np.arange(5.0), y, permutations=99, within_rows=within_rows).p_value
         )
     p = np.sort(p_values)
     gap = np.abs(p - (np.arange(400) + 0.5) / 400).max()
@@ -215,3 +215,22 @@ def test_rows_that_share_draws_need_permutation_inside_them() -> None:
 def test_trend_of_nothing_is_undefined() -> None:
     for y in (np.full((3, 4), np.nan), np.ones((3, 4)), np.empty((0, 4))):
         assert np.isnan(spearman_trend(np.arange(4.0), y).rho)
+
+
+def test_a_trend_inside_rows_counts_rows_and_bootstraps_them() -> None:
+    """Values of one seed that share draws are not so many samples more."""
+    rng = np.random.default_rng(3)
+    x = np.arange(6.0)
+    own = rng.normal(size=(40, 1))  # what a row's values share
+    y = 0.3 * x + own + 0.1 * rng.normal(size=(40, 6))
+    found = spearman_trend(x, y, within_rows=True, permutations=199)
+    assert found.n == 40
+    rhos = []
+    for _ in range(300):
+        again = 0.3 * x + rng.normal(size=(40, 1)) + 0.1 * rng.normal(size=(40, 6))
+        rhos.append(spearman_trend(x, again, permutations=1).rho)
+    assert found.high - found.low == pytest.approx(4 * np.std(rhos), rel=0.5)
+    assert found.low < found.rho < found.high
+    y[0] = np.nan
+    assert spearman_trend(x, y, within_rows=True, permutations=9).n == 39
+    assert spearman_trend(x, np.ones((4, 6)), within_rows=True).n == 4

@@ -70,8 +70,9 @@ class LinearFit:
 
 @dataclass(frozen=True)
 class Trend:
-    """Spearman's rho over all ``n`` values, two-sided permutation p-value, rho of the means, and
-    an approximate interval of rho (Bonett and Wright 2000)."""
+    """Spearman's rho over all values, two-sided permutation p-value, rho of the means, n and an
+    interval of rho. Where every value is drawn afresh, n counts values and the interval is that of
+    Bonett and Wright (2000); where a row shares draws, n counts rows, which are bootstrapped."""
 
     rho: float
     p_value: float
@@ -174,18 +175,19 @@ def spearman_trend(
     x, y = _laid_out(x, y)
     there = np.isfinite(y) & np.isfinite(x)
     n = int(there.sum())
+    count = int(there.any(axis=1).sum()) if within_rows else n
     wide = np.broadcast_to(x, y.shape)
     x_rank, y_rank = _unit_ranks(wide[there]), _unit_ranks(y[there])
     if x_rank is None or y_rank is None:
-        return Trend(np.nan, np.nan, np.nan, n)
+        return Trend(np.nan, np.nan, np.nan, count)
     rho = float(x_rank @ y_rank)
     # rows with equally many values are permuted together, so that a missing value costs its own
     # row one label and nothing else
     row = np.nonzero(there)[0] if within_rows else np.zeros(n, dtype=np.int64)
     in_row = np.bincount(row)[row]
     blocks = [
-        (x_rank[in_row == count].reshape(-1, count), y_rank[in_row == count])
-        for count in np.unique(in_row)
+        (x_rank[in_row == each].reshape(-1, each), y_rank[in_row == each])
+        for each in np.unique(in_row)
     ]
     generator = np.random.default_rng(seed)
     as_extreme = 0
@@ -199,16 +201,41 @@ def spearman_trend(
     seen = np.isfinite(means)
     x_mean, y_mean = _unit_ranks(x[seen]), _unit_ranks(means[seen])
     rho_of_means = np.nan if x_mean is None or y_mean is None else float(x_mean @ y_mean)
+    ends = (
+        _rho_of_rows(rho, wide, y, generator, min(permutations, 999))
+        if within_rows
+        else _rho_of_values(rho, n)
+    )
+    p_value = (1 + as_extreme) / (1 + permutations)
+    return Trend(rho, p_value, rho_of_means, count, *ends)
+
+
+def _rho_of_values(rho: float, n: int) -> tuple[float, float]:
     half = 1.96 * np.sqrt((1 + rho**2 / 2) / (n - 3)) if n > 3 else np.inf
     centre = np.arctanh(np.clip(rho, -1 + 1e-12, 1 - 1e-12))
-    return Trend(
-        rho,
-        (1 + as_extreme) / (1 + permutations),
-        rho_of_means,
-        n,
-        float(np.tanh(centre - half)),
-        float(np.tanh(centre + half)),
-    )
+    return float(np.tanh(centre - half)), float(np.tanh(centre + half))
+
+
+def _rho_of_rows(
+    rho: float,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    generator: np.random.Generator,
+    resamples: int,
+) -> tuple[float, float]:
+    there = np.isfinite(y) & np.isfinite(x)
+    some = there.any(axis=1)
+    x, y, there = x[some], y[some], there[some]
+    n = len(y)
+    replicas = []
+    for _ in range(resamples if n > 1 else 0):
+        drawn = generator.integers(0, n, n)
+        seen = there[drawn]
+        x_rank, y_rank = _unit_ranks(x[drawn][seen]), _unit_ranks(y[drawn][seen])
+        if x_rank is not None and y_rank is not None:
+            replicas.append(float(x_rank @ y_rank))
+    low, high = _bootstrap_ends(rho, np.asarray(replicas), 0.95, n)
+    return max(-1.0, low), min(1.0, high)
 
 
 def wilson_interval(successes: int, total: int, level: float = 0.95) -> tuple[float, float]:
