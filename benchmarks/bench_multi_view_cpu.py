@@ -11,8 +11,6 @@ Also: time against the number of cells.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -20,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from beside_plain import asked, compared, keep, plain_ways
 from plain_multi_view import train_multi_view
 
-from rarefy.core.provenance import provenance
 from rarefy.core.settings import compiler_present
 from rarefy.studies.granularity.granularity_detectors import GranularityDetectors
 from rarefy.sweep.runner import execute
@@ -94,10 +92,7 @@ def plain(threads: int, case: str) -> Times:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    arguments = parser.parse_args()
+    arguments = asked(__doc__)
     threads = torch.get_num_threads()
     ways = [False, True] if compiler_present() else [False]
     for compiled in ways:
@@ -105,26 +100,20 @@ def main() -> None:
     seconds: dict[str, list[Times]] = {}
     for _ in range(arguments.rounds):
         for case in CASES:
-            for count in (threads, 1):
-                words = f"plain, {case}" + ("" if count == threads else ", one thread")
+            for words, count in plain_ways(case, threads):
                 seconds.setdefault(words, []).append(plain(count, case))
             torch.set_num_threads(threads)
             for compiled in ways:
                 words = f"library, {case}, {'compiled' if compiled else 'eager'}"
                 seconds.setdefault(words, []).append(library(CELLS, case, compiled))
     median = {
-        name: Times(*(statistics.median(part) for part in zip(*values, strict=True)))
-        for name, values in seconds.items()
+        column: {
+            name: statistics.median(each[place] for each in values)
+            for name, values in seconds.items()
+        }
+        for place, column in enumerate(Times._fields)
     }
-    ratios = {}
-    print(f"{'ms a cell-step, and x best plain':34} {'wall':>8} {'x':>6} {'core':>8} {'x':>6}")
-    for name, value in median.items():
-        kind = name.split(", ")[1]
-        rivals = [median[f"plain, {kind}"], median[f"plain, {kind}, one thread"]]
-        best = [min(part) for part in zip(*rivals, strict=True)]
-        ratios[name] = Times(best[0] / value.wall, best[1] / value.core)
-        wall, core = ratios[name]
-        print(f"{name:34} {value.wall * 1e3:8.2f} {wall:6.1f} {value.core * 1e3:8.2f} {core:6.1f}")
+    ratios = compared(median, lambda name: name.split(", ")[1])
     scaling = {}
     for cells in (4, 8, 16, 32, 64):
         scaling[cells] = library(cells, "k=4", ways[-1])
@@ -132,16 +121,13 @@ def main() -> None:
     record = {
         "what": "granularity-detectors (d=100, P=24, m=100, N=64), a coarse and a fine network",
         "rounds": arguments.rounds,
-        "order": ["wall", "core"],
+        "order": Times._fields,
         "seconds_per_cell_step": seconds,
         "median": median,
         "ratio_to_best_plain": ratios,
         "seconds_per_cell_step_by_cells": scaling,
-        "threads": threads,
-        "provenance": provenance(torch.device("cpu"), "float32", 0.0),
     }
-    arguments.out.mkdir(exist_ok=True)
-    (arguments.out / "multi-view-cpu.json").write_text(json.dumps(record, indent=1) + "\n")
+    keep(arguments.out / "multi-view-cpu.json", record, threads)
 
 
 if __name__ == "__main__":

@@ -8,17 +8,15 @@ absolute times depend on the machine and its mood. Also: time against the number
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
 import torch
+from beside_plain import asked, compared, keep, plain_ways
 from plain_topk import train_topk
 
-from rarefy.core.provenance import provenance
 from rarefy.core.settings import compiler_present
 from rarefy.studies.topk.topk_phase import TopKPhase
 from rarefy.sweep.runner import execute
@@ -58,10 +56,7 @@ def plain(threads: int, prune: bool) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    arguments = parser.parse_args()
+    arguments = asked(__doc__)
     threads = torch.get_num_threads()
     ways = [False, True] if compiler_present() else [False]
     readings = {"pruned every step": "revive", "support fixed": "fixed", "dense": "dense"}
@@ -70,8 +65,7 @@ def main() -> None:
     seconds: dict[str, list[float]] = {}
     for _ in range(arguments.rounds):
         for name, prune in (("pruned every step", True), ("dense", False)):
-            for count in (threads, 1):
-                words = f"plain, {name}" + ("" if count == threads else ", one thread")
+            for words, count in plain_ways(name, threads):
                 seconds.setdefault(words, []).append(plain(count, prune))
         torch.set_num_threads(threads)
         for compiled in ways:
@@ -80,13 +74,9 @@ def main() -> None:
                 taken = library(CELLS, reading, compiled) / (CELLS * STEPS)
                 seconds.setdefault(words, []).append(taken)
     median = {name: statistics.median(values) for name, values in seconds.items()}
-    ratios = {}
-    print(f"{'':40} {'ms a cell-step':>14} {'x best plain':>13}")
-    for name, value in median.items():
-        kind = "dense" if "dense" in name else "pruned every step"
-        best = min(median[f"plain, {kind}"], median[f"plain, {kind}, one thread"])
-        ratios[name] = best / value
-        print(f"{name:40} {value * 1e3:14.3f} {best / value:13.1f}")
+    ratios = compared(
+        {"wall": median}, lambda name: "dense" if "dense" in name else "pruned every step"
+    )
     scaling = {}
     for cells in (8, 16, 32, CELLS):
         scaling[cells] = library(cells, "revive", ways[-1]) / (cells * STEPS)
@@ -98,13 +88,10 @@ def main() -> None:
         "rounds": arguments.rounds,
         "seconds_per_cell_step": seconds,
         "median": median,
-        "ratio_to_best_plain": ratios,
+        "ratio_to_best_plain": ratios["wall"],
         "seconds_per_cell_step_by_cells": scaling,
-        "threads": threads,
-        "provenance": provenance(torch.device("cpu"), "float32", 0.0),
     }
-    arguments.out.mkdir(exist_ok=True)
-    (arguments.out / "topk-cpu.json").write_text(json.dumps(record, indent=1) + "\n")
+    keep(arguments.out / "topk-cpu.json", record, threads)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""G13 and G14: the verdicts on errors made up, and the learners against plain loops."""
+"""G13 and G14: the learners and what is measured of them, against plain loops."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ import numpy as np
 import plain_multi_view as plain
 import pytest
 import torch
-import xarray as xr
 from scipy import stats
 from small_granularity import (
     FLOAT64,
     assert_plain,
     assert_same_alone,
     cells_at,
-    coordinates_of,
     plain_network,
     rows_at,
 )
 
-from rarefy.core.contracts import Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples
@@ -36,125 +33,6 @@ pytestmark = pytest.mark.usefixtures("eager")
 STUDY: Any = GranularityAblation.at(
     "paper", arm=arms(("paper", "0.1")), variation=(AS_CHOSEN, "c_b 1.3")
 )
-
-
-def made_up(
-    quiet: dict[str, float],
-    noisy: dict[str, float],
-    *,
-    weight: tuple[float, float] = (0.4, 0.5),
-    kept: float = 1.0,
-    tuned_hard: float = 0.0,
-    control: float = 0.5,
-    scatter: float = 0.002,
-) -> xr.Dataset:
-    """Hard and easy errors of fine labels by arm (0 where none is given), and a fine-tuning during
-    which detectors grow from ``weight`` to ``weight``."""
-    coordinates = coordinates_of(STUDY)
-    length = {name: len(values) for name, values in coordinates.items()}
-    generator = np.random.default_rng(0)
-    values: dict[str, Any] = {}
-    for output in STUDY.outputs():
-        dims = ("seed", *STUDY.axes, *output.dims)
-        scattered = scatter * generator.normal(size=[length[dim] for dim in dims])
-        values[output.name] = (dims, scattered)
-    results = xr.Dataset(values, coordinates)
-    for world, errors in (("quiet", quiet), ("noisy", noisy)):
-        for arm, error in errors.items():
-            at = {"world": world, "arm": arm, "labels": "fine"}
-            for name in ("easy_error", "hard_error"):
-                results[name].loc[at] += error
-    for name in ("own_weight", "own_response"):
-        grown = xr.DataArray(np.linspace(*weight, length["tuned"]), dims="tuned")
-        results[name] = results[name] + grown
-    results["kept"] = results["kept"] * 0 + kept
-    for labels, level in (("coarse", control), ("fine", tuned_hard)):
-        results["tuned_hard_error"].loc[{"labels": labels}] += level
-    return results
-
-
-def judged(results: xr.Dataset) -> dict[str, Verdict]:
-    """By world and learner; fine-tuning by its first words."""
-    found = {}
-    for verdict in STUDY.verdicts(results, "paper"):
-        words = verdict.setting.partition(": ")[2]
-        if verdict.claim == "G13":
-            found[f"{words.split()[0]} {words.partition('), ')[2].partition(' with')[0]}"] = verdict
-        else:
-            found[" ".join(words.split()[:3])] = verdict
-    return found
-
-
-LOST = {"linear-1": 0.3, "linear-4": 0.4, "scheduled-paper": 0.2, "scheduled-0.1": 0.2}
-
-
-# ------------------------------------------------------------------------------------ verdicts, G13
-
-
-def test_what_is_lost_holds_where_the_remark_speaks() -> None:
-    found = judged(made_up(LOST, LOST))
-    for kind in ("easy", "hard"):
-        assert found[f"noisy without ReLU, {kind} error"].outcome == "holds"
-        # P sigma is far below polylog(d) in the quiet world
-        quiet = found[f"quiet without ReLU, {kind} error"]
-        assert quiet.outcome == "inconclusive" and "premise not met: P sigma" in quiet.note
-    for world in ("quiet", "noisy"):
-        for rate in ("1/log^5(d)", "0.1"):
-            assert found[f"{world} hard-coded bias at rate {rate}, hard error"].outcome == "holds"
-
-
-def test_what_is_not_lost_fails() -> None:
-    found = judged(made_up({}, {"linear-1": 0.3, "scheduled-paper": 0.3}))
-    # one learning rate with a small error is enough
-    assert found["noisy without ReLU, hard error"].outcome == "fails"
-    assert "linear-4, the worst of 2 cases" in found["noisy without ReLU, hard error"].note
-    assert found["noisy hard-coded bias at rate 0.1, hard error"].outcome == "fails"
-    assert found["noisy hard-coded bias at rate 1/log^5(d), hard error"].outcome == "holds"
-
-
-def test_nothing_is_lost_that_the_standard_learner_does_not_have() -> None:
-    found = judged(made_up({}, {**LOST, "following-0.1": 0.2}))
-    for words in ("without ReLU, hard error", "hard-coded bias at rate 0.1, hard error"):
-        verdict = found[f"noisy {words}"]
-        assert verdict.outcome == "inconclusive"
-        assert "error of following-0.1 not certainly at most 0.05" in verdict.note
-    assert found["noisy hard-coded bias at rate 1/log^5(d), hard error"].outcome == "holds"
-
-
-def test_an_error_at_the_edge_decides_nothing() -> None:
-    edge = dict.fromkeys(LOST, 0.05)
-    found = judged(made_up({}, edge, scatter=0.02))
-    assert found["noisy hard-coded bias at rate 0.1, hard error"].outcome == "inconclusive"
-
-
-# ------------------------------------------------------------------------------------ verdicts, G14
-
-TUNING: dict[str, dict[str, Any]] = {
-    "weight of subclass": {"weight": (0.5, 0.4)},
-    "response to subclass": {"weight": (0.5, 0.4)},
-    "share of subclass": {"kept": 0.5},
-    "hard error of": {"tuned_hard": 0.2, "control": 0.1},
-}
-
-
-def test_detectors_that_grow_hold() -> None:
-    verdicts = STUDY.verdicts(made_up({}, {}), "paper")
-    assert {v.outcome for v in verdicts if v.claim == "G14"} == {"holds"}
-
-
-@pytest.mark.parametrize("words", list(TUNING))
-def test_each_part_of_fine_tuning_can_fail(words: str) -> None:
-    verdicts = STUDY.verdicts(made_up({}, {}, **TUNING[words]), "paper")
-    hit = [v.outcome for v in verdicts if v.claim == "G14" and words in v.setting]
-    assert set(hit) == {"fails"}
-
-
-def test_without_the_quiet_world_fine_tuning_is_not_judged() -> None:
-    study = replace(STUDY, world=("noisy",))
-    results = made_up({}, {}).sel(world=["noisy"])
-    found = [v for v in study.verdicts(results, "paper") if v.claim == "G14"]
-    assert [v.outcome for v in found] == ["inconclusive"] and "needs world quiet" in found[0].note
-    assert len(study.picture(results)) == 1
 
 
 # ---------------------------------------------------------------------------------------- learners

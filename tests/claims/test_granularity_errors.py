@@ -24,14 +24,18 @@ from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples, StoredSamples
 from rarefy.studies.granularity._common import MEASURES, judge_worst
+from rarefy.studies.granularity._errors_verdicts import first_after_phase_1, loss_at_own_score
 from rarefy.studies.granularity._premises import premises
+from rarefy.studies.granularity._setting import setting_table, share_curve
 from rarefy.studies.granularity._variations import AS_CHOSEN
 from rarefy.studies.granularity.granularity_errors import GranularityErrors, stratum_errors
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
 
-STUDY = GranularityErrors(variation=(AS_CHOSEN, "noise x2"), d=48, main=4, subclasses=(2, 4, 8))
+STUDY = GranularityErrors(
+    variation=(AS_CHOSEN, "noise x2"), d=48, main=4, subclasses=(2, 4, 8), samples=(0, 8)
+)
 
 
 def made_up(
@@ -132,6 +136,98 @@ def test_without_enough_subclasses_or_fresh_samples_nothing_is_decided() -> None
         assert study.picture(made_up(study=study)) and study.tables(made_up(study=study))
 
 
+def test_small_must_stay_small() -> None:
+    """A loss that is small once and grows again fails, and the note says since when it was judged;
+    before the first small read it may be anything."""
+    results = made_up()
+    results["loss"].loc[{"labels": "coarse", "read": results["read"].values[:3]}] = 0.9
+    (verdict,) = (v for v in STUDY.verdicts(results, "paper") if "(3)" in v.setting)
+    assert verdict.outcome == "holds" and "from update 20 on" in verdict.note
+    assert "k=8 above d^0.4 = 4.7" in verdict.note
+    results["loss"].loc[{"labels": "coarse", "read": 100}] += 0.2
+    assert outcomes(results, "(3)") == ["fails"] and outcomes(results, "(4)") == ["holds"]
+    results["loss"].loc[{"labels": "coarse", "read": 100}] -= 0.16  # about the bound itself
+    scattered = 0.05 * np.random.default_rng(2).normal(size=(SEEDS, 1, 1))
+    results["loss"].loc[{"labels": "coarse", "read": 100, "variation": AS_CHOSEN}] += scattered
+    assert outcomes(results, "(3)") == ["inconclusive"]
+
+
+RECIPES = ("weaker distraction", "no strong noise", "no distraction")
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"), [(0.5, "holds"), (0.02, "fails"), (0.15, "inconclusive")]
+)
+def test_other_hard_samples_are_judged_apart(level: float, expected: str) -> None:
+    named = [f"hard: {word}" for word in RECIPES]
+    results = made_up(scatter=0.03)
+    results = xr.concat([results.sel(variation=[AS_CHOSEN])] * 4, "variation")
+    results = results.assign_coords(variation=[AS_CHOSEN, *named])
+    results["hard_error"].loc[{"variation": named[1], "labels": "coarse"}] += level - 0.5
+    study = dataclasses.replace(STUDY, variation=(AS_CHOSEN, *named))
+    verdicts = study.verdicts(results, "paper")
+    found = {
+        word: v.outcome for v in verdicts for word in RECIPES if f"samples ({word})" in v.setting
+    }
+    assert found == dict(zip(RECIPES, ("holds", expected, "holds"), strict=True))
+    main = next(v.note for v in verdicts if "fresh samples, (5)" in v.setting)
+    assert "s_dagger iota_upper = 0.6, line 8 of App. B.3 has <= 0.26" in main
+
+
+def test_other_hard_samples_need_enough_subclasses() -> None:
+    study = dataclasses.replace(STUDY, variation=(AS_CHOSEN, "hard: no distraction"), main=2)
+    results = made_up().assign_coords(variation=list(study.variation))
+    assert outcomes(results, "other hard samples", study) == ["inconclusive"]
+
+
+# ---------------------------------------------------------------------------------------------- T_0
+
+
+def with_phase_1(reached: int) -> xr.Dataset:
+    """Fine labels are learnt at the read of this place, and the hard error is 0.2 there, 0.01
+    after it and 0.9 before."""
+    results = made_up()
+    reads = results["read"].values
+    before = {"labels": "fine", "read": reads[:reached]}
+    results["loss"].loc[before] = 2.0
+    results["easy_margin"].loc[before] = 0.1
+    results["hard_error"].loc[before] = 0.9
+    results["hard_error"].loc[{"labels": "fine", "read": reads[reached]}] += 0.19
+    return results
+
+
+def test_the_end_of_phase_1_is_found() -> None:
+    here = with_phase_1(3).sel(variation=AS_CHOSEN, labels="fine", samples=0, subclasses=4)
+    # own score log 1.5, seven others 0: the loss is log(7 + 1.5) - log(1.5) = 1.73
+    assert loss_at_own_score(4) == pytest.approx(-np.log(1.5 / 8.5))
+    assert set(first_after_phase_1(here, 4).place) == {3}
+    here["easy_margin"].loc[{"read": 10, "seed": 1}] = 0.41
+    here["loss"].loc[{"read": 5, "seed": 2}] = 1.7
+    assert list(first_after_phase_1(here, 4).place[:4]) == [3, 2, 1, 3]
+
+
+def test_errors_at_the_end_of_phase_1_are_judged_apart_from_the_end() -> None:
+    results = with_phase_1(3)
+    assert outcomes(results, "(6) error on hard samples at the first read after T_0") == ["fails"]
+    assert outcomes(results, "(6) error on hard samples at the end") == ["holds"]
+    (note,) = (
+        v.note
+        for v in STUDY.verdicts(results, "paper")
+        if "(6) error on easy samples at the first" in v.setting
+    )
+    assert "reached by 8 of 8 seeds, read at update 20 (the read before: 10)" in note
+    assert "3.9 to 4.7 holds 4" in note
+
+
+def test_without_an_end_of_phase_1_nothing_is_decided() -> None:
+    results = with_phase_1(0)
+    results["loss"].loc[{"labels": "fine"}] = 2.0
+    results["easy_margin"].loc[{"labels": "fine"}] = 0.1
+    assert set(outcomes(results, "at the first read after T_0")) == {"inconclusive"}
+    notes = [v.note for v in STUDY.verdicts(results, "paper") if "first read after" in v.setting]
+    assert len(notes) == 4 and all("T_0 reached by 0 of 8 seeds" in note for note in notes)
+
+
 def test_the_worst_case_decides_for_all() -> None:
     def judged(*levels: float) -> Verdict:
         draw = np.random.default_rng(1)
@@ -150,6 +246,21 @@ def test_premises_list_both_kinds_of_labels_once() -> None:
     assert len(set(lines)) == len(lines)
     assert sum("c_b = sqrt(4" in line for line in lines) == 2
     assert sum("c_b = sqrt(2" in line for line in lines) == 2
+
+
+def test_bands_of_shares_stay_shares() -> None:
+    curve = share_curve("error", [1, 2], [[0.0, 0.9], [0.02, 1.0], [0.0, 1.0]])
+    assert curve.low is not None and curve.high is not None
+    assert curve.low[0] == 0 and curve.high[1] == 1
+    assert 0 < curve.high[0] < 1 and 0 < curve.low[1] < 1
+
+
+def test_the_setting_is_in_a_table() -> None:
+    rows = {row[0]: row[2] for row in setting_table(STUDY).rows}
+    assert (rows["feature_patches"], rows["sigma"], rows["steps"]) == ("3", "0.02", "400")
+    both = setting_table(STUDY, quiet=STUDY, noisy=dataclasses.replace(STUDY, sigma=0.2))
+    assert both.columns[2:] == ("quiet", "noisy")
+    assert ("0.02", "0.2") in [tuple(row[2:]) for row in both.rows]
 
 
 # -------------------------------------------------------------------------------------- the strata

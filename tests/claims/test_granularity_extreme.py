@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -14,6 +15,7 @@ from small_granularity import (
     SEEDS,
     assert_plain,
     assert_same_alone,
+    assert_tuned_plain,
     cells_at,
     coordinates_of,
     rows_at,
@@ -34,14 +36,19 @@ STUDY: Any = GranularityExtreme.at(
 )
 
 
+Three = tuple[float, float, float]
+
+
 def made_up(
-    hard: tuple[float, float, float] = (0.5, 0.1, 0.3),
-    easy: tuple[float, float, float] = (0.02, 0.02, 0.1),
-    left: tuple[float, float, float] = (0.01, 0.01, 0.01),
+    hard: Three = (0.5, 0.1, 0.7),
+    easy: Three = (0.02, 0.02, 0.2),
+    tuned_hard: Three | None = None,
+    tuned_easy: Three | None = None,
+    left: Three = (0.01, 0.01, 0.01),
     scatter: float = 0.004,
 ) -> xr.Dataset:
-    """Errors with coarse, fine and one-a-sample labels; left: share of the loss of guessing at the
-    end, ten times that at all reads before."""
+    """Errors with coarse, fine and one-a-sample labels, the same after fine-tuning unless given;
+    left: share of the loss of guessing at the end, ten times that at all reads before."""
     reads = len(STUDY.reads)
     noise = scatter * np.random.default_rng(0).normal(size=(SEEDS, 2, 1, 3, reads))
     guess = np.log(2 * np.array(STUDY.per_side, dtype=float))
@@ -51,49 +58,88 @@ def made_up(
         "loss": (dims, np.broadcast_to(loss, noise.shape).copy()),
         "easy_error": (dims, np.array(easy)[:, None] + noise),
         "hard_error": (dims, np.array(hard)[:, None] + noise[::-1]),
+        "tuned_easy_error": (dims[:-1], np.array(tuned_easy or easy) + noise[..., -1]),
+        "tuned_hard_error": (dims[:-1], np.array(tuned_hard or hard) + noise[::-1, ..., -1]),
     }
     return xr.Dataset(values, coordinates_of(STUDY))
 
 
-NAMES = ("equal updates", "equal loss", "easy against fine", "easy against coarse", "coarse")
+STAGE = ("hard coarse", "easy coarse", "mixed coarse", "hard fine", "easy fine", "other arm")
+NAMES = (*(f"{stage}: {name}" for stage in ("before", "after") for name in STAGE), "equal loss")
 
 
 def judged(results: xr.Dataset) -> dict[str, str]:
     """Outcomes by what they are about, in the order of the verdicts."""
     verdicts = STUDY.verdicts(results, "paper")
     assert all(v.claim == "G6" and "noise 0.2" in v.setting for v in verdicts)
-    return dict(zip(NAMES, (v.outcome for v in verdicts), strict=True))
+    assert len({v.setting for v in verdicts}) == len(verdicts)
+    found = dict(zip(NAMES, verdicts, strict=True))
+    for name, verdict in found.items():
+        stage = "before" if name == "equal loss" else name.split(":")[0]
+        assert f"{stage} fine-tuning" in verdict.setting
+    return {name: verdict.outcome for name, verdict in found.items()}
+
+
+def of(stage: str, found: dict[str, str]) -> set[str]:
+    return {outcome for name, outcome in found.items() if name.startswith(stage)}
 
 
 # ------------------------------------------------------------------------------------- the verdicts
 
 
-def test_a_u_holds() -> None:
+def test_a_u_with_a_higher_right_end_holds() -> None:
     assert set(judged(made_up()).values()) == {"holds"}
 
 
 def test_one_label_a_sample_that_does_no_harm_fails() -> None:
     found = judged(made_up(hard=(0.5, 0.1, 0.05), easy=(0.02, 0.02, 0.0)))
-    assert found.pop("coarse") == "holds"
+    for stage in ("before", "after"):
+        assert found.pop(f"{stage}: other arm") == "holds"
+    assert set(found.values()) == {"fails"}
+
+
+def test_worse_than_fine_labels_is_not_worse_than_coarse_ones() -> None:
+    """The paper's baseline is coarse: a U whose right end lies below its left one does no harm."""
+    found = judged(made_up(hard=(0.7, 0.1, 0.4), easy=(0.02, 0.02, 0.02)))
+    assert found["after: hard fine"] == "holds"
+    assert found["after: hard coarse"] == found["after: mixed coarse"] == "fails"
+
+
+def test_the_mixed_error_weighs_easy_and_hard_samples_alike() -> None:
+    found = judged(made_up(hard=(0.5, 0.1, 0.4), easy=(0.0, 0.0, 0.3)))
+    assert found["after: hard coarse"] == "fails" and found["after: mixed coarse"] == "holds"
+
+
+def test_harm_that_fine_tuning_mends_holds_before_it_only() -> None:
+    found = judged(made_up(tuned_hard=(0.5, 0.1, 0.1), tuned_easy=(0.02, 0.02, 0.02)))
+    assert of("before", found) == {"holds"}
+    assert found.pop("after: other arm") == "holds"
+    assert of("after", found) == {"fails"}
+
+
+def test_harm_that_is_too_small_to_count_fails() -> None:
+    """Certain, but less than one test sample in twenty."""
+    found = judged(made_up(hard=(0.1, 0.08, 0.12), easy=(0.02, 0.02, 0.04), scatter=0.001))
     assert set(found.values()) == {"fails"}
 
 
 def test_harm_that_is_only_slowness_is_told_apart() -> None:
     """Bad after equally many updates, but its labels were never learnt: nothing to compare."""
     found = judged(made_up(left=(0.01, 0.01, 0.6)))
-    assert found["equal updates"] == "holds"
+    assert found["before: hard fine"] == "holds"
     assert found["equal loss"] == "inconclusive"
-    verdict = STUDY.verdicts(made_up(left=(0.01, 0.01, 0.6)), "paper")[1]
+    verdict = STUDY.verdicts(made_up(left=(0.01, 0.01, 0.6)), "paper")[-1]
     assert f"never learnt their labels: {SEEDS} with 64 a side" in verdict.note
 
 
 def test_what_cannot_be_told_apart_is_inconclusive() -> None:
-    found = judged(made_up(hard=(0.1, 0.1, 0.1), easy=(0.02, 0.02, 0.02), scatter=0.1))
+    found = judged(made_up(hard=(0.15, 0.1, 0.2), easy=(0.02, 0.02, 0.07), scatter=0.1))
     assert set(found.values()) == {"inconclusive"}
 
 
 def test_coarse_labels_that_are_as_good_fail_the_other_arm() -> None:
-    assert judged(made_up(hard=(0.0, 0.1, 0.3)))["coarse"] == "fails"
+    found = judged(made_up(hard=(0.0, 0.1, 0.3)))
+    assert found["before: other arm"] == found["after: other arm"] == "fails"
 
 
 def test_the_first_read_with_learnt_labels_is_chosen_by_the_training_loss() -> None:
@@ -107,9 +153,27 @@ def test_the_first_read_with_learnt_labels_is_chosen_by_the_training_loss() -> N
 
 def test_pictures_and_tables_are_made_even_where_labels_were_never_learnt() -> None:
     results = made_up(left=(0.5, 0.5, 0.5))
-    assert len(STUDY.picture(results)) == 2
+    assert [picture.name for picture in STUDY.picture(results)] == [
+        "granularity",
+        "harm",
+        "progress",
+    ]
     rows = STUDY.tables(results)[0].rows
     assert all(row[-2] == "never learnt" for row in rows)
+
+
+def test_bands_of_shares_stay_between_0_and_1() -> None:
+    results = made_up(hard=(0.99, 0.01, 0.5), easy=(0.01, 0.01, 0.01), scatter=0.1)
+    for panel in STUDY.picture(results)[0].panels:
+        for curve in panel.curves:
+            assert curve.low.min() >= 0 and curve.high.max() <= 1
+
+
+def test_sensitivity_is_of_the_paired_differences_after_fine_tuning() -> None:
+    results = made_up(tuned_hard=(0.5, 0.1, 0.9), scatter=0.0)
+    table = {each.name: each for each in STUDY.tables(results)}["sensitivity"]
+    column = table.columns.index("hard: one a sample minus fine")
+    assert [row[column].split()[0] for row in table.rows] == ["0.800", "0.800"]
 
 
 # ----------------------------------------------------------------------------------- the simulation
@@ -127,11 +191,20 @@ def test_a_cell_is_what_a_plain_loop_gives(per_side: int) -> None:
     if per_side == 8:  # one label a sample
         assert sorted(stored(0).label[0].tolist()) == list(range(16))
     assert_plain(found, (0, -1), here, labels, draws, stored)
+    assert_tuned_plain(found, (0,), here, labels, draws, stored, study.tune_steps)
 
 
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
     study: Any = GranularityExtreme.at("tiny", steps=5, reads=(5,), seeds=3)
     assert_same_alone(study, rows_at(study, per_side=8, patch_noise=0.3))
+
+
+def test_progress_adds_up_to_the_declared_cost() -> None:
+    study: Any = GranularityExtreme.at("tiny", steps=2, reads=(2,), tune_steps=1)
+    cells = grid_of(study).cells(rows_at(study, seed=0))
+    done: list[float] = []
+    study.simulate(cells, dataclasses.replace(FLOAT64, advance=done.append))
+    assert sum(done) == len(cells) * 3 == len(cells) * study.cost().steps_per_cell
 
 
 def test_all_granularities_see_the_same_samples() -> None:
@@ -162,6 +235,7 @@ def test_all_granularities_see_the_same_samples() -> None:
         ({"per_side": (2, 8)}, "per_side=\\(2, 8\\): must have 1 \\(coarse labels\\)"),
         ({"per_side": (1, 2, 3, 8)}, "per_side=3: must divide k=2 or be a multiple of it"),
         ({"main_noise": 0.5}, "main_noise=0.5: must be one of patch_noise"),
+        ({"tune_steps": 0}, "tune_steps=0: must be at least 1"),
         ({"samples": 0}, "samples=0: every subclass needs at least 1 sample"),
         ({"patch_noise": (-0.1, 0.3)}, "sigma=-0.1: must be finite and at least 0"),
     ],

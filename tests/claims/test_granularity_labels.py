@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from small_granularity import (
     SEEDS,
     assert_plain,
     assert_same_alone,
+    assert_tuned_plain,
     cells_at,
     coordinates_of,
     rows_at,
@@ -21,7 +23,7 @@ from rarefy.core.contracts import Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
-from rarefy.studies.granularity._labels_verdicts import gain, words_of
+from rarefy.studies.granularity._labels_verdicts import gain, halfway, words_of
 from rarefy.studies.granularity._variations import AS_CHOSEN
 from rarefy.studies.granularity.granularity_labels import GranularityLabels
 from rarefy.sweep.grid import grid_of
@@ -31,69 +33,141 @@ pytestmark = pytest.mark.usefixtures("eager")
 STUDY: Any = GranularityLabels.at("paper", patch_noise=(0.2,), variation=(AS_CHOSEN, "c_b 1.3"))
 
 
-def made_up(gains: list[float], scatter: float = 0.005) -> xr.Dataset:
+def made_up(
+    gains: list[float], scatter: float = 0.005, tuned: list[float] | None = None
+) -> xr.Dataset:
     """Hard errors of coarse labels 0.5, easy ones 0.1 for both; fine labels gain as given, turn by
-    turn, in the mean over easy and hard samples."""
+    turn, in the mean over easy and hard samples; the same after fine-tuning unless given."""
     shape = (SEEDS, 2, 1, 3, len(STUDY.turn), 2, len(STUDY.reads))
     noise = scatter * np.random.default_rng(0).normal(size=shape)
-    hard = 0.5 + noise
-    hard[..., 1, :] -= 2 * np.array(gains)[:, None]
+    noise -= noise.mean(axis=0)  # means over seeds are exactly those given
     dims = ("seed", "variation", "patch_noise", "knob", "turn", "labels", "read")
+
+    def hard(saved: list[float]) -> np.ndarray:
+        error = 0.5 + noise
+        error[..., 1, :] -= 2 * np.array(saved)[:, None]
+        return error
+
     values = {
         "loss": (dims, np.full(shape, 0.01)),
         "easy_error": (dims, np.full(shape, 0.1)),
-        "hard_error": (dims, hard),
+        "hard_error": (dims, hard(gains)),
+        "tuned_easy_error": (dims[:-1], np.full(shape[:-1], 0.1)),
+        "tuned_hard_error": (dims[:-1], hard(tuned or gains)[..., -1]),
     }
     return xr.Dataset(values, coordinates_of(STUDY))
 
 
-def judged(results: xr.Dataset) -> tuple[list[Verdict], list[Verdict]]:
-    """At the far end of every knob, and along it."""
-    verdicts = STUDY.verdicts(results, "paper")
-    assert all(v.claim == "G12" for v in verdicts)
-    ends = [v for v in verdicts if "gain of fine over coarse" in v.setting]
-    return ends, [v for v in verdicts if "the gain falls" in v.setting]
+def judged(results: xr.Dataset, stage: str = "after") -> tuple[list[Verdict], ...]:
+    """At the far end of every knob, along it, and on the way."""
+    everything = STUDY.verdicts(results, "paper")
+    assert all(v.claim == "G12" for v in everything)
+    assert len({v.setting for v in everything}) == len(everything) == 2 * 3 * 4
+    verdicts = [v for v in everything if f"{stage} fine-tuning" in v.setting]
+    words = ("gain of fine over coarse", "the gain falls", "gain lost")
+    return tuple([v for v in verdicts if each in v.setting] for each in words)
 
 
 # ------------------------------------------------------------------------------------- the verdicts
 
 
-def test_a_gain_that_goes_holds_and_says_where() -> None:
-    ends, ways = judged(made_up([0.2, 0.18, 0.15, 0.08, 0.03, -0.1]))
-    assert [v.outcome for v in ends + ways] == ["holds"] * 6
+@pytest.mark.parametrize("stage", ["before", "after"])
+def test_a_gain_that_goes_holds_and_says_where(stage: str) -> None:
+    ends, ways, lost = judged(made_up([0.2, 0.13, 0.12, 0.08, 0.03, -0.1]), stage)
+    assert [v.outcome for v in ends + ways + lost] == ["holds"] * 12
     assert "halved at 50% random labels; gone (at most 0.05) at 75% random" in ends[0].note
-    assert "gone (at most 0.05) at 75% of subclasses crossed" in ends[1].note
+    assert "gone (at most 0.05) at side tossed sample by sample in 75%" in ends[1].note
     assert "halved at 3 samples a subclass; gone (at most 0.05) at 2 samples" in ends[2].note
 
 
 def test_a_gain_that_stays_fails() -> None:
-    ends, ways = judged(made_up([0.2, 0.2, 0.2, 0.21, 0.22, 0.23]))
-    assert [v.outcome for v in ends + ways] == ["fails"] * 6
+    ends, ways, lost = judged(made_up([0.2, 0.2, 0.2, 0.21, 0.22, 0.23]))
+    assert [v.outcome for v in ends + ways + lost] == ["fails"] * 12
     assert "halved nowhere" in ends[0].note and "gone (at most 0.05) nowhere" in ends[0].note
 
 
+def test_a_loss_on_the_way_is_judged_apart_from_the_end() -> None:
+    """Half the labels spoilt cost nothing yet, all of them everything."""
+    ends, _, lost = judged(made_up([0.2, 0.2, 0.2, 0.19, 0.1, -0.1]))
+    assert {v.outcome for v in ends} == {"holds"}
+    assert {v.outcome for v in lost} == {"fails"}
+
+
+def test_what_fine_tuning_brings_back_is_lost_before_it_only() -> None:
+    gone, back = [0.2, 0.13, 0.12, 0.08, 0.03, -0.1], [0.2] * 6
+    results = made_up(gone, tuned=back)
+    assert {v.outcome for part in judged(results, "before") for v in part} == {"holds"}
+    ends, _, lost = judged(results, "after")
+    assert {v.outcome for v in ends + lost} == {"fails"}
+
+
 def test_a_gain_at_the_edge_decides_nothing() -> None:
-    ends, _ = judged(made_up([0.2, 0.1, 0.1, 0.1, 0.1, 0.05], scatter=0.05))
-    assert {v.outcome for v in ends} == {"inconclusive"}
+    ends, _, lost = judged(made_up([0.2, 0.15, 0.15, 0.15, 0.1, 0.05], scatter=0.05))
+    assert {v.outcome for v in ends + lost} == {"inconclusive"}
 
 
-def test_without_a_gain_of_clean_labels_there_is_nothing_to_lose() -> None:
-    ends, ways = judged(made_up([0.0, -0.05, -0.1, -0.1, -0.1, -0.2]))
-    assert {v.outcome for v in ends + ways} == {"inconclusive"}
-    assert all("premise not met: clean fine labels gain" in v.note for v in ends + ways)
+@pytest.mark.parametrize("clean", [0.0, 0.03])
+def test_without_a_gain_of_clean_labels_that_counts_there_is_nothing_to_lose(clean: float) -> None:
+    for part in judged(made_up([clean, -0.05, -0.1, -0.1, -0.1, -0.2])):
+        assert {v.outcome for v in part} == {"inconclusive"}
+        assert all("premise not met: clean fine labels gain" in v.note for v in part)
+
+
+def test_ends_that_could_hardly_fail_say_so() -> None:
+    gains = [0.2, 0.1, 0.1, 0.1, 0.1, 0.0]
+    before, after = (judged(made_up(gains), stage)[0] for stage in ("before", "after"))
+    assert ["a sanity check" in v.note for v in before] == [True, True, False]
+    assert not any("a sanity check" in v.note for v in after)
+    assert ["thinned" in v.note for v in after] == [False, False, True]
+
+
+def test_turns_on_the_way_are_fixed_and_missing_ones_decide_nothing() -> None:
+    assert list(halfway(STUDY, "noisy").values()) == [2, 3]
+    assert list(halfway(STUDY, "starved")) == ["8 samples a subclass", "4 samples a subclass"]
+    quick: Any = GranularityLabels.at("quick")
+    for knob in quick.knob:
+        assert -1 not in halfway(quick, knob).values()
+    short: Any = GranularityLabels.at(
+        "paper",
+        patch_noise=(0.2,),
+        variation=(AS_CHOSEN, "c_b 1.3"),
+        turn=(0, 1),
+        wrong=(0.0, 1.0),
+        crossed=(0.0, 1.0),
+        samples=(16, 1),
+    )
+    results = made_up([0.2] * 6).isel(turn=[0, 5]).assign_coords(turn=[0, 1])
+    lost = [v for v in short.verdicts(results, "paper") if "gain lost" in v.setting]
+    assert len({v.setting for v in lost}) == len(lost) == 12
+    assert {v.outcome for v in lost} == {"inconclusive"}
+    assert all("no such turn in the grid" in v.note for v in lost)
 
 
 def test_the_gain_is_on_a_test_set_of_which_half_is_hard() -> None:
     results = made_up([0.2] * 6, scatter=0.0)
-    results["easy_error"].loc[{"labels": "fine"}] = 0.3
+    for name in ("easy_error", "tuned_easy_error"):
+        results[name].loc[{"labels": "fine"}] = 0.3
     here = results.sel(variation=AS_CHOSEN, patch_noise=0.2, knob="noisy")
-    np.testing.assert_allclose(gain(here), 0.1)
+    for stage in ("before", "after"):
+        np.testing.assert_allclose(gain(here, stage), 0.1)
 
 
 def test_turns_are_put_into_words() -> None:
     assert words_of(STUDY, "noisy")[2] == "25% random labels"
-    assert words_of(STUDY, "misaligned")[-1] == "100% of subclasses crossed"
+    assert words_of(STUDY, "misaligned")[1].endswith("in 12.5% of subclasses")
     assert words_of(STUDY, "starved")[-2:] == ["2 samples a subclass", "1 sample a subclass"]
+
+
+def test_pictures_and_tables_show_both_stages() -> None:
+    results = made_up([0.2, 0.13, 0.12, 0.08, 0.03, -0.1], tuned=[0.2] * 6)
+    pictures = {picture.name: picture for picture in STUDY.picture(results)}
+    assert list(pictures) == ["gain", "errors-0.2"]
+    for picture in pictures.values():
+        assert len(picture.panels) == 6  # three knobs, before and after
+    first, last = (pictures["gain"].panels[place].curves[0].y[-1] for place in (0, 3))
+    assert first == pytest.approx(-0.1, abs=0.01) and last == pytest.approx(0.2, abs=0.01)
+    rows = STUDY.tables(results)[0].rows
+    assert {row[3] for row in rows} == {"before", "after"}
 
 
 # ----------------------------------------------------------------------------------- the simulation
@@ -118,19 +192,28 @@ def test_a_cell_is_what_a_plain_loop_gives(
     for place, labels in enumerate((Labels(data, 1), Labels(data, 2, **spoilt))):
         stored = StoredSamples(data, labels, draws, samples, study.batch)
         assert_plain(found, (0, place, -1), here, labels, draws, stored)
+        assert_tuned_plain(found, (0, place), here, labels, draws, stored, study.tune_steps)
 
 
 def test_the_first_turn_is_the_same_for_all_knobs_and_the_baseline_is_clean() -> None:
+    """Cell by cell, where no network can serve two of them; and together, where it does."""
     study: Any = GranularityLabels.at("tiny", steps=4, reads=(4,), seeds=1)
     grid = grid_of(study)
-    chosen = grid.values["variation"] == AS_CHOSEN
-    found = study.simulate(grid.cells(np.flatnonzero(chosen)), FLOAT64)
-    turn, knob = grid.values["turn"][chosen], grid.values["knob"][chosen]
-    error = found["hard_error"]
-    np.testing.assert_array_equal(error[turn == 0], np.broadcast_to(error[:1], (3, 2, 1)))
-    for word in ("noisy", "misaligned"):
-        coarse = error[(knob == word), 0]
-        np.testing.assert_array_equal(coarse[0], coarse[1])
+    rows = rows_at(study, variation=AS_CHOSEN)
+    turn, knob = grid.values["turn"][rows], grid.values["knob"][rows]
+    done: list[float] = []
+    counting = dataclasses.replace(FLOAT64, advance=done.append)
+    together = study.simulate(grid.cells(rows), counting)
+    assert sum(done) == len(rows) * study.cost().steps_per_cell
+    alone = [study.simulate(grid.cells(rows[[place]]), FLOAT64) for place in range(len(rows))]
+    for name in ("loss", "hard_error", "tuned_hard_error"):
+        values = np.concatenate([each[name] for each in alone])
+        np.testing.assert_array_equal(together[name], values)
+        first = values[turn == 0]
+        np.testing.assert_array_equal(first, np.broadcast_to(first[:1], first.shape))
+        for word in ("noisy", "misaligned"):
+            coarse = values[knob == word, 0]
+            np.testing.assert_array_equal(coarse[0], coarse[1])
 
 
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
@@ -156,6 +239,7 @@ def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
         ({"wrong": (0.0, 1.5)}, "noise=1.5: must be in \\[0, 1\\]"),
         ({"crossed": (0.0, -0.5)}, "misaligned=-0.5: must be in \\[0, 1\\]"),
         ({"samples": (4, 0)}, "samples=0: must be at least 1"),
+        ({"tune_steps": 0}, "tune_steps=0: must be at least 1"),
         ({"main_noise": 0.5}, "main_noise=0.5: must be one of patch_noise"),
     ],
 )

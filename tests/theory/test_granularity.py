@@ -14,6 +14,8 @@ from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view import MultiView
 from rarefy.theory.conditions import all_hold, worst
 from rarefy.theory.granularity import (
+    FINE_COMMON,
+    LEAST_RESIDUAL,
     InitialSets,
     coarse_common_order,
     coarse_subclass_order,
@@ -21,13 +23,14 @@ from rarefy.theory.granularity import (
     initial_response,
     initial_sets,
     initial_share,
+    initial_spread,
     late_gain,
     late_score,
     late_slope,
     margins,
     mean_strength,
     phase_1_steps,
-    printed_ratio,
+    printed_late_gain,
 )
 from rarefy.theory.granularity_conditions import parameter_choices, smallest_log_dimension
 from rarefy.train.multi_view_classifier import MultiViewBatch, MultiViewClassifier
@@ -98,6 +101,13 @@ def test_share_of_detectors_at_the_start(words: int | None) -> None:
     assert 0.05 < exact < 0.9
 
 
+def test_spread_of_initial_responses_is_that_of_drawn_networks() -> None:
+    answer = np.maximum(DRAWN[:, 0] - LEVEL, 0)
+    whole = answer.reshape(-1, 50).sum(axis=1)
+    assert math.isclose(initial_spread(D, 50, C_B), whole.std() / whole.mean(), rel_tol=0.05)
+    assert math.isclose(initial_spread(D, 200, C_B), initial_spread(D, 50, C_B) / 2)
+
+
 def test_the_printed_intervals_hold_half_of_each_tail() -> None:
     """(19)-(21) bound half of a Gaussian tail: the exact chance is above them."""
     for d in (100, 10**6):
@@ -147,9 +157,9 @@ def test_rates_are_those_of_the_update(per_side: int) -> None:
         lr=0.5, feature_patches=s, patches=patches, plus=k, minus=k, per_side=per_side
     )
     assert np.allclose(moved[:per_side, 0], rates.common)
-    assert np.allclose(moved[:per_side, 1], rates.other_common)
     assert np.isclose(moved[0, 2], rates.subclass)  # the first label has the first subclass
-    assert np.isclose(moved[0, 2 + 2 * k - 1], rates.other_subclass)  # the last is of side -
+    # what others have is pushed away: the other side's common feature and its last subclass
+    assert (moved[:per_side, 1] < 0).all() and moved[0, 2 + 2 * k - 1] < 0
     assert np.allclose(moved[per_side:, 1], rates.common)
 
 
@@ -159,13 +169,14 @@ def test_rates_are_the_printed_ones() -> None:
         coarse = first_rates(**setting, per_side=1)  # type: ignore[arg-type]
         assert math.isclose(coarse.common, 0.3 * 3 / (4 * 20))  # (33)
         assert math.isclose(coarse.subclass, coarse.common / k)  # (35)
-        assert math.isclose(coarse.ratio, printed_ratio(k, fine=False)[0])
+        assert math.isclose(coarse.ratio, k)
         fine = first_rates(**setting, per_side=k)  # type: ignore[arg-type]
         unit = 0.3 * 3 / (2 * k * 20)
         assert math.isclose(fine.subclass, unit * (1 - 1 / (2 * k)))  # (205)
-        assert 1 / 4 <= fine.common / unit <= 2 / 3  # (202)
+        assert FINE_COMMON[0] <= fine.common / unit <= FINE_COMMON[1]  # (202)
         assert math.isclose(fine.ratio, k / (2 * k - 1))
-    assert printed_ratio(4, fine=True) == (1 / 4, 2 / 3)
+    own = 1.5 / (1.5 + 1)  # logit of the own side at a score of log(3/2), the other's being 0
+    assert math.isclose(LEAST_RESIDUAL, (1 - own) / (1 / 2))
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.5])
@@ -200,6 +211,10 @@ def test_late_score_and_slope_are_those_of_the_recursion() -> None:
             scores.append(s * (common + subclass))
             commons.append(common)
     assert np.allclose(late_score(times, 0, start, gain), scores, rtol=1e-3)
+    printed = printed_late_gain(lr=lr, feature_patches=s, patches=patches, plus=k)
+    assert math.isclose(gain / printed, s * detectors * (k + 1))
+    low = late_score(times, 0, start, printed)
+    assert (low < np.array(scores) - 1).all()  # the printed constant is another one
     slope = (commons[1] - commons[0]) / math.log(times[1] / times[0])
     assert math.isclose(slope, late_slope(k, s), rel_tol=0.03)
 

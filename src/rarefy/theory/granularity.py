@@ -132,7 +132,25 @@ def initial_share(
     return alone * part / initial_response(d, 1, threshold)
 
 
+def initial_spread(d: int, neurons: int, threshold: float) -> float:
+    """Std over mean of the initial response to a feature, which Proposition 1 and 2 have below
+    O(1/log^5 d): a sum over independent neurons, so it falls as 1/sqrt(m)."""
+    level = threshold * math.sqrt(math.log(d))
+    tail, density = float(stats.norm.sf(level)), float(stats.norm.pdf(level))
+    mean = density - level * tail
+    square = (1 + level**2) * tail - level * density
+    return math.sqrt((square / mean**2 - 1) / neurons)
+
+
 # ------------------------------------------------------------------------------------ phase 1 rates
+
+FINE_COMMON = (1 / 4, 2 / 3)
+"""Growth of common detectors under fine labels, in units of eta s*/(2 k P), until T_0 (202)."""
+
+LEAST_RESIDUAL = 0.8
+"""Least of 1 - logit over its initial 1/2 under coarse labels while a sample's own score is below
+log(3/2), (1 - 3/5)/(1/2): how far growth may fall behind the first step's (Lemma D.2 is for scores
+below 1/d, where it may not)."""
 
 
 def mean_strength(spread: float) -> float:
@@ -142,17 +160,12 @@ def mean_strength(spread: float) -> float:
 
 @dataclass(frozen=True)
 class Rates:
-    """Growth a step along features, of detectors in one output of the side +, while all scores are
-    equal: each output is then believed with probability 1/outputs (Lemma D.2).
-
-    common, subclass: its own features. other_common: that of the other side. other_subclass: one
-    that has another label (k_+ = k_-).
+    """Growth a step along an output's own common and subclass features, of their detectors in it,
+    while all scores are equal: each output is then believed with probability 1/outputs (Lemma D.2).
     """
 
     common: float
     subclass: float
-    other_common: float
-    other_subclass: float
 
     @property
     def ratio(self) -> float:
@@ -184,15 +197,7 @@ def first_rates(
     return Rates(
         common=unit * (1 / per_side - 1 / outputs),
         subclass=unit / plus * (1 / pieces - 1 / outputs),
-        other_common=-unit / outputs,
-        other_subclass=-unit / plus / outputs,
     )
-
-
-def printed_ratio(plus: int, fine: bool) -> tuple[float, float]:
-    """common over subclass as the paper leaves it: k_+ of (33) and (35), or the range of (202) over
-    (205) without its 1/k."""
-    return (1 / 4, 2 / 3) if fine else (float(plus), float(plus))
 
 
 def phase_1_steps(
@@ -219,15 +224,21 @@ def late_slope(plus: int, feature_patches: float) -> float:
 def late_score(steps: ArrayLike, start: float, score: float, gain: float) -> NDArray[np.float64]:
     """log(C (t - T) + exp(A(T))), the score of a sample's own side from T = ``start`` on (98)."""
     t = np.asarray(steps, dtype=np.float64)
-    return np.log(gain * (t - start) + math.exp(score))
+    return score + np.log1p(gain * (t - start) * math.exp(-score))
 
 
 def late_gain(
     *, lr: float, feature_patches: float, patches: int, plus: int, detectors: float
 ) -> float:
     """C of ``late_score``: eta s*^2 |S*| (1 + 1/k)/(2P), which follows from (97), (104) and (105).
-    Lemma E.4 prints eta s*/(2 k P); inside the logarithm that only shifts the score."""
+    Lemma E.4 prints another, ``printed_late_gain``."""
     return lr * feature_patches**2 * detectors * (1 + 1 / plus) / (2 * patches)
+
+
+def printed_late_gain(*, lr: float, feature_patches: float, patches: int, plus: int) -> float:
+    """C as Lemma E.4 has it, eta s*/(2 k P): without the s* |S*| neurons and patches that (97) adds
+    up. Once C t exceeds exp(A(T)) that only shifts the score, by the logarithm of their ratio."""
+    return lr * feature_patches / (2 * plus * patches)
 
 
 def coarse_common_order(d: int) -> float:

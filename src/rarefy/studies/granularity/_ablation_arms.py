@@ -13,6 +13,8 @@ from torch import Tensor
 from rarefy.core.errors import bad_value
 from rarefy.measure.detectors import Roles, pooled, response, responses, roles
 from rarefy.studies.granularity._granularity import Experiment, GranularityStudy
+from rarefy.theory.granularity import first_rates
+from rarefy.theory.linear_readout import LinearReadout
 from rarefy.train.descent import State
 
 KINDS = ("following", "scheduled", "linear", "tuned")
@@ -81,12 +83,47 @@ def awake_share(study: GranularityStudy) -> float:
     return float(stats.norm.sf(study.threshold * math.sqrt(math.log(study.d))))
 
 
+def matched_rate(rate: float, subclasses: int) -> float:
+    """Rate at which a bias that follows a detector of the common feature would fall, with fine
+    labels and at first, as fast as a hard-coded one at ``rate``: k times as large. The schedule is
+    made for coarse labels, with which that detector moves k times as fast."""
+    coarse, fine = (
+        first_rates(
+            lr=1.0,
+            feature_patches=1,
+            patches=2,
+            plus=subclasses,
+            minus=subclasses,
+            per_side=per_side,
+        )
+        for per_side in (1, subclasses)
+    )
+    return rate * coarse.common / fine.common
+
+
+def linear_readout(study: GranularityStudy, subclasses: int) -> LinearReadout | None:
+    """The best readout without ReLU of a study's samples; none where patch counts are drawn, for
+    which there is no closed form."""
+    if study.counts != "fixed":
+        return None
+    return LinearReadout(
+        subclasses=subclasses,
+        patches=study.patches,
+        feature_patches=study.feature_patches,
+        sigma=study.sigma,
+        spread=study.spread,
+        distractors=study.distractors,
+        distraction=study.distraction,
+        strong=study.strong,
+    )
+
+
 # ---------------------------------------------------------------------------------------- detectors
 
 DETECTORS = {
-    "own_weight": "<w, v> of the detectors of a subclass's feature in its own output, mean",
+    "own_weight": "<w, v> of the neurons of S(v), v a subclass's feature, own output, mean",
     "own_response": "response of its own output to a subclass's feature, mean",
-    "common_weight": "<w, v> of the detectors of a side's common feature in its outputs, mean",
+    "common_weight": "<w, v> of the neurons of S(v), v a side's common feature, its outputs, mean",
     "common_response": "response of a side's outputs to its common feature, mean",
 }
 

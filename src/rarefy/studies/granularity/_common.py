@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,6 +59,11 @@ class Learnt:
     hard: Answers
     trajectory: Trajectory
 
+    def outputs(self, names: Iterable[str]) -> dict[str, Tensor]:
+        """Some of ``MEASURES``, (run, read) each, and where a run was lost, (run,)."""
+        lost = {NONFINITE_STEP.name: self.trajectory.nonfinite_step}
+        return {name: self.reads[name] for name in names} | lost
+
 
 MEASURES = {
     "loss": "training loss of the batch before the last update",
@@ -69,6 +74,8 @@ MEASURES = {
     "easy_margin": "score of the right side minus that of the wrong one, easy samples, mean",
     "hard_margin": "score of the right side minus that of the wrong one, hard samples, mean",
 }
+MAIN_MEASURES = ("loss", "easy_error", "hard_error")
+"""Those that every study keeps."""
 
 
 def learn(
@@ -117,6 +124,14 @@ def tests(experiment: Experiment, each: int, last: list[Answers] | None = None) 
 def named(records: Tensor) -> dict[str, Tensor]:
     """Records of ``tests``, (run, read, measure), by name."""
     return dict(zip(MEASURES, records.unbind(dim=2), strict=True))
+
+
+def both_labels(coarse: dict[str, Tensor], fine: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Outputs of the two networks of a cell, with the axis ``labels`` after ``run``. A cell is lost
+    where the first of them is, or else the second."""
+    found = {name: torch.stack([coarse[name], fine[name]], dim=1) for name in coarse}
+    first, second = found[NONFINITE_STEP.name].unbind(dim=1)
+    return found | {NONFINITE_STEP.name: torch.where(first >= 0, first, second)}
 
 
 def check_reads(reads: Sequence[int], steps: int) -> None:

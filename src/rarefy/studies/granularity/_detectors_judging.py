@@ -3,6 +3,7 @@ what must lie in a range for every number of subclasses."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,11 +20,20 @@ from rarefy.measure.statistics import (
     Identity,
     Interval,
     bootstrap_interval,
+    judge_slope,
+    judge_upper_exponent,
+    loglog_slope,
     mean_interval,
 )
 from rarefy.studies._worst_of import SLACK, corrected_level, worst_of
 from rarefy.studies.granularity._variations import AS_CHOSEN
-from rarefy.theory.granularity import InitialSets, Rates, first_rates, initial_sets
+from rarefy.theory.granularity import (
+    InitialSets,
+    Rates,
+    first_rates,
+    initial_sets,
+    phase_1_steps,
+)
 
 if TYPE_CHECKING:
     from rarefy.studies.granularity.granularity_detectors import GranularityDetectors
@@ -86,13 +96,34 @@ class Readings:
         common, own = (self.at(read, f"{kind}_growth", labels, subclasses) for kind in OWN)
         return common / np.where(own != 0, own, np.nan)
 
+    def score(self, labels: str, subclasses: int) -> np.ndarray:
+        """Of a sample's own output: s* patches of both kinds, (seed, read)."""
+        both = [self.of(f"{kind}_response", labels, subclasses) for kind in OWN]
+        return np.asarray(self.study.feature_patches * np.sum(both, axis=0))
+
     def stop(self, labels: str, subclasses: int) -> int:
         """Place of the first read at which the mean score of a sample's own output has reached B =
         log(3/2), where the theorem about fine labels stops (Def. G.2); -1: at none of them."""
-        both = [self.of(f"{kind}_response", labels, subclasses) for kind in OWN]
-        score = self.study.feature_patches * np.sum(both, axis=0).mean(axis=0)
-        reached = np.flatnonzero(score >= STOP)
+        reached = np.flatnonzero(self.score(labels, subclasses).mean(axis=0) >= STOP)
         return int(reached[0]) if len(reached) else -1
+
+    def before_stop(self, labels: str, subclasses: int) -> int:
+        """Number of updates at the last read before that: 0 where none is in between."""
+        stop = self.stop(labels, subclasses)
+        return self.study.reads[stop - 1 if stop > 0 else stop]
+
+    def stop_time(self, labels: str, subclasses: int) -> np.ndarray:
+        """Updates until the score reaches B, straight lines between reads, (seed,); NaN: never."""
+        reads, found = np.array(self.study.reads, dtype=float), []
+        for score in self.score(labels, subclasses):
+            reached = np.flatnonzero(score >= STOP)
+            if not len(reached):
+                found.append(np.nan)
+                continue
+            now, last = reached[0], max(reached[0] - 1, 0)
+            part = (STOP - score[last]) / (score[now] - score[last]) if now > last else 0.0
+            found.append(reads[last] + part * (reads[now] - reads[last]))
+        return np.array(found)
 
     def response_ratio(self, read: int, labels: str, subclasses: int) -> np.ndarray:
         """Answers to common and to subclass features, (seed, 2): their ratio of means is meant."""
@@ -116,6 +147,16 @@ class Judge:
         """Samples for every number of subclasses."""
         return {f"k={k}": make(k) for k in self.read.subclasses}
 
+    def at_every_read(self, make: Callable[[int], np.ndarray], later: bool = False) -> Cases:
+        """Samples for every number of subclasses and every read, of (seed, read); ``later``: not
+        for the start."""
+        return {
+            f"k={k} at update {read}": values
+            for k in self.read.subclasses
+            for read, values in zip(self.read.study.reads, make(k).T, strict=True)
+            if read or not later
+        }
+
 
 def predicted_rates(study: GranularityDetectors, labels: str, subclasses: int) -> Rates:
     """Growth a step at the start (004 eq. 33, 35, 202, 205), with the mean strength in it."""
@@ -128,6 +169,13 @@ def predicted_rates(study: GranularityDetectors, labels: str, subclasses: int) -
         per_side=1 if labels == "coarse" else subclasses,
         spread=study.spread,
     )
+
+
+def predicted_stop(study: GranularityDetectors, labels: str, subclasses: int) -> float:
+    """Updates until B if the |S*| that are expected grow at those rates."""
+    rates = predicted_rates(study, labels, subclasses)
+    detectors = expected_sets(study, True).detectors
+    return phase_1_steps(rates, detectors, study.feature_patches, STOP)
 
 
 def margin_noise(study: GranularityDetectors) -> float:
@@ -179,7 +227,7 @@ def judge_range(
             0,
             tolerance,
             "inconclusive",
-            _joined(note, why),
+            joined(note, why),
         )
     lows, highs = ([each[place] for each in known.values()] for place in (1, 2))
     name = list(known)[worst_of(lows, highs, low, high)]
@@ -191,6 +239,7 @@ def judge_range(
         outcome = "fails"
     said = f"decided at {name}, the worst of {len(cases)} cases" if len(cases) > 1 else ""
     left = f"no interval at {', '.join(missing)}" if missing else ""
+    lost = left_out({name: cases[name] for name in known})
     return Verdict(
         *identity,
         predicted=predicted,
@@ -199,9 +248,42 @@ def judge_range(
         n=worst.n,
         tolerance=tolerance,
         outcome=outcome,
-        note=_joined(said, left, note),
+        note=joined(said, left, lost, note),
     )
 
 
-def _joined(*notes: str) -> str:
+def left_out(cases: Cases) -> str:
+    """Which cases have seeds without a value, such as networks without a detector, in words."""
+    found = []
+    for name, samples in cases.items():
+        lost = int((~np.isfinite(samples.reshape(len(samples), -1))).any(axis=1).sum())
+        if lost:
+            found.append(f"{lost} of {len(samples)} at {name}")
+    return f"seeds without a value: {', '.join(found)}" if found else ""
+
+
+def judge_exponent(
+    identity: Identity,
+    columns: Mapping[int, np.ndarray],
+    predicted: float,
+    tolerance: float,
+    note: str = "",
+    at_most: bool = False,
+) -> Verdict:
+    """How samples (seed,) fall or rise with k, as a power of it; ``at_most``: an upper bound. A
+    number of subclasses without any value keeps the exponent from holding."""
+    many = list(columns)
+    slope = loglog_slope(many, np.stack(list(columns.values()), axis=1))
+    judge = judge_upper_exponent if at_most else judge_slope
+    lost = left_out({f"k={k}": samples for k, samples in columns.items()})
+    verdict = judge(identity, slope, predicted, tolerance, joined(note, lost))
+    missing = [f"k={k}" for k in many if not np.isfinite(columns[k]).any()]
+    if not missing:
+        return verdict
+    outcome = "inconclusive" if verdict.outcome == "holds" else verdict.outcome
+    why = joined(verdict.note, f"no value at {', '.join(missing)}")
+    return dataclasses.replace(verdict, outcome=outcome, note=why)
+
+
+def joined(*notes: str) -> str:
     return "; ".join(note for note in notes if note)

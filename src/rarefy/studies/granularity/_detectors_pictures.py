@@ -12,6 +12,7 @@ from rarefy.measure.curves import banded
 from rarefy.studies.granularity._common import LABELS, seeds_in_words
 from rarefy.studies.granularity._detectors_judging import OWN, Readings, predicted_rates
 from rarefy.studies.granularity._detectors_watch import SETS
+from rarefy.studies.granularity._setting import share_curve
 
 if TYPE_CHECKING:
     from rarefy.studies.granularity.granularity_detectors import GranularityDetectors
@@ -60,14 +61,15 @@ def _responses(read: Readings, n: str) -> Picture:
         )
     return Picture(
         "responses",
-        "Coarse labels teach the shared feature, fine labels the subclasses' too",
+        "Which features coarse and fine labels teach",
         f"How strongly an output answers to one patch with a feature, while it trains; {k} "
         "subclasses a side. Left: the network is told the side only. The feature that the whole "
         f"side shares is in every sample, a subclass's in one of {k}: its detectors get {k} times "
-        "fewer updates, and when the loss has become small nothing pulls any more. Right: the "
-        "network is told the subclass, and must answer to the subclass's own feature. What it "
-        "learns there is what a sample without the shared feature needs. Bands: 95 % intervals "
-        f"over {n}.",
+        "fewer updates. See how far apart both answers end. Right: the "
+        "network is told the subclass, and must answer to the subclass's own feature, which is all "
+        "that a sample without the shared feature has. Compare its curve on both sides; answers to "
+        f"features of others should not rise (004 Theorem F.1, G.1). Bands: 95 % intervals over "
+        f"{n}.",
         panels,
     )
 
@@ -97,12 +99,13 @@ def _against_k(read: Readings, n: str) -> Picture:
     ]
     return Picture(
         "subclasses",
-        "The more subclasses, the less a coarse label teaches about each",
+        "What more subclasses change",
         "Left: how fast detectors of the shared feature grow compared with those of a subclass "
         f"feature, over the first {study.first} update{'s' if study.first > 1 else ''}; lines are "
         "k and k/(2k - 1), without free constants. Right: answers to one patch at the end of "
-        f"training ({study.steps} updates): with coarse labels that to a subclass feature falls "
-        f"nearly as 1/k. Bands: 95 % intervals over {n}.",
+        f"training ({study.steps} updates): with coarse labels that to a subclass feature should "
+        "fall at least as fast as 1/k, a straight line of slope -1 here (004 eq. 11), and with "
+        f"fine labels neither should. Bands: 95 % intervals over {n}.",
         [
             Lines(
                 ratios,
@@ -131,7 +134,7 @@ def _carriers(read: Readings, n: str) -> Picture:
     panels = [
         Lines(
             [
-                banded(
+                share_curve(
                     f"{kind} feature: {SET_NAMES[name]}",
                     x,
                     read.share(name, kind, labels, k)[:, later],
@@ -150,12 +153,13 @@ def _carriers(read: Readings, n: str) -> Picture:
     ]
     return Picture(
         "carriers",
-        "Who was open on a feature at the start carries the answer to it",
+        "How much of an answer comes from those who were open at the start",
         f"Part of an output's answer to its own features that comes from neurons chosen before the "
         f"first update; {k} subclasses a side. S (solid): all neurons that may be open on a patch "
         "of the feature. Detectors (dashed): surely open on it and on no other feature that "
-        "occurs. S* as printed (dotted): open on no other word of the whole dictionary. The last "
-        "two carry less, since at this d some neurons are open on two features, and some next to "
-        f"their threshold join in later. Bands: 95 % intervals over {n}.",
+        "occurs. S* as printed (dotted): open on no other word of the whole dictionary. The paper "
+        "has all of these near 1 (004 eq. 7). What the last two lack comes from neurons that are "
+        "open on two features or begin next to their threshold, of which a finite d has some. "
+        f"Bands: 95 % intervals over {n}.",
         panels,
     )

@@ -8,22 +8,33 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Table
-from rarefy.measure.statistics import mean_interval
+from rarefy.measure.statistics import mean_band, mean_interval
 from rarefy.studies.granularity._common import LABELS, seeds_in_words, shown
+from rarefy.studies.granularity._detectors_end_verdicts import GAINS, late_growth
 from rarefy.studies.granularity._detectors_judging import (
     Readings,
     estimate,
     expected_sets,
+    predicted_stop,
 )
-from rarefy.theory.conditions import COLUMNS, table_rows
-from rarefy.theory.granularity_conditions import parameter_choices, smallest_log_dimension
+from rarefy.studies.granularity._detectors_set_verdicts import SILENT, strangers
+from rarefy.studies.granularity._premises import premise_table
+from rarefy.studies.granularity._setting import PATCHES_AND_RATE, setting_table
+from rarefy.studies.granularity._variations import AS_CHOSEN
 
 if TYPE_CHECKING:
     from rarefy.studies.granularity.granularity_detectors import GranularityDetectors
 
 
 def detectors_tables(study: GranularityDetectors, results: xr.Dataset) -> list[Table]:
-    return [_sensitivity(study, results), _sets(study, results), _choices(study)]
+    return [
+        _sensitivity(study, results),
+        _sets(study, results),
+        _phases(study, results),
+        _silence(study, results),
+        setting_table(study),
+        premise_table(study, study.main),
+    ]
 
 
 def _sensitivity(study: GranularityDetectors, results: xr.Dataset) -> Table:
@@ -50,12 +61,13 @@ def _sensitivity(study: GranularityDetectors, results: xr.Dataset) -> Table:
             f"{labels}: of it, detectors",
             f"{labels}: of it, all of S",
         ]
+    rate = f" {PATCHES_AND_RATE}" if "patches x2" in study.variation else ""
     return Table(
         "sensitivity",
         "What changes when the setting does",
-        f"With {study.main} subclasses a side; one thing is changed at a time. Ratios are those of "
-        "the feature a side shares to a subclass's feature; the last two columns of each kind are "
-        "shares of the response to a subclass feature. Means with 95 % intervals over "
+        f"With {study.main} subclasses a side; one thing is changed at a time.{rate} Ratios are "
+        "those of the feature a side shares to a subclass's feature; the last two columns of each "
+        "kind are shares of the response to a subclass feature. Means with 95 % intervals over "
         f"{seeds_in_words(results)}.",
         columns,
         rows,
@@ -93,49 +105,91 @@ def _sets(study: GranularityDetectors, results: xr.Dataset) -> Table:
         "Measured, and in brackets expected by exact Gaussian probability (004 App. C, G.1). S* to "
         "the letter: exclusive in the whole dictionary of d words. Detectors: surely open on the "
         "feature, and on no other that occurs, whatever strengths and noise do. S: perhaps open. "
-        "Last: features of an output without any detector.",
+        "Last: features of an output without any detector. The paper has no neuron open on more "
+        f"than a few words and none beyond sqrt(10 log d) along one (28)-(30): here a neuron is "
+        f"open on {printed.words:.2g} words in the mean, and the chance that some neuron of an "
+        f"output is open on more than 4 is {printed.many_words():.2g}, that one is too long "
+        f"{printed.too_long():.2g}.",
         ("k", "S* to the letter", "detectors", "S", "share without a detector"),
         rows,
     )
 
 
-def _choices(study: GranularityDetectors) -> Table:
+def _phases(study: GranularityDetectors, results: xr.Dataset) -> Table:
+    read = Readings(study, results)
     rows: list[list[object]] = []
     for labels in LABELS:
-        found = parameter_choices(
-            labels=labels,
-            d=study.d,
-            subclasses=study.main,
-            patches=study.patches,
-            feature_patches=study.feature_patches,
-            spread=study.spread,
-            sigma=study.sigma,
-            distractors=study.distractors,
-            distraction=(study.distraction, study.distraction),
-            strong=study.strong,
-            neurons=study.neurons,
-            threshold=study.threshold,
-            sigma_0=study.sigma_0,
-            lr=study.lr,
-            batch=study.batch,
-        )
-        rows += [[labels, *row] for row in table_rows(found) if [labels, *row] not in rows]
+        for k in read.subclasses:
+            late = [late_growth(read, k, printed) for printed in GAINS.values()]
+            score = read.score(labels, k)
+            row = [labels, k, shown(score[:, 0]), shown(read.stop_time(labels, k))]
+            row += [f"{predicted_stop(study, labels, k):.3g}", shown(score[:, -1])]
+            by_law = ["" if labels == "fine" else _shown_late(each) for each in late]
+            rows.append([*row, *by_law])
     return Table(
-        "premises",
-        "How far the setting is from what the theorems assume",
-        f"004 App. B.3 (m: App. C, G) with {study.main} subclasses a side; polylog(d) is read as "
-        "log(d) and every constant as 1. Lines 4 and 10 together need log(d) of at least "
-        f"{smallest_log_dimension():.0f}: no computer reaches that, so what is judged is whether a "
-        "finite network already behaves as the theorems say.",
-        ("labels", *COLUMNS),
-        _both(rows),
+        "phases",
+        "How long phase 1 lasts, and how scores grow late",
+        "The score is what an output gets from the s* common and s* subclass patches of a sample "
+        f"of its own. Phase 1 ends when it reaches log(3/2) with fine labels (004 Def. G.2) and "
+        f"1/d = {1 / study.d:.2g} with coarse ones (Def. D.1); updates until log(3/2) are given "
+        "for both, measured and as they follow from the rates at the first step and the number of "
+        "detectors expected. Last: with coarse labels the score should grow late as "
+        "log(C t + constant) (98); how far it grew over what that gives, with the C that follows "
+        "from the update and with the one printed in Lemma E.4. Means with 95 % intervals over "
+        f"{seeds_in_words(results)}.",
+        (
+            "labels",
+            "k",
+            "score at the start",
+            "updates until log(3/2)",
+            "expected",
+            "score at the end",
+            *(f"late growth over (98), C {words}" for words in GAINS),
+        ),
+        rows,
     )
 
 
-def _both(rows: list[list[object]]) -> list[list[object]]:
-    """Lines that are the same for both kinds of labels once."""
-    found: dict[tuple[object, ...], list[object]] = {}
-    for row in rows:
-        rest = tuple(row[1:])
-        found[rest] = ["both", *rest] if rest in found else list(row)
-    return list(found.values())
+def _shown_late(values: np.ndarray) -> str:
+    return shown(values) if len(values) else "loss never small"
+
+
+def _silence(study: GranularityDetectors, results: xr.Dataset) -> Table:
+    rows: list[list[object]] = []
+    for variation in results["variation"].values:
+        read = Readings(study, results, str(variation))
+        many = read.subclasses if variation == AS_CHOSEN else [study.main]
+        rows += [
+            [str(variation), labels, k, *_silent(read, labels, k)]
+            for labels in LABELS
+            for k in many
+        ]
+    return Table(
+        "silence",
+        "Who answers where nobody should",
+        "004 Theorem F.1 and G.1: a neuron outside S(v) never opens on v, none opens on noise, "
+        "and answers to features of others never rise. The first two columns count such neurons "
+        "over the size of S, at the read where they are most in the mean. Then what an output "
+        "answers to one patch of another's feature at the start, how much of that is left at the "
+        "end, and its answer to one patch of noise at the end. Means, some with 95 % intervals, "
+        f"over {seeds_in_words(results)}.",
+        (
+            "variation",
+            "labels",
+            "k",
+            "open outside S, over S",
+            "open on noise, over S",
+            "others' features, start",
+            "others' features, end over start",
+            "noise, end",
+        ),
+        rows,
+    )
+
+
+def _silent(read: Readings, labels: str, k: int) -> list[str]:
+    most = [np.max(mean_band(strangers(read, name, labels, k)).mean) for name in SILENT]
+    others = read.of("other_response", labels, k)
+    answer = mean_interval(read.of("noise_answer", labels, k)[:, -1]).mean
+    fallen = _ratio(np.stack([others[:, -1], others[:, 0]], axis=1))
+    return [*(f"{each:.3g}" for each in most), shown(others[:, 0]), fallen, f"{answer:.2g}"]

@@ -3,6 +3,7 @@ before looking."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import Slope, bootstrap_interval, judge_slope, loglog_slope
+from rarefy.measure.statistics import BIG_O, Slope, bootstrap_interval, judge_slope
 from rarefy.studies.granularity._common import LABELS
 from rarefy.studies.granularity._detectors_end_verdicts import EndJudge
 from rarefy.studies.granularity._detectors_judging import (
@@ -21,17 +22,31 @@ from rarefy.studies.granularity._detectors_judging import (
     THETA,
     Judge,
     Readings,
+    joined,
+    judge_exponent,
     judge_range,
     predicted_rates,
+    predicted_stop,
     ratio_of_means,
 )
 from rarefy.studies.granularity._detectors_set_verdicts import SetJudge
+from rarefy.theory.granularity import FINE_COMMON, LEAST_RESIDUAL
 
 if TYPE_CHECKING:
     from rarefy.studies.granularity.granularity_detectors import GranularityDetectors
 
 FIRST_SLOPE = 0.1
-"""Tolerance of the exponent 1 in k of the growth ratio under coarse labels."""
+"""Tolerance of the exponent 1 in k of the growth ratio under coarse labels, in phase 1."""
+FIRST = "at the first step"
+BEFORE = "just before own scores reach log(3/2)"
+END = "at the end"
+FORMULAS = {
+    ("coarse", "common"): "eta s*/(4P) (33)",
+    ("coarse", "subclass"): "eta s*/(4 k P) (35)",
+    ("fine", "common"): "eta s*/(4 k P), in (202)",
+    ("fine", "subclass"): "eta s*/(2 k P) (1 - 1/(2k)), in (205)",
+}
+"""Growth a step while all scores are equal, by labels and kind of feature."""
 
 
 def detectors_verdicts(
@@ -44,63 +59,160 @@ def detectors_verdicts(
 
 @dataclass(frozen=True)
 class GrowthJudge(Judge):
-    """(9), (12), Theorem D.1, Lemma G.2."""
+    """(9), (12), Theorem D.1, Lemma E.5, G.2."""
 
     claim: ClassVar[str] = "G3"
 
     def verdicts(self) -> list[Verdict]:
         return [
+            *(self._first_rate(labels, kind) for labels in LABELS for kind in OWN),
             *(self._rate(labels, kind) for labels in LABELS for kind in OWN),
-            self._ratio_slope("coarse", 1.0, FIRST_SLOPE),
-            self._ratio_slope("fine", 0.0, LATE),
-            self._fine_ratio(),
+            *(self._time(labels) for labels in LABELS),
+            *(
+                make(labels, when)
+                for when in (FIRST, BEFORE, END)
+                for labels in LABELS
+                for make in (self._ratio_slope, self._ratio)
+            ),
             *self._late_ratio(),
         ]
 
-    def _rate(self, labels: str, kind: str) -> Verdict:
-        study, first = self.read.study, self.read.study.first
+    def _updates(self, when: str) -> Callable[[str, int], int]:
+        """How many there have been, for labels and k."""
+        if when == BEFORE:
+            return self.read.before_stop
+        count = self.read.study.first if when == FIRST else self.read.study.steps
+        return lambda labels, k: count
 
-        def relative(k: int) -> np.ndarray:
-            predicted = getattr(predicted_rates(study, labels, k), kind)
-            return self.read.at(first, f"{kind}_growth", labels, k) / (first * predicted)
+    def _when(self, labels: str, when: str) -> str:
+        """In words, with what the paper says of that time."""
+        study, read = self.read.study, self.read
+        if when == FIRST:
+            return f"over the first {study.first} update{'s' if study.first > 1 else ''}"
+        if when == END:
+            beyond = "beyond the theorem, which stops at log(3/2)"
+            return f"after {study.steps} updates" + (f"; {beyond}" if labels == "fine" else "")
+        counts = {k: read.before_stop(labels, k) for k in read.subclasses}
+        reads = ", ".join(f"{count} (k={k})" for k, count in counts.items())
+        if study.first in counts.values():
+            reads += f", where {study.first} is the first step again"
+        if labels == "fine":
+            return f"updates: {reads}"
+        start = min(float(read.score(labels, k)[:, 0].mean()) for k in read.subclasses)
+        limit = 1 / study.d
+        is_over = "is over at the start, where they are" if start >= limit else "is shorter; at 0:"
+        return (
+            f"updates: {reads}; phase 1 of Def. D.1, scores below 1/d = {limit:.2g}, {is_over} "
+            f"{start:.2g}: read with log(3/2), as Def. G.2 has it for fine labels"
+        )
 
-        formula = {
-            ("coarse", "common"): "eta s*/(4P) (33)",
-            ("coarse", "subclass"): "eta s*/(4 k P) (35)",
-            ("fine", "common"): "eta s*/(4 k P), in (202)",
-            ("fine", "subclass"): "eta s*/(2 k P) (1 - 1/(2k)), in (205)",
-        }[labels, kind]
+    # ------------------------------------------------------------------------------------ rates
+
+    def _grown(self, labels: str, kind: str, k: int, updates: int) -> np.ndarray:
+        """A step, over the rate while all scores are equal; NaN if there was none."""
+        predicted = getattr(predicted_rates(self.read.study, labels, k), kind)
+        grown = self.read.at(updates, f"{kind}_growth", labels, k)
+        return grown / (updates * predicted) if updates else np.full_like(grown, np.nan)
+
+    def _first_rate(self, labels: str, kind: str) -> Verdict:
+        first = self.read.study.first
         return judge_range(
-            self.identity(f"{labels} labels, growth a step of {kind} detectors at the start"),
-            self.cases(relative),
+            self.identity(f"{labels} labels, growth a step of {kind} detectors {FIRST}"),
+            self.cases(lambda k: self._grown(labels, kind, k, first)),
             1 - RATE,
             1 + RATE,
-            f"1 times {formula}",
+            f"1 times {FORMULAS[labels, kind]}",
             f"±{RATE:g}, no free constant",
-            note=f"over the first {first} updates",
+            note=joined(self._when(labels, FIRST), "nearly arithmetic on (16)"),
         )
 
-    def _ratio_slope(self, labels: str, predicted: float, tolerance: float) -> Verdict:
-        first = self.read.study.first
-        ratios = [self.read.growth_ratio(first, labels, k) for k in self.read.subclasses]
-        return judge_slope(
-            self.identity(f"{labels} labels, growth ratio common/subclass against k"),
-            loglog_slope(self.read.subclasses, np.stack(ratios, axis=1)),
+    def _rate(self, labels: str, kind: str) -> Verdict:
+        """Theorem D.1 and Lemma G.2 are about every step until T_0."""
+
+        def relative(k: int) -> np.ndarray:
+            updates = self.read.before_stop(labels, k)
+            found = self._grown(labels, kind, k, updates)
+            if labels == "coarse":
+                return found
+            # in units of eta s*/(2 k P), as (202) and (205)
+            found = found * (0.5 if kind == "common" else 1 - 1 / (2 * k))
+            return found if kind == "common" else (found - 1) * k
+
+        predicted, bounds, tolerance = {
+            "coarse": (
+                f"1 times {FORMULAS[labels, kind]}, or down to {LEAST_RESIDUAL:g} of it",
+                (LEAST_RESIDUAL - RATE, 1 + RATE),
+                f"±{RATE:g}, no free constant",
+            ),
+            "fine common": (
+                "1/4 to 2/3 times eta s*/(2 k P) (202)",
+                FINE_COMMON,
+                "none",
+            ),
+            "fine subclass": (
+                "k times its distance from eta s*/(2 k P), over that: O(1) (205)",
+                (-BIG_O, BIG_O),
+                f"constant {BIG_O:g}",
+            ),
+        }["coarse" if labels == "coarse" else f"fine {kind}"]
+        return judge_range(
+            self.identity(
+                f"{labels} labels, mean growth a step of {kind} detectors until own scores reach "
+                "log(3/2)"
+            ),
+            self.cases(relative),
+            *bounds,
             predicted,
             tolerance,
-            note=f"exponent; over the first {first} updates (9), (12)",
+            note=self._when(labels, BEFORE),
         )
 
-    def _fine_ratio(self) -> Verdict:
-        first = self.read.study.first
+    def _time(self, labels: str) -> Verdict:
+        study, read = self.read.study, self.read
+        said = "Corollary D.1.1" if labels == "coarse" else "Corollary G.2.1"
+        expected = ", ".join(f"{predicted_stop(study, labels, k):.3g}" for k in read.subclasses)
         return judge_range(
-            self.identity("fine labels, growth ratio common/subclass is of order 1"),
-            self.cases(lambda k: self.read.growth_ratio(first, "fine", k)),
+            self.identity(f"{labels} labels, updates until own scores reach log(3/2)"),
+            self.cases(lambda k: read.stop_time(labels, k) / predicted_stop(study, labels, k)),
             *THETA,
-            "about 1 (12)",
+            f"order 1 times log(3/2)/(s* |S*| (sum of both rates)) ({said})",
             IN_THETA,
-            note="k/(2k - 1), nearly 1/2, follows from the update; (202) allows 1/4 to 2/3",
+            note=f"expected updates: {expected}; scores begin above 0, and more than S* grow",
         )
+
+    # ----------------------------------------------------------------------------------- ratios
+
+    def _ratio_at(self, labels: str, when: str, k: int) -> np.ndarray:
+        return self.read.growth_ratio(self._updates(when)(labels, k), labels, k)
+
+    def _ratio_slope(self, labels: str, when: str) -> Verdict:
+        coarse = labels == "coarse"
+        return judge_exponent(
+            self.identity(f"{labels} labels, growth ratio common/subclass against k {when}"),
+            {k: self._ratio_at(labels, when, k) for k in self.read.subclasses},
+            1.0 if coarse else 0.0,
+            FIRST_SLOPE if coarse and when != END else LATE,
+            note=joined(f"exponent {self._source(labels, when)}", self._when(labels, when)),
+        )
+
+    def _ratio(self, labels: str, when: str) -> Verdict:
+        coarse = labels == "coarse"
+        exact = "k/(2k - 1), nearly 1/2, follows from the update at equal scores"
+        return judge_range(
+            self.identity(
+                f"{labels} labels, growth ratio common/subclass{' over k' if coarse else ''} {when}"
+            ),
+            self.cases(lambda k: self._ratio_at(labels, when, k) / (k if coarse else 1)),
+            *THETA,
+            f"of order 1 {self._source(labels, when)}",
+            IN_THETA,
+            note=joined(self._when(labels, when), "" if coarse or when == END else exact),
+        )
+
+    def _source(self, labels: str, when: str) -> str:
+        if labels == "fine":
+            return "(12)" if when == END else "(12), (202), (205)"
+        return "(Lemma E.5)" if when == END else "(33), (35)"
 
     def _late_ratio(self) -> list[Verdict]:
         """(9): responses at the end."""

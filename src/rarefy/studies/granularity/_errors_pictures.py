@@ -19,6 +19,7 @@ from rarefy.studies.granularity._common import (
 )
 from rarefy.studies.granularity._errors_verdicts import FRESH
 from rarefy.studies.granularity._premises import premise_table
+from rarefy.studies.granularity._setting import PATCHES_AND_RATE, setting_table, share_curve
 from rarefy.studies.granularity._variations import AS_CHOSEN
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def errors_pictures(study: GranularityErrors, results: xr.Dataset) -> list[Pictu
 def _curve(results: xr.Dataset, name: str, labels: str, over: str, style: str = "solid") -> Curve:
     values = results[name].sel(labels=labels).transpose("seed", over).values
     kind = "hard" if name.startswith("hard") else "easy"
-    return banded(
+    curve = banded if name.endswith("margin") else share_curve
+    return curve(
         f"{labels} labels, {kind} samples", results[over].values, values, ROLES[labels], style
     )
 
@@ -69,11 +71,12 @@ def _over_k(study: GranularityErrors, fresh: xr.Dataset) -> Picture:
         "Two networks see the same training samples, all easy. One is told only the side (coarse "
         "labels), one the subclass (fine labels) and answers with the side of its largest output. "
         f"{HARD} With one subclass the labels are the same. The more subclasses share a side, the "
-        "rarer is each subclass's own feature; a network with coarse labels can do without it, "
-        "and then has nothing to go by in a hard sample: it may even be wrong more often than a "
-        f"coin ({CHANCE:g}), because the traces mislead it. {study.setting}, {study.steps} "
-        f"updates; bands: 95 % over {seeds_in_words(fresh)}, {study.test_each} test samples of "
-        "each kind and subclass.",
+        "rarer is each subclass's own feature. A network with coarse labels can do without it; one "
+        "that does has nothing to go by in a hard sample, and because the traces mislead it may "
+        f"even be wrong more often than a coin ({CHANCE:g}). Look at how far the two solid curves "
+        "of the left panel are apart, from where on, and whether the dashed ones are on the "
+        f"ground. {study.setting}, {study.steps} updates; bands: 95 % over "
+        f"{seeds_in_words(fresh)}, {study.test_each} test samples of each kind and subclass.",
         [panel, margins],
     )
 
@@ -89,7 +92,7 @@ def _over_time(study: GranularityErrors, fresh: xr.Dataset) -> Picture:
                 [
                     banded("training loss", here["read"].values, loss, "loss", "dotted"),
                     *(
-                        banded(
+                        share_curve(
                             f"error on {kind} samples",
                             here["read"].values,
                             here[f"{kind}_error"].sel(labels=labels).transpose("seed", "read"),
@@ -108,11 +111,12 @@ def _over_time(study: GranularityErrors, fresh: xr.Dataset) -> Picture:
     return Picture(
         "training",
         f"Errors during training, {study.main} subclasses a side",
-        "The loss on coarse labels and the error on easy samples fall quickly, and the error on "
-        "hard samples stays: there is nothing left to learn from. Fine labels cannot be told from "
-        "the shared feature alone, so the subclasses' features must be learnt; the loss falls "
-        f"later, from log({2 * study.main}) instead of log(2). Bands: 95 % over "
-        f"{seeds_in_words(fresh)}.",
+        f"{HARD} Left: once the loss on coarse labels is near 0 there is hardly anything left to "
+        "learn from; see where the error on hard samples is by then, and whether it moves "
+        "afterwards. Right: fine labels cannot be told from the shared feature alone, so a falling "
+        "loss needs the subclasses' features; it begins at "
+        f"log({2 * study.main}) instead of log(2). See whether the error on hard samples falls "
+        f"with it. Bands: 95 % over {seeds_in_words(fresh)}.",
         panels,
     )
 
@@ -127,7 +131,7 @@ def _for_whom(study: GranularityErrors, here: xr.Dataset) -> Picture:
             error = end["hard_error"].sel(labels=labels)
             values = error.sel(samples=stored).transpose("seed", "samples").values
             curves.append(
-                banded(f"{labels} labels, a stored set", stored, values, ROLES[labels], "solid")
+                share_curve(f"{labels} labels, a stored set", stored, values, ROLES[labels])
             )
             if FRESH in end["samples"].values:
                 level = float(error.sel(samples=FRESH).mean())
@@ -154,7 +158,7 @@ def _for_whom(study: GranularityErrors, here: xr.Dataset) -> Picture:
     panels.append(
         Lines(
             [
-                banded(
+                share_curve(
                     f"{labels} labels",
                     strata["stratum"].values,
                     strata.sel(labels=labels).transpose("seed", "stratum").values,
@@ -167,14 +171,20 @@ def _for_whom(study: GranularityErrors, here: xr.Dataset) -> Picture:
             title="Which samples gain",
         )
     )
+    left = (
+        "Left: training samples drawn once, so many of every subclass, beside fresh ones at every "
+        "update. The distance between the two colours is what fine labels gain; see from how many "
+        "samples on it is there. Right: "
+    )
+    if not stored:
+        left = "Shown are "
     return Picture(
         "gain",
         f"What the gain depends on, {study.main} subclasses a side",
-        "Left: the gain does not wait for many samples; even stored sets of a few a subclass show "
-        "it where noise is small. Right: hard test samples in equal groups, by how wrong the "
-        "network with coarse labels is about them. Its own error falls from left to right because "
-        "the groups were made so; what is measured is the other curve, the error of the network "
-        f"with fine labels on the same samples. Bands: 95 % over {seeds_in_words(here)}.",
+        f"{left}hard test samples in equal groups, by how wrong the network with coarse labels is "
+        "about them. Its own error falls from left to right because the groups were made so; what "
+        "is measured is the other curve, the error of the network with fine labels on the same "
+        f"samples. Bands: 95 % over {seeds_in_words(here)}.",
         panels,
     )
 
@@ -194,9 +204,15 @@ def errors_tables(study: GranularityErrors, results: xr.Dataset) -> list[Table]:
                         labels,
                         *(
                             shown(one[name].values)
-                            for name in ("loss", "easy_error", "hard_error", "hard_label_error")
+                            for name in (
+                                "loss",
+                                "easy_error",
+                                "hard_error",
+                                "easy_label_error",
+                                "hard_label_error",
+                                "hard_margin",
+                            )
                         ),
-                        shown(one["hard_margin"].values),
                     )
                 )
     errors = Table(
@@ -211,13 +227,15 @@ def errors_tables(study: GranularityErrors, results: xr.Dataset) -> list[Table]:
             "training loss",
             "easy error",
             "hard error",
+            "wrong labels, easy",
             "wrong labels, hard",
             "margin, hard",
         ),
         rows,
     )
+    about = [setting_table(study), premise_table(study, study.main)]
     if FRESH not in results["samples"].values:
-        return [errors, premise_table(study, study.main)]
+        return [errors, *about]
     end = results.sel(subclasses=study.main, samples=FRESH).isel(read=-1)
     coarse, fine = (end.sel(labels=labels) for labels in LABELS)
     sensitivity = sensitivity_table(
@@ -229,6 +247,6 @@ def errors_tables(study: GranularityErrors, results: xr.Dataset) -> list[Table]:
             "fine: hard error": fine["hard_error"],
             "gain on hard samples": coarse["hard_error"] - fine["hard_error"],
         },
-        f"{study.main} subclasses a side, fresh samples.",
+        f"{study.main} subclasses a side, fresh samples. {PATCHES_AND_RATE}",
     )
-    return [errors, sensitivity, premise_table(study, study.main)]
+    return [errors, sensitivity, *about]

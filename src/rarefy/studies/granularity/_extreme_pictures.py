@@ -1,4 +1,4 @@
-"""Pictures and tables of ``granularity-extreme``."""
+"""Pictures of ``granularity-extreme``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from rarefy.core.picture import Lines, Picture, Table
+from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.curves import banded
-from rarefy.studies.granularity._common import ROLES, seeds_in_words, sensitivity_table, shown
-from rarefy.studies.granularity._extreme_verdicts import LEARNT, when_learnt
-from rarefy.studies.granularity._premises import premise_table
+from rarefy.studies.granularity._common import ROLES, seeds_in_words
+from rarefy.studies.granularity._extreme_verdicts import LEARNT, difference
+from rarefy.studies.granularity._setting import share_curve
+from rarefy.studies.granularity._tuning import COUNTS, STAGES, error_of
 from rarefy.studies.granularity._variations import AS_CHOSEN
 
 if TYPE_CHECKING:
@@ -21,44 +22,84 @@ if TYPE_CHECKING:
 
 def extreme_pictures(study: GranularityExtreme, results: xr.Dataset) -> list[Picture]:
     here = results.sel(variation=AS_CHOSEN)
-    return [_granularity(study, here), _progress(study, here)]
+    return [_granularity(study, here), _harm(study, here), _progress(study, here)]
 
 
 def _granularity(study: GranularityExtreme, here: xr.Dataset) -> Picture:
-    end = here.isel(read=-1)
     marks = [(1.0, "coarse"), (float(study.subclasses), "fine"), (float(study.most), "one each")]
-    panels = [
-        Lines(
-            [
-                banded(
-                    f"noise {noise:g}",
-                    end["per_side"].values,
-                    end[name].sel(patch_noise=noise).transpose("seed", "per_side").values,
-                    f"noise {place}",
+    panels = []
+    for kind in ("hard", "easy"):
+        for stage in STAGES:
+            error = error_of(here, kind, stage).transpose("seed", "per_side", "patch_noise")
+            panels.append(
+                Lines(
+                    [
+                        share_curve(
+                            f"noise {noise:g}",
+                            here["per_side"].values,
+                            error.sel(patch_noise=noise).values,
+                            f"noise {place}",
+                        )
+                        for place, noise in enumerate(here["patch_noise"].values)
+                    ],
+                    x_label="labels of each side",
+                    y_label="error (share of samples)",
+                    title=f"{kind} samples, {stage} fine-tuning",
+                    x_log=True,
+                    marks=marks,
                 )
-                for place, noise in enumerate(end["patch_noise"].values)
-            ],
-            x_label="labels of each side",
-            y_label="error (share of samples)",
-            title=title,
-            x_log=True,
-            marks=marks,
-        )
-        for name, title in (
-            ("hard_error", "hard test samples"),
-            ("easy_error", "easy test samples"),
-        )
-    ]
+            )
     return Picture(
         "granularity",
-        "Error against granularity: finer helps down to the subclasses",
+        "Error against granularity",
         f"One stored set of {2 * study.most} easy samples, {study.subclasses} subclasses a side, "
         "always the same samples; only their labels change, from the two sides (left mark) over "
         "the subclasses (middle) to one label a sample (right). The network answers with the "
-        "side of its largest output. Labels finer than the subclasses can only be told apart by "
-        "the noise in the patches. Where that noise is weak, nothing is lost by them; where it "
-        "is strong, networks learn it instead of features, and errors rise again. After "
-        f"{study.steps} updates, {study.setting}; bands: 95 % over {seeds_in_words(here)}.",
+        "side of its largest output. Labels finer than the subclasses can be told apart only by "
+        "what differs between samples of one subclass: the strengths of their features and the "
+        "noise in their patches. Granularity is overdone where a curve rises again to the right of "
+        "the middle mark, and harmful where it ends above its left end. Left: after "
+        f"{study.steps} updates with these labels. Right: after {study.tune_steps} more on the "
+        f"coarse question, for all networks, as the paper compares. {study.setting}; bands: 95 % "
+        f"over {seeds_in_words(here)}.",
+        panels,
+    )
+
+
+def _harm(study: GranularityExtreme, here: xr.Dataset) -> Picture:
+    noises = here["patch_noise"].values.astype(float)
+    panels = []
+    for words, per_side in (("coarse", 1), ("fine", study.subclasses)):
+        curves = [
+            banded(
+                f"{kind} samples, {stage}",
+                noises,
+                difference(here, kind, stage, study.most, per_side),
+                role,
+                style,
+            )
+            for kind, role in (("hard", "hard"), ("easy", "easy"), ("mixed", "half of each"))
+            for stage, style in zip(STAGES, ("dashed", "solid"), strict=True)
+        ]
+        ends, level = np.array([noises.min(), noises.max()]), np.full(2, COUNTS)
+        curves.append(Curve(f"counts: {COUNTS:g}", ends, level, role="bound", style="dotted"))
+        panels.append(
+            Lines(
+                curves,
+                x_label="noise in every patch (std)",
+                y_label="error added by one label a sample",
+                title=f"against {words} labels",
+            )
+        )
+    return Picture(
+        "harm",
+        "What one label a sample costs",
+        "Error of networks first trained with one label a sample minus that of networks first "
+        "trained with coarse labels (left) or fine ones (right) of the same samples. Above the "
+        "dotted line one label a sample does harm that counts, below 0 it helps. Dashed: before "
+        "fine-tuning; solid: after all networks were trained on with the coarse question, the "
+        "paper's comparison, in which coarse labels are the baseline. Mixed: a test set of which "
+        f"half is hard. Bands: 95 % over {seeds_in_words(here)}, paired by seed.",
         panels,
     )
 
@@ -70,24 +111,12 @@ def _progress(study: GranularityExtreme, here: xr.Dataset) -> Picture:
         curves = []
         for per_side, words in names.items():
             one = here.sel(patch_noise=noise, per_side=per_side).transpose("seed", "read")
-            curves.append(
-                banded(
-                    f"{words}: hard error",
-                    one["read"].values,
-                    one["hard_error"].values,
-                    ROLES[words],
-                )
-            )
+            reads, role = one["read"].values, ROLES[words]
             share = one["loss"].values / math.log(2 * per_side)
-            curves.append(
-                banded(
-                    f"{words}: loss over guessing's",
-                    one["read"].values,
-                    share,
-                    ROLES[words],
-                    "dotted",
-                )
-            )
+            curves += [
+                share_curve(f"{words}: hard error", reads, one["hard_error"].values, role),
+                banded(f"{words}: loss over guessing's", reads, share, role, "dotted"),
+            ]
         panels.append(
             Lines(
                 curves,
@@ -100,65 +129,10 @@ def _progress(study: GranularityExtreme, here: xr.Dataset) -> Picture:
     return Picture(
         "progress",
         "Harmful, or only slower?",
-        "Dotted: training loss over log(labels), what guessing costs; solid: error on hard "
-        "samples. Labels count as learnt when a dotted curve falls below "
-        f"{LEARNT:g}. One label a sample is learnt last, but its error hardly changes any more "
-        "while the loss falls: where it is higher, more updates do not mend it. Bands: 95 % over "
-        f"{seeds_in_words(here)}.",
+        "Before fine-tuning. Dotted: training loss over log(labels), what guessing costs; solid: "
+        "error on hard samples. Labels count as learnt when a dotted curve is at most "
+        f"{LEARNT:g}. If finer labels were only learnt more slowly, a solid curve would go on "
+        "falling to the others while its dotted one falls; if they do harm, it stays above them "
+        f"after its labels are learnt. Bands: 95 % over {seeds_in_words(here)}.",
         panels,
     )
-
-
-def extreme_tables(study: GranularityExtreme, results: xr.Dataset) -> list[Table]:
-    here = results.sel(variation=AS_CHOSEN)
-    rows = []
-    for noise in here["patch_noise"].values:
-        for per_side in here["per_side"].values:
-            one = here.sel(patch_noise=noise)
-            end = one.sel(per_side=per_side).isel(read=-1)
-            learnt = when_learnt(one, "hard_error", int(per_side))
-            rows.append(
-                (
-                    f"{noise:g}",
-                    int(per_side),
-                    f"{float(end['loss'].mean()):.3g}",
-                    f"{float(end['loss'].mean()) / math.log(2 * per_side):.2g}",
-                    shown(end["easy_error"].values),
-                    shown(end["hard_error"].values),
-                    shown(learnt) if np.isfinite(learnt).any() else "never learnt",
-                    f"{int(np.isfinite(learnt).sum())} of {len(learnt)}",
-                )
-            )
-    errors = Table(
-        "granularity",
-        "Errors by granularity",
-        f"At the end ({study.steps} updates), and at the first read where the training loss is at "
-        f"most {LEARNT:g} of log(labels). Means with 95 % intervals over "
-        f"{seeds_in_words(results)}.",
-        (
-            "noise",
-            "labels a side",
-            "training loss",
-            "over guessing's",
-            "easy error",
-            "hard error",
-            "hard error when learnt",
-            "runs that learnt",
-        ),
-        rows,
-    )
-    end = results.sel(patch_noise=study.main_noise).isel(read=-1)
-    ends = {"coarse": 1, "fine": study.subclasses, "one a sample": study.most}
-    sensitivity = sensitivity_table(
-        results,
-        {
-            f"{words}: {kind} error": end[f"{kind}_error"].sel(per_side=at)
-            for kind in ("hard", "easy")
-            for words, at in ends.items()
-        },
-        f"Noise {study.main_noise:g}, after {study.steps} updates.",
-    )
-    premise = premise_table(
-        study.at_noise(study.main_noise), study.subclasses, f", noise {study.main_noise:g}"
-    )
-    return [errors, sensitivity, premise]

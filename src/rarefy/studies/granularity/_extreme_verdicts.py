@@ -1,4 +1,8 @@
-"""Verdicts of ``granularity-extreme`` (G6): does one label a sample hurt, and is it only slower?"""
+"""Verdicts of ``granularity-extreme`` (G6): does one label a sample hurt, and is it only slower?
+
+The paper compares networks after fine-tuning on the coarse question, with pre-training on that
+question as the baseline (004 Table 1). Here both are judged, before and after it.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,9 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import Identity, judge_difference
+from rarefy.measure.statistics import Identity, judge_bound
 from rarefy.studies.granularity._common import by_seed
+from rarefy.studies.granularity._tuning import COUNTS, STAGES, error_of
 from rarefy.studies.granularity._variations import AS_CHOSEN
 
 if TYPE_CHECKING:
@@ -19,6 +24,9 @@ if TYPE_CHECKING:
 LEARNT = 0.1
 """Labels count as learnt when the loss is at most this share of what guessing among all labels
 costs, log(labels): granularities are compared at the first read where that is so."""
+SAMPLES = {"hard": "hard samples", "easy": "easy samples", "mixed": "half easy, half hard samples"}
+COMPARED = {"coarse": ("hard", "easy", "mixed"), "fine": ("hard", "easy")}
+"""What one label a sample is compared with, and on which samples."""
 
 
 def extreme_verdicts(study: GranularityExtreme, results: xr.Dataset, scale: str) -> list[Verdict]:
@@ -35,50 +43,71 @@ def _at_noise(
     def identity(what: str) -> Identity:
         return ("G6", study.name, scale, f"{study.setting}, noise {noise:g}: {what}")
 
-    end = here.isel(read=-1)
-    reached = {
-        name: float(end["loss"].sel(per_side=labels).mean() / math.log(2 * labels))
-        for name, labels in (("one a sample", study.most), ("fine", study.subclasses))
-    }
-    shares = ", ".join(f"{name} {share:.2g}" for name, share in reached.items())
-    unlearnt = f"training loss over that of guessing at the end: {shares}"
+    places = {"coarse": 1, "fine": study.subclasses}
+    notes = {"before": _shares(study, here), "after": _tuned(study)}
+    found = []
+    for stage in STAGES:
+        when = f"{stage} fine-tuning"
+        for labels, kinds in COMPARED.items():
+            for kind in kinds:
+                found.append(
+                    _counts(
+                        identity(
+                            f"{when}, {SAMPLES[kind]}: error with one label a sample minus "
+                            f"that with {labels} labels"
+                        ),
+                        difference(here, kind, stage, study.most, places[labels]),
+                        notes[stage],
+                    )
+                )
+        found.append(
+            _counts(
+                identity(
+                    f"{when}, {SAMPLES['hard']}: error with coarse labels minus that with "
+                    "fine labels, the other arm of the U"
+                ),
+                difference(here, "hard", stage, 1, study.subclasses),
+                notes[stage],
+            )
+        )
     alike = f"first read with at most {LEARNT:g} of the loss of guessing"
-    fine = study.subclasses
-    return [
-        _harm(
-            identity("hard error, one label a sample minus fine, after equally many updates"),
-            _difference(end["hard_error"], study.most, fine),
-            unlearnt,
-        ),
-        _harm(
-            identity(f"hard error, one label a sample minus fine, {alike}"),
-            when_learnt(here, "hard_error", study.most) - when_learnt(here, "hard_error", fine),
-            _unlearnt(here, study.most, fine),
-        ),
-        _harm(
-            identity("easy error, one label a sample minus fine, after equally many updates"),
-            _difference(end["easy_error"], study.most, fine),
-            unlearnt,
-        ),
-        _harm(
-            identity("easy error, one label a sample minus coarse, after equally many updates"),
-            _difference(end["easy_error"], study.most, 1),
-            "against the baseline that never sees finer labels",
-        ),
-        judge_difference(
-            identity("hard error, coarse minus fine: the other arm of the U"),
-            _difference(end["hard_error"], 1, fine),
-            "positive",
-        ),
-    ]
+    one, other = (when_learnt(here, "hard_error", each) for each in (study.most, study.subclasses))
+    found.append(
+        _counts(
+            identity(
+                f"before fine-tuning, {alike}, {SAMPLES['hard']}: error with one label a "
+                "sample minus that with fine labels"
+            ),
+            one - other,
+            _unlearnt(here, study.most, study.subclasses),
+        )
+    )
+    return found
 
 
-def _harm(identity: Identity, difference: np.ndarray, note: str) -> Verdict:
-    return judge_difference(identity, difference, "positive", note=note)
+def _counts(identity: Identity, loss: np.ndarray, note: str) -> Verdict:
+    """Error is lost, and so much that it counts."""
+    return judge_bound(identity, loss, COUNTS, "at_least", note=note)
 
 
-def _difference(error: xr.DataArray, one: int, other: int) -> np.ndarray:
+def difference(here: xr.Dataset, kind: str, stage: str, one: int, other: int) -> np.ndarray:
+    """Error with ``one`` label a side minus that with ``other``, (seed, ...): paired by seed."""
+    error = error_of(here, kind, stage)
     return by_seed(error.sel(per_side=one)) - by_seed(error.sel(per_side=other))
+
+
+def _shares(study: GranularityExtreme, here: xr.Dataset) -> str:
+    """How much of their labels the networks have learnt at the end."""
+    end = here["loss"].isel(read=-1)
+    shares = ", ".join(
+        f"{name} {float(end.sel(per_side=labels).mean()) / math.log(2 * labels):.2g}"
+        for name, labels in (("one a sample", study.most), ("fine", study.subclasses))
+    )
+    return f"{study.steps} updates; training loss over that of guessing at the end: {shares}"
+
+
+def _tuned(study: GranularityExtreme) -> str:
+    return f"{study.steps} updates, then {study.tune_steps} on the coarse question for all networks"
 
 
 def when_learnt(here: xr.Dataset, name: str, per_side: int) -> np.ndarray:

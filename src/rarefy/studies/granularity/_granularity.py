@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rarefy.core.contracts import Cells, Context, Cost, Study
+from rarefy.core.contracts import Cells, Context, Study
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view import MultiView, Views
 from rarefy.data.multi_view_sets import Batch, FreshSamples, StoredSamples
-from rarefy.measure.granularity import CHUNK, Answers, answers
+from rarefy.measure.granularity import Answers, answers
 from rarefy.train.descent import Tracker, Trajectory, descend
 from rarefy.train.multi_view_classifier import (
     BIASES,
@@ -59,13 +59,16 @@ class Experiment:
         steps: int,
         trackers: Mapping[str, Tracker] | None = None,
         record: Sequence[int] | None = None,
+        size: int | None = None,
     ) -> Trajectory:
         """Train further on the coarse question, answered by the maxima over each side's outputs
-        (004 App. G.4), with samples that training has not seen."""
+        (004 App. G.4), with samples that training has not seen; ``size`` of them at every update,
+        by default as many as in training."""
         side = self.labels.side().to(self.draws.keys.device)
         problem = replace(self.problem, coarse=side)
         coarse = Labels(self.data, 1)
-        fresh = FreshSamples(self.data, coarse, self.draws.spawn("fine-tuning"), self._batch_size())
+        size = size or self._batch_size()
+        fresh = FreshSamples(self.data, coarse, self.draws.spawn("fine-tuning"), size)
 
         def batch(step: int) -> MultiViewBatch:
             return _with_target(fresh(step), 2)
@@ -224,11 +227,3 @@ class GranularityStudy(Study):
             draws, labels.outputs, self.neurons, self.d, self.sigma_0, self.threshold
         )
         return Experiment(data, labels, draws, self.problem(linear), initial, batches, self.lr)
-
-    def cost_of(self, subclasses: int, outputs: int) -> Cost:
-        """What a cell with so many subclasses a side and outputs takes."""
-        rows, slots = outputs * self.neurons, 2 * self.feature_patches
-        rest = self.patches - slots
-        patches = max(self.batch * slots, 2 * subclasses * CHUNK * self.patches)
-        numbers = rows * (3 * self.d + 3 * patches) + self.batch * self.patches * self.d * 2
-        return Cost(bytes_per_cell=4 * (numbers + rows * rest), steps_per_cell=self.steps)

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 from rarefy.core.picture import Table
 from rarefy.theory.conditions import COLUMNS, Condition, table_rows
-from rarefy.theory.granularity_conditions import LABELS, parameter_choices
+from rarefy.theory.granularity_conditions import (
+    LABELS,
+    parameter_choices,
+    smallest_log_dimension,
+)
 
 if TYPE_CHECKING:
     from rarefy.studies.granularity._granularity import GranularityStudy
@@ -33,9 +37,10 @@ def least_load(d: int) -> float:
     return math.log(d)
 
 
-def premises(study: GranularityStudy, subclasses: int) -> list[Condition]:
-    """App. B.3 with so many subclasses a side, for coarse labels and for fine ones."""
-    found: list[Condition] = []
+def premises(study: GranularityStudy, subclasses: int) -> dict[Condition, str]:
+    """App. B.3 with so many subclasses a side, and the labels each line is about: "coarse", "fine"
+    or "both"."""
+    found: dict[Condition, str] = {}
     for labels in LABELS:
         for each in parameter_choices(
             labels=labels,
@@ -54,19 +59,21 @@ def premises(study: GranularityStudy, subclasses: int) -> list[Condition]:
             lr=study.lr,
             batch=study.batch,
         ):
-            if each not in found:  # most lines are the same for both
-                found.append(each)
+            found[each] = "both" if each in found else labels
     return found
 
 
 def premise_table(study: GranularityStudy, subclasses: int, where: str = "") -> Table:
+    """The table of App. B.3; ``where`` says of which part of a study's grid."""
+    found = premises(study, subclasses)
+    rows = zip(found.values(), table_rows(list(found)), strict=True)
     return Table(
         "premises",
         "How far the setting is from what the theorems assume",
-        f"004 App. B.3 (and App. C, G for m) with {subclasses} subclasses a side{where}; lines 6 "
-        "and m first for coarse, then for fine labels. The theorems are about d so large that "
-        "every line holds; no computer reaches that, so what is judged is whether a finite "
-        "network already behaves as they say.",
-        COLUMNS,
-        [list(row) for row in table_rows(premises(study, subclasses))],
+        f"004 App. B.3 (m: App. C, G) with {subclasses} subclasses a side{where}; polylog(d) is "
+        "read as log(d) and every constant as 1. Lines 4 and 10 together need log(d) of at least "
+        f"{smallest_log_dimension():.0f}: no computer reaches that, so what is judged is whether a "
+        "finite network already behaves as the theorems say.",
+        ("labels", *COLUMNS),
+        [[labels, *row] for labels, row in rows],
     )

@@ -14,10 +14,13 @@ from rarefy.core.errors import bad_value, unknown
 from rarefy.core.picture import Picture, Table
 from rarefy.data.granularity_labels import Labels
 from rarefy.studies.granularity._ablation_arms import DETECTORS, LINEAR, PAPER, Arm, Detectors, arms
-from rarefy.studies.granularity._ablation_pictures import ablation_pictures, ablation_tables
+from rarefy.studies.granularity._ablation_pictures import ablation_pictures
+from rarefy.studies.granularity._ablation_tables import ablation_tables
 from rarefy.studies.granularity._ablation_verdicts import ablation_verdicts
 from rarefy.studies.granularity._common import (
     LABELS,
+    MAIN_MEASURES,
+    both_labels,
     check_reads,
     cost_of_grid,
     learnt,
@@ -29,7 +32,6 @@ from rarefy.studies.granularity._granularity import Experiment, GranularityStudy
 from rarefy.studies.granularity._variations import AS_CHOSEN, CHANGES, varied
 
 WORLDS = ("quiet", "noisy")
-MEASURED = ("loss", "easy_error", "hard_error")
 TUNED = ("tuned_easy_error", "tuned_hard_error")
 
 
@@ -157,7 +159,7 @@ class GranularityAblation(GranularityStudy):
         return (
             *(
                 Output(name, ("labels", "read"), said)
-                for name, said in zip(MEASURED, words, strict=True)
+                for name, said in zip(MAIN_MEASURES, words, strict=True)
             ),
             *(
                 Output(name, ("labels", "tuned"), f"{said} {during}")
@@ -199,14 +201,11 @@ class GranularityAblation(GranularityStudy):
             labels = Labels(study.model(self.subclasses), per_side)
             experiment = arm.of(study, study.setup(cells, context, labels))
             found = learnt(study, experiment, context, self.reads)
-            part = {name: found.reads[name] for name in MEASURED}
+            part = found.outputs(MAIN_MEASURES)
             if arm.kind == "tuned":
                 part |= self._tune(experiment, found.trajectory.parameters, context)
-            parts.append({**part, "nonfinite_step": found.trajectory.nonfinite_step})
-        lost = [part.pop("nonfinite_step") for part in parts]
-        both = {name: torch.stack([part[name] for part in parts], dim=1) for name in parts[0]}
-        both["nonfinite_step"] = torch.where(lost[0] >= 0, lost[0], lost[1])
-        outputs = {name: value.cpu().numpy() for name, value in both.items()}
+            parts.append(part)
+        outputs = {name: value.cpu().numpy() for name, value in both_labels(*parts).items()}
         return {**self._nothing(len(cells)), **outputs}
 
     def _nothing(self, runs: int) -> dict[str, np.ndarray]:
@@ -229,7 +228,7 @@ class GranularityAblation(GranularityStudy):
         seen = named(trajectory.records["tests"])
         detectors = trajectory.records["detectors"].unbind(dim=2)
         return {
-            **{f"tuned_{name}": seen[name] for name in MEASURED[1:]},
+            **{f"tuned_{name}": seen[name] for name in MAIN_MEASURES[1:]},
             **dict(zip(DETECTORS, detectors, strict=True)),
             "kept": watch.kept(before, trajectory.parameters),
         }

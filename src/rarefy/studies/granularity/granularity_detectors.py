@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 import xarray as xr
 from torch import Tensor
 
-from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
+from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.picture import Picture, Table
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity._common import LABELS, cost_of_grid, only
+from rarefy.studies.granularity._common import LABELS, both_labels, cost_of_grid, only
 from rarefy.studies.granularity._detectors_pictures import detectors_pictures
 from rarefy.studies.granularity._detectors_tables import detectors_tables
 from rarefy.studies.granularity._detectors_verdicts import detectors_verdicts
@@ -173,24 +172,22 @@ class GranularityDetectors(GranularityStudy):
     ) -> dict[str, np.ndarray]:
         study = self.changed(variation)
         data = study.model(subclasses)
-        both, lost = [], []
-        for per_side in (1, subclasses):
-            found, nonfinite = self._watched(study, Labels(data, per_side), cells, context)
-            both.append(found)
-            lost.append(nonfinite)
-        found = {name: torch.stack([each[name] for each in both], dim=1) for name in both[0]}
-        found["nonfinite_step"] = torch.where(lost[0] >= 0, lost[0], lost[1])
+        coarse, fine = (
+            self._watched(study, Labels(data, per_side), cells, context)
+            for per_side in (1, subclasses)
+        )
+        found = both_labels(coarse, fine)
         return {name: value.cpu().numpy() for name, value in found.items()}
 
     def _watched(
         self, study: GranularityDetectors, labels: Labels, cells: Cells, context: Context
-    ) -> tuple[dict[str, Tensor], Tensor]:
+    ) -> dict[str, Tensor]:
         experiment = study.setup(cells, context, labels)
         watch = Watch(labels, experiment.initial)
         trackers = {"watched": watch.over_time}
         trajectory = experiment.train(context, study.steps, trackers, self.reads)
-        found = named(trajectory.records["watched"]) | watch.at_start()
-        return found, trajectory.nonfinite_step
+        lost = {NONFINITE_STEP.name: trajectory.nonfinite_step}
+        return named(trajectory.records["watched"]) | watch.at_start() | lost
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
         return detectors_verdicts(self, results, scale)

@@ -17,6 +17,7 @@ from rarefy.data.granularity_labels import Labels
 from rarefy.studies.granularity._common import (
     LABELS,
     MEASURES,
+    both_labels,
     check_reads,
     cost_of_grid,
     learn,
@@ -89,7 +90,7 @@ class GranularityErrors(GranularityStudy):
     samples, the others at ``main`` with fresh samples"""
     subclasses: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     """subclasses of each side (k)"""
-    samples: tuple[int, ...] = (0, 1, 8)
+    samples: tuple[int, ...] = (0, 1, 2, 4, 8, 32)
     """training samples of every subclass, drawn once; 0: fresh ones at every step"""
     main: int = 8
     """subclasses of each side in pictures of training and in the table of sensitivity"""
@@ -151,13 +152,9 @@ class GranularityErrors(GranularityStudy):
             learn(study, cells, context, Labels(data, per_side), samples, self.reads)
             for per_side in (1, subclasses)
         )
-        found = {
-            name: torch.stack([coarse.reads[name], fine.reads[name]], dim=1) for name in MEASURES
-        }
+        found = both_labels(coarse.outputs(MEASURES), fine.outputs(MEASURES))
         wrong = torch.stack([coarse.hard.margin, fine.hard.margin], dim=1) <= 0
         found["stratum_error"] = stratum_errors(coarse.hard.margin, wrong, self.strata)
-        lost = [each.trajectory.nonfinite_step for each in (coarse, fine)]
-        found["nonfinite_step"] = torch.where(lost[0] >= 0, lost[0], lost[1])
         return {name: value.cpu().numpy() for name, value in found.items()}
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:

@@ -12,28 +12,36 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity._common import check_reads, cost_of_grid, learn, only
-from rarefy.studies.granularity._extreme_pictures import extreme_pictures, extreme_tables
+from rarefy.studies.granularity._common import check_reads, cost_of_grid, only
+from rarefy.studies.granularity._extreme_pictures import extreme_pictures
+from rarefy.studies.granularity._extreme_tables import extreme_tables
 from rarefy.studies.granularity._extreme_verdicts import extreme_verdicts
 from rarefy.studies.granularity._granularity import GranularityStudy
-from rarefy.studies.granularity._variations import AS_CHOSEN, CHANGES, varied
+from rarefy.studies.granularity._tuning import TUNED, learn_and_tune
+from rarefy.studies.granularity._variations import AS_CHOSEN, varied
 
 
 @dataclass(frozen=True, kw_only=True)
 class GranularityExtreme(GranularityStudy):
     """A stored set with k subclasses a side; labels merge subclasses, name them, or cut them into
-    pieces down to single samples. Every update sees the whole set."""
+    pieces down to single samples. Every update sees the whole set. Then all networks are fine-tuned
+    on the coarse question."""
 
     name: ClassVar[str] = "granularity-extreme"
     title: ClassVar[str] = "Labels ever finer: from two sides to one label a sample"
     paper_says: ClassVar[str] = (
         "Granularity can be overdone: where every sample is a class of its own, only accidents of "
-        "single samples tell classes apart (004 Sec. 7), and error against granularity is "
-        "U-shaped in iNaturalist (Sec. 6.2, Fig. 5). The theorems say nothing about labels finer "
-        "than subclasses. In the multi-view model those accidents are the noise in the patches, "
-        "whose strength is therefore an axis here. Finer labels are also learnt more slowly, so "
-        "networks are compared after equally many updates and, besides, at the read where each "
-        "has learnt the same share of its labels."
+        "single samples tell classes apart (004 Sec. 7). Error against granularity is U-shaped in "
+        "iNaturalist (Sec. 6.2, Fig. 5): networks pre-trained with one id a sample and then "
+        "fine-tuned on the coarse question err on 6.54 %, those pre-trained with that question on "
+        "5.25 %, with the best hierarchy on 4.79 % (Table 1). The theorems say nothing about "
+        "labels finer than subclasses. In the multi-view model those accidents are feature "
+        "strengths and the noise in the patches, whose size is therefore an axis here. Finer "
+        "labels are also learnt more slowly, so networks are compared after equally many updates, "
+        "at the read where each has learnt the same share of its labels, and after all are "
+        "fine-tuned on the coarse question (with their outputs kept and fresh samples, where the "
+        "paper puts a new last layer and takes the old samples). A difference counts from one "
+        "test sample in twenty on."
     )
     claims: ClassVar[tuple[str, ...]] = ("G6",)
     axes: ClassVar[tuple[str, ...]] = ("variation", "patch_noise", "per_side")
@@ -54,6 +62,7 @@ class GranularityExtreme(GranularityStudy):
             "batch": 16,
             "steps": 30,
             "reads": (10, 30),
+            "tune_steps": 10,
             "test_each": 8,
         },
         "quick": {
@@ -71,12 +80,20 @@ class GranularityExtreme(GranularityStudy):
             "batch": 32,
             "steps": 100,
             "reads": (5, 10, 20, 40, 100),
+            "tune_steps": 30,
             "test_each": 32,
         },
         "paper": {},
     }
 
-    variation: tuple[str, ...] = tuple(word for word in CHANGES if word != "noise x2")
+    variation: tuple[str, ...] = (
+        AS_CHOSEN,
+        "patches x2",
+        "neurons x1/2",
+        "c_b 1.3",
+        "patch counts drawn",
+        "hard: no distraction",
+    )
     """what is changed of the setting; only "as chosen" is run at every noise and granularity, the
     others at ``main_noise`` with coarse, fine and one-a-sample labels"""
     patch_noise: tuple[float, ...] = (0.02, 0.1, 0.15, 0.2)
@@ -91,6 +108,8 @@ class GranularityExtreme(GranularityStudy):
     """training samples of every subclass, drawn once"""
     reads: tuple[int, ...] = (5, 10, 20, 40, 80, 200)
     """numbers of updates after which the networks are tested"""
+    tune_steps: int = 60
+    """updates of fine-tuning on the coarse question after that, with fresh easy samples"""
     d: int = 128
     neurons: int = 128
     batch: int = 128
@@ -101,6 +120,8 @@ class GranularityExtreme(GranularityStudy):
     def check(self) -> None:
         super().check()
         check_reads(self.reads, self.steps)
+        if self.tune_steps < 1:
+            raise bad_value("tune_steps", self.tune_steps, "must be at least 1")
         if self.samples < 1:
             raise bad_value("samples", self.samples, "every subclass needs at least 1 sample")
         if self.main_noise not in self.patch_noise:
@@ -139,16 +160,18 @@ class GranularityExtreme(GranularityStudy):
             Output("loss", ("read",), "training loss before the last update"),
             Output("easy_error", ("read",), "share of fresh easy samples on the wrong side"),
             Output("hard_error", ("read",), "share of fresh hard samples on the wrong side"),
+            *(Output(name, (), words) for name, words in TUNED.items()),
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
         return {"read": np.array(sorted(set(self.reads)))}
 
     def cost(self) -> Cost:
-        return cost_of_grid(self, 2 * max(self.per_side), self.subclasses, True, self.steps)
+        steps = self.steps + self.tune_steps
+        return cost_of_grid(self, 2 * max(self.per_side), self.subclasses, True, steps)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        # random numbers are drawn once for all updates: compiling them would take longer
+        # training draws its samples once for all updates: compiling that would take longer
         eager = replace(context, compiled=False)
         return only(self, cells, eager, self._wanted, self._run)
 
@@ -161,10 +184,10 @@ class GranularityExtreme(GranularityStudy):
     ) -> dict[str, np.ndarray]:
         study = self.at_noise(noise, variation)
         labels = Labels(study.model(self.subclasses), per_side)
-        found = learn(study, cells, context, labels, self.samples, self.reads)
-        outputs = {name: found.reads[name] for name in ("loss", "easy_error", "hard_error")}
-        outputs["nonfinite_step"] = found.trajectory.nonfinite_step
-        return {name: value.cpu().numpy() for name, value in outputs.items()}
+        found = learn_and_tune(
+            study, cells, context, labels, self.samples, self.reads, self.tune_steps
+        )
+        return {name: value.cpu().numpy() for name, value in found.items()}
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
         return extreme_verdicts(self, results, scale)

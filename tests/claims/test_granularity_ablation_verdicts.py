@@ -1,0 +1,209 @@
+"""G13 and G14: the verdicts, the pictures and the tables of results made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from small_granularity import coordinates_of
+
+from rarefy.core.contracts import Verdict
+from rarefy.studies.granularity._ablation_arms import arms, linear_readout, matched_rate
+from rarefy.studies.granularity._variations import AS_CHOSEN
+from rarefy.studies.granularity.granularity_ablation import GranularityAblation
+
+STUDY: Any = GranularityAblation.at(
+    "paper", arm=arms(("paper", "0.1")), variation=(AS_CHOSEN, "c_b 1.3")
+)
+
+
+def made_up(
+    quiet: dict[str, float],
+    noisy: dict[str, float],
+    *,
+    coarse: dict[str, float] | None = None,
+    common: tuple[float, float] = (0.2, 0.3),
+    weight: tuple[float, float] = (0.4, 0.5),
+    kept: float = 1.0,
+    tuned_hard: float = 0.0,
+    control: float = 0.5,
+    scatter: float = 0.002,
+) -> xr.Dataset:
+    """Hard and easy errors of fine labels by arm (0 where none is given), hard errors of coarse
+    labels in both worlds, and a fine-tuning during which detectors of subclasses grow from and to
+    ``weight``, those of common features from and to ``common``."""
+    coordinates = coordinates_of(STUDY)
+    length = {name: len(values) for name, values in coordinates.items()}
+    generator = np.random.default_rng(0)
+    values: dict[str, Any] = {}
+    for output in STUDY.outputs():
+        dims = ("seed", *STUDY.axes, *output.dims)
+        scattered = scatter * generator.normal(size=[length[dim] for dim in dims])
+        values[output.name] = (dims, scattered)
+    results = xr.Dataset(values, coordinates)
+    for world, errors in (("quiet", quiet), ("noisy", noisy)):
+        for arm, error in errors.items():
+            at = {"world": world, "arm": arm, "labels": "fine"}
+            for name in ("easy_error", "hard_error"):
+                results[name].loc[at] += error
+    for arm, error in (coarse or {}).items():
+        results["hard_error"].loc[{"arm": arm, "labels": "coarse"}] += error
+    for name in ("own_weight", "own_response", "common_weight", "common_response"):
+        ends = weight if name.startswith("own") else common
+        grown = xr.DataArray(np.linspace(*ends, length["tuned"]), dims="tuned")
+        results[name] = results[name] + grown
+    results["kept"] = results["kept"] * 0 + kept
+    for labels, level in (("coarse", control), ("fine", tuned_hard)):
+        results["tuned_hard_error"].loc[{"labels": labels}] += level
+    return results
+
+
+def judged(results: xr.Dataset, world: str, words: str) -> Verdict:
+    """The one verdict of G13 about a world with these words."""
+    there = [
+        verdict
+        for verdict in STUDY.verdicts(results, "paper")
+        if verdict.claim == "G13" and f": {world} (" in verdict.setting and words in verdict.setting
+    ]
+    assert len(there) == 1
+    return there[0]
+
+
+SCHEDULE = "hard-coded bias, every rate"
+LOST = {"linear-1": 0.3, "linear-4": 0.4, "scheduled-paper": 0.2, "scheduled-0.1": 0.2}
+
+
+# ------------------------------------------------------------------------------------ verdicts, G13
+
+
+def test_what_is_lost_holds_where_the_remark_speaks() -> None:
+    results = made_up(LOST, LOST)
+    for kind in ("easy", "hard"):
+        assert judged(results, "noisy", f"without ReLU, {kind} error").outcome == "holds"
+        # P sigma is far below polylog(d) in the quiet world
+        quiet = judged(results, "quiet", f"without ReLU, {kind} error")
+        assert quiet.outcome == "inconclusive" and "premise not met: P sigma" in quiet.note
+    for world in ("quiet", "noisy"):
+        assert judged(results, world, SCHEDULE).outcome == "holds"
+
+
+def test_one_rate_that_loses_nothing_is_enough_to_fail() -> None:
+    results = made_up({}, {"linear-1": 0.3, "scheduled-paper": 0.3})
+    linear = judged(results, "noisy", "without ReLU, hard error")
+    assert linear.outcome == "fails" and "linear-4, the worst of 2 cases" in linear.note
+    scheduled = judged(results, "noisy", SCHEDULE)
+    assert scheduled.outcome == "fails"
+    assert "scheduled-0.1, the worst of 2 cases" in scheduled.note
+    assert "following-0.1: " in scheduled.note and "at the paper's rate: " in scheduled.note
+
+
+def test_nothing_is_lost_that_the_standard_learner_does_not_have() -> None:
+    results = made_up({}, {**LOST, "following-0.1": 0.2})
+    for words in ("without ReLU, hard error", SCHEDULE):
+        verdict = judged(results, "noisy", words)
+        assert verdict.outcome == "inconclusive"
+        assert "error of following-0.1 not certainly at most 0.05" in verdict.note
+    # but what errs little has lost nothing even so
+    results = made_up({}, {"following-0.1": 0.2})
+    assert judged(results, "noisy", SCHEDULE).outcome == "fails"
+
+
+def test_an_error_at_the_edge_decides_nothing() -> None:
+    results = made_up({}, dict.fromkeys(LOST, 0.05), scatter=0.02)
+    assert judged(results, "noisy", SCHEDULE).outcome == "inconclusive"
+
+
+def test_the_best_readout_without_relu_is_named() -> None:
+    """Phi(-3 sqrt(1 + 1/8)/(0.2 sqrt(200))), a little more with strengths that vary."""
+    note = judged(made_up({}, {}), "noisy", "without ReLU, easy error").note
+    assert "best readout by one sum a side, closed form: 0.131" in note
+    drawn = replace(STUDY, counts="drawn")
+    assert linear_readout(drawn, 8) is None
+    assert all("one sum" not in v.note for v in drawn.verdicts(made_up({}, {}), "paper"))
+    assert drawn.picture(made_up({}, {})) and drawn.tables(made_up({}, {}))
+
+
+COARSE = "coarse labels, hard error with hard-coded minus following bias"
+FOLLOWING = {"following-paper": 0.5, "following-0.1": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("scheduled", "expected"),
+    [
+        ((0.6, 0.7), ("holds", "holds", "holds")),
+        ((0.4, 0.7), ("fails", "fails", "holds")),
+        ((0.5, 0.7), ("inconclusive", "inconclusive", "holds")),
+    ],
+)
+def test_with_coarse_labels_a_schedule_must_err_more(
+    scheduled: tuple[float, float], expected: tuple[str, str, str]
+) -> None:
+    errors = dict(zip(("scheduled-paper", "scheduled-0.1"), scheduled, strict=True))
+    results = made_up({}, {}, coarse={**FOLLOWING, **errors}, scatter=0.02)
+    for world in ("quiet", "noisy"):
+        places = ("every rate", "at rate 1/log^5(d)", "at rate 0.1")
+        found = [judged(results, world, f"{COARSE}, {places[0]}")]
+        found += [judged(results, world, f"{COARSE} {place}") for place in places[1:]]
+        assert tuple(verdict.outcome for verdict in found) == expected
+        assert "decided at scheduled-paper, the worst of 2 rates" in found[0].note
+        assert "easy errors" in found[1].note
+
+
+def test_without_schedules_there_is_nothing_to_judge() -> None:
+    few = ("following-0.1", "linear-1", "tuned")
+    study = replace(STUDY, arm=few)
+    results = made_up({}, {}).sel(arm=list(few))
+    verdicts = study.verdicts(results, "paper")
+    assert not [v for v in verdicts if "hard-coded" in v.setting]
+    assert study.picture(results) and study.tables(results)
+
+
+def test_the_matched_rate_is_k_times_as_large() -> None:
+    for k in (1, 4, 8):
+        assert matched_rate(0.1, k) == pytest.approx(0.1 * k)
+    (learners,) = (t for t in STUDY.tables(made_up({}, {})) if t.name == "learners")
+    shown = {row[1]: row[3] for row in learners.rows}
+    assert shown["scheduled-0.1"] == "0.8" and shown["following-0.1"] == ""
+
+
+# ------------------------------------------------------------------------------------ verdicts, G14
+
+TUNING: dict[str, dict[str, Any]] = {
+    "weight of subclass": {"weight": (0.5, 0.4)},
+    "response to subclass": {"weight": (0.5, 0.4)},
+    "weight of common": {"common": (0.5, 0.4)},
+    "response to common": {"common": (0.5, 0.4)},
+    "share of subclass": {"kept": 0.5},
+    "hard error of": {"tuned_hard": 0.2, "control": 0.1},
+}
+
+
+def test_detectors_that_grow_hold() -> None:
+    verdicts = STUDY.verdicts(made_up({}, {}), "paper")
+    assert {v.outcome for v in verdicts if v.claim == "G14"} == {"holds"}
+
+
+@pytest.mark.parametrize("words", list(TUNING))
+def test_each_part_of_fine_tuning_can_fail(words: str) -> None:
+    verdicts = STUDY.verdicts(made_up({}, {}, **TUNING[words]), "paper")
+    hit = [v.outcome for v in verdicts if v.claim == "G14" and words in v.setting]
+    assert set(hit) == {"fails"}
+
+
+def test_detectors_that_scatter_decide_nothing() -> None:
+    results = made_up({}, {}, weight=(0.4, 0.4), common=(0.4, 0.4), scatter=0.01)
+    verdicts = [v for v in STUDY.verdicts(results, "paper") if "minus before" in v.setting]
+    assert len(verdicts) == 4 and {v.outcome for v in verdicts} == {"inconclusive"}
+    assert sum("S(v), not only S*(v)" in v.note for v in verdicts) == 2
+
+
+def test_without_the_quiet_world_fine_tuning_is_not_judged() -> None:
+    study = replace(STUDY, world=("noisy",))
+    results = made_up({}, {}).sel(world=["noisy"])
+    found = [v for v in study.verdicts(results, "paper") if v.claim == "G14"]
+    assert [v.outcome for v in found] == ["inconclusive"] and "needs world quiet" in found[0].note
+    assert [picture.name for picture in study.picture(results)] == ["learners", "schedule"]
+    assert "tuning" not in {table.name for table in study.tables(results)}

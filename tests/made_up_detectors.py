@@ -1,0 +1,147 @@
+"""Results of the study of detectors, made up as the paper has them, and ways to spoil them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from small_granularity import coordinates_of
+
+from rarefy.core.contracts import Verdict
+from rarefy.studies.granularity._common import LABELS
+from rarefy.studies.granularity._detectors_end_verdicts import EndJudge, gain_of
+from rarefy.studies.granularity._detectors_judging import (
+    Judge,
+    Readings,
+    expected_sets,
+    predicted_rates,
+    predicted_stop,
+)
+from rarefy.studies.granularity._detectors_set_verdicts import SetJudge
+from rarefy.studies.granularity._detectors_verdicts import GrowthJudge
+from rarefy.studies.granularity._detectors_watch import AT_START, OVER_TIME, SETS
+from rarefy.studies.granularity._variations import AS_CHOSEN
+from rarefy.studies.granularity.granularity_detectors import GranularityDetectors
+
+SUBCLASSES = (2, 4, 8, 16)
+
+
+def study(**parameters: Any) -> GranularityDetectors:
+    found = GranularityDetectors.at(
+        "paper", **{"variation": (AS_CHOSEN,), "subclasses": SUBCLASSES, "seeds": 12, **parameters}
+    )
+    assert isinstance(found, GranularityDetectors)
+    return found
+
+
+# ---------------------------------------------------------------------------------- made-up results
+
+
+def ideal(of: GranularityDetectors) -> xr.Dataset:
+    """Results as the paper would have them, each value a per mille or so off."""
+    noise = np.random.default_rng(3)
+    reads = np.array(of.reads, dtype=float)
+    shape = (1, len(SUBCLASSES), of.seeds, 2)
+    over = {name: np.zeros((*shape, len(reads))) for name in OVER_TIME}
+    start = {name: np.zeros(shape) for name in AT_START}
+    s = of.feature_patches
+    printed, wide = expected_sets(of, True), expected_sets(of, False)
+    for place, k in enumerate(SUBCLASSES):
+        for kind, labels in enumerate(LABELS):
+            at = (0, place, slice(None), kind)
+            rates = predicted_rates(of, labels, k)
+            gain = gain_of(Readings(of, xr.Dataset()), k, printed=False)
+            pace = gain if labels == "coarse" else 1 / (2 * predicted_stop(of, labels, k))
+            score = np.log(1 + pace * reads)
+            if labels == "coarse":
+                common = score / s * k / (k + 1) + 0.001
+                own = score / s / (k + 1) + 0.001
+            else:
+                common, own = score / s / 3 + 0.001, score / s * 2 / 3 + 0.001
+            values = {
+                "loss": np.log1p(np.exp(-score)),
+                "common_response": common,
+                "subclass_response": own,
+                "other_response": 0.02 * np.exp(-reads / 10),
+                "common_growth": rates.common * reads,
+                "subclass_growth": rates.subclass * reads,
+            }
+            for name in SETS:
+                values[f"common_by_{name}"] = common * (0.95 if name != "able" else 1.0)
+                values[f"subclass_by_{name}"] = own * (0.95 if name != "able" else 1.0)
+            for name, value in values.items():
+                over[name][at] = value * (1 + 0.001 * noise.standard_normal((of.seeds, 1)))
+            over["loss"][at][:, 0] = np.nan
+            sizes = {
+                "printed_size": printed.detectors,
+                "detector_size": of.neurons * wide.detector_among(2 + 2 * k),
+                "able_size": wide.able,
+                "start_common": 0.01,
+                "start_subclass": 0.01,
+                "start_spread": 0.0001,
+            }
+            for name, size in sizes.items():
+                start[name][at] = size * (1 + 0.001 * noise.standard_normal(of.seeds))
+    dims = ("variation", "subclasses", "seed", "labels")
+    return xr.Dataset(
+        {
+            **{name: ((*dims, "read"), values) for name, values in over.items()},
+            **{name: (dims, values) for name, values in start.items()},
+        },
+        coords=coordinates_of(of, of.seeds),
+    )
+
+
+JUDGES: dict[str, type[Judge]] = {"G3": GrowthJudge, "G4": SetJudge, "G5": EndJudge}
+
+
+def judged(
+    of: GranularityDetectors, results: xr.Dataset, claim: str | None = None
+) -> dict[str, Verdict]:
+    """By what they are about; all, or those of one claim."""
+    if claim:
+        found = JUDGES[claim](Readings(of, results), "paper").verdicts()  # type: ignore[attr-defined]
+    else:
+        found = of.verdicts(results, "paper")
+    by_words = {f"{each.claim} {each.setting.split(': ', 1)[1]}": each for each in found}
+    assert len(by_words) == len(found)  # every setting says something of its own
+    return by_words
+
+
+def scaled(name: str, factor: float, labels: str | None = None) -> Callable[[xr.Dataset], None]:
+    """Results with one output multiplied, for one kind of labels or both."""
+
+    def change(results: xr.Dataset) -> None:
+        where = results["labels"] == labels if labels else True
+        results[name] = xr.where(where, results[name] * factor, results[name]).transpose(
+            *results[name].dims
+        )
+
+    return change
+
+
+def against_k(name: str, power: float) -> Callable[[xr.Dataset], None]:
+    def change(results: xr.Dataset) -> None:
+        k = results["subclasses"].astype(float)
+        results[name] = (results[name] * k**power).transpose(*results[name].dims)
+
+    return change
+
+
+def at_end(name: str, factor: float, labels: str) -> Callable[[xr.Dataset], None]:
+    """Multiplied at the last read only."""
+
+    def change(results: xr.Dataset) -> None:
+        last = results["read"] == results["read"][-1]
+        where = last & (results["labels"] == labels)
+        results[name] = xr.where(where, results[name] * factor, results[name]).transpose(
+            *results[name].dims
+        )
+
+    return change
+
+
+def nothing(results: xr.Dataset) -> None:
+    """Broken by the same change as what is above."""
