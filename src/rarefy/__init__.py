@@ -1,7 +1,8 @@
 """rarefy: how networks learn or lose rare features, and how thinning them changes that.
 
 ``rarefy.run("contrast-alignment", scale="quick")`` runs a study and gives an ``xarray.Dataset``;
-``rarefy.judge(study, dataset, scale)`` gives its verdicts.
+``rarefy.judge(study, dataset, scale)`` gives its verdicts. ``rarefy.Pruner(model, optimizer,
+keep=0.3)`` prunes any PyTorch model while it trains.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from rarefy.core.version import __version__
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Study, Verdict
+    from rarefy.pruning.models.pruner import Pruner
     from rarefy.sweep.api import judge, run
 
-__all__ = ["Study", "Verdict", "__version__", "judge", "run"]
+__all__ = ["Pruner", "Study", "Verdict", "__version__", "judge", "run"]
 
 # Names are fetched on first use: importing torch takes seconds, and ``rarefy --help`` has none.
 _HOMES = {
     "run": "rarefy.sweep.api",
     "judge": "rarefy.sweep.api",
+    "Pruner": "rarefy.pruning.models.pruner",
     "Study": "rarefy.core.contracts",
     "Verdict": "rarefy.core.contracts",
 }

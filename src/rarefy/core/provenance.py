@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 
-import rarefy
+from rarefy.core.version import __version__
 
 
 def provenance(device: torch.device, dtype: str, wall_seconds: float) -> dict[str, Any]:
     """What is written beside every result."""
     return {
-        "rarefy": rarefy.__version__,
+        "rarefy": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,

@@ -14,6 +14,11 @@ from rarefy.core.errors import bad_value
 from rarefy.pruning import cuda_selection
 
 _WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
+_SHORT = (torch.bool, torch.uint8, torch.int8, torch.int16)
+SHORTEST = 8
+"""Rows of so few numbers are not sorted: all are compared with all."""
+LONG = 300
+"""From this length on a partial sort is faster than a whole one."""
 
 
 def neuron_norms(weights: Tensor) -> Tensor:
@@ -26,8 +31,9 @@ def kept_count(pruned_share: Tensor, candidates: int) -> Tensor:
 
     The pruned number is the nearest whole one, a half rounded up; at least one candidate stays.
     """
-    # a share such as 0.7 is not a binary number: a float32's error must not undo a half
-    exact = pruned_share.to(torch.float64) * candidates + 1e-6 * candidates
+    # a share such as 0.7 is not a binary number: a float32's error must not undo a half. (Below a
+    # half itself, or a whole number of many candidates would become another one.)
+    exact = pruned_share.to(torch.float64) * candidates + min(1e-6 * candidates, 0.25)
     pruned = torch.floor(exact + 0.5).to(torch.int64)
     return (candidates - pruned).clamp(min=1)
 
@@ -39,16 +45,16 @@ def keep_largest(scores: Tensor, keep: Tensor | int) -> Tensor:
     ``keep`` is one count for all or one for each batch entry (it broadcasts to the leading
     dimensions of scores).
     """
+    one = keep if isinstance(keep, int) else None
     keep = _counts(keep, scores)
+    if scores.numel() == 0:
+        return torch.zeros_like(scores, dtype=torch.bool)
     if cuda_selection.usable(scores):
         return cuda_selection.keep_largest(scores, keep)
-    if not _by_bits(scores):
-        # a stable sort, not topk: topk's choice among equals differs between devices
-        order = scores.argsort(dim=-1, descending=True, stable=True)
-        place = torch.arange(scores.shape[-1], device=scores.device).expand_as(scores)
-        rank = torch.empty_like(order).scatter_(-1, order, place)
-        return rank < keep[..., None]
-    return _marks(_ranks(scores), keep).bool()
+    ranks = _ranks(scores.contiguous())
+    if scores.device.type == "cpu":
+        return _chosen_marks(ranks, keep, one)[0].bool()
+    return _without_asking(ranks, keep, one)
 
 
 def project_largest(weights: Tensor, keep: Tensor | int, levels: Tensor | None = None) -> Tensor:
@@ -94,7 +100,7 @@ def _counts(keep: Tensor | int, scores: Tensor) -> Tensor:
     if isinstance(keep, int):
         if not 0 <= keep <= candidates:
             raise bad_value("keep", keep, f"must be a count between 0 and {candidates}")
-        return torch.full(scores.shape[:-1], keep, device=scores.device)
+        return torch.full(scores.shape[:-1], keep, dtype=torch.int32, device=scores.device)
     return keep.expand(scores.shape[:-1])
 
 
@@ -105,40 +111,94 @@ def _by_bits(values: Tensor) -> bool:
 
 def _ranks(scores: Tensor) -> Tensor:
     """Whole numbers in the order of the scores, NaN above all, both zeros alike."""
+    if not scores.is_floating_point():
+        return scores.to(torch.int32) if scores.dtype in _SHORT else scores
+    if scores.dtype not in _WHOLE:
+        scores = scores.float()
     kind = _WHOLE[scores.dtype]
     largest = torch.iinfo(kind).max
     bits = (scores + 0.0).view(kind)  # the sum makes -0 a 0
+    if scores.device.type == "cpu":
+        low, high = (int(each) for each in bits.aminmax())
+        infinite = int(torch.tensor(torch.inf, dtype=scores.dtype).view(kind))
+        if low >= 0 and high <= infinite:  # usual: scores are not negative, and numbers
+            return bits
     # bits grow with positive floats, and fall with negative ones, whose sign bit is spread here
     ranks = bits ^ ((bits >> (torch.iinfo(kind).bits - 1)) & largest)
-    lost = scores.isnan()
-    return ranks.masked_fill_(lost, largest) if bool(lost.any()) else ranks
+    return ranks.masked_fill_(scores.isnan(), largest)
 
 
 def _marks(ranks: Tensor, keep: Tensor, levels: Tensor | None = None) -> Tensor:
     """1 at the ``keep`` largest, of equal ones the first, and 0 elsewhere, in the type of
     ``ranks``: sums and products of such marks are many times faster than those of truth values."""
     if levels is None:
-        return _sorted_marks(ranks, keep)[0]
+        return _chosen_marks(ranks, keep)[0]
     marks = torch.ge(ranks, levels[..., None], out=torch.empty_like(ranks))
     wrong = marks.sum(dim=-1, dtype=marks.dtype) != keep
     if bool(wrong.any()):
-        marks[wrong], levels[wrong] = _sorted_marks(ranks[wrong], keep[wrong])
+        marks[wrong], found = _chosen_marks(ranks[wrong], keep[wrong], levels=True)
+        levels[wrong] = found
     return marks
 
 
-def _sorted_marks(ranks: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-    """The marks, and for each row a level between the last that is kept and the next, (...)."""
+def _chosen_marks(
+    ranks: Tensor, keep: Tensor, one: int | None = None, levels: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The marks, and for each row a level, (...): with ``levels`` between the last that is kept and
+    the next, else at the last. ``one``: the count, where all rows have the same."""
+    width = ranks.shape[-1]
+    if width <= SHORTEST and not levels:
+        return _compared(ranks, keep), ranks[..., 0]
     # NumPy's sort of short rows is many times faster than torch's, and as fast as its partial one
-    ordered = torch.from_numpy(np.sort(ranks.detach().numpy(), axis=-1))
-    place = (ranks.shape[-1] - keep)[..., None]
-    threshold = ordered.gather(-1, place.clamp(max=ranks.shape[-1] - 1))
-    below = ordered.gather(-1, (place - 1).clamp(min=0))
-    levels = (threshold - torch.div(threshold - below, 2, rounding_mode="floor"))[..., 0]
+    rows = ranks.detach().numpy()
+    if one is not None and width >= LONG and 0 < one <= width and not levels:
+        threshold = torch.from_numpy(np.partition(rows, width - one, axis=-1)[..., width - one])
+        threshold = threshold[..., None]
+        level = threshold[..., 0]
+    else:
+        ordered = torch.from_numpy(np.sort(rows, axis=-1))
+        place = (width - keep)[..., None].long()
+        threshold = ordered.gather(-1, place.clamp(max=width - 1))
+        below = ordered.gather(-1, (place - 1).clamp(min=0))
+        level = (threshold - torch.div(threshold - below, 2, rounding_mode="floor"))[..., 0]
     marks = torch.ge(ranks, threshold, out=torch.empty_like(ranks))
     unclear = marks.sum(dim=-1, dtype=marks.dtype) != keep
     if bool(unclear.any()):  # rare: equal scores at the threshold, or nothing to keep
-        those, limit = ranks[unclear], threshold[unclear]
-        above, equal = those > limit, those == limit
-        missing = (keep[unclear] - above.sum(dim=-1))[..., None]
-        marks[unclear] = (above | (equal & (equal.cumsum(dim=-1) <= missing))).to(marks.dtype)
-    return marks, levels
+        marks[unclear] = _first_of_equals(ranks[unclear], threshold[unclear], keep[unclear]).to(
+            marks.dtype
+        )
+    return marks, level
+
+
+def _first_of_equals(ranks: Tensor, threshold: Tensor, keep: Tensor) -> Tensor:
+    """True above the threshold, and at as many of those that are equal to it as are missing."""
+    above, equal = ranks > threshold, ranks == threshold
+    missing = (keep - above.sum(dim=-1, dtype=torch.int32))[..., None]
+    return above | (equal & (equal.cumsum(dim=-1, dtype=torch.int32) <= missing))
+
+
+def _compared(ranks: Tensor, keep: Tensor) -> Tensor:
+    """The marks of very short rows (two of four, say): each number is compared with each other."""
+    columns = ranks.reshape(-1, ranks.shape[-1]).T.contiguous()
+    place = torch.zeros_like(columns)
+    ahead = torch.empty_like(columns[0])
+    for first in range(len(columns)):
+        for second in range(first + 1, len(columns)):
+            torch.ge(columns[first], columns[second], out=ahead)
+            place[second] += ahead
+            place[first] += 1 - ahead
+    marks = torch.lt(place, keep.reshape(1, -1), out=torch.empty_like(place))
+    return marks.T.contiguous().reshape(ranks.shape)
+
+
+def _without_asking(ranks: Tensor, keep: Tensor, one: int | None) -> Tensor:
+    """The mask on a device that should not be waited for: no step depends on a value there."""
+    width = ranks.shape[-1]
+    if one is not None and one in (0, width):
+        return torch.full(ranks.shape, one == width, dtype=torch.bool, device=ranks.device)
+    if one is not None:
+        threshold = ranks.topk(one, dim=-1, sorted=False).values.amin(dim=-1, keepdim=True)
+    else:
+        place = (width - keep)[..., None].long().clamp(max=width - 1)
+        threshold = ranks.sort(dim=-1).values.gather(-1, place)
+    return _first_of_equals(ranks, threshold, keep)

@@ -12,17 +12,17 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity._common import check_reads, cost_of_grid, only
+from rarefy.studies.granularity._common import cost_of_grid, only
 from rarefy.studies.granularity._extreme_pictures import extreme_pictures
 from rarefy.studies.granularity._extreme_tables import extreme_tables
 from rarefy.studies.granularity._extreme_verdicts import extreme_verdicts
-from rarefy.studies.granularity._granularity import GranularityStudy
-from rarefy.studies.granularity._tuning import TUNED, learn_and_tune
-from rarefy.studies.granularity._variations import AS_CHOSEN, varied
+from rarefy.studies.granularity._stored_sets import QUICK, TINY, StoredSetStudy
+from rarefy.studies.granularity._tuning import learn_and_tune
+from rarefy.studies.granularity._variations import AS_CHOSEN
 
 
 @dataclass(frozen=True, kw_only=True)
-class GranularityExtreme(GranularityStudy):
+class GranularityExtreme(StoredSetStudy):
     """A stored set with k subclasses a side; labels merge subclasses, name them, or cut them into
     pieces down to single samples. Every update sees the whole set. Then all networks are fine-tuned
     on the coarse question."""
@@ -47,36 +47,14 @@ class GranularityExtreme(GranularityStudy):
     axes: ClassVar[tuple[str, ...]] = ("variation", "patch_noise", "per_side")
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "variation": (AS_CHOSEN, "neurons x2"),
-            "patch_noise": (0.02, 0.3),
-            "per_side": (1, 2, 8),
-            "main_noise": 0.3,
-            "subclasses": 2,
-            "samples": 4,
-            "d": 16,
-            "patches": 12,
-            "neurons": 8,
-            "threshold": 0.6,
-            "batch": 16,
-            "steps": 30,
-            "reads": (10, 30),
-            "tune_steps": 10,
-            "test_each": 8,
-        },
+        "tiny": {**TINY, "patch_noise": (0.02, 0.3), "per_side": (1, 2, 8), "samples": 4},
         "quick": {
+            **QUICK,
             "seeds": 6,
             "variation": (AS_CHOSEN, "neurons x1/2", "c_b 1.3", "hard: no distraction"),
             "patch_noise": (0.02, 0.2, 0.3),
             "per_side": (1, 2, 4, 8, 16),
-            "main_noise": 0.3,
-            "subclasses": 4,
             "samples": 4,
-            "d": 48,
-            "patches": 16,
-            "neurons": 24,
-            "threshold": 0.8,
             "batch": 32,
             "steps": 100,
             "reads": (5, 10, 20, 40, 100),
@@ -86,50 +64,20 @@ class GranularityExtreme(GranularityStudy):
         "paper": {},
     }
 
-    variation: tuple[str, ...] = (
-        AS_CHOSEN,
-        "patches x2",
-        "neurons x1/2",
-        "c_b 1.3",
-        "patch counts drawn",
-        "hard: no distraction",
-    )
-    """what is changed of the setting; only "as chosen" is run at every noise and granularity, the
-    others at ``main_noise`` with coarse, fine and one-a-sample labels"""
     patch_noise: tuple[float, ...] = (0.02, 0.1, 0.15, 0.2)
-    """std of the noise in every patch, in the place of sigma"""
     per_side: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     """labels of each side: 1 coarse, ``subclasses`` fine, subclasses x samples one a sample"""
-    main_noise: float = 0.2
-    """the noise at which the setting is varied"""
-    subclasses: int = 8
-    """subclasses of each side (k)"""
     samples: int = 8
     """training samples of every subclass, drawn once"""
     reads: tuple[int, ...] = (5, 10, 20, 40, 80, 200)
-    """numbers of updates after which the networks are tested"""
-    tune_steps: int = 60
-    """updates of fine-tuning on the coarse question after that, with fresh easy samples"""
-    d: int = 128
-    neurons: int = 128
     batch: int = 128
     steps: int = 200
     test_each: int = 32
-    seeds: int = 20
 
     def check(self) -> None:
         super().check()
-        check_reads(self.reads, self.steps)
-        if self.tune_steps < 1:
-            raise bad_value("tune_steps", self.tune_steps, "must be at least 1")
         if self.samples < 1:
             raise bad_value("samples", self.samples, "every subclass needs at least 1 sample")
-        if self.main_noise not in self.patch_noise:
-            allowed = f"must be one of patch_noise={self.patch_noise}"
-            raise bad_value("main_noise", self.main_noise, allowed)
-        for noise in self.patch_noise:
-            for variation in self.variation:
-                self.at_noise(noise, variation).check_model(self.subclasses)
         whole = 2 * self.subclasses * self.samples
         if self.batch < whole:
             raise bad_value("batch", self.batch, f"must hold the whole set, {whole} samples")
@@ -152,16 +100,8 @@ class GranularityExtreme(GranularityStudy):
     def setting(self) -> str:
         return f"{super().setting} k={self.subclasses} {self.samples} samples a subclass"
 
-    def at_noise(self, noise: float, variation: str = AS_CHOSEN) -> GranularityExtreme:
-        return varied(replace(self, sigma=float(noise)), variation)
-
     def outputs(self) -> tuple[Output, ...]:
-        return (
-            Output("loss", ("read",), "training loss before the last update"),
-            Output("easy_error", ("read",), "share of fresh easy samples on the wrong side"),
-            Output("hard_error", ("read",), "share of fresh hard samples on the wrong side"),
-            *(Output(name, (), words) for name, words in TUNED.items()),
-        )
+        return self.measured()
 
     def coordinates(self) -> dict[str, np.ndarray]:
         return {"read": np.array(sorted(set(self.reads)))}

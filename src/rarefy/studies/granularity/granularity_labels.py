@@ -15,25 +15,18 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.picture import Picture, Table
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity._common import (
-    LABELS,
-    MAIN_MEASURES,
-    both_labels,
-    check_reads,
-    cost_of_grid,
-    only,
-)
-from rarefy.studies.granularity._granularity import GranularityStudy
+from rarefy.studies.granularity._common import LABELS, both_labels, cost_of_grid, only
 from rarefy.studies.granularity._labels_pictures import labels_pictures, labels_tables
 from rarefy.studies.granularity._labels_verdicts import labels_verdicts
-from rarefy.studies.granularity._tuning import TUNED, learn_and_tune
-from rarefy.studies.granularity._variations import AS_CHOSEN, varied
+from rarefy.studies.granularity._stored_sets import QUICK, TINY, StoredSetStudy
+from rarefy.studies.granularity._tuning import learn_and_tune
+from rarefy.studies.granularity._variations import AS_CHOSEN
 
 KNOBS = ("noisy", "misaligned", "starved")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GranularityLabels(GranularityStudy):
+class GranularityLabels(StoredSetStudy):
     """Fine labels from clean to spoilt in three ways, each beside coarse labels that are clean, on
     the same stored samples; then both are fine-tuned on the coarse question. ``turn`` 0 is clean,
     the last is spoilt altogether."""
@@ -59,26 +52,15 @@ class GranularityLabels(GranularityStudy):
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
-            "seeds": 2,
-            "variation": (AS_CHOSEN, "neurons x2"),
+            **TINY,
             "patch_noise": (0.3,),
             "turn": (0, 1),
             "wrong": (0.0, 1.0),
             "crossed": (0.0, 1.0),
             "samples": (4, 1),
-            "main_noise": 0.3,
-            "subclasses": 2,
-            "d": 16,
-            "patches": 12,
-            "neurons": 8,
-            "threshold": 0.6,
-            "batch": 16,
-            "steps": 30,
-            "reads": (10, 30),
-            "tune_steps": 10,
-            "test_each": 8,
         },
         "quick": {
+            **QUICK,
             "seeds": 6,
             "variation": (AS_CHOSEN, "c_b 1.3", "hard: no distraction"),
             "patch_noise": (0.02, 0.3),
@@ -86,12 +68,6 @@ class GranularityLabels(GranularityStudy):
             "wrong": (0.0, 0.25, 0.5, 1.0),
             "crossed": (0.0, 0.25, 0.5, 1.0),
             "samples": (8, 4, 2, 1),
-            "main_noise": 0.3,
-            "subclasses": 4,
-            "d": 48,
-            "patches": 16,
-            "neurons": 24,
-            "threshold": 0.8,
             "batch": 64,
             "steps": 80,
             "reads": (20, 80),
@@ -101,18 +77,6 @@ class GranularityLabels(GranularityStudy):
         "paper": {},
     }
 
-    variation: tuple[str, ...] = (
-        AS_CHOSEN,
-        "patches x2",
-        "neurons x1/2",
-        "c_b 1.3",
-        "patch counts drawn",
-        "hard: no distraction",
-    )
-    """what is changed of the setting; only "as chosen" is run at every noise and turn, the others
-    at ``main_noise`` with the knobs' ends"""
-    patch_noise: tuple[float, ...] = (0.02, 0.15, 0.2)
-    """std of the noise in every patch, in the place of sigma"""
     knob: tuple[str, ...] = KNOBS
     """what is wrong with the fine labels: noisy, misaligned, starved"""
     turn: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
@@ -123,25 +87,11 @@ class GranularityLabels(GranularityStudy):
     """misaligned: share of subclasses whose label is tossed between the two sides"""
     samples: tuple[int, ...] = (16, 8, 4, 3, 2, 1)
     """starved: stored samples of every subclass; the first is that of the other knobs too"""
-    main_noise: float = 0.2
-    """the noise at which the setting is varied"""
-    subclasses: int = 8
-    """subclasses of each side (k)"""
-    reads: tuple[int, ...] = (40, 120)
-    """numbers of updates after which the networks are tested"""
-    tune_steps: int = 60
-    """updates of fine-tuning on the coarse question after that, with fresh easy samples"""
-    d: int = 128
-    neurons: int = 128
     batch: int = 256
     steps: int = 120
-    seeds: int = 20
 
     def check(self) -> None:
         super().check()
-        check_reads(self.reads, self.steps)
-        if self.tune_steps < 1:
-            raise bad_value("tune_steps", self.tune_steps, "must be at least 1")
         for knob in self.knob:
             if knob not in KNOBS:
                 raise unknown("knob", knob, KNOBS)
@@ -152,23 +102,13 @@ class GranularityLabels(GranularityStudy):
                 raise bad_value(name, getattr(self, name), f"{rule}; turn={self.turn}")
         if min(self.samples) < 1:
             raise bad_value("samples", min(self.samples), "must be at least 1")
-        if self.main_noise not in self.patch_noise:
-            allowed = f"must be one of patch_noise={self.patch_noise}"
-            raise bad_value("main_noise", self.main_noise, allowed)
-        for noise in self.patch_noise:
-            for variation in self.variation:
-                changed = self.at_noise(noise, variation)
-                changed.check_model(self.subclasses)
-                for turn in self.turn:
-                    for knob in self.knob:
-                        changed.labels(knob, turn)
+        for turn in self.turn:
+            for knob in self.knob:
+                self.labels(knob, turn)
 
     @property
     def setting(self) -> str:
         return f"{super().setting} k={self.subclasses}"
-
-    def at_noise(self, noise: float, variation: str = AS_CHOSEN) -> GranularityLabels:
-        return varied(replace(self, sigma=float(noise)), variation)
 
     def labels(self, knob: str, turn: int) -> Labels:
         """The fine labels with a knob at a turn."""
@@ -180,18 +120,7 @@ class GranularityLabels(GranularityStudy):
         return self.samples[turn] if knob == "starved" else self.samples[0]
 
     def outputs(self) -> tuple[Output, ...]:
-        said = (
-            "training loss before the last update",
-            "share of fresh easy samples on the wrong side",
-            "share of fresh hard samples on the wrong side",
-        )
-        return (
-            *(
-                Output(name, ("labels", "read"), words)
-                for name, words in zip(MAIN_MEASURES, said, strict=True)
-            ),
-            *(Output(name, ("labels",), words) for name, words in TUNED.items()),
-        )
+        return self.measured("labels")
 
     def coordinates(self) -> dict[str, np.ndarray]:
         return {"labels": np.array(LABELS), "read": np.array(sorted(set(self.reads)))}

@@ -1,0 +1,54 @@
+"""Linear layers with two of every four weights left, as PyTorch's semi-structured tensors: the one
+sparse form of single weights that GPUs multiply faster than a dense one."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from rarefy.core.errors import UsageError
+
+SMALLEST = {torch.float16: (32, 64), torch.bfloat16: (32, 64), torch.int8: (32, 128)}
+"""Rows and columns must be multiples of these."""
+
+
+def is_two_four(weight: Tensor) -> bool:
+    """Whether of every four neighbours in a row at most two are not zero."""
+    if weight.dim() != 2 or weight.shape[1] % 4:
+        return False
+    return bool(((weight != 0).reshape(len(weight), -1, 4).sum(dim=2) <= 2).all())
+
+
+def to_two_four(model: nn.Module) -> tuple[nn.Module, dict[str, str]]:
+    """A copy for inference whose linear layers are semi-structured where their zeros, type and
+    shape allow it; for the others, by name, why not."""
+    parameter = next(model.parameters(), None)
+    if parameter is None or not parameter.is_cuda:
+        raise UsageError(
+            "model: 2:4 kernels need a model on a CUDA GPU (capability 8.0 on)"
+        )
+    made, left = copy.deepcopy(model).requires_grad_(False), {}
+    for name, module in made.named_modules():
+        if not isinstance(module, nn.Linear):
+            continue
+        why = reason(module.weight)
+        if why:
+            left[name] = why
+            continue
+        sparse = torch.sparse.to_sparse_semi_structured(module.weight.detach())
+        module.weight = nn.Parameter(sparse, requires_grad=False)
+    return made, left
+
+
+def reason(weight: Tensor) -> str:
+    """Why a weight cannot be semi-structured; nothing if it can."""
+    if not is_two_four(weight):
+        return "more than two of some four weights are not zero"
+    if weight.dtype not in SMALLEST:
+        return f"of type {weight.dtype}: must be float16, bfloat16 or int8"
+    rows, columns = SMALLEST[weight.dtype]
+    if weight.shape[0] % rows or weight.shape[1] % columns:
+        return f"{tuple(weight.shape)} is not a multiple of ({rows}, {columns})"
+    return ""

@@ -1,0 +1,1 @@
+"""Pruning while training, for any PyTorch model."""

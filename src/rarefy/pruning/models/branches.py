@@ -1,0 +1,153 @@
+"""Masks that act elsewhere than in the model's weights: in a second branch, or on activations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from rarefy.core.errors import UsageError, bad_value
+from rarefy.pruning.filters import TRANSPOSED
+
+if TYPE_CHECKING:
+    from rarefy.pruning.models.held import Held
+
+STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+
+
+class MaskedBranch:
+    """The model's weights with masks, as a function of its inputs, while the model stays dense:
+    both can be used in one step. Normalisation layers have statistics of their own, which are kept
+    here, so that the model's state dict is what it was.
+
+    Gradients of weights that are left out are those at the masked point (the mask is passed over
+    in the backward pass), or zero with ``masked_gradients``.
+    """
+
+    def __init__(self, model: nn.Module, held: Iterable[Held], masked_gradients: bool) -> None:
+        self.model, self.masked_gradients = model, masked_gradients
+        names = {id(parameter): name for name, parameter in model.named_parameters()}
+        self.held = {names[id(each.parameter)]: each for each in held}
+        self.buffers = {
+            name: buffer.detach().clone()
+            for name, buffer in model.named_buffers()
+            if name.rpartition(".")[2] in STATISTICS
+        }
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        weights = {name: self._weight(each) for name, each in self.held.items()}
+        self._follow()
+        return torch.func.functional_call(self.model, {**weights, **self.buffers}, args, kwargs)
+
+    def _weight(self, held: Held) -> Tensor:
+        weight = held.parameter
+        if held.kept.device != weight.device or held.kept.dtype != weight.dtype:
+            held.take_over()
+        masked = weight * held.kept.to(weight)
+        return masked if self.masked_gradients else weight + (masked - weight).detach()
+
+    def _follow(self) -> None:
+        """The model may have gone to another device."""
+        device = next(iter(self.held.values())).parameter.device
+        if any(value.device != device for value in self.buffers.values()):
+            self.buffers = {name: value.to(device) for name, value in self.buffers.items()}
+
+    def values(self) -> dict[Tensor, Tensor]:
+        """The model's statistics, and what they are in this branch."""
+        own = dict(self.model.named_buffers())
+        return {own[name]: value for name, value in self.buffers.items()}
+
+    def into(self, model: nn.Module) -> None:
+        """Write the statistics into a model."""
+        own = dict(model.named_buffers())
+        for name, value in self.buffers.items():
+            own[name].copy_(value)
+
+    def state(self) -> dict[str, Tensor]:
+        return {name: value.clone() for name, value in self.buffers.items()}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        for name, value in self.buffers.items():
+            value.copy_(state[name])
+
+
+class ActivationMask:
+    """Zeroes a layer's neurons where they have been through their non-linearity. A forward hook.
+
+    A neuron whose incoming weights are zero is dead under ReLU: no gradient reaches them. Behind
+    the non-linearity its gradient is that of a neuron that is there: with ``dense`` updates the
+    mask is passed over in the backward pass. (Its outgoing weights get none, because it shows them
+    zero.)
+    """
+
+    def __init__(
+        self, layer: str, place: str, neurons: Tensor, dimension: int, dense: bool
+    ) -> None:
+        self.layer, self.place, self.mask = layer, place, neurons
+        self.dimension, self.dense = dimension, dense
+
+    def __call__(self, module: nn.Module, args: Any, output: Tensor) -> Tensor:
+        masked = output * _along(self.mask, output, self.dimension)
+        return output + (masked - output).detach() if self.dense else masked
+
+
+class Silence(nn.Module):
+    """In an exported model: the neurons that stay zero for good."""
+
+    mask: Tensor
+
+    def __init__(self, mask: Tensor, dimension: int) -> None:
+        super().__init__()
+        self.dimension = dimension
+        self.register_buffer("mask", mask.clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * _along(self.mask, x, self.dimension)
+
+
+def _along(mask: Tensor, like: Tensor, dimension: int) -> Tensor:
+    shape = [1] * like.dim()
+    shape[dimension] = -1
+    return mask.to(like).reshape(shape)  # under autocast the output keeps its type.to(like)
+
+
+def activation_masks(
+    model: nn.Module, held: Mapping[str, Held], activations: Mapping[str, str], update: str
+) -> list[ActivationMask]:
+    """Attach a mask for every pruned layer: ``activations`` has the name of the module whose output
+    is masked for each of the layers' names."""
+    modules = dict(model.named_modules())
+    found = []
+    for name, each in held.items():
+        layer = name.rpartition(".")[0]
+        place = activations.get(layer)
+        if place is None:
+            raise bad_value("activations", dict(activations), f"says nothing of layer {layer!r}")
+        if place not in modules:
+            raise bad_value("activations", place, "the model has no module of this name")
+        if list(activations.values()).count(place) > 1:
+            raise UsageError(
+                f"activations: {place} stands behind several layers; give each its own"
+            )
+        convolution = isinstance(modules[layer], (nn.Conv1d, nn.Conv2d, nn.Conv3d, *TRANSPOSED))
+        neurons = torch.ones(each.filters.count).to(each.kept)
+        mask = ActivationMask(layer, place, neurons, 1 if convolution else -1, update == "dense")
+        modules[place].register_forward_hook(mask)
+        found.append(mask)
+    return found
+
+
+def without_activation_masks(
+    model: nn.Module, only: Iterable[ActivationMask] | None = None
+) -> list[ActivationMask]:
+    """Take such hooks off a model, all or ``only`` these; gives them."""
+    wanted = None if only is None else {id(each) for each in only}
+    found = []
+    for module in model.modules():
+        for key, hook in list(module._forward_hooks.items()):
+            if isinstance(hook, ActivationMask) and (wanted is None or id(hook) in wanted):
+                del module._forward_hooks[key]
+                found.append(hook)
+    return found

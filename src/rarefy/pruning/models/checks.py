@@ -1,0 +1,88 @@
+"""Choices that do not go together, refused before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from rarefy.core.errors import UsageError, bad_value
+from rarefy.pruning.models.prunable import Prunable
+from rarefy.pruning.regrowth import Regrowth
+
+if TYPE_CHECKING:
+    from rarefy.pruning.models.held import Held
+
+FORMAT = 1
+"""Of a pruner's state."""
+MOMENTS = ("keep", "reset")
+
+
+def check_choices(
+    update: str,
+    granularity: str,
+    moments: str,
+    regrow: Regrowth | None,
+    activations: Mapping[str, str] | None,
+    branches: bool,
+    masked_gradients: bool,
+) -> None:
+    if moments not in MOMENTS:
+        raise bad_value("moments", moments, f"must be one of {', '.join(MOMENTS)}")
+    if activations is not None:
+        if granularity != "neuron":
+            raise bad_value("activations", dict(activations), "needs granularity='neuron'")
+        if update == "project" or branches:
+            raise bad_value("activations", dict(activations), "goes with update dense or masked")
+    if branches and update != "dense":
+        raise bad_value("update", update, "two branches share dense weights: must be 'dense'")
+    if masked_gradients and not branches:
+        raise bad_value("masked_gradients", True, "belongs to branches=True")
+    if regrow is not None and update != "masked":
+        raise bad_value("regrow", regrow.kind, "needs update='masked'")
+
+
+def check_parameters(
+    found: list[Prunable], optimizer: torch.optim.Optimizer, taken: set[int]
+) -> None:
+    """All must be trained by the optimiser and not be pruned already (``taken``: their ids)."""
+    trained = {id(each) for group in optimizer.param_groups for each in group["params"]}
+    for each in found:
+        if id(each.parameter) not in trained:
+            raise UsageError(f"optimizer: does not train {each.name}; leave it out with layers=")
+        if id(each.parameter) in taken:
+            raise UsageError(f"model: {each.name} has a pruner already; detach() that one first")
+
+
+def check_still_there(model: nn.Module, held: Mapping[str, Held]) -> None:
+    """The optimiser's and the pruner's parameters must be those that the model uses."""
+    for name, each in held.items():
+        owner, _, local = name.rpartition(".")
+        try:
+            now = model.get_submodule(owner)._parameters.get(local)
+        except AttributeError:
+            now = None
+        if now is not each.parameter:
+            raise UsageError(f"model: {name} was replaced; detach() before changing a pruned layer")
+
+
+def check_state(
+    state: Mapping[str, Any], kept: Mapping[str, Tensor], settings: Mapping[str, Any]
+) -> None:
+    """A saved state must be of this model and of these settings. ``kept``: by name."""
+    if state.get("format") != FORMAT:
+        raise UsageError(f"pruner state: format {state.get('format')!r}, known is {FORMAT}")
+    layers = state["layers"]
+    for name in [*kept, *layers]:
+        if (name in kept) != (name in layers):
+            where = "the model" if name in kept else "the state"
+            raise UsageError(f"pruner state: of another model: only {where} has {name}")
+        shape, wanted = tuple(layers[name]["mask"].shape), tuple(kept[name].shape)
+        if shape != wanted:
+            raise UsageError(f"pruner state: of another model: {name} is {shape}, not {wanted}")
+    for key, value in settings.items():
+        given = state["settings"].get(key)
+        if given != value:
+            raise UsageError(f"pruner state: made with {key}={given!r}, not {value!r}")

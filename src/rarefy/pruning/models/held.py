@@ -1,0 +1,197 @@
+"""One pruned weight: what acts is in the model, what waits is here.
+
+The model's own parameter always holds the weights that act: it is zero where they are left out.
+Forward and backward pass, tied layers, attention's fast path, autocast, torch.compile, copies and
+state dicts then need to know nothing. The dense weights wait here, and go back into the parameter
+for the moment of the optimiser's update:
+
+    dense     before an update all weights go back, afterwards those left out wait again
+    masked    what is left out waits and is not touched; its gradient is zero
+    project   nothing waits: what is left out is zero from now on, and is trained on
+
+(The backward pass at the weights that act gives the gradient of *all* entries, also of the zeros:
+that is the update of 000 Algorithm 1.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rarefy.pruning.filters import Filters
+
+
+class Held:
+    """``kept``: 1 where the weight acts and 0 elsewhere, in the parameter's type, because on a CPU
+    a product is thirty times faster than a choice by truth values; ``waiting``: the dense weight,
+    None where nothing waits. ``zeroes``: whether the parameter is zero where it is left out (not so
+    if masks act elsewhere: on activations, or in a second branch)."""
+
+    def __init__(
+        self, parameter: nn.Parameter, filters: Filters, update: str, zeroes: bool
+    ) -> None:
+        self.parameter, self.filters, self.update = parameter, filters, update
+        self.zeroes = zeroes and update != "project"
+        # in the memory layout of the parameter (channels last, say): products are then fast
+        self.kept = torch.ones_like(parameter, requires_grad=False)
+        waits = self.zeroes or update == "masked"
+        self.waiting = parameter.detach().clone() if waits else None
+        self.whole_gradient = False
+        """For a moment gradients of what is left out are wanted too: a score needs them."""
+        self._whole: Tensor | None = None
+        self._updating = False
+        """Whether the parameter is in the hands of the optimiser."""
+        self._hook: Any = None
+        self.hook()
+        self._version = parameter._version
+
+    def hook(self) -> None:
+        """Let gradients of what is left out be zero, where the rule says so."""
+        # (a frozen parameter has no gradient; should it get one later, ``wake`` masks it)
+        if self.update == "masked" and self.parameter.requires_grad:
+            self._hook = self.parameter.register_hook(self._gradient)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, which must ``hook`` their own parameter."""
+        return {**vars(self), "_hook": None}
+
+    @property
+    def mask(self) -> Tensor:
+        """True where the weight acts."""
+        return self.kept != 0
+
+    def _gradient(self, gradient: Tensor) -> Tensor:
+        return gradient if self.whole_gradient else gradient * self.kept.to(gradient)
+
+    @property
+    def gradient(self) -> Tensor | None:
+        """For scores: also of what is left out, where ``whole_gradient`` asked for it."""
+        return self.parameter.grad if self._whole is None else self._whole
+
+    @torch.no_grad()
+    def wake(self) -> bool:
+        """Before an update: the dense weights go back. Values that somebody else wrote meanwhile
+        are taken over. Gives whether there are any."""
+        written = self.take_over()
+        if self.update == "dense" and self.zeroes and self.waiting is not None:
+            self.parameter.copy_(self.waiting)
+        if self.update == "masked" and self.parameter.grad is not None:
+            self._whole = self.parameter.grad.clone() if self.whole_gradient else None
+            self.parameter.grad.mul_(self.kept)
+        self._updating = True
+        return written
+
+    @torch.no_grad()
+    def collect(self) -> None:
+        """After an update: remember the dense weights."""
+        if self.waiting is None:
+            return
+        if self.update == "masked":
+            torch.lerp(self.waiting, self.parameter, self.kept, out=self.waiting)
+        else:
+            self.waiting.copy_(self.parameter)
+
+    @torch.no_grad()
+    def act(self) -> None:
+        """What is left out waits, and is zero in the model."""
+        self._whole, self._updating = None, False
+        if self.waiting is not None:
+            if self.zeroes:
+                torch.mul(self.waiting, self.kept, out=self.parameter.data)
+            else:
+                self.parameter.copy_(self.waiting)
+        self._version = self.parameter._version
+
+    def take_over(self) -> bool:
+        """Somebody wrote into the parameter, which a person sees as the weight: what stands there
+        counts, also in places that were left out and are no longer zero."""
+        self._follow()
+        if self.waiting is None or self._updating:
+            return False
+        seen = self.parameter.detach()
+        if not self.zeroes:
+            changed = self._touched() and not same(seen, self.waiting)
+            self.waiting.copy_(seen)
+            return changed
+        if self._touched() and not same(seen, self.waiting * self.kept):
+            # (if all is zero, somebody began anew from zero)
+            theirs = (self.kept != 0) | (seen != 0) | ~seen.any()
+            self.waiting.copy_(torch.where(theirs, seen, self.waiting))
+            return True
+        if seen.is_cuda:  # written through .data? without asking, which would wait for the GPU
+            torch.where(seen != 0, seen, self.waiting, out=self.waiting)
+        return False
+
+    def _follow(self) -> None:
+        """The model may have gone to another type or device."""
+        self.kept = self.kept.to(self.parameter)
+        if self.waiting is not None:
+            self.waiting = self.waiting.to(self.parameter)
+
+    def _touched(self) -> bool:
+        """Whether somebody may have written. Writing through ``.data`` leaves no trace but the
+        values: they are compared where that is cheap."""
+        return self.parameter._version != self._version or not self.parameter.is_cuda
+
+    def dense(self) -> Tensor:
+        """The dense weights: those that act and those that wait."""
+        self.take_over()
+        return self.parameter.detach() if self.waiting is None else self.waiting
+
+    @torch.no_grad()
+    def choose(self, mask: Tensor) -> Tensor:
+        """Take a new mask; gives counts: kept, changed, come back, filters without a weight."""
+        before = self.mask
+        changed = mask != before
+        rows = self.filters.rows(mask)
+        counts = torch.stack(
+            [mask.sum(), changed.sum(), (changed & mask).sum(), (~rows.any(dim=1)).sum()]
+        )
+        self.kept.copy_(mask)
+        if self.update == "project":
+            self.parameter.mul_(self.kept)
+        return counts
+
+    def neurons(self) -> Tensor:
+        """Which filters have a weight that acts: (filter,)."""
+        return self.filters.rows(self.mask).any(dim=1)
+
+    def seen(self) -> None:
+        """What stands in the parameter now is known."""
+        self._version = self.parameter._version
+
+    def state(self) -> dict[str, Tensor | None]:
+        """With ``project`` the weights too: a new pruner's first choice would be lost on them."""
+        needed = self.waiting is not None or self.update == "project"
+        return {"mask": self.mask, "waiting": self.dense().clone() if needed else None}
+
+    @torch.no_grad()
+    def load(self, state: dict[str, Tensor | None]) -> None:
+        """Take over a saved mask and, where weights wait, the dense weights."""
+        mask, waiting = state["mask"], state["waiting"]
+        assert mask is not None
+        self.kept.copy_(mask)
+        self._follow()
+        if self.waiting is not None and waiting is not None:
+            self.waiting.copy_(waiting)
+            self.act()
+        elif waiting is not None:
+            self.parameter.copy_(waiting)
+            self.seen()
+
+    def release(self) -> None:
+        """Put the dense weights back for good."""
+        with torch.no_grad():
+            if self.waiting is not None:
+                self.parameter.copy_(self.dense())
+        if self._hook is not None:
+            self._hook.remove()
+
+
+def same(first: Tensor, second: Tensor) -> bool:
+    """Equal, where NaN is equal to NaN: a training that went wrong was not written by hand."""
+    if torch.equal(first, second):
+        return True
+    return bool(((first == second) | (first.isnan() & second.isnan())).all())

@@ -1,0 +1,392 @@
+"""``Pruner``: prune any PyTorch model while it trains.
+
+    pruner = Pruner(model, optimizer, keep=0.3)
+    ...                     # train as before: masks follow optimizer.step()
+    sparse = pruner.export()
+
+No speed and no memory is gained while training: what is left out is simulated by zeros.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import warnings
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from rarefy.core.errors import UsageError
+from rarefy.pruning.filters import Filters
+from rarefy.pruning.models.branches import (
+    MaskedBranch,
+    activation_masks,
+    without_activation_masks,
+)
+from rarefy.pruning.models.checks import (
+    FORMAT,
+    check_choices,
+    check_parameters,
+    check_state,
+    check_still_there,
+)
+from rarefy.pruning.models.copies import plain_copy, with_weights
+from rarefy.pruning.models.held import Held
+from rarefy.pruning.models.prunable import Layers, Prunable, find_prunable
+from rarefy.pruning.models.rule import USERS_OWN, Rule
+from rarefy.pruning.models.trajectory import Trajectory
+from rarefy.pruning.regrowth import Regrowth
+from rarefy.pruning.schedules import Schedule, constant
+from rarefy.pruning.scores import Score
+from rarefy.pruning.shares import Keep
+from rarefy.pruning.updates import check_rule
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+_pruners: weakref.WeakSet[Pruner] = weakref.WeakSet()
+
+
+class Pruner:
+    """Masks of a model's weights, chosen again and again while an optimiser trains them.
+
+    keep: share in (0, 1] (a float) or count (an int) that stays, of every filter, layer, ...
+    score: "magnitude", "saliency" (|w g|), "random", or a function (name, weight, gradient).
+    granularity: "filter", "layer", "global", "neuron", or N:M such as "2:4" (then keep is N/M).
+    update: what becomes of weights that are left out: "dense" (updated too), "masked" (wait as
+        they are), "project" (set to zero, trained on).
+    schedule: from ``rarefy.pruning.schedules``; masks anew after every update by default.
+    layers: names (patterns), types or a function (name, module); by default linear layers,
+        convolutions and attention.
+    distribution: "uniform", "erk" or {pattern: keep}, for granularities that choose by layer.
+    regrow: ``SET(until)`` or ``RigL(until)``, with update="masked".
+    freeze_at: update from which on masks stay.
+    moments: the optimiser's memory of weights whose mask changes: "keep" or "reset".
+    activations: {layer: module}, with granularity "neuron": mask the module's output instead of
+        the layer's incoming weights and bias.
+    branches: the model itself stays dense, ``pruner.masked_branch(x)`` is the same weights masked.
+    masked_gradients: in that branch, weights that are left out get no gradient.
+    seed: of random scores and regrowth; the same in all processes of a distributed training.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        keep: Keep = 0.5,
+        *,
+        score: str | Score = "magnitude",
+        granularity: str = "filter",
+        update: str = "dense",
+        schedule: Schedule | None = None,
+        layers: Layers | None = None,
+        distribution: str | Mapping[str, Keep] = "uniform",
+        regrow: Regrowth | None = None,
+        freeze_at: int | None = None,
+        moments: str = "keep",
+        activations: Mapping[str, str] | None = None,
+        branches: bool = False,
+        masked_gradients: bool = False,
+        seed: int = 0,
+    ) -> None:
+        check_rule(update)
+        schedule = schedule or constant()
+        if freeze_at is not None:
+            schedule = schedule.frozen_at(freeze_at)
+        check_choices(update, granularity, moments, regrow, activations, branches, masked_gradients)
+        found = find_prunable(model, layers)
+        check_parameters(found, optimizer, _taken())
+        filters = {each.name: each.filters for each in found}
+        self.rule = Rule.of(filters, keep, score, granularity, schedule, distribution, regrow, seed)
+        self.model, self.optimizer, self.update, self.moments = model, optimizer, update, moments
+        self.settings = {
+            "keep": keep,
+            "score": score if isinstance(score, str) else USERS_OWN,
+            "granularity": granularity,
+            "update": update,
+            "schedule": str(schedule),
+            "distribution": distribution if isinstance(distribution, str) else dict(distribution),
+            "branches": branches,
+            "regrow": None if regrow is None else str(regrow),
+            "activations": None if activations is None else dict(activations),
+        }
+        zeroes = not branches and activations is None
+        self.held = {
+            each.name: Held(each.parameter, each.filters, update, zeroes) for each in found
+        }
+        bias_too = activations is None and self.rule.neurons
+        self.biases = _biases(found, update, zeroes) if bias_too else {}
+        self.trajectory = Trajectory(
+            {name: each.count * each.size for name, each in filters.items()}
+        )
+        self.step = 0
+        """Updates of the optimiser so far."""
+        self._ended, self.evaluating, self._running = "", False, False
+        self.silencers = (
+            activation_masks(model, self.held, activations, update) if activations else []
+        )
+        held = [each for _, each in self.everything()]
+        self.branch = MaskedBranch(model, held, masked_gradients) if branches else None
+        self._hooks = self._register()
+        _pruners.add(self)
+        self._choose_if_due()
+        self._act()
+
+    # ---------------------------------------------------------------------- around every update
+
+    def _register(self) -> list[Any]:
+        # the optimiser keeps its pruner alive: nobody has to hold it for masks to be in force
+        def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
+            return self._before(args, kwargs)
+
+        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+            self._after()
+
+        return [
+            self.optimizer.register_step_pre_hook(before),
+            self.optimizer.register_step_post_hook(after),
+        ]
+
+    def everything(self) -> list[tuple[str, Held]]:
+        """Weights and, of whole neurons, biases, by name."""
+        biases = [(f"bias of {name}", each) for name, each in self.biases.items()]
+        return [*self.held.items(), *biases]
+
+    def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._ended:
+            raise UsageError(f"pruner: {self._ended}; detach() it to train on")
+        if self.evaluating:
+            raise UsageError("pruner: optimizer.step() inside dense() or masked() would be lost")
+        check_still_there(self.model, self.held)
+        written = [name for name, each in self.everything() if each.wake()]
+        if written:
+            warnings.warn(
+                f"{', '.join(written)} written by hand since the last update: these are the dense "
+                "weights now; masks stay until they are next chosen",
+                stacklevel=3,
+            )
+        if not self._running:
+            self._start()
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if closure is None:
+            return None
+        # it runs in the middle of the update, where the weights are dense
+        masked = self._with_masks(closure)
+        if len(args) > 1:
+            return (args[0], masked, *args[2:]), kwargs
+        return args, {**kwargs, "closure": masked}
+
+    def _with_masks(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        def masked() -> Any:
+            for _, each in self.everything():
+                each.collect()
+                each.act()
+            with torch.enable_grad():
+                found = closure()  # (should it fail, the weights stay masked)
+            for _, each in self.everything():
+                each.wake()
+            return found
+
+        return masked
+
+    def _after(self) -> None:
+        for _, each in self.everything():
+            each.collect()
+        # a fused optimiser is called by a GradScaler also if gradients overflowed, and does nothing
+        overflow = getattr(self.optimizer, "found_inf", None)
+        if overflow is None or not bool(overflow):
+            self.step += 1
+            self._choose_if_due()
+        self._act()
+
+    def _act(self) -> None:
+        for _, each in self.everything():
+            each.act()
+
+    @torch.no_grad()
+    def _choose_if_due(self) -> None:
+        if self.rule.schedule.due(self.step):
+            first = not len(self.trajectory)
+            masks = self.rule.masks(self.held, self.step, first)
+            counts = [self._take(name, mask, first) for name, mask in masks.items()]
+            self.trajectory.add(self.step, counts)
+        self._want_gradients()
+
+    def _want_gradients(self) -> None:
+        wanted = self.rule.needs_gradient(self.step + 1)
+        for each in self.held.values():
+            each.whole_gradient = wanted
+
+    def _take(self, name: str, mask: Tensor, first: bool) -> Tensor:
+        held = self.held[name]
+        before = held.mask if self.moments == "reset" or self.rule.regrow else None
+        counts = held.choose(mask)
+        if before is not None:
+            moved = before != mask
+            if self.rule.regrow is not None and held.waiting is not None and not first:
+                held.waiting.mul_(~(moved & mask))  # what has grown begins at zero
+            if self._running:
+                self._forget(held, moved)
+        if self.rule.neurons:
+            self._take_neurons(name)
+        return counts
+
+    def _forget(self, held: Held, moved: Tensor) -> None:
+        for value in self.optimizer.state.get(held.parameter, {}).values():
+            if isinstance(value, Tensor) and value.shape == moved.shape:
+                value.mul_(~moved)
+
+    def _start(self) -> None:
+        """What the first masks do to the optimiser's memory waits for the first update: a state
+        that is loaded before has masks of its own."""
+        self._running = True
+        if self.moments == "reset" or self.rule.regrow is not None:
+            for each in self.held.values():
+                self._forget(each, ~each.mask)
+
+    def _take_neurons(self, name: str) -> None:
+        neurons = self.held[name].neurons()
+        if name in self.biases:
+            self.biases[name].choose(neurons)
+        for each in self.silencers:
+            if each.layer == name.rpartition(".")[0]:
+                each.mask.copy_(neurons)
+
+    # ---------------------------------------------------------------------------------- looking
+
+    @property
+    def masks(self) -> dict[str, Tensor]:
+        """True where a weight acts, by the parameter's name; copies."""
+        return {name: each.mask for name, each in self.held.items()}
+
+    @property
+    def keep(self) -> float:
+        """Share of the prunable weights that acts now."""
+        kept = sum(int(each.mask.sum()) for each in self.held.values())
+        return kept / sum(each.kept.numel() for each in self.held.values())
+
+    def table(self) -> Table:
+        """A rich table, a row a layer."""
+        from rarefy.pruning.models.showing import table
+
+        return table(self)
+
+    def plot(self, path: str | None = None) -> Figure:
+        """Keep ratio, churn and revived weights of every layer over time."""
+        from rarefy.pruning.models.showing import plot
+
+        return plot(self, path)
+
+    def __repr__(self) -> str:
+        total = sum(each.kept.numel() for each in self.held.values())
+        known = {name: value for name, value in self.settings.items() if value is not None}
+        words = ", ".join(f"{name}={value}" for name, value in known.items())
+        return (
+            f"Pruner of {len(self.held)} weights with {total:,} entries, {100 * self.keep:.1f} % "
+            f"kept after {self.step} updates ({words})"
+        )
+
+    # --------------------------------------------------------------------- evaluation and export
+
+    def dense(self) -> contextlib.AbstractContextManager[nn.Module]:
+        """The model with all its weights, for an evaluation: ``with pruner.dense(): ...``"""
+        return with_weights(self, "dense")
+
+    def masked(self) -> contextlib.AbstractContextManager[nn.Module]:
+        """The model with what is left out at zero, whatever the update rule: with ``project`` the
+        weights are dense between two choices of masks, in two branches always."""
+        return with_weights(self, "masked")
+
+    def copy_of(self, weights: str = "masked") -> nn.Module:
+        """A plain copy of the model: "dense", "masked" (with the masks in force), or "projected"
+        (with masks that the weights as they are would get now)."""
+        return plain_copy(self, weights)
+
+    def export(self, weights: str = "masked") -> nn.Module:
+        """The finished model as plain PyTorch, as ``copy_of``. It ends the pruning: a further
+        ``optimizer.step()`` is an error, lest it trains what nobody looks at."""
+        plain = self.copy_of(weights)
+        self._ended = f"exported after {self.step} updates"
+        return plain
+
+    def detach(self) -> None:
+        """Stop pruning: the model has all its weights again and trains on as a plain one."""
+        for hook in self._hooks:
+            hook.remove()
+        for _, each in self.everything():
+            each.release()
+        if self.silencers:
+            without_activation_masks(self.model, self.silencers)
+        self._ended = f"detached after {self.step} updates"
+        _pruners.discard(self)
+
+    @property
+    def masked_branch(self) -> MaskedBranch:
+        """The same weights with the masks in force, as a function of the model's inputs."""
+        if self.branch is None:
+            raise UsageError("pruner: masked_branch needs Pruner(..., branches=True)")
+        return self.branch
+
+    # -------------------------------------------------------------------------------- state
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a resumed training needs beside the states of model and optimiser."""
+        return {
+            "format": FORMAT,
+            "step": self.step,
+            "settings": dict(self.settings),
+            "layers": {name: each.state() for name, each in self.everything()},
+            "generator": self.rule.generator.get_state(),
+            "trajectory": self.trajectory.state(),
+            "branch": None if self.branch is None else self.branch.state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a ``state_dict()``; before or after the model's, the order does not matter.
+        Nothing is changed if it does not fit."""
+        check_state(state, {name: each.kept for name, each in self.everything()}, self.settings)
+        for name, each in self.everything():
+            each.load(state["layers"][name])
+        self.step, self._running = int(state["step"]), True
+        self.rule.generator.set_state(state["generator"].cpu())
+        self.trajectory.load(state["trajectory"])
+        for name in self.held if self.rule.neurons else ():
+            self._take_neurons(name)
+        if self.branch is not None:
+            self.branch.load(state["branch"])
+        self._want_gradients()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Pruner:
+        """With its model and optimiser: ``copy.deepcopy((model, optimizer, pruner))``."""
+        made = object.__new__(type(self))
+        memo[id(self)] = made
+        for name, value in vars(self).items():
+            if name not in ("_hooks", "rule"):
+                setattr(made, name, copy.deepcopy(value, memo))
+        generator = torch.Generator()
+        generator.set_state(self.rule.generator.get_state())
+        made.rule = dataclasses.replace(self.rule, generator=generator)
+        made._hooks = made._register()
+        for _, each in made.everything():
+            each.hook()
+        _pruners.add(made)
+        return made
+
+
+def _taken() -> set[int]:
+    """Ids of the parameters that have a pruner, be it one that has exported."""
+    return {id(each.parameter) for pruner in _pruners for each in pruner.held.values()}
+
+
+def _biases(found: list[Prunable], update: str, zeroes: bool) -> dict[str, Held]:
+    """A neuron whose incoming weights are gone but whose bias is there is not off."""
+    return {
+        each.name: Held(each.bias, Filters((each.filters.count, 1)), update, zeroes)
+        for each in found
+        if each.bias is not None
+    }

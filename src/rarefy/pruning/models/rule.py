@@ -1,0 +1,128 @@
+"""The rule by which masks are chosen: score, granularity, shares, schedule and regrowth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rarefy.core.errors import bad_value
+from rarefy.pruning.filters import Filters
+from rarefy.pruning.models.held import Held
+from rarefy.pruning.regrowth import Regrowth
+from rarefy.pruning.schedules import Schedule
+from rarefy.pruning.scores import RANDOM, Score, checked, random_scores, saliency, score_named
+from rarefy.pruning.selection import Granularity
+from rarefy.pruning.shares import Keep, shares
+
+USERS_OWN = "a function"
+
+
+@dataclass
+class Rule:
+    """Everything but the weights. ``keep``: of every layer; ``generator``: of random scores."""
+
+    score: Score | str
+    granularity: Granularity
+    filters: dict[str, Filters]
+    keep: dict[str, Keep]
+    schedule: Schedule
+    regrow: Regrowth | None
+    generator: torch.Generator
+
+    @classmethod
+    def of(
+        cls,
+        filters: dict[str, Filters],
+        keep: Keep,
+        score: str | Score,
+        granularity: str,
+        schedule: Schedule,
+        distribution: str | Mapping[str, Keep],
+        regrow: Regrowth | None,
+        seed: int,
+    ) -> Rule:
+        kind = Granularity.parse(granularity)
+        if kind.kind in ("global", "n:m") and distribution != "uniform":
+            words = "all layers compete" if kind.kind == "global" else "N:M is the same everywhere"
+            raise bad_value("distribution", distribution, f"{words}: only 'uniform'")
+        dimensions = {name: each.dimensions for name, each in filters.items()}
+        of_layers = shares(dimensions, keep, distribution)
+        kind.check(filters, of_layers)
+        if regrow is not None and kind.kind in ("neuron", "n:m"):
+            raise bad_value("regrow", regrow.kind, "needs granularity filter, layer or global")
+        if regrow is not None and schedule.cubic:
+            raise bad_value("regrow", regrow.kind, "keeps a fixed number: no gradual schedule")
+        generator = torch.Generator().manual_seed(seed)
+        return cls(score_named(score), kind, filters, of_layers, schedule, regrow, generator)
+
+    @property
+    def neurons(self) -> bool:
+        """Whether whole filters are chosen."""
+        return self.granularity.kind == "neuron"
+
+    def needs_gradient(self, step: int) -> bool:
+        """Whether the gradient of left out weights is needed for a choice after ``step``."""
+        if self.regrow is not None:
+            wanted = self.regrow.needs_gradient
+        else:
+            wanted = self.score is saliency or not (self.score == RANDOM or _known(self.score))
+        return wanted and self.schedule.due(step)
+
+    def masks(self, held: Mapping[str, Held], step: int, first: bool) -> dict[str, Tensor]:
+        """Masks of the weights as they are; ``first``: none were chosen before."""
+        dense = {name: each.dense() for name, each in held.items()}
+        if self.regrow is not None and not first:
+            return self._regrown(self.regrow, held, dense, step)
+        scores = {name: self._scored(name, held[name], weight) for name, weight in dense.items()}
+        way = self.schedule.share(step)
+        return self.granularity.masks(self.filters, scores, self.keep, way)
+
+    def fresh_masks(self, held: Mapping[str, Held], step: int) -> dict[str, Tensor]:
+        """Masks that the weights as they are would get now, leaving no trace."""
+        before = self.generator.get_state()
+        found = self.masks(held, step, first=True)
+        self.generator.set_state(before)
+        return found
+
+    def _scored(self, name: str, held: Held, weight: Tensor) -> Tensor:
+        if not callable(self.score):
+            return random_scores(weight, self.generator)
+        return checked(name, weight, self.score(name, weight, held.gradient))
+
+    def _regrown(
+        self, regrow: Regrowth, held: Mapping[str, Held], dense: dict[str, Tensor], step: int
+    ) -> dict[str, Tensor]:
+        rows: dict[str, tuple[Tensor, ...]] = {}
+        for name, weight in dense.items():
+            gradient = held[name].gradient
+            if regrow.needs_gradient and gradient is not None:
+                growth = gradient.abs()
+            else:
+                growth = random_scores(weight, self.generator)
+            parts = (held[name].kept, weight.abs(), growth)
+            rows[name] = tuple(
+                self.granularity.candidates(self.filters[name], part) for part in parts
+            )
+        if self.granularity.kind == "global":
+            kept, size, growth = (
+                torch.cat(part, dim=1) for part in zip(*rows.values(), strict=True)
+            )
+            moved = regrow.moved(kept != 0, size, growth, step)
+            pieces = moved.split([part[0].shape[1] for part in rows.values()], dim=1)
+            found = dict(zip(rows, pieces, strict=True))
+        else:
+            found = {
+                name: regrow.moved(kept != 0, magnitude, growth, step)
+                for name, (kept, magnitude, growth) in rows.items()
+            }
+        return {
+            name: self.granularity.spread(self.filters[name], mask) for name, mask in found.items()
+        }
+
+
+def _known(score: Score | str) -> bool:
+    """One of ours; of a user's function nobody knows whether it looks at gradients."""
+    return getattr(score, "__module__", "").startswith("rarefy.pruning")
