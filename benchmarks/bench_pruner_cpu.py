@@ -1,4 +1,4 @@
-"""What ``Pruner`` adds to a training step on a CPU: a CNN and a ViT beside the same loop without it.
+"""What ``Pruner`` adds to a training step on a CPU: a CNN and a ViT, beside the same loop without.
 
 All ways to prune are timed in turn in one process, ten steps at a time, several rounds; the figure
 is the median over the rounds of the ratio to the plain loop's time in the same round.
@@ -8,6 +8,7 @@ is the median over the rounds of the ratio to the plain loop's time in the same 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -60,6 +61,7 @@ def measured(
 
 def main() -> None:
     arguments = asked(__doc__, rounds=9)
+    busy = os.getloadavg()[0]  # what else the machine did just before
     models = {
         "CNN": measured(
             convolutions, lambda p: torch.optim.SGD(p, 0.01, momentum=0.9), 64, arguments.rounds
@@ -74,6 +76,7 @@ def main() -> None:
             "ViT": "6 blocks, width 64, 4 heads, 49 tokens, batch 16, AdamW",
         },
         "steps": STEPS,
+        "load_average_before": busy,
         "results": models,
     }
     keep(arguments.out / "pruner-cpu.json", record, torch.get_num_threads())

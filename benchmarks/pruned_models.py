@@ -222,7 +222,8 @@ def show(models: Mapping[str, Mapping[str, Any]]) -> None:
                 cells += ["", ""]
                 continue
             ratio, asked = found["ratio_to_dense"][way], found["asked"].get(way)
-            words = f"{ratio['median']:.2f} ({ratio['lower quartile']:.2f}-{ratio['upper quartile']:.2f})"
+            spread = f"{ratio['lower quartile']:.2f}-{ratio['upper quartile']:.2f}"
+            words = f"{ratio['median']:.2f} ({spread})"
             if asked:
                 words += f" {'<=' if asked['met'] else '> '} {asked['limit']}"
             cells += [f"{1e3 * found['median_seconds'][way]:.2f}", words]

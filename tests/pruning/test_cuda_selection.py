@@ -27,7 +27,7 @@ def test_the_kernel_is_not_asked_on_a_cpu() -> None:
 
 
 @needs_gpu
-@pytest.mark.parametrize("width", [1, 7, 200, 256, 1025])
+@pytest.mark.parametrize("width", [1, 4, 7, 200, 256, 1025, 4096, 4608, 8193, 16384])
 @pytest.mark.parametrize(
     "kind", ["different", "many equals", "all equal", "with zeros", "with nan"]
 )
@@ -59,3 +59,40 @@ def test_the_kernel_refuses_what_it_cannot_do() -> None:
     assert not cuda_selection.usable(there.double())
     assert not cuda_selection.usable(torch.ones(1, cuda_selection.LONGEST_ROW + 1, device="cuda"))
     assert keep_largest(there.double(), 2).sum(dim=1).tolist() == [2, 2]
+
+
+@needs_gpu
+@pytest.mark.parametrize("width", [200, 4608, 16384])
+def test_the_kernel_takes_scores_of_any_sign(width: int) -> None:
+    scores = torch.randn(9, width, generator=torch.Generator().manual_seed(width))
+    scores[0, 3], scores[1, 5], scores[2, 7] = -math.nan, math.inf, -math.inf
+    keep = torch.linspace(0, width, 9).long()
+    kept = keep_largest(scores.cuda(), keep.cuda()).cpu()
+    assert torch.equal(kept, sorted_out(scores, keep))
+
+
+@needs_gpu
+@pytest.mark.parametrize("kind", ["different", "many equals", "with zeros", "with nan"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_rows_that_are_too_long_are_chosen_without_waiting(kind: str, dtype: torch.dtype) -> None:
+    width = cuda_selection.LONGEST_ROW + 77
+    scores = torch.randn(3, width, generator=torch.Generator().manual_seed(1)).abs()
+    if kind == "many equals":
+        scores = (2 * scores).round()
+    elif kind == "with zeros":
+        scores[:, ::2] = 0
+    elif kind == "with nan":
+        scores[0, ::3] = math.nan
+    scores = scores.to(dtype)
+    there, each = scores.cuda(), torch.tensor([0, 5000, width])
+    counts = each.cuda()
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        found = [keep_largest(there, keep) for keep in (0, 1, width // 2, width)]
+        by_row = keep_largest(there, counts)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    for keep, kept in zip((0, 1, width // 2, width), found, strict=True):
+        assert torch.equal(kept.cpu(), sorted_out(scores, torch.tensor(keep)))
+    assert torch.equal(by_row.cpu(), sorted_out(scores, each))

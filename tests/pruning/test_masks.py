@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
+from rarefy.pruning import masks
 from rarefy.pruning.masks import (
     factor,
     keep_largest,
@@ -192,6 +193,66 @@ def test_long_rows_with_many_equals_are_sorted_out_exactly() -> None:
     kept = keep_largest(scores, keep)
     assert torch.equal(kept, sorted_out(scores, keep))
     assert torch.equal(kept.sum(dim=-1), keep.expand(4, 5, 3))
+
+
+# long enough, and together enough, that thresholds are found by counting and not by sorting
+@pytest.mark.parametrize("shape", [(40, 3001), (1, 150_000)])
+@pytest.mark.parametrize("kind", ["different", "ties", "zeros", "all equal", "signs", "nan"])
+def test_thresholds_found_by_counting_are_those_of_a_stable_sort(
+    shape: tuple[int, int], kind: str
+) -> None:
+    assert shape[1] >= masks.LONG and shape[0] * shape[1] >= masks.MANY
+    generator = torch.Generator().manual_seed(shape[0])
+    scores = torch.randn(shape, generator=generator)
+    if kind == "ties":
+        scores = (4 * scores).round()
+    elif kind == "zeros":
+        scores = torch.where(torch.rand(shape, generator=generator) < 0.6, 0.0, scores.abs())
+    elif kind == "all equal":
+        scores = torch.full(shape, -2.5)
+    elif kind == "nan":
+        scores[:, ::7], scores[:, 1::500] = math.nan, -math.inf
+    width = shape[1]
+    for keep in (0, 1, width // 2, width - 1, width):
+        kept = keep_largest(scores, keep)
+        assert torch.equal(kept, sorted_out(scores, torch.tensor(keep)))
+    each = torch.randint(0, width + 1, shape[:1], generator=generator)
+    assert torch.equal(keep_largest(scores, each), sorted_out(scores, each))
+
+
+def test_long_rows_are_not_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = torch.randn(1, 200_000, generator=torch.Generator().manual_seed(5)).abs()
+    expected = sorted_out(scores, torch.tensor(70_000))
+    longest = 0
+
+    def ordered(ranks: Tensor) -> Tensor:
+        nonlocal longest
+        longest = max(longest, ranks.shape[-1])
+        return ranks.sort(dim=-1).values
+
+    monkeypatch.setattr(masks, "_ordered", ordered)
+    assert torch.equal(keep_largest(scores, 70_000), expected)
+    assert longest < 20_000  # only what lay between two limits
+
+
+@many
+@given(scores_and_counts(), st.booleans())
+def test_a_device_that_is_not_waited_for_chooses_the_same(
+    case: tuple[Tensor, Tensor], one: bool
+) -> None:
+    scores, count = case
+    number = int(count[0]) if one else None
+    count = torch.full_like(count, number) if number is not None else count
+    kept = masks._without_asking(masks._ranks(scores), count, number)
+    assert torch.equal(kept, sorted_out(scores, count))
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, masks.SHORTEST, masks.SHORTEST + 1])
+def test_very_short_rows_are_compared_and_not_sorted(width: int) -> None:
+    generator = torch.Generator().manual_seed(width)
+    scores = torch.randint(-2, 3, (7, 50, width), generator=generator).float()
+    keep = torch.randint(0, width + 1, (7, 1), generator=generator)
+    assert torch.equal(keep_largest(scores, keep), sorted_out(scores, keep))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

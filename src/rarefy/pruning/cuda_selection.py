@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-LONGEST_ROW = 4096
-"""A row must fit into one program's registers."""
+LONGEST_ROW = 16384
+"""A row must fit into one program's registers: 1,024 threads with 16 numbers each."""
 
 
 @cache
@@ -58,7 +58,8 @@ def _launch(rows: Tensor, keep: Tensor, out: Tensor, project: bool) -> None:
     count = rows.numel() // width
     block = triton.next_power_of_2(width)
     # a row and a warp a program: rows end their search at different times, and never wait
-    warps = 1 if block <= 1024 else 4
+    # (longer rows get so many warps that a thread holds no more than 32 numbers, then 16)
+    warps = 1 if block <= 1024 else 4 if block <= 4096 else block // 512
     keep = keep.to(torch.int32).contiguous().reshape(-1)
     _kernel()[(count,)](rows, keep, out, width, block, project, num_warps=warps)
 
@@ -84,12 +85,15 @@ def _kernel() -> Any:
             low = wanted * 0  # a tensor from the start: loops keep types
         else:  # scores of any sign: the bits of negative floats are ordered the other way round
             bits = (value + 0.0).to(tl.int32, bitcast=True)  # -0.0 is 0.0
-            key = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).to(tl.int64)
-            low = tl.min(tl.where(here, key, 2147483647), axis=0)
-            key = tl.where(here, key, -4294967296)
+            key = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+            key = tl.where(value != value, 2147483647, key)  # NaN of either sign is the largest
+            # limits have 64 bits, since their difference may need them; what is absent is lower
+            # than minus infinity
+            low = tl.min(tl.where(here, key, 2147483647), axis=0).to(tl.int64)
+            key = tl.where(here, key, -2147483647)
         # from low on there are at_low >= wanted numbers, from high on there are fewer
         at_low = wanted * 0 + width
-        high = tl.max(key, axis=0) + 1
+        high = tl.max(key, axis=0).to(low.dtype) + 1
         turn = wanted * 0
         while (high - low > 1) & (at_low != wanted):
             # halving the floats finds the threshold among like numbers soonest; halving their
@@ -100,16 +104,17 @@ def _kernel() -> Any:
                 between = half.to(tl.int32, bitcast=True)
                 usable = (turn < 12) & (between > low) & (between < high)
                 middle = tl.where(usable, between, middle)
-            above = tl.sum((key >= middle).to(tl.int32), axis=0)
+            above = tl.sum((key >= middle.to(tl.int32)).to(tl.int32), axis=0)
             enough = above >= wanted
             low = tl.where(enough, middle, low)
             at_low = tl.where(enough, above, at_low)
             high = tl.where(enough, high, middle)
             turn += 1
-        kept = key >= low
+        least = low.to(tl.int32)
+        kept = key >= least
         if at_low != wanted:  # equal numbers at the threshold: the first of them stay
-            equal = key == low
-            missing = wanted - tl.sum((key > low).to(tl.int32), axis=0)
+            equal = key == least
+            missing = wanted - tl.sum((key > least).to(tl.int32), axis=0)
             first = wanted * 0
             last = first + BLOCK
             while (
@@ -119,7 +124,7 @@ def _kernel() -> Any:
                 seen = tl.sum((equal & (column < centre)).to(tl.int32), axis=0)
                 first = tl.where(seen < missing, centre, first)
                 last = tl.where(seen < missing, last, centre)
-            kept = (key > low) | (equal & (column < last) & (missing > 0))
+            kept = (key > least) | (equal & (column < last) & (missing > 0))
         if PROJECT:
             tl.store(out + place, tl.where(kept, value, 0.0), mask=here)
         else:

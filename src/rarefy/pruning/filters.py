@@ -55,6 +55,14 @@ class Filters:
         split = rows.reshape(groups, self.shape[1], inputs // groups, *self.shape[2:])
         return split.transpose(1, 2).reshape(self.shape)
 
+    def sums(self, weight: Tensor) -> Tensor:
+        """Sum of each filter's entries, whatever their order in memory: (filter,). Of a mask it is
+        exact, up to 2^24 weights a filter."""
+        if not self.transposed_groups:
+            return weight.sum(dim=tuple(range(1, weight.dim())), dtype=torch.float32)
+        split = weight.unflatten(0, (self.transposed_groups, -1))
+        return split.sum(dim=(1, *range(3, split.dim())), dtype=torch.float32).flatten()
+
     def norms(self, scores: Tensor) -> Tensor:
         """Norm of each filter's scores: (filter,). Of |w| it is the filter's norm."""
         return torch.linalg.vector_norm(self.rows(scores), dim=1)

@@ -6,6 +6,8 @@ filter's coordinate): the last dimension holds the candidates, all others are ba
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -14,11 +16,16 @@ from rarefy.core.errors import bad_value
 from rarefy.pruning import cuda_selection
 
 _WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
+_INFINITE = {torch.int32: 0x7F800000, torch.int64: 0x7FF << 52}
+"""The bits of infinity; those of NaN are above."""
 _SHORT = (torch.bool, torch.uint8, torch.int8, torch.int16)
 SHORTEST = 8
 """Rows of so few numbers are not sorted: all are compared with all."""
-LONG = 300
-"""From this length on a partial sort is faster than a whole one."""
+LONG, MANY, TURNS = 2048, 100_000, 14
+"""So long rows of so many numbers together are not sorted either: the threshold is found by
+counting, so many times at most."""
+VERY_LONG = 16384
+"""Rows that are not sorted even if they are left over by that: it ends with a part of them."""
 
 
 def neuron_norms(weights: Tensor) -> Tensor:
@@ -53,7 +60,7 @@ def keep_largest(scores: Tensor, keep: Tensor | int) -> Tensor:
         return cuda_selection.keep_largest(scores, keep)
     ranks = _ranks(scores.contiguous())
     if scores.device.type == "cpu":
-        return _chosen_marks(ranks, keep, one)[0].bool()
+        return _chosen_marks(ranks, keep, one).bool()
     return _without_asking(ranks, keep, one)
 
 
@@ -63,11 +70,11 @@ def project_largest(weights: Tensor, keep: Tensor | int, levels: Tensor | None =
     ``levels`` (see ``search_levels``) remembers where the last call on such weights found the
     limits between kept and pruned: rows in which exactly ``keep`` are above are not sorted again.
     """
+    if not _by_bits(weights) and not cuda_selection.usable(weights):
+        return torch.where(keep_largest(weights.abs(), keep), weights, 0.0)
     keep = _counts(keep, weights)
     if cuda_selection.usable(weights):
         return cuda_selection.project_largest(weights, keep)
-    if not _by_bits(weights):
-        return torch.where(keep_largest(weights.abs(), keep), weights, 0.0)
     kind = _WHOLE[weights.dtype]
     magnitudes = weights.contiguous().view(kind) & torch.iinfo(kind).max  # all but the sign's bit
     return masked(weights, _marks(magnitudes, keep, levels))
@@ -120,8 +127,7 @@ def _ranks(scores: Tensor) -> Tensor:
     bits = (scores + 0.0).view(kind)  # the sum makes -0 a 0
     if scores.device.type == "cpu":
         low, high = (int(each) for each in bits.aminmax())
-        infinite = int(torch.tensor(torch.inf, dtype=scores.dtype).view(kind))
-        if low >= 0 and high <= infinite:  # usual: scores are not negative, and numbers
+        if low >= 0 and high <= _INFINITE[kind]:  # usual: scores are not negative, and numbers
             return bits
     # bits grow with positive floats, and fall with negative ones, whose sign bit is spread here
     ranks = bits ^ ((bits >> (torch.iinfo(kind).bits - 1)) & largest)
@@ -132,42 +138,85 @@ def _marks(ranks: Tensor, keep: Tensor, levels: Tensor | None = None) -> Tensor:
     """1 at the ``keep`` largest, of equal ones the first, and 0 elsewhere, in the type of
     ``ranks``: sums and products of such marks are many times faster than those of truth values."""
     if levels is None:
-        return _chosen_marks(ranks, keep)[0]
+        return _chosen_marks(ranks, keep)
     marks = torch.ge(ranks, levels[..., None], out=torch.empty_like(ranks))
     wrong = marks.sum(dim=-1, dtype=marks.dtype) != keep
     if bool(wrong.any()):
-        marks[wrong], found = _chosen_marks(ranks[wrong], keep[wrong], levels=True)
-        levels[wrong] = found
+        marks[wrong], levels[wrong] = _sorted_marks(ranks[wrong], keep[wrong])
     return marks
 
 
-def _chosen_marks(
-    ranks: Tensor, keep: Tensor, one: int | None = None, levels: bool = False
-) -> tuple[Tensor, Tensor]:
-    """The marks, and for each row a level, (...): with ``levels`` between the last that is kept and
-    the next, else at the last. ``one``: the count, where all rows have the same."""
+def _chosen_marks(ranks: Tensor, keep: Tensor, one: int | None = None) -> Tensor:
+    """The marks of rows of which nothing is known. ``one``: the count, if all have the same."""
     width = ranks.shape[-1]
-    if width <= SHORTEST and not levels:
-        return _compared(ranks, keep), ranks[..., 0]
-    # NumPy's sort of short rows is many times faster than torch's, and as fast as its partial one
-    rows = ranks.detach().numpy()
-    if one is not None and width >= LONG and 0 < one <= width and not levels:
-        threshold = torch.from_numpy(np.partition(rows, width - one, axis=-1)[..., width - one])
-        threshold = threshold[..., None]
-        level = threshold[..., 0]
+    if width <= SHORTEST:
+        return _compared(ranks, keep)
+    if width >= LONG and ranks.numel() >= MANY and ranks.dtype == torch.int32:
+        threshold = _searched(ranks, keep)
+    elif one is not None and one > 0:
+        threshold = _ordered(ranks)[..., width - one, None]
     else:
-        ordered = torch.from_numpy(np.sort(rows, axis=-1))
         place = (width - keep)[..., None].long()
-        threshold = ordered.gather(-1, place.clamp(max=width - 1))
-        below = ordered.gather(-1, (place - 1).clamp(min=0))
-        level = (threshold - torch.div(threshold - below, 2, rounding_mode="floor"))[..., 0]
+        threshold = _ordered(ranks).gather(-1, place.clamp(max=width - 1))
+    return _above(ranks, threshold, keep)
+
+
+def _ordered(ranks: Tensor) -> Tensor:
+    # NumPy's sort of short rows is many times faster than torch's, and as fast as its partial one
+    # (which takes ten times as long where many are equal)
+    return torch.from_numpy(np.sort(ranks.detach().numpy(), axis=-1))
+
+
+def _sorted_marks(ranks: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+    """The marks, and for each row a level between the last that is kept and the next, (...)."""
+    ordered = _ordered(ranks)
+    place = (ranks.shape[-1] - keep)[..., None].long()
+    threshold = ordered.gather(-1, place.clamp(max=ranks.shape[-1] - 1))
+    below = ordered.gather(-1, (place - 1).clamp(min=0))
+    levels = (threshold - torch.div(threshold - below, 2, rounding_mode="floor"))[..., 0]
+    return _above(ranks, threshold, keep), levels
+
+
+def _above(ranks: Tensor, threshold: Tensor, keep: Tensor) -> Tensor:
+    """The marks, given the last number of each row that is kept: (..., 1)."""
     marks = torch.ge(ranks, threshold, out=torch.empty_like(ranks))
     unclear = marks.sum(dim=-1, dtype=marks.dtype) != keep
     if bool(unclear.any()):  # rare: equal scores at the threshold, or nothing to keep
-        marks[unclear] = _first_of_equals(ranks[unclear], threshold[unclear], keep[unclear]).to(
-            marks.dtype
-        )
-    return marks, level
+        found = _first_of_equals(ranks[unclear], threshold[unclear], keep[unclear])
+        marks[unclear] = found.to(marks.dtype)
+    return marks
+
+
+def _searched(ranks: Tensor, keep: Tensor) -> Tensor:
+    """A number from which on a long row has ``keep``, or else the last that is kept: (..., 1).
+    Found by counting, a pass for all rows at a time, which is several times faster than sorting."""
+    rows, wanted = ranks.reshape(-1, ranks.shape[-1]), keep.reshape(-1).long()
+    low, high = rows.amin(dim=1).long(), rows.amax(dim=1).long() + 1
+    # from low on there are at_low >= wanted, from high on at_high, which are fewer
+    at_low, at_high = torch.full_like(low, rows.shape[1]), torch.zeros_like(low)
+    marks = torch.empty_like(rows)
+    for turn in range(TURNS):
+        if not bool((at_low != wanted).any()):
+            break
+        # in proportion to the counts, which is nearly right, and in turn with it in the middle
+        way = 0.5 if turn % 2 else (at_low - wanted) / (at_low - at_high)
+        middle = low + ((high - low) * way).long()
+        middle = torch.minimum(torch.maximum(middle, low + 1), high - 1)
+        torch.ge(rows, middle.to(rows.dtype)[:, None], out=marks)
+        above = marks.sum(dim=1, dtype=rows.dtype).long()
+        enough = above >= wanted
+        low, high = torch.where(enough, middle, low), torch.where(enough, high, middle)
+        at_low, at_high = torch.where(enough, above, at_low), torch.where(enough, at_high, above)
+    left = torch.nonzero(at_low != wanted)[:, 0]  # many are equal, or very close
+    if len(left) and rows.shape[1] < VERY_LONG:
+        place = (rows.shape[1] - wanted[left])[:, None].clamp(max=rows.shape[1] - 1)
+        low[left] = _ordered(rows[left]).gather(1, place)[:, 0].long()
+    else:  # only what lies between the limits (high itself may have more than 32 bits)
+        for row in left.tolist():
+            between = rows[row][(rows[row] >= low[row]) & (rows[row] <= high[row] - 1)]
+            last = min(int(at_low[row] - wanted[row]), len(between) - 1)
+            low[row] = _ordered(between)[last]
+    return low.to(rows.dtype).reshape(*ranks.shape[:-1], 1)
 
 
 def _first_of_equals(ranks: Tensor, threshold: Tensor, keep: Tensor) -> Tensor:
@@ -179,16 +228,17 @@ def _first_of_equals(ranks: Tensor, threshold: Tensor, keep: Tensor) -> Tensor:
 
 def _compared(ranks: Tensor, keep: Tensor) -> Tensor:
     """The marks of very short rows (two of four, say): each number is compared with each other."""
-    columns = ranks.reshape(-1, ranks.shape[-1]).T.contiguous()
-    place = torch.zeros_like(columns)
-    ahead = torch.empty_like(columns[0])
-    for first in range(len(columns)):
-        for second in range(first + 1, len(columns)):
-            torch.ge(columns[first], columns[second], out=ahead)
-            place[second] += ahead
-            place[first] += 1 - ahead
-    marks = torch.lt(place, keep.reshape(1, -1), out=torch.empty_like(place))
-    return marks.T.contiguous().reshape(ranks.shape)
+    columns, wanted = ranks.reshape(-1, ranks.shape[-1]).unbind(dim=1), keep.reshape(-1)
+    behind = [torch.zeros_like(each) for each in columns]  # how many of the row come before it
+    first_wins = torch.empty_like(behind[0])
+    for first, second in itertools.combinations(range(len(columns)), 2):
+        torch.ge(columns[first], columns[second], out=first_wins)
+        behind[second].add_(first_wins)
+        behind[first].add_(1).sub_(first_wins)
+    marks = torch.empty_like(ranks)
+    for column, place in zip(marks.view(-1, len(columns)).unbind(dim=1), behind, strict=True):
+        column.copy_(torch.lt(place, wanted, out=place))
+    return marks
 
 
 def _without_asking(ranks: Tensor, keep: Tensor, one: int | None) -> Tensor:

@@ -48,11 +48,20 @@ class Regrowth:
             return 0.0
         return self.share / 2 * (1 + math.cos(math.pi * step / self.until))
 
-    def moved(self, kept: Tensor, magnitude: Tensor, growth: Tensor, step: int) -> Tensor:
+    def moved(
+        self,
+        kept: Tensor,
+        magnitude: Tensor,
+        growth: Tensor,
+        step: int,
+        total: int | None = None,
+    ) -> Tensor:
         """The next mask. kept, magnitude, growth: (row, candidate), each row with as many kept;
         ``growth``: score by which those that are left out come. What has just gone does not come
-        back at once."""
-        total = int(kept[0].sum())
+        back at once. ``total``: how many each row keeps, where that is known: asking a GPU would
+        wait for it."""
+        if total is None:
+            total = int(kept[0].sum())
         number = min(math.floor(self.moving(step) * total), kept.shape[1] - total)
         if number < 1:
             return kept

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -84,13 +85,28 @@ class Granularity:
         schedule still is from ``keep`` (1: everything stays)."""
         if self.kind == "global":
             return self._everywhere(layers, scores, next(iter(keep.values())), way)
+        rows = {name: self.candidates(filters, scores[name]) for name, filters in layers.items()}
         found = {}
-        for name, filters in layers.items():
-            rows = self.candidates(filters, scores[name])
+        for (_, count), names in self._alike(rows, keep, way).items():
+            together = (
+                torch.cat([rows[name] for name in names]) if len(names) > 1 else rows[names[0]]
+            )
+            pieces = keep_largest(together, count).split([len(rows[name]) for name in names])
+            for name, kept in zip(names, pieces, strict=True):
+                found[name] = self.spread(layers[name], kept)
+        return {name: found[name] for name in layers}
+
+    def _alike(
+        self, rows: Mapping[str, Tensor], keep: Mapping[str, Keep], way: float
+    ) -> dict[tuple[object, int], list[str]]:
+        """Layers whose rows are chosen in one go: on a GPU those with rows of one length and count,
+        because there a layer costs a launch, not its size; else each for itself."""
+        groups: dict[tuple[object, int], list[str]] = {}
+        for name, each in rows.items():
             share: Keep = self.n / self.m if self.kind == "n:m" else keep[name]
-            kept = keep_largest(rows, counted(share, rows.shape[1], way))
-            found[name] = self.spread(filters, kept)
-        return found
+            kind = (each.shape[1], each.dtype, each.device) if each.is_cuda else name
+            groups.setdefault((kind, counted(share, each.shape[1], way)), []).append(name)
+        return groups
 
     def candidates(self, filters: Filters, scores: Tensor) -> Tensor:
         """Scores laid out so that each row keeps its own count: (row, candidate)."""
@@ -124,6 +140,7 @@ class Granularity:
         }
 
 
+@lru_cache(maxsize=4096, typed=True)  # asked at every update; a count is not a share: 1 is not 1.0
 def counted(keep: Keep, candidates: int, way: float = 0.0) -> int:
     """How many of ``candidates`` stay; ``way``: see ``Granularity.masks``."""
     if isinstance(keep, int):

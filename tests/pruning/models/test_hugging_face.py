@@ -23,10 +23,6 @@ from rarefy.pruning.models.pruner import Pruner
 from rarefy.pruning.regrowth import RigL
 from rarefy.pruning.schedules import constant
 
-pytestmark = [
-    # accelerate asks for pinned memory, which a machine without accelerator does not have
-    pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning"),
-]
 STEPS = 8
 
 
@@ -103,7 +99,12 @@ SETTINGS = {
     "dense": {"keep": 0.5},
     "masked": {"keep": 0.5, "update": "masked", "schedule": constant(3), "moments": "reset"},
     "project": {"keep": 0.5, "update": "project", "schedule": constant(3)},
-    "rigl": {"keep": 0.5, "update": "masked", "regrow": RigL(7), "schedule": constant(3)},
+    "rigl": {
+        "keep": 0.5,
+        "update": "masked",
+        "regrow": RigL(7, share=0.5),
+        "schedule": constant(3),
+    },
     "random": {"keep": 0.5, "score": "random", "schedule": constant(3), "moments": "reset"},
 }
 

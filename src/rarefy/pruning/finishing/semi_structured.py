@@ -26,9 +26,7 @@ def to_two_four(model: nn.Module) -> tuple[nn.Module, dict[str, str]]:
     shape allow it; for the others, by name, why not."""
     parameter = next(model.parameters(), None)
     if parameter is None or not parameter.is_cuda:
-        raise UsageError(
-            "model: 2:4 kernels need a model on a CUDA GPU (capability 8.0 on)"
-        )
+        raise UsageError("model: 2:4 kernels need a model on a CUDA GPU (capability 8.0 on)")
     made, left = copy.deepcopy(model).requires_grad_(False), {}
     for name, module in made.named_modules():
         if not isinstance(module, nn.Linear):

@@ -113,15 +113,12 @@ def _along(mask: Tensor, like: Tensor, dimension: int) -> Tensor:
     return mask.to(like).reshape(shape)  # under autocast the output keeps its type.to(like)
 
 
-def activation_masks(
-    model: nn.Module, held: Mapping[str, Held], activations: Mapping[str, str], update: str
-) -> list[ActivationMask]:
-    """Attach a mask for every pruned layer: ``activations`` has the name of the module whose output
-    is masked for each of the layers' names."""
+def check_activations(
+    model: nn.Module, names: Iterable[str], activations: Mapping[str, str]
+) -> None:
+    """Every pruned weight's layer must have a module of its own behind it."""
     modules = dict(model.named_modules())
-    found = []
-    for name, each in held.items():
-        layer = name.rpartition(".")[0]
+    for layer in (name.rpartition(".")[0] for name in names):
         place = activations.get(layer)
         if place is None:
             raise bad_value("activations", dict(activations), f"says nothing of layer {layer!r}")
@@ -131,6 +128,18 @@ def activation_masks(
             raise UsageError(
                 f"activations: {place} stands behind several layers; give each its own"
             )
+
+
+def activation_masks(
+    model: nn.Module, held: Mapping[str, Held], activations: Mapping[str, str], update: str
+) -> list[ActivationMask]:
+    """Attach a mask for every pruned layer: ``activations`` has the name of the module whose output
+    is masked for each of the layers' names."""
+    modules = dict(model.named_modules())
+    found = []
+    for name, each in held.items():
+        layer = name.rpartition(".")[0]
+        place = activations[layer]
         convolution = isinstance(modules[layer], (nn.Conv1d, nn.Conv2d, nn.Conv3d, *TRANSPOSED))
         neurons = torch.ones(each.filters.count).to(each.kept)
         mask = ActivationMask(layer, place, neurons, 1 if convolution else -1, update == "dense")

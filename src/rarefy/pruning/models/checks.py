@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.pruning.models.prunable import Prunable
 from rarefy.pruning.regrowth import Regrowth
+from rarefy.pruning.selection import Granularity
+from rarefy.pruning.shares import Keep
 
 if TYPE_CHECKING:
     from rarefy.pruning.models.held import Held
@@ -18,6 +20,15 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Of a pruner's state."""
 MOMENTS = ("keep", "reset")
+
+
+def check_share(keep: Keep | None, granularity: str) -> Keep:
+    """What is kept; N:M says it itself."""
+    kind = Granularity.parse(granularity)
+    share = kind.n / kind.m if kind.kind == "n:m" else 0.5
+    if kind.kind == "n:m" and keep is not None and keep != share:
+        raise bad_value("keep", keep, f"granularity {granularity} keeps {share:g}: leave keep out")
+    return share if keep is None else keep
 
 
 def check_choices(

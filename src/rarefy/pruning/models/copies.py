@@ -68,14 +68,17 @@ def _written(values: Mapping[Tensor, Tensor]) -> Iterator[None]:
     """Tensors with other values for a while."""
     before = {tensor: tensor.detach().clone() for tensor in values}
     try:
-        with torch.no_grad():
-            for tensor, value in values.items():
-                tensor.copy_(value)
+        _write(values)
         yield
     finally:
-        with torch.no_grad():
-            for tensor, value in before.items():
-                tensor.copy_(value)
+        _write(before)
+
+
+@torch.no_grad()
+def _write(values: Mapping[Tensor, Tensor]) -> None:
+    for tensor, value in values.items():
+        tensor.copy_(value)
+    torch.clear_autocast_cache()  # inside autocast its copies of the weights are old now
 
 
 def _silence_anew(pruner: Pruner, silencers: list[ActivationMask]) -> None:

@@ -15,12 +15,14 @@ that is the update of 000 Algorithm 1.)
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from rarefy.pruning.filters import Filters
+from rarefy.pruning.models.prunable import Prunable
 
 
 class Held:
@@ -77,11 +79,15 @@ class Held:
         written = self.take_over()
         if self.update == "dense" and self.zeroes and self.waiting is not None:
             self.parameter.copy_(self.waiting)
+        self.enter_update()
+        return written
+
+    def enter_update(self) -> None:
+        """The parameter is in the optimiser's hands from now on, and so is its gradient."""
         if self.update == "masked" and self.parameter.grad is not None:
             self._whole = self.parameter.grad.clone() if self.whole_gradient else None
             self.parameter.grad.mul_(self.kept)
         self._updating = True
-        return written
 
     @torch.no_grad()
     def collect(self) -> None:
@@ -96,26 +102,30 @@ class Held:
     @torch.no_grad()
     def act(self) -> None:
         """What is left out waits, and is zero in the model."""
-        self._whole, self._updating = None, False
         if self.waiting is not None:
             if self.zeroes:
                 torch.mul(self.waiting, self.kept, out=self.parameter.data)
             else:
                 self.parameter.copy_(self.waiting)
+        self.leave_update()
+
+    def leave_update(self) -> None:
+        """The parameter is the model's again."""
+        self._whole, self._updating = None, False
         self._version = self.parameter._version
 
     def take_over(self) -> bool:
         """Somebody wrote into the parameter, which a person sees as the weight: what stands there
         counts, also in places that were left out and are no longer zero."""
-        self._follow()
+        self.follow()
         if self.waiting is None or self._updating:
             return False
         seen = self.parameter.detach()
         if not self.zeroes:
-            changed = self._touched() and not same(seen, self.waiting)
+            changed = self.touched() and not same(seen, self.waiting)
             self.waiting.copy_(seen)
             return changed
-        if self._touched() and not same(seen, self.waiting * self.kept):
+        if self.touched() and not same(seen, self.waiting * self.kept):
             # (if all is zero, somebody began anew from zero)
             theirs = (self.kept != 0) | (seen != 0) | ~seen.any()
             self.waiting.copy_(torch.where(theirs, seen, self.waiting))
@@ -124,13 +134,13 @@ class Held:
             torch.where(seen != 0, seen, self.waiting, out=self.waiting)
         return False
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
         """The model may have gone to another type or device."""
         self.kept = self.kept.to(self.parameter)
         if self.waiting is not None:
             self.waiting = self.waiting.to(self.parameter)
 
-    def _touched(self) -> bool:
+    def touched(self) -> bool:
         """Whether somebody may have written. Writing through ``.data`` leaves no trace but the
         values: they are compared where that is cheap."""
         return self.parameter._version != self._version or not self.parameter.is_cuda
@@ -141,22 +151,22 @@ class Held:
         return self.parameter.detach() if self.waiting is None else self.waiting
 
     @torch.no_grad()
-    def choose(self, mask: Tensor) -> Tensor:
-        """Take a new mask; gives counts: kept, changed, come back, filters without a weight."""
-        before = self.mask
-        changed = mask != before
-        rows = self.filters.rows(mask)
-        counts = torch.stack(
-            [mask.sum(), changed.sum(), (changed & mask).sum(), (~rows.any(dim=1)).sum()]
-        )
+    def compare(self, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """How many weights each filter keeps, would keep with another mask, and keeps with both:
+        (filter,) each."""
+        both = self.filters.sums(self.kept * mask)
+        return self.filters.sums(self.kept), self.filters.sums(mask), both
+
+    @torch.no_grad()
+    def take(self, mask: Tensor) -> None:
+        """A new mask."""
         self.kept.copy_(mask)
         if self.update == "project":
             self.parameter.mul_(self.kept)
-        return counts
 
     def neurons(self) -> Tensor:
         """Which filters have a weight that acts: (filter,)."""
-        return self.filters.rows(self.mask).any(dim=1)
+        return self.filters.sums(self.kept) != 0
 
     def seen(self) -> None:
         """What stands in the parameter now is known."""
@@ -173,7 +183,7 @@ class Held:
         mask, waiting = state["mask"], state["waiting"]
         assert mask is not None
         self.kept.copy_(mask)
-        self._follow()
+        self.follow()
         if self.waiting is not None and waiting is not None:
             self.waiting.copy_(waiting)
             self.act()
@@ -188,6 +198,15 @@ class Held:
                 self.parameter.copy_(self.dense())
         if self._hook is not None:
             self._hook.remove()
+
+
+def biases(found: Iterable[Prunable], update: str, zeroes: bool) -> dict[str, Held]:
+    """A neuron whose incoming weights are gone but whose bias is there is not off."""
+    return {
+        each.name: Held(each.bias, Filters((each.filters.count, 1)), update, zeroes)
+        for each in found
+        if each.bias is not None
+    }
 
 
 def same(first: Tensor, second: Tensor) -> bool:

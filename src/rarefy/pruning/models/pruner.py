@@ -12,31 +12,31 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from rarefy.core.errors import UsageError
-from rarefy.pruning.filters import Filters
+from rarefy.pruning.models.around_updates import AroundUpdates
 from rarefy.pruning.models.branches import (
     MaskedBranch,
     activation_masks,
+    check_activations,
     without_activation_masks,
 )
 from rarefy.pruning.models.checks import (
     FORMAT,
     check_choices,
     check_parameters,
+    check_share,
     check_state,
-    check_still_there,
 )
 from rarefy.pruning.models.copies import plain_copy, with_weights
-from rarefy.pruning.models.held import Held
-from rarefy.pruning.models.prunable import Layers, Prunable, find_prunable
+from rarefy.pruning.models.held import Held, biases
+from rarefy.pruning.models.prunable import Layers, find_prunable
 from rarefy.pruning.models.rule import USERS_OWN, Rule
 from rarefy.pruning.models.trajectory import Trajectory
 from rarefy.pruning.regrowth import Regrowth
@@ -52,12 +52,13 @@ if TYPE_CHECKING:
 _pruners: weakref.WeakSet[Pruner] = weakref.WeakSet()
 
 
-class Pruner:
+class Pruner(AroundUpdates):
     """Masks of a model's weights, chosen again and again while an optimiser trains them.
 
-    keep: share in (0, 1] (a float) or count (an int) that stays, of every filter, layer, ...
+    keep: share in (0, 1] (a float; 0.5 if nothing is said) or count (an int) that stays, of every
+        filter, layer, ...
     score: "magnitude", "saliency" (|w g|), "random", or a function (name, weight, gradient).
-    granularity: "filter", "layer", "global", "neuron", or N:M such as "2:4" (then keep is N/M).
+    granularity: "filter", "layer", "global", "neuron", or N:M such as "2:4" (then without keep).
     update: what becomes of weights that are left out: "dense" (updated too), "masked" (wait as
         they are), "project" (set to zero, trained on).
     schedule: from ``rarefy.pruning.schedules``; masks anew after every update by default.
@@ -78,7 +79,7 @@ class Pruner:
         self,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
-        keep: Keep = 0.5,
+        keep: Keep | None = None,
         *,
         score: str | Score = "magnitude",
         granularity: str = "filter",
@@ -95,6 +96,7 @@ class Pruner:
         seed: int = 0,
     ) -> None:
         check_rule(update)
+        keep = check_share(keep, granularity)
         schedule = schedule or constant()
         if freeze_at is not None:
             schedule = schedule.frozen_at(freeze_at)
@@ -102,25 +104,24 @@ class Pruner:
         found = find_prunable(model, layers)
         check_parameters(found, optimizer, _taken())
         filters = {each.name: each.filters for each in found}
+        if activations is not None:
+            check_activations(model, filters, activations)
         self.rule = Rule.of(filters, keep, score, granularity, schedule, distribution, regrow, seed)
         self.model, self.optimizer, self.update, self.moments = model, optimizer, update, moments
         self.settings = {
-            "keep": keep,
-            "score": score if isinstance(score, str) else USERS_OWN,
-            "granularity": granularity,
-            "update": update,
-            "schedule": str(schedule),
+            **{"keep": keep, "score": score if isinstance(score, str) else USERS_OWN},
+            **{"granularity": granularity, "update": update, "schedule": str(schedule)},
             "distribution": distribution if isinstance(distribution, str) else dict(distribution),
-            "branches": branches,
             "regrow": None if regrow is None else str(regrow),
             "activations": None if activations is None else dict(activations),
+            **{"moments": moments, "branches": branches, "masked_gradients": masked_gradients},
         }
         zeroes = not branches and activations is None
         self.held = {
             each.name: Held(each.parameter, each.filters, update, zeroes) for each in found
         }
         bias_too = activations is None and self.rule.neurons
-        self.biases = _biases(found, update, zeroes) if bias_too else {}
+        self.biases = biases(found, update, zeroes) if bias_too else {}
         self.trajectory = Trajectory(
             {name: each.count * each.size for name, each in filters.items()}
         )
@@ -134,128 +135,12 @@ class Pruner:
         self.branch = MaskedBranch(model, held, masked_gradients) if branches else None
         self._hooks = self._register()
         _pruners.add(self)
-        self._choose_if_due()
-        self._act()
-
-    # ---------------------------------------------------------------------- around every update
-
-    def _register(self) -> list[Any]:
-        # the optimiser keeps its pruner alive: nobody has to hold it for masks to be in force
-        def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
-            return self._before(args, kwargs)
-
-        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-            self._after()
-
-        return [
-            self.optimizer.register_step_pre_hook(before),
-            self.optimizer.register_step_post_hook(after),
-        ]
-
-    def everything(self) -> list[tuple[str, Held]]:
-        """Weights and, of whole neurons, biases, by name."""
-        biases = [(f"bias of {name}", each) for name, each in self.biases.items()]
-        return [*self.held.items(), *biases]
-
-    def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._ended:
-            raise UsageError(f"pruner: {self._ended}; detach() it to train on")
-        if self.evaluating:
-            raise UsageError("pruner: optimizer.step() inside dense() or masked() would be lost")
-        check_still_there(self.model, self.held)
-        written = [name for name, each in self.everything() if each.wake()]
-        if written:
-            warnings.warn(
-                f"{', '.join(written)} written by hand since the last update: these are the dense "
-                "weights now; masks stay until they are next chosen",
-                stacklevel=3,
-            )
-        if not self._running:
-            self._start()
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        if closure is None:
-            return None
-        # it runs in the middle of the update, where the weights are dense
-        masked = self._with_masks(closure)
-        if len(args) > 1:
-            return (args[0], masked, *args[2:]), kwargs
-        return args, {**kwargs, "closure": masked}
-
-    def _with_masks(self, closure: Callable[[], Any]) -> Callable[[], Any]:
-        def masked() -> Any:
-            for _, each in self.everything():
-                each.collect()
-                each.act()
-            with torch.enable_grad():
-                found = closure()  # (should it fail, the weights stay masked)
-            for _, each in self.everything():
-                each.wake()
-            return found
-
-        return masked
-
-    def _after(self) -> None:
-        for _, each in self.everything():
-            each.collect()
-        # a fused optimiser is called by a GradScaler also if gradients overflowed, and does nothing
-        overflow = getattr(self.optimizer, "found_inf", None)
-        if overflow is None or not bool(overflow):
-            self.step += 1
+        try:
             self._choose_if_due()
+        except BaseException:  # a person's score function failed: nothing stays behind
+            self.detach()
+            raise
         self._act()
-
-    def _act(self) -> None:
-        for _, each in self.everything():
-            each.act()
-
-    @torch.no_grad()
-    def _choose_if_due(self) -> None:
-        if self.rule.schedule.due(self.step):
-            first = not len(self.trajectory)
-            masks = self.rule.masks(self.held, self.step, first)
-            counts = [self._take(name, mask, first) for name, mask in masks.items()]
-            self.trajectory.add(self.step, counts)
-        self._want_gradients()
-
-    def _want_gradients(self) -> None:
-        wanted = self.rule.needs_gradient(self.step + 1)
-        for each in self.held.values():
-            each.whole_gradient = wanted
-
-    def _take(self, name: str, mask: Tensor, first: bool) -> Tensor:
-        held = self.held[name]
-        before = held.mask if self.moments == "reset" or self.rule.regrow else None
-        counts = held.choose(mask)
-        if before is not None:
-            moved = before != mask
-            if self.rule.regrow is not None and held.waiting is not None and not first:
-                held.waiting.mul_(~(moved & mask))  # what has grown begins at zero
-            if self._running:
-                self._forget(held, moved)
-        if self.rule.neurons:
-            self._take_neurons(name)
-        return counts
-
-    def _forget(self, held: Held, moved: Tensor) -> None:
-        for value in self.optimizer.state.get(held.parameter, {}).values():
-            if isinstance(value, Tensor) and value.shape == moved.shape:
-                value.mul_(~moved)
-
-    def _start(self) -> None:
-        """What the first masks do to the optimiser's memory waits for the first update: a state
-        that is loaded before has masks of its own."""
-        self._running = True
-        if self.moments == "reset" or self.rule.regrow is not None:
-            for each in self.held.values():
-                self._forget(each, ~each.mask)
-
-    def _take_neurons(self, name: str) -> None:
-        neurons = self.held[name].neurons()
-        if name in self.biases:
-            self.biases[name].choose(neurons)
-        for each in self.silencers:
-            if each.layer == name.rpartition(".")[0]:
-                each.mask.copy_(neurons)
 
     # ---------------------------------------------------------------------------------- looking
 
@@ -381,12 +266,3 @@ class Pruner:
 def _taken() -> set[int]:
     """Ids of the parameters that have a pruner, be it one that has exported."""
     return {id(each.parameter) for pruner in _pruners for each in pruner.held.values()}
-
-
-def _biases(found: list[Prunable], update: str, zeroes: bool) -> dict[str, Held]:
-    """A neuron whose incoming weights are gone but whose bias is there is not off."""
-    return {
-        each.name: Held(each.bias, Filters((each.filters.count, 1)), update, zeroes)
-        for each in found
-        if each.bias is not None
-    }

@@ -13,8 +13,16 @@ from rarefy.pruning.filters import Filters
 from rarefy.pruning.models.held import Held
 from rarefy.pruning.regrowth import Regrowth
 from rarefy.pruning.schedules import Schedule
-from rarefy.pruning.scores import RANDOM, Score, checked, random_scores, saliency, score_named
-from rarefy.pruning.selection import Granularity
+from rarefy.pruning.scores import (
+    RANDOM,
+    Score,
+    checked,
+    magnitude,
+    random_scores,
+    saliency,
+    score_named,
+)
+from rarefy.pruning.selection import Granularity, counted
 from rarefy.pruning.shares import Keep, shares
 
 USERS_OWN = "a function"
@@ -76,7 +84,10 @@ class Rule:
         dense = {name: each.dense() for name, each in held.items()}
         if self.regrow is not None and not first:
             return self._regrown(self.regrow, held, dense, step)
-        scores = {name: self._scored(name, held[name], weight) for name, weight in dense.items()}
+        if self.score is magnitude:  # the usual one: for all layers in one go
+            scores = dict(zip(dense, torch._foreach_abs(list(dense.values())), strict=True))
+        else:
+            scores = {name: self._scored(name, held[name], each) for name, each in dense.items()}
         way = self.schedule.share(step)
         return self.granularity.masks(self.filters, scores, self.keep, way)
 
@@ -110,12 +121,15 @@ class Rule:
             kept, size, growth = (
                 torch.cat(part, dim=1) for part in zip(*rows.values(), strict=True)
             )
-            moved = regrow.moved(kept != 0, size, growth, step)
+            total = counted(next(iter(self.keep.values())), kept.shape[1])
+            moved = regrow.moved(kept != 0, size, growth, step, total)
             pieces = moved.split([part[0].shape[1] for part in rows.values()], dim=1)
             found = dict(zip(rows, pieces, strict=True))
         else:
             found = {
-                name: regrow.moved(kept != 0, magnitude, growth, step)
+                name: regrow.moved(
+                    kept != 0, magnitude, growth, step, counted(self.keep[name], kept.shape[1])
+                )
                 for name, (kept, magnitude, growth) in rows.items()
             }
         return {

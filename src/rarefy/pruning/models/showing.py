@@ -21,7 +21,7 @@ def table(pruner: Pruner) -> Table:
     found = Table(title=f"pruned while training, after {pruner.step} updates")
     for column in ("weight", "shape", "kept", "keep"):
         found.add_column(column, justify="left" if column in ("weight", "shape") else "right")
-    for column in ("last churn", "mean churn", "revived", "empty filters"):
+    for column in ("last churn", "mean churn", "came back", "empty filters"):
         found.add_column(column, justify="right")
     frame = pruner.trajectory.frame()
     for name, held in pruner.held.items():
@@ -45,7 +45,7 @@ def _moves(layer: pd.DataFrame) -> tuple[str, ...]:
     return (
         f"{later['churn'].iloc[-1]:.4f}",
         f"{later['churn'].mean():.4f}",
-        f"{int(later['revived'].sum()):,}",
+        f"{(later['revived'] / later['weights']).mean():.4f}",
         f"{int(layer['empty_filters'].iloc[-1])}",
     )
 

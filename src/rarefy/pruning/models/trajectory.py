@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import pandas as pd
@@ -9,12 +11,28 @@ import torch
 from torch import Tensor
 
 COLUMNS = ("kept", "changed", "revived", "empty_filters")
+FIRST, EVERY = 10, 10
+"""Of the choices of masks the first ones are counted, then every so many: where masks are chosen at
+every update, counting would take longer than choosing."""
 MOST = 4096
 """Records kept; beyond, every other one is dropped, again and again."""
 
 
+def tally(layers: Sequence[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
+    """Counts of every layer, in the order of ``COLUMNS``, from what ``Held.compare`` gave: in a few
+    operations for all layers, since on a GPU each costs as much as a small layer."""
+    device = layers[0][0].device
+    before, now, both = (
+        torch.cat([each.to(device) for each in part]).long() for part in zip(*layers, strict=True)
+    )
+    table = torch.stack([now, before + now - 2 * both, now - both, (now == 0).long()])
+    sums = torch.nn.functional.pad(table.cumsum(dim=1), (1, 0))
+    ends = [0, *accumulate(len(each) for each, _, _ in layers)]
+    return torch.stack([sums[:, end] for end in ends]).diff(dim=0)
+
+
 class Trajectory:
-    """One record a choice of masks. Counts stay on their device until somebody looks: reading them
+    """Records of choices of masks. Counts stay on their device until somebody looks: reading them
     at once would make a GPU wait at every step."""
 
     def __init__(self, sizes: dict[str, int]) -> None:
@@ -22,35 +40,43 @@ class Trajectory:
         self.sizes = sizes
         self.steps: list[int] = []
         self._counts: list[Tensor] = []
-        self._every, self._seen = 1, 0
+        self.choices = 0
+        """How often masks were chosen."""
+        self._every = 1
         self._last: Tensor | None = None
 
-    def add(self, step: int, counts: list[Tensor]) -> None:
-        """``counts``: of each layer, in the order of ``COLUMNS``."""
-        self._seen += 1
-        self._last = torch.stack([each.to(counts[0].device) for each in counts])
-        if (self._seen - 1) % self._every:
+    def wanted(self) -> bool:
+        """Whether the next choice of masks is to be counted."""
+        number = self.choices if self.choices < FIRST else self.choices / EVERY
+        return number % self._every == 0
+
+    def add(self, step: int, counts: Tensor | None) -> None:
+        """``counts``: (layer, one of ``COLUMNS``), None if they are not ``wanted``."""
+        self.choices += 1
+        if counts is None:
             return
+        self._last = counts
         self.steps.append(step)
-        self._counts.append(self._last)
+        self._counts.append(counts)
         if len(self.steps) > MOST:
             self.steps, self._counts = self.steps[::2], self._counts[::2]
             self._every *= 2
 
     def now(self) -> dict[str, Tensor]:
-        """For a log: share of all weights that is kept, and churn of the last choice of masks."""
+        """For a log: share of all weights that is kept, and churn, at the last counted choice."""
         if self._last is None:
             return {"keep": torch.tensor(1.0), "churn": torch.tensor(0.0)}
         kept, changed = self._last[:, :2].sum(dim=0) / sum(self.sizes.values())
         # the first choice is no change of mind
-        return {"keep": kept, "churn": changed if self._seen > 1 else torch.zeros_like(changed)}
+        return {"keep": kept, "churn": changed if self.choices > 1 else torch.zeros_like(changed)}
 
     def __len__(self) -> int:
         return len(self.steps)
 
     def frame(self) -> pd.DataFrame:
-        """One row a layer and choice of masks: step, layer, weights, kept, keep (share kept),
-        churn (share of the mask that changed), revived (weights that came back), empty_filters."""
+        """One row a layer and counted choice of masks: step, layer, weights, kept, keep (share
+        kept), churn (share of the mask that changed), revived (weights that came
+        back), empty_filters."""
         names = list(self.sizes)
         counts = self._all()
         frame = pd.DataFrame(
@@ -77,12 +103,12 @@ class Trajectory:
             "steps": list(self.steps),
             "counts": torch.from_numpy(self._all()),
             "every": self._every,
-            "seen": self._seen,
+            "choices": self.choices,
             "last": self._last,
         }
 
     def load(self, state: dict[str, Any]) -> None:
         self.steps = list(state["steps"])
         self._counts = list(state["counts"].unbind(0))
-        self._every, self._seen = int(state["every"]), int(state["seen"])
+        self._every, self.choices = int(state["every"]), int(state["choices"])
         self._last = state["last"]

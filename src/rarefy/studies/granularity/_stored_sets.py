@@ -29,6 +29,7 @@ TINY: dict[str, Any] = {
     "test_each": 8,
 }
 QUICK: dict[str, Any] = {
+    "variation": (AS_CHOSEN, "hard: no distraction"),
     "main_noise": 0.3,
     "subclasses": 4,
     "d": 48,

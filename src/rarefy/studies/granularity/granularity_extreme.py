@@ -50,9 +50,8 @@ class GranularityExtreme(StoredSetStudy):
         "tiny": {**TINY, "patch_noise": (0.02, 0.3), "per_side": (1, 2, 8), "samples": 4},
         "quick": {
             **QUICK,
-            "seeds": 6,
-            "variation": (AS_CHOSEN, "neurons x1/2", "c_b 1.3", "hard: no distraction"),
-            "patch_noise": (0.02, 0.2, 0.3),
+            "seeds": 8,
+            "patch_noise": (0.02, 0.3),
             "per_side": (1, 2, 4, 8, 16),
             "samples": 4,
             "batch": 32,

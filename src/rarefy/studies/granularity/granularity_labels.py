@@ -62,8 +62,7 @@ class GranularityLabels(StoredSetStudy):
         "quick": {
             **QUICK,
             "seeds": 6,
-            "variation": (AS_CHOSEN, "c_b 1.3", "hard: no distraction"),
-            "patch_noise": (0.02, 0.3),
+            "patch_noise": (0.3,),
             "turn": (0, 1, 2, 3),
             "wrong": (0.0, 0.25, 0.5, 1.0),
             "crossed": (0.0, 0.25, 0.5, 1.0),

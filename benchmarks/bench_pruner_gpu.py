@@ -1,0 +1,176 @@
+"""What ``Pruner`` adds to a training step of a ResNet-18 on one GPU, beside the same step without.
+
+    python benchmarks/bench_pruner_gpu.py [--seconds 50] [--batches 128 512] [--modes eager]
+
+32 x 32 images, bf16 autocast, channels last, SGD with momentum. One model is trained in all ways in
+turn, ten steps at a time, several rounds, and timed by the GPU's own events; ratios are to the
+plain step of the same round. Also: peak memory, whether an update waits for the GPU anywhere, and
+whether its masks are those that a CPU chooses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from pruned_models import PLAIN, WAYS, ResNet18, Way, in_turn, show, summary
+from torch import Tensor, nn
+from torch.nn import functional
+
+from rarefy import Pruner
+from rarefy.core.provenance import provenance
+
+DEVICE = torch.device("cuda")
+STEPS, WARM_UP = 10, 3
+
+
+class Training:
+    """One model and its step, eager or compiled, with or without a pruner."""
+
+    def __init__(self, batch: int, compiled: bool, device: torch.device = DEVICE) -> None:
+        torch.manual_seed(0)
+        self.model: nn.Module = ResNet18().to(device, memory_format=torch.channels_last)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), 0.01, momentum=0.9)
+        images = torch.randn(batch, 3, 32, 32, device=device)
+        self.images = images.contiguous(memory_format=torch.channels_last)
+        self.labels = torch.randint(0, 10, (batch,), device=device)
+        self.forward: Callable[[Tensor], Tensor] = (
+            torch.compile(self.model, dynamic=False) if compiled else self.model
+        )
+        self.peak: dict[str, float] = {}
+
+    def step(self) -> None:
+        self.optimizer.zero_grad()
+        with torch.autocast(self.images.device.type, torch.bfloat16):
+            loss = functional.cross_entropy(self.forward(self.images), self.labels)
+        loss.backward()
+        self.optimizer.step()
+
+    def timed(self, way: Way | None) -> Callable[[], float]:
+        """Seconds a step of ``STEPS``; the pruner is new each time, and its first masks, chosen
+        when it is made, are not timed."""
+
+        def train() -> float:
+            pruner = None if way is None else way.attach(self.model, self.optimizer)
+            for _ in range(WARM_UP):
+                self.step()
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            for _ in range(STEPS):
+                self.step()
+            end.record()
+            torch.cuda.synchronize()
+            name = PLAIN if way is None else way.words
+            self.peak[name] = torch.cuda.max_memory_allocated() / 2**20
+            if pruner is not None:
+                pruner.detach()
+            return start.elapsed_time(end) / 1e3 / STEPS
+
+        return train
+
+    def waits(self, way: Way) -> str:
+        """Where an update waits for the GPU, "" if nowhere."""
+        pruner = way.attach(self.model, self.optimizer)
+        self.step()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            for _ in range(way.every):
+                self.step()
+            return ""
+        except RuntimeError as error:
+            return str(error).split("\n")[0]
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+            pruner.detach()
+
+    def as_on_a_cpu(self, way: Way) -> bool:
+        """Whether masks chosen here are those that a CPU chooses of the same weights."""
+        pruner = way.attach(self.model, self.optimizer)
+        for _ in range(2):
+            self.step()
+        same = _chosen_on_a_cpu(pruner)
+        pruner.detach()
+        return same
+
+
+def _chosen_on_a_cpu(pruner: Pruner) -> bool:
+    rule = pruner.rule
+    scores = {name: each.dense().cpu().abs() for name, each in pruner.held.items()}
+    expected = rule.granularity.masks(rule.filters, scores, rule.keep)
+    found = {name: mask.cpu() for name, mask in pruner.masks.items()}
+    return all(torch.equal(found[name], mask) for name, mask in expected.items())
+
+
+def measured(batch: int, compiled: bool, rounds: int) -> dict[str, Any]:
+    training = Training(batch, compiled)
+    training.step()  # compilation is not timed
+    timed = {PLAIN: training.timed(None)}
+    timed |= {way.words: training.timed(way) for way in WAYS}
+    found = summary(in_turn(timed, rounds))
+    found["peak_mebibytes"] = training.peak
+    if not compiled:
+        each_update = [way for way in WAYS if way.every == 1]
+        found["waits_for_the_gpu"] = {way.name: training.waits(way) for way in each_update}
+        # (a filter's norm is rounded differently on a CPU: neurons may rightly differ)
+        found["masks_as_on_a_cpu"] = {
+            way.name: training.as_on_a_cpu(way)
+            for way in each_update
+            if way.name.endswith("dense") and not way.name.startswith("neuron")
+        }
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=50, help="begin nothing new after this")
+    parser.add_argument("--batches", type=int, nargs="+", default=[128, 512])
+    parser.add_argument("--modes", nargs="+", default=["eager", "compiled"])
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("no CUDA device here: nothing measured")
+        return
+    begun = time.perf_counter()
+    torch.backends.cudnn.benchmark = True
+    found: dict[str, dict[str, Any]] = {}
+    left_out = []
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for mode in arguments.modes:
+        for batch in arguments.batches:
+            name = f"{mode}, batch {batch}"
+            if found and time.perf_counter() - begun > arguments.seconds:
+                left_out.append(name)
+                continue
+            found[name] = measured(batch, mode == "compiled", arguments.rounds)
+            taken = time.perf_counter() - begun
+            print(f"{name}: done after {taken:.0f} s", flush=True)
+            record = {
+                "what": "seconds a training step with Pruner (keep 0.5) beside one without",
+                "model": "ResNet-18, 3x3 stem, 32x32, bf16 autocast, channels last, SGD momentum",
+                "steps": STEPS,
+                "results": found,
+                "provenance": provenance(DEVICE, "bfloat16 autocast", taken),
+            }
+            (arguments.out / "pruner-gpu.json").write_text(json.dumps(record, indent=1) + "\n")
+    show(found)
+    for name, each in found.items():
+        plain = each["peak_mebibytes"][PLAIN]
+        most = max(each["peak_mebibytes"].items(), key=lambda item: item[1])
+        print(f"{name}: peak {plain:.0f} MiB without, at most {most[1]:.0f} MiB ({most[0]})")
+        for question in ("waits_for_the_gpu", "masks_as_on_a_cpu"):
+            if question in each:
+                print(f"  {question}: {each[question]}")
+    if left_out:
+        print(f"not measured for want of time: {'; '.join(left_out)} (see --seconds, --modes)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""What a pruner does around every update of the optimiser: dense weights back, masks anew if they
+are due, masks in force."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rarefy.core.errors import UsageError
+from rarefy.pruning.models import together
+from rarefy.pruning.models.branches import ActivationMask
+from rarefy.pruning.models.checks import check_still_there
+from rarefy.pruning.models.held import Held
+from rarefy.pruning.models.rule import Rule
+from rarefy.pruning.models.trajectory import Trajectory, tally
+
+
+class AroundUpdates:
+    """The part of ``Pruner`` that the optimiser calls."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    rule: Rule
+    held: dict[str, Held]
+    """By the parameter's name."""
+    biases: dict[str, Held]
+    """Of whole neurons, by the name of their weight."""
+    silencers: list[ActivationMask]
+    trajectory: Trajectory
+    moments: str
+    step: int
+    """Updates of the optimiser so far."""
+    evaluating: bool
+    """Whether other weights are in the model for a while."""
+    _ended: str
+    _running: bool
+
+    def _register(self) -> list[Any]:
+        # the optimiser keeps its pruner alive: nobody has to hold it for masks to be in force
+        # (not compiled with a compiled optimizer.step(): that would be done again at every update)
+        @torch.compiler.disable
+        def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
+            return self._before(args, kwargs)
+
+        @torch.compiler.disable
+        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+            self._after()
+
+        return [
+            self.optimizer.register_step_pre_hook(before),
+            self.optimizer.register_step_post_hook(after),
+        ]
+
+    def everything(self) -> list[tuple[str, Held]]:
+        """Weights and, of whole neurons, biases, by name."""
+        biases = [(f"bias of {name}", each) for name, each in self.biases.items()]
+        return [*self.held.items(), *biases]
+
+    def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._ended:
+            raise UsageError(f"pruner: {self._ended}; detach() it to train on")
+        if self.evaluating:
+            raise UsageError("pruner: optimizer.step() inside dense() or masked() would be lost")
+        check_still_there(self.model, self.held)
+        names, every = zip(*self.everything(), strict=True)
+        written = [
+            name for name, by_hand in zip(names, together.wake(every), strict=True) if by_hand
+        ]
+        if written:
+            warnings.warn(
+                f"{', '.join(written)} written by hand since the last update: these are the dense "
+                "weights now; masks stay until they are next chosen",
+                stacklevel=3,
+            )
+        if not self._running:
+            self._start()
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if closure is None:
+            return None
+        # it runs in the middle of the update, where the weights are dense
+        masked = self._with_masks(closure)
+        if len(args) > 1:
+            return (args[0], masked, *args[2:]), kwargs
+        return args, {**kwargs, "closure": masked}
+
+    def _with_masks(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        def masked() -> Any:
+            every = [each for _, each in self.everything()]
+            together.collect(every)
+            self._act()
+            with torch.enable_grad():
+                found = closure()  # (should it fail, the weights stay masked)
+            together.wake(every)
+            return found
+
+        return masked
+
+    def _after(self) -> None:
+        together.collect([each for _, each in self.everything()])
+        # a fused optimiser is called by a GradScaler also if gradients overflowed, and does nothing
+        overflow = getattr(self.optimizer, "found_inf", None)
+        if overflow is None or not bool(overflow):
+            self.step += 1
+            self._choose_if_due()
+        self._act()
+
+    def _act(self) -> None:
+        together.act([each for _, each in self.everything()])
+        torch.clear_autocast_cache()  # of an update inside autocast
+
+    @torch.no_grad()
+    def _choose_if_due(self) -> None:
+        if self.rule.schedule.due(self.step):
+            first = not self.trajectory.choices
+            masks = self.rule.masks(self.held, self.step, first)
+            counts = None
+            if self.trajectory.wanted():
+                counts = tally([self.held[name].compare(mask) for name, mask in masks.items()])
+            remembering = self.moments == "reset" or self.rule.regrow is not None
+            before = {name: self.held[name].mask for name in masks} if remembering else {}
+            together.take([self.held[name] for name in masks], list(masks.values()))
+            for name, old in before.items():
+                self._moved(self.held[name], old != masks[name], first)
+            for name in masks if self.rule.neurons else ():
+                self._take_neurons(name)
+            self.trajectory.add(self.step, counts)
+        self._want_gradients()
+
+    def _want_gradients(self) -> None:
+        wanted = self.rule.needs_gradient(self.step + 1)
+        for each in self.held.values():
+            each.whole_gradient = wanted
+
+    def _moved(self, held: Held, moved: Tensor, first: bool) -> None:
+        """Of weights whose mask has changed: what has grown begins at zero."""
+        if self.rule.regrow is not None and held.waiting is not None and not first:
+            held.waiting.mul_(~(moved & held.mask))
+        if self._running:
+            self._forget(held, moved)
+
+    def _forget(self, held: Held, moved: Tensor) -> None:
+        for value in self.optimizer.state.get(held.parameter, {}).values():
+            if isinstance(value, Tensor) and value.shape == moved.shape:
+                value.mul_(~moved)
+
+    def _start(self) -> None:
+        """What the first masks do to the optimiser's memory waits for the first update: a state
+        that is loaded before has masks of its own."""
+        self._running = True
+        if self.moments == "reset" or self.rule.regrow is not None:
+            for each in self.held.values():
+                self._forget(each, ~each.mask)
+
+    def _take_neurons(self, name: str) -> None:
+        neurons = self.held[name].neurons()
+        if name in self.biases:
+            self.biases[name].take(neurons)
+        for each in self.silencers:
+            if each.layer == name.rpartition(".")[0]:
+                each.mask.copy_(neurons)

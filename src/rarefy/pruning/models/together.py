@@ -1,0 +1,83 @@
+"""What is done to every pruned weight around an update, for all layers together.
+
+On a GPU a model of many layers spends the time of small steps on launching kernels, not on
+computing: there the usual case is one launch for all layers (``torch._foreach_*``). The results are
+those of ``Held``'s own methods, which do the rest, and everything on a CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rarefy.pruning.models.held import Held
+
+
+@torch.no_grad()
+def wake(every: Sequence[Held]) -> list[bool]:
+    """``Held.wake`` of all: whether each was written by hand."""
+    group = [each for each in every if launched(each) and not each.touched()]
+    if group:
+        seen, waiting = [each.parameter.detach() for each in group], _waiting(group)
+        # written through .data? what is not zero there counts (1 where it is not, 0 elsewhere)
+        there = torch._foreach_sign(seen)
+        torch._foreach_abs_(there)
+        torch._foreach_lerp_(waiting, seen, there)
+        dense = [each for each in group if each.update == "dense"]
+        if dense:
+            torch._foreach_copy_([each.parameter for each in dense], _waiting(dense))
+        for each in group:
+            each.enter_update()
+    done = {id(each) for each in group}
+    return [id(each) not in done and each.wake() for each in every]
+
+
+@torch.no_grad()
+def collect(every: Sequence[Held]) -> None:
+    """``Held.collect`` of all."""
+    group = [each for each in every if launched(each)]
+    dense = [each for each in group if each.update == "dense"]
+    if dense:
+        torch._foreach_copy_(_waiting(dense), [each.parameter.detach() for each in dense])
+    for each in every:
+        if not (launched(each) and each.update == "dense"):
+            each.collect()
+
+
+@torch.no_grad()
+def act(every: Sequence[Held]) -> None:
+    """``Held.act`` of all."""
+    group = [each for each in every if launched(each)]
+    if group:
+        parameters = [each.parameter.data for each in group]
+        torch._foreach_copy_(parameters, _waiting(group))
+        torch._foreach_mul_(parameters, [each.kept for each in group])
+        for each in group:
+            each.leave_update()
+    done = {id(each) for each in group}
+    for each in every:
+        if id(each) not in done:
+            each.act()
+
+
+@torch.no_grad()
+def take(every: Sequence[Held], masks: Sequence[Tensor]) -> None:
+    """``Held.take`` of all."""
+    group = [place for place, each in enumerate(every) if launched(each)]
+    if group:
+        torch._foreach_copy_([every[place].kept for place in group], [masks[i] for i in group])
+    for place, (each, mask) in enumerate(zip(every, masks, strict=True)):
+        if place not in group:
+            each.take(mask)
+
+
+def launched(each: Held) -> bool:
+    """Whether a weight is one of those that are done together."""
+    each.follow()
+    return each.parameter.is_cuda and each.zeroes and each.waiting is not None
+
+
+def _waiting(group: Sequence[Held]) -> list[Tensor]:
+    return [each.waiting for each in group if each.waiting is not None]

@@ -1,0 +1,52 @@
+"""Two gloo processes with DDP end with the same masks and weights, those of one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+from two_processes import UPDATES, WAYS, train, worker
+
+pytestmark = pytest.mark.skipif(
+    not (dist.is_available() and dist.is_gloo_available()), reason="torch without gloo"
+)
+Results = list[dict[str, dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """All trainings in one pair of processes: starting them is what takes time."""
+    folder = tmp_path_factory.mktemp("two")
+    torch.multiprocessing.spawn(worker, (str(folder),), nprocs=2)
+    return [torch.load(Path(folder, f"rank{rank}.pt"), weights_only=True) for rank in (0, 1)]
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_both_processes_have_the_same_masks_and_weights(way: str, both: Results) -> None:
+    one, two = both[0][way], both[1][way]
+    assert one["step"] == two["step"] == UPDATES
+    assert all(same(a, b) for a, b in zip(one["masks"], two["masks"], strict=True))
+    assert same(one["model"], two["model"]) and same(one["dense"], two["dense"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_they_are_those_of_one_process_with_all_data(way: str, both: Results) -> None:
+    found, alone = both[0][way], train(way)
+    moved = 0
+    for update, (one, two) in enumerate(zip(found["masks"], alone["masks"], strict=True)):
+        assert same(one, two), update
+        moved += update > 0 and not same(one, found["masks"][update - 1])
+    assert moved >= 2 or way in ("neurons", "project"), "the test needs masks that move"
+    for kind in ("model", "dense"):
+        for name, value in found[kind].items():
+            torch.testing.assert_close(value, alone[kind][name], atol=1e-6, rtol=0, msg=name)
+    for one, two in zip(found["gradients"], alone["gradients"], strict=True):
+        torch.testing.assert_close(one, two, atol=1e-6, rtol=0)
