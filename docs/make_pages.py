@@ -221,6 +221,7 @@ SHOWN = {
     "headline.png": ("contrast-dynamics", "map"),
     "topk.png": ("topk-phase", "map"),
     "scale.png": ("regimes-at-scale", "boundaries"),
+    "granularity.png": ("granularity-detectors", "responses"),
 }
 """Pictures of the README: file, study and picture, from the results at paper scale."""
 

@@ -44,7 +44,8 @@ def test_an_unknown_score_is_named_with_the_nearest() -> None:
     with pytest.raises(UsageError) as error:
         score_named("magnitud")
     assert str(error.value) == (
-        "unknown score 'magnitud'; did you mean 'magnitude'? (known: magnitude, random, saliency)"
+        "unknown score 'magnitud'; did you mean 'magnitude'? "
+        "(known: magnitude, norm, random, saliency)"
     )
 
 

@@ -40,6 +40,10 @@ class Schedule:
             return False
         return (step - self.begin) % self.every == 0 or step == self.end
 
+    def over(self, step: int) -> bool:
+        """Whether masks stay what they are from now on."""
+        return self.end is not None and step >= self.end
+
     def share(self, step: int) -> float:
         """How far the way from everything (1) to ``keep`` (0) still is."""
         if step < self.begin:

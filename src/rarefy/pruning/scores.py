@@ -32,6 +32,9 @@ def saliency(name: str, weight: Tensor, gradient: Tensor | None) -> Tensor:
 SCORES: dict[str, Score] = {"magnitude": magnitude, "saliency": saliency}
 RANDOM = "random"
 """The control: independent of the weights, drawn by whoever keeps the generator."""
+NORM = "norm"
+"""Every weight of a filter has the filter's norm: filters are kept one after the other. Computed by
+whoever knows the layer's filters."""
 FROM_GRADIENT = ("saliency",)
 """Scores that need the gradient of pruned weights too."""
 
@@ -40,10 +43,10 @@ def score_named(score: str | Score) -> Score | str:
     """The function behind a name; ``"random"`` stays a word, functions stay what they are."""
     if callable(score):
         return score
-    if score == RANDOM:
-        return RANDOM
+    if score in (RANDOM, NORM):
+        return score
     if score not in SCORES:
-        raise unknown("score", str(score), (*SCORES, RANDOM))
+        raise unknown("score", str(score), (*SCORES, NORM, RANDOM))
     return SCORES[score]
 
 

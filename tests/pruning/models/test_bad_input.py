@@ -46,8 +46,8 @@ NEURONS = {"0": "1"}
         ),
         ({"update": "frozen"}, "update='frozen': must be one of dense, masked, project"),
         (
-            {"score": "norm"},
-            "unknown score 'norm' (known: magnitude, random, saliency)",
+            {"score": "size"},
+            "unknown score 'size' (known: magnitude, norm, random, saliency)",
         ),
         ({"moments": "drop"}, "moments='drop': must be one of keep, reset"),
         (
@@ -316,7 +316,7 @@ SETTINGS = [
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        (lambda: {}, "format None, known is 1"),
+        (lambda: {}, "not a state of a Pruner"),
         (lambda: {**other_state(), "format": 2}, "format 2, known is 1"),
         (lambda: other_state(layers="0"), "of another model: only the model has 2.weight"),
         (wider, "of another model: 0.weight is (9, 6), not (8, 6)"),

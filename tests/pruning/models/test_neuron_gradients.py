@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from rarefy import Pruner
+from rarefy.pruning.schedules import constant
 
 
 def reached(activation: nn.Module, bias: float, **choices: Any) -> tuple[float, float]:
@@ -84,14 +85,19 @@ def test_a_neuron_left_out_by_its_activation_is_updated_as_if_it_were_there() ->
 
 
 def test_a_projected_copy_silences_the_neurons_that_would_be_left_out_now() -> None:
-    """By hand: neurons (1, 1) and (2, 2); the second acts for good. Then the first one grows to
+    """By hand: neurons (1, 1) and (2, 2); the second acts at first. Then the first one grows to
     (11, 11): masked it is still silent, projected it acts and the second does not."""
     model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.ReLU())
     with torch.no_grad():
         model[0].weight.copy_(torch.tensor([[1.0, 1.0], [2.0, 2.0]]))
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     pruner = Pruner(
-        model, optimizer, keep=1, granularity="neuron", activations={"0": "1"}, freeze_at=0
+        model,
+        optimizer,
+        keep=1,
+        granularity="neuron",
+        activations={"0": "1"},
+        schedule=constant(every=9),
     )
     model[0].weight.grad = torch.tensor([[-10.0, -10.0], [0.0, 0.0]])
     optimizer.step()
@@ -115,5 +121,6 @@ def test_in_the_masked_branch_a_neuron_is_off_with_its_bias() -> None:
     x = torch.rand(3, 3)
     assert (pruner.masked_branch(x)[:, off] == 0).all() and (model(x) != 0).all()
     assert torch.equal(pruner.copy_of("masked")(x), pruner.masked_branch(x))
+    masked = pruner.copy_of("masked")(x)
     with pruner.masked():
-        assert torch.equal(model(x), pruner.copy_of("masked")(x))
+        assert torch.equal(model(x), masked)

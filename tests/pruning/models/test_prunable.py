@@ -50,7 +50,7 @@ def test_by_default_linear_layers_convolutions_and_attention() -> None:
         (nn.Linear, ["block.0.weight", "block.2.weight", "attention.out_proj.weight"]),
         (nn.Embedding, ["table.weight"]),
         (nn.GRU, ["memory.weight_ih_l0", "memory.weight_hh_l0"]),
-        (nn.MultiheadAttention, ["attention.in_proj_weight"]),
+        (nn.MultiheadAttention, ATTENTION),
         ("stem", ["stem.weight"]),
         ("block.*", ["block.0.weight", "block.1.weight", "block.2.weight"]),
         ("block.[02]", ["block.0.weight", "block.2.weight"]),

@@ -194,8 +194,7 @@ def test_without_the_pruners_state_a_resumed_training_is_another_one() -> None:
         whole = begin(choices, "momentum")
         go_on(whole, 0, SAVED)
         resumed = loaded(saved(whole), choices, "momentum", "mo")
-        with pytest.warns(UserWarning, match="written by hand"):
-            losses = go_on(resumed, SAVED, STEPS)
+        losses = go_on(resumed, SAVED, STEPS)
         assert go_on(whole, SAVED, STEPS) != losses
 
 

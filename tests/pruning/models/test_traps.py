@@ -155,8 +155,10 @@ def test_plain_checkpoints_load_into_a_pruned_model_and_pruned_ones_into_a_plain
     update(trained, plain, mlp_batch())
     optimizer, pruner = pruned(model, lr=0.0, keep=0.25)
     model.load_state_dict(trained.state_dict())
-    with pytest.warns(UserWarning, match="0.weight, 2.weight written by hand"):
-        update(model, optimizer, mlp_batch())
+    kept = [each.weight.count_nonzero() for each in (model[0], model[2])]
+    assert kept == [int(pruner.masks[name].sum()) for name in pruner.masks], "masks act at once"
+    assert torch.equal(model[0].weight, trained[0].weight * pruner.masks["0.weight"])
+    update(model, optimizer, mlp_batch())
     # (biases are not pruned: they were simply loaded)
     for name, weight in trained.named_parameters():
         assert torch.equal(dense_weights(pruner)[name], weight)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from rarefy import Pruner
 from rarefy.core.errors import UsageError
-from rarefy.pruning.schedules import one_shot
+from rarefy.pruning.schedules import constant, one_shot
 
 Write = Callable[[nn.Linear], None]
 
@@ -101,7 +101,7 @@ def test_where_nothing_waits_there_is_nothing_to_lose(
     write: Write, choices: dict[str, Any]
 ) -> None:
     model = mlp()
-    optimizer, pruner = pruned(model, lr=0.0, keep=0.5, schedule=one_shot(0), **choices)
+    optimizer, pruner = pruned(model, lr=0.0, keep=0.5, schedule=constant(9), **choices)
     write(model[0])
     written = model[0].weight.detach().clone()
     update(model, optimizer, mlp_batch())
@@ -271,3 +271,37 @@ def test_detaching_leaves_the_masks_of_another_pruner_alone() -> None:
     assert silent(5).sum() == 2
     second.detach()
     assert silent(5).sum() == 0
+
+
+def test_zeros_written_by_hand_are_weights_too() -> None:
+    """A row set to zero, a sparse matrix: old weights must not come back in the zeros' places."""
+    model = mlp()
+    optimizer, pruner = pruned(model, lr=0.0, keep=0.5)
+    with torch.no_grad():
+        model[0].weight[0] = 0
+    with pytest.warns(UserWarning, match="0.weight written by hand"):
+        update(model, optimizer, mlp_batch())
+    assert (dense_weights(pruner)["0.weight"][0] == 0).all()
+    assert (dense_weights(pruner)["0.weight"][1:] != 0).all(), "other rows wait as they did"
+    nn.init.eye_(model[0].weight)
+    with pytest.warns(UserWarning, match="0.weight written by hand"):
+        update(model, optimizer, mlp_batch())
+    assert torch.equal(dense_weights(pruner)["0.weight"], torch.eye(8, 6))
+
+
+@pytest.mark.parametrize("rule", ["dense", "masked"])
+def test_a_sparse_checkpoint_gets_its_own_masks_at_once(rule: str) -> None:
+    """Without the pruner's state: masks of other weights would take most of it away."""
+    sparse = mlp()
+    with torch.no_grad():
+        for layer in (sparse[0], sparse[2]):
+            layer.weight.copy_(torch.randn_like(layer.weight))
+            chosen = layer.weight.abs().topk(2, dim=1).indices
+            layer.weight.mul_(torch.zeros_like(layer.weight).scatter(1, chosen, 1.0))
+    model = mlp()
+    optimizer, pruner = pruned(model, lr=0.0, keep=2, update=rule, schedule=one_shot(0))
+    model.load_state_dict(sparse.state_dict())
+    assert torch.equal(model[0].weight, sparse[0].weight)
+    update(model, optimizer, mlp_batch())
+    assert torch.equal(model[0].weight, sparse[0].weight)
+    assert torch.equal(dense_weights(pruner)["0.weight"], sparse[0].weight)

@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from rarefy.core.errors import UsageError, unknown
 from rarefy.pruning.models.pruner import Pruner
 
@@ -26,11 +24,3 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     for name in settings:
         if name not in known:
             raise unknown("setting of Pruner", name, known)
-
-
-def innermost(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
-    """Wrappers pass ``step()`` on but not its hooks: those belong to the wrapped optimiser."""
-    inner = getattr(optimizer, "optimizer", None)
-    while isinstance(inner, torch.optim.Optimizer):
-        optimizer, inner = inner, getattr(inner, "optimizer", None)
-    return optimizer

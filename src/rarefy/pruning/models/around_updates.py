@@ -4,6 +4,7 @@ are due, masks in force."""
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,24 @@ from rarefy.pruning.models.rule import Rule
 from rarefy.pruning.models.trajectory import Trajectory, tally
 
 
+class AfterLoading:
+    """Tells a pruner that its model was loaded. A copy of the model, or a pickle, tells nobody."""
+
+    def __init__(self, pruner: AroundUpdates | None) -> None:
+        self._pruner = None if pruner is None else weakref.ref(pruner)
+
+    def __call__(self, module: nn.Module, incompatible: object) -> None:
+        pruner = None if self._pruner is None else self._pruner()
+        if pruner is not None and module is pruner.model:
+            pruner.loaded()
+
+    def __deepcopy__(self, memo: object) -> AfterLoading:
+        return AfterLoading(None)
+
+    def __reduce__(self) -> tuple[type[AfterLoading], tuple[None]]:
+        return AfterLoading, (None,)
+
+
 class AroundUpdates:
     """The part of ``Pruner`` that the optimiser calls."""
 
@@ -32,6 +51,7 @@ class AroundUpdates:
     silencers: list[ActivationMask]
     trajectory: Trajectory
     moments: str
+    update: str
     step: int
     """Updates of the optimiser so far."""
     evaluating: bool
@@ -53,7 +73,22 @@ class AroundUpdates:
         return [
             self.optimizer.register_step_pre_hook(before),
             self.optimizer.register_step_post_hook(after),
+            self.model.register_load_state_dict_post_hook(AfterLoading(self)),
         ]
+
+    @torch.no_grad()
+    def loaded(self) -> None:
+        """Other weights came by ``model.load_state_dict``: masks are chosen for them and act at
+        once. (A state of this pruner that is loaded too brings its own, in either order.)"""
+        changed = [each.take_over() for _, each in self.everything()]
+        if self._ended or not any(changed):
+            return
+        if self.trajectory.choices:
+            masks = self.rule.masks(self.held, self.step, first=True)
+            together.take([self.held[name] for name in masks], list(masks.values()))
+            for name in masks if self.rule.neurons else ():
+                self._take_neurons(name)
+        self._act()
 
     def everything(self) -> list[tuple[str, Held]]:
         """Weights and, of whole neurons, biases, by name."""
@@ -105,10 +140,21 @@ class AroundUpdates:
         overflow = getattr(self.optimizer, "found_inf", None)
         if overflow is None or not bool(overflow):
             self.step += 1
-            self._choose_if_due()
+            try:
+                self._choose_if_due()
+            finally:  # a person's score function may fail: masks stay in force
+                self._act()
+            return
         self._act()
 
     def _act(self) -> None:
+        if (
+            self.update == "project"
+            and self.trajectory.choices
+            and self.rule.schedule.over(self.step)
+        ):
+            for _, each in self.everything():
+                each.project()  # a support that stays must stay zero elsewhere
         together.act([each for _, each in self.everything()])
         torch.clear_autocast_cache()  # of an update inside autocast
 
@@ -158,7 +204,10 @@ class AroundUpdates:
     def _take_neurons(self, name: str) -> None:
         neurons = self.held[name].neurons()
         if name in self.biases:
+            moved = self.biases[name].mask != neurons
             self.biases[name].take(neurons)
+            if self.moments == "reset" and self._running:
+                self._forget(self.biases[name], moved)
         for each in self.silencers:
             if each.layer == name.rpartition(".")[0]:
                 each.mask.copy_(neurons)

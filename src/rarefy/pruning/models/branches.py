@@ -49,10 +49,9 @@ class MaskedBranch:
         return masked if self.masked_gradients else weight + (masked - weight).detach()
 
     def _follow(self) -> None:
-        """The model may have gone to another device."""
-        device = next(iter(self.held.values())).parameter.device
-        if any(value.device != device for value in self.buffers.values()):
-            self.buffers = {name: value.to(device) for name, value in self.buffers.items()}
+        """The model may have gone to another device or type."""
+        own = dict(self.model.named_buffers())
+        self.buffers = {name: value.to(own[name]) for name, value in self.buffers.items()}
 
     def values(self) -> dict[Tensor, Tensor]:
         """The model's statistics, and what they are in this branch."""
@@ -104,7 +103,8 @@ class Silence(nn.Module):
         self.register_buffer("mask", mask.clone())
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * _along(self.mask, x, self.dimension)
+        # (in a way that torch.fx can trace)
+        return (x.transpose(self.dimension, -1) * self.mask).transpose(self.dimension, -1)
 
 
 def _along(mask: Tensor, like: Tensor, dimension: int) -> Tensor:
@@ -118,13 +118,15 @@ def check_activations(
 ) -> None:
     """Every pruned weight's layer must have a module of its own behind it."""
     modules = dict(model.named_modules())
+    everywhere = list(model.named_modules(remove_duplicate=False))
     for layer in (name.rpartition(".")[0] for name in names):
         place = activations.get(layer)
         if place is None:
             raise bad_value("activations", dict(activations), f"says nothing of layer {layer!r}")
         if place not in modules:
             raise bad_value("activations", place, "the model has no module of this name")
-        if list(activations.values()).count(place) > 1:
+        shared = [name for name, each in everywhere if each is modules[place]]
+        if list(activations.values()).count(place) > 1 or len(shared) > 1:
             raise UsageError(
                 f"activations: {place} stands behind several layers; give each its own"
             )

@@ -28,7 +28,10 @@ def check_share(keep: Keep | None, granularity: str) -> Keep:
     share = kind.n / kind.m if kind.kind == "n:m" else 0.5
     if kind.kind == "n:m" and keep is not None and keep != share:
         raise bad_value("keep", keep, f"granularity {granularity} keeps {share:g}: leave keep out")
-    return share if keep is None else keep
+    if keep is None:
+        return share
+    # a NumPy number would travel into the state, and be refused there
+    return float(keep) if isinstance(keep, float) else keep
 
 
 def check_choices(
@@ -83,6 +86,8 @@ def check_state(
     state: Mapping[str, Any], kept: Mapping[str, Tensor], settings: Mapping[str, Any]
 ) -> None:
     """A saved state must be of this model and of these settings. ``kept``: by name."""
+    if not isinstance(state, Mapping) or not {"layers", "settings", "step"} <= set(state):
+        raise UsageError("pruner state: not a state of a Pruner")
     if state.get("format") != FORMAT:
         raise UsageError(f"pruner state: format {state.get('format')!r}, known is {FORMAT}")
     layers = state["layers"]

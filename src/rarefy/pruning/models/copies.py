@@ -91,6 +91,11 @@ def _silence_anew(pruner: Pruner, silencers: list[ActivationMask]) -> None:
 
 def plain_copy(pruner: Pruner, which: str) -> nn.Module:
     """A copy of the model that nobody prunes."""
+    with torch.inference_mode(False):  # (a copy made inside one could not be trained)
+        return _plain_copy(pruner, which)
+
+
+def _plain_copy(pruner: Pruner, which: str) -> nn.Module:
     values = values_of(pruner, which)
     names = {id(parameter): name for name, parameter in pruner.model.named_parameters()}
     plain = copy.deepcopy(pruner.model)

@@ -109,6 +109,11 @@ class Held:
                 self.parameter.copy_(self.waiting)
         self.leave_update()
 
+    @torch.no_grad()
+    def project(self) -> None:
+        """Set to zero what is left out."""
+        self.parameter.mul_(self.kept)
+
     def leave_update(self) -> None:
         """The parameter is the model's again."""
         self._whole, self._updating = None, False
@@ -126,19 +131,29 @@ class Held:
             self.waiting.copy_(seen)
             return changed
         if self.touched() and not same(seen, self.waiting * self.kept):
-            # (if all is zero, somebody began anew from zero)
-            theirs = (self.kept != 0) | (seen != 0) | ~seen.any()
-            self.waiting.copy_(torch.where(theirs, seen, self.waiting))
+            self.waiting.copy_(torch.where(self._theirs(seen), seen, self.waiting))
             return True
         if seen.is_cuda:  # written through .data? without asking, which would wait for the GPU
             torch.where(seen != 0, seen, self.waiting, out=self.waiting)
         return False
 
+    def _theirs(self, seen: Tensor) -> Tensor:
+        """What somebody wrote. A zero in a place that is left out may be theirs or the mask's: it
+        is theirs if all that acted in its filter has changed, as it does when a layer, or a row of
+        it, is begun anew or loaded."""
+        assert self.waiting is not None
+        out = self.kept == 0
+        changed = seen != self.waiting * self.kept
+        whole = self.filters.rows(changed | out).all(dim=1, keepdim=True)
+        rows = self.filters.rows(changed | ~out) | whole
+        return self.filters.weights(rows).reshape(seen.shape)
+
     def follow(self) -> None:
         """The model may have gone to another type or device."""
-        self.kept = self.kept.to(self.parameter)
-        if self.waiting is not None:
-            self.waiting = self.waiting.to(self.parameter)
+        with torch.inference_mode(False):  # (inside one, these would be of no use in training)
+            self.kept = self.kept.to(self.parameter)
+            if self.waiting is not None:
+                self.waiting = self.waiting.to(self.parameter)
 
     def touched(self) -> bool:
         """Whether somebody may have written. Writing through ``.data`` leaves no trace but the
@@ -162,7 +177,7 @@ class Held:
         """A new mask."""
         self.kept.copy_(mask)
         if self.update == "project":
-            self.parameter.mul_(self.kept)
+            self.project()
 
     def neurons(self) -> Tensor:
         """Which filters have a weight that acts: (filter,)."""

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from rarefy.core.errors import UsageError
-from rarefy.pruning.models.adapters import check_settings, innermost, missing
+from rarefy.pruning.models.adapters import check_settings, missing
 from rarefy.pruning.models.pruner import Pruner
 
 try:
@@ -58,7 +58,7 @@ class PrunerTrainerCallback(TrainerCallback):
         control: TrainerControl,
         **kwargs: Any,
     ) -> None:
-        model, optimizer = kwargs["model"], innermost(kwargs["optimizer"])
+        model, optimizer = kwargs["model"], kwargs["optimizer"]
         resumed = state.global_step > 0
         loaded = _weights(model) if resumed else {}
         if self.pruner is not None and self.pruner.model is model:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from rarefy.core.errors import bad_value
-from rarefy.pruning.models.adapters import check_settings, innermost, missing
+from rarefy.pruning.models.adapters import check_settings, missing
 from rarefy.pruning.models.pruner import Pruner
 
 try:
@@ -56,7 +56,7 @@ class PrunerCallback(pl.Callback):
             if saved is None and trainer.global_step > 0:
                 saved = before.state_dict()
             before.detach()
-        optimizer = innermost(trainer.optimizers[self._optimizer])
+        optimizer = trainer.optimizers[self._optimizer]
         self.pruner = Pruner(pl_module, optimizer, **self.settings)
         if saved is not None:
             self.pruner.load_state_dict(saved)

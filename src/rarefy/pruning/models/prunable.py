@@ -52,8 +52,13 @@ def find_prunable(model: nn.Module, layers: Layers | None = None) -> list[Prunab
     for prefix, module in model.named_modules(remove_duplicate=False):
         for local, parameter in module.named_parameters(recurse=False):
             every.setdefault(id(parameter), []).append(f"{prefix}.{local}" if prefix else local)
+    attention = {
+        f"{prefix}.out_proj" if prefix else "out_proj"
+        for prefix, module in model.named_modules()
+        if isinstance(module, nn.MultiheadAttention) and chosen(prefix, module)
+    }
     for prefix, module in model.named_modules():
-        if not chosen(prefix, module):
+        if not chosen(prefix, module) and prefix not in attention:
             continue
         _refuse(prefix, module)
         for local, parameter in module.named_parameters(recurse=False):

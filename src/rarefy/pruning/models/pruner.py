@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import gc
 import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -36,9 +37,10 @@ from rarefy.pruning.models.checks import (
 )
 from rarefy.pruning.models.copies import plain_copy, with_weights
 from rarefy.pruning.models.held import Held, biases
-from rarefy.pruning.models.prunable import Layers, find_prunable
+from rarefy.pruning.models.prunable import Layers, Prunable, find_prunable
 from rarefy.pruning.models.rule import USERS_OWN, Rule
 from rarefy.pruning.models.trajectory import Trajectory
+from rarefy.pruning.models.wrappers import innermost, unwrapped
 from rarefy.pruning.regrowth import Regrowth
 from rarefy.pruning.schedules import Schedule, constant
 from rarefy.pruning.scores import Score
@@ -96,13 +98,14 @@ class Pruner(AroundUpdates):
         seed: int = 0,
     ) -> None:
         check_rule(update)
+        model, optimizer = unwrapped(model), innermost(optimizer)
         keep = check_share(keep, granularity)
         schedule = schedule or constant()
         if freeze_at is not None:
             schedule = schedule.frozen_at(freeze_at)
         check_choices(update, granularity, moments, regrow, activations, branches, masked_gradients)
         found = find_prunable(model, layers)
-        check_parameters(found, optimizer, _taken())
+        check_parameters(found, optimizer, _taken(found))
         filters = {each.name: each.filters for each in found}
         if activations is not None:
             check_activations(model, filters, activations)
@@ -120,7 +123,7 @@ class Pruner(AroundUpdates):
         self.held = {
             each.name: Held(each.parameter, each.filters, update, zeroes) for each in found
         }
-        bias_too = activations is None and self.rule.neurons
+        bias_too = self.rule.neurons and (activations is None or update == "masked")
         self.biases = biases(found, update, zeroes) if bias_too else {}
         self.trajectory = Trajectory(
             {name: each.count * each.size for name, each in filters.items()}
@@ -190,6 +193,7 @@ class Pruner(AroundUpdates):
     def copy_of(self, weights: str = "masked") -> nn.Module:
         """A plain copy of the model: "dense", "masked" (with the masks in force), or "projected"
         (with masks that the weights as they are would get now)."""
+        self._check_usable("copied")
         return plain_copy(self, weights)
 
     def export(self, weights: str = "masked") -> nn.Module:
@@ -201,6 +205,8 @@ class Pruner(AroundUpdates):
 
     def detach(self) -> None:
         """Stop pruning: the model has all its weights again and trains on as a plain one."""
+        if self not in _pruners:
+            return
         for hook in self._hooks:
             hook.remove()
         for _, each in self.everything():
@@ -221,6 +227,7 @@ class Pruner(AroundUpdates):
 
     def state_dict(self) -> dict[str, Any]:
         """All that a resumed training needs beside the states of model and optimiser."""
+        self._check_usable("saved")
         return {
             "format": FORMAT,
             "step": self.step,
@@ -234,6 +241,7 @@ class Pruner(AroundUpdates):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a ``state_dict()``; before or after the model's, the order does not matter.
         Nothing is changed if it does not fit."""
+        self._check_usable("loaded")
         check_state(state, {name: each.kept for name, each in self.everything()}, self.settings)
         for name, each in self.everything():
             each.load(state["layers"][name])
@@ -245,6 +253,12 @@ class Pruner(AroundUpdates):
         if self.branch is not None:
             self.branch.load(state["branch"])
         self._want_gradients()
+
+    def _check_usable(self, word: str) -> None:
+        if self.evaluating:
+            raise UsageError(f"pruner: cannot be {word} inside dense() or masked()")
+        if self not in _pruners:
+            raise UsageError(f"pruner: cannot be {word}, it was {self._ended}")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Pruner:
         """With its model and optimiser: ``copy.deepcopy((model, optimizer, pruner))``."""
@@ -263,6 +277,11 @@ class Pruner(AroundUpdates):
         return made
 
 
-def _taken() -> set[int]:
+def _taken(found: list[Prunable]) -> set[int]:
     """Ids of the parameters that have a pruner, be it one that has exported."""
-    return {id(each.parameter) for pruner in _pruners for each in pruner.held.values()}
+    mine = {id(each.parameter) for each in found}
+    for look in (0, 1):
+        taken = {id(each.parameter) for pruner in _pruners for each in pruner.held.values()}
+        if not look and taken & mine:
+            gc.collect()  # of pruners that nobody has any more
+    return taken

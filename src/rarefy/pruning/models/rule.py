@@ -14,6 +14,7 @@ from rarefy.pruning.models.held import Held
 from rarefy.pruning.regrowth import Regrowth
 from rarefy.pruning.schedules import Schedule
 from rarefy.pruning.scores import (
+    NORM,
     RANDOM,
     Score,
     checked,
@@ -61,6 +62,8 @@ class Rule:
         kind.check(filters, of_layers)
         if regrow is not None and kind.kind in ("neuron", "n:m"):
             raise bad_value("regrow", regrow.kind, "needs granularity filter, layer or global")
+        if regrow is not None and schedule.end == schedule.begin:
+            raise bad_value("regrow", regrow.kind, "moves nothing: masks are chosen only once")
         if regrow is not None and schedule.cubic:
             raise bad_value("regrow", regrow.kind, "keeps a fixed number: no gradual schedule")
         generator = torch.Generator().manual_seed(seed)
@@ -76,7 +79,7 @@ class Rule:
         if self.regrow is not None:
             wanted = self.regrow.needs_gradient
         else:
-            wanted = self.score is saliency or not (self.score == RANDOM or _known(self.score))
+            wanted = self.score is saliency or (callable(self.score) and not _known(self.score))
         return wanted and self.schedule.due(step)
 
     def masks(self, held: Mapping[str, Held], step: int, first: bool) -> dict[str, Tensor]:
@@ -92,13 +95,17 @@ class Rule:
         return self.granularity.masks(self.filters, scores, self.keep, way)
 
     def fresh_masks(self, held: Mapping[str, Held], step: int) -> dict[str, Tensor]:
-        """Masks that the weights as they are would get now, leaving no trace."""
-        before = self.generator.get_state()
-        found = self.masks(held, step, first=True)
-        self.generator.set_state(before)
-        return found
+        """Masks that the weights as they are would get now. Those in force, where the next ones
+        would not be chosen by the weights alone or will never be chosen."""
+        alone = self.score not in (RANDOM, saliency) and self.regrow is None
+        if not alone or self.schedule.over(step) or step < self.schedule.begin:
+            return {name: each.mask for name, each in held.items()}
+        return self.masks(held, step, first=True)
 
     def _scored(self, name: str, held: Held, weight: Tensor) -> Tensor:
+        if self.score == NORM:
+            filters = self.filters[name]
+            return filters.weights(filters.norms(weight)[:, None].expand(-1, filters.size))
         if not callable(self.score):
             return random_scores(weight, self.generator)
         return checked(name, weight, self.score(name, weight, held.gradient))
@@ -107,12 +114,16 @@ class Rule:
         self, regrow: Regrowth, held: Mapping[str, Held], dense: dict[str, Tensor], step: int
     ) -> dict[str, Tensor]:
         rows: dict[str, tuple[Tensor, ...]] = {}
+        still = set()  # layers that do not learn keep what they have
         for name, weight in dense.items():
             gradient = held[name].gradient
-            if regrow.needs_gradient and gradient is not None:
+            if not regrow.needs_gradient:
+                growth = random_scores(weight, self.generator)
+            elif gradient is not None:
                 growth = gradient.abs()
             else:
-                growth = random_scores(weight, self.generator)
+                still.add(name)
+                growth = torch.zeros_like(weight)
             parts = (held[name].kept, weight.abs(), growth)
             rows[name] = tuple(
                 self.granularity.candidates(self.filters[name], part) for part in parts
@@ -133,7 +144,10 @@ class Rule:
                 for name, (kept, magnitude, growth) in rows.items()
             }
         return {
-            name: self.granularity.spread(self.filters[name], mask) for name, mask in found.items()
+            name: held[name].mask
+            if name in still
+            else self.granularity.spread(self.filters[name], mask)
+            for name, mask in found.items()
         }
 
 
