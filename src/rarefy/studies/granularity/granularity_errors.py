@@ -51,6 +51,7 @@ class GranularityErrors(GranularityStudy):
     claims: ClassVar[tuple[str, ...]] = ("G1", "G2")
     axes: ClassVar[tuple[str, ...]] = ("variation", "subclasses", "samples")
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
+    headline: ClassVar[bool] = True
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "seeds": 2,
