@@ -59,3 +59,21 @@ def update(
 
 def dense_weights(pruner: Pruner) -> dict[str, Tensor]:
     return {name: each.detach() for name, each in pruner.copy_of("dense").named_parameters()}
+
+
+def assert_same(first: Pruner, second: Pruner, optimizers: bool = True) -> None:
+    """Equal bit for bit: pruners, models, optimisers."""
+    assert first.step == second.step
+    for name in first.held:
+        assert torch.equal(first.held[name].dense(), second.held[name].dense()), name
+        assert torch.equal(first.masks[name], second.masks[name]), name
+    for (name, one), two in zip(
+        first.model.named_parameters(), second.model.parameters(), strict=True
+    ):
+        assert torch.equal(one, two), name
+    if not optimizers:
+        return
+    for one, two in zip(
+        first.optimizer.state.values(), second.optimizer.state.values(), strict=True
+    ):
+        assert all(torch.equal(one[key], two[key]) for key in one)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from small_networks import assert_same
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
@@ -19,7 +20,6 @@ from accelerate.optimizer import AcceleratedOptimizer
 
 from rarefy.core.errors import UsageError
 from rarefy.pruning.models.hugging_face import FILE, PrunerTrainerCallback
-from rarefy.pruning.models.pruner import Pruner
 from rarefy.pruning.regrowth import RigL
 from rarefy.pruning.schedules import constant
 
@@ -78,21 +78,6 @@ def trainer(
     )
     made.remove_callback(transformers.PrinterCallback)
     return made
-
-
-def assert_same(first: Pruner, second: Pruner) -> None:
-    assert first.step == second.step
-    for name in first.held:
-        assert torch.equal(first.held[name].dense(), second.held[name].dense()), name
-        assert torch.equal(first.masks[name], second.masks[name]), name
-    for (name, one), two in zip(
-        first.model.named_parameters(), second.model.parameters(), strict=True
-    ):
-        assert torch.equal(one, two), name
-    for one, two in zip(
-        first.optimizer.state.values(), second.optimizer.state.values(), strict=True
-    ):
-        assert all(torch.equal(one[key], two[key]) for key in one)
 
 
 SETTINGS = {

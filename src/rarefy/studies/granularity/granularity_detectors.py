@@ -113,6 +113,8 @@ class GranularityDetectors(GranularityStudy):
 
     def check(self) -> None:
         super().check()
+        if min(self.subclasses) < 1:
+            raise bad_value("subclasses", min(self.subclasses), "must be at least 1 a side")
         rising = list(self.reads) == sorted(set(self.reads))
         if not rising or not {0, self.first, self.steps} <= set(self.reads):
             raise bad_value(

@@ -108,6 +108,8 @@ class GranularityErrors(GranularityStudy):
 
     def check(self) -> None:
         super().check()
+        if min(self.subclasses) < 1:
+            raise bad_value("subclasses", min(self.subclasses), "must be at least 1 a side")
         check_reads(self.reads, self.steps)
         if self.main not in self.subclasses:
             raise bad_value("main", self.main, f"must be one of subclasses={self.subclasses}")
