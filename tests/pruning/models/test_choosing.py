@@ -302,9 +302,20 @@ def test_choices_are_counted_at_first_and_then_now_and_then() -> None:
         model(torch.randn(8, 6)).square().mean().backward()
         optimizer.step()
     assert pruner.trajectory.choices == 36
-    assert pruner.trajectory.steps == [*range(10), 10, 20, 30]
+    assert pruner.trajectory.steps == [*range(10), 19, 29]
     frame = pruner.trajectory.frame()
     assert (frame["kept"] == 12).all()
+
+
+def test_rare_choices_are_all_counted() -> None:
+    model = nn.Linear(6, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    pruner = Pruner(model, optimizer, keep=0.5, schedule=constant(every=10))
+    for _ in range(200):
+        optimizer.zero_grad()
+        model(torch.randn(8, 6)).square().mean().backward()
+        optimizer.step()
+    assert pruner.trajectory.steps == [*range(0, 201, 10)]
 
 
 def test_n_of_m_says_itself_what_stays() -> None:

@@ -164,7 +164,7 @@ class AroundUpdates:
             first = not self.trajectory.choices
             masks = self.rule.masks(self.held, self.step, first)
             counts = None
-            if self.trajectory.wanted():
+            if self.trajectory.wanted(self.step):
                 counts = tally([self.held[name].compare(mask) for name, mask in masks.items()])
             remembering = self.moments == "reset" or self.rule.regrow is not None
             before = {name: self.held[name].mask for name in masks} if remembering else {}

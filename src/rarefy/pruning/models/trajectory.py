@@ -12,7 +12,7 @@ from torch import Tensor
 
 COLUMNS = ("kept", "changed", "revived", "empty_filters")
 FIRST, EVERY = 10, 10
-"""Of the choices of masks the first ones are counted, then every so many: where masks are chosen at
+"""The first choices of masks are counted, then one every so many updates: where masks are chosen at
 every update, counting would take longer than choosing."""
 MOST = 4096
 """Records kept; beyond, every other one is dropped, again and again."""
@@ -45,10 +45,10 @@ class Trajectory:
         self._every = 1
         self._last: Tensor | None = None
 
-    def wanted(self) -> bool:
-        """Whether the next choice of masks is to be counted."""
-        number = self.choices if self.choices < FIRST else self.choices / EVERY
-        return number % self._every == 0
+    def wanted(self, step: int) -> bool:
+        """Whether a choice of masks after so many updates is to be counted."""
+        first = self.choices < FIRST and self._every == 1
+        return first or step - self.steps[-1] >= EVERY * self._every
 
     def add(self, step: int, counts: Tensor | None) -> None:
         """``counts``: (layer, one of ``COLUMNS``), None if they are not ``wanted``."""
