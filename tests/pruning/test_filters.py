@@ -60,7 +60,9 @@ def test_rows_and_back_is_the_weight_itself(kind: str) -> None:
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.lists(st.integers(1, 3), max_size=3))
+@given(
+    st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.lists(st.integers(1, 3), max_size=3)
+)
 def test_grouped_transposed_layouts_round_trip(
     groups: int, inputs: int, outputs: int, kernel: list[int]
 ) -> None:
