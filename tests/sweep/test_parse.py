@@ -8,6 +8,7 @@ import pytest
 from toy_study import Toy
 
 from rarefy.core.errors import UsageError
+from rarefy.studies import get_study
 from rarefy.sweep.parse import parse_settings
 
 
@@ -56,3 +57,10 @@ def test_wrong_values_are_named(texts: list[str], said: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_settings(Toy, texts)
     assert said in str(caught.value)
+
+
+def test_a_text_may_have_a_colon() -> None:
+    """Names of variations do; only numbers have ranges."""
+    kind = get_study("granularity-errors")
+    found = parse_settings(kind, ["variation=as chosen,hard: no distraction"])
+    assert found == {"variation": ("as chosen", "hard: no distraction")}

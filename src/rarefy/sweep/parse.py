@@ -45,7 +45,8 @@ def _value(kind: type[Study], field: dataclasses.Field[Any], text: str) -> Any:
         return convert(field.name, text)
     values: list[Any] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
-        values += _range(field.name, part, convert) if ":" in part else [convert(field.name, part)]
+        ranged = ":" in part and convert is not _text  # a text may have a colon of its own
+        values += _range(field.name, part, convert) if ranged else [convert(field.name, part)]
     if not values:
         raise bad_value(field.name, text, "needs at least one value")
     return tuple(values)
