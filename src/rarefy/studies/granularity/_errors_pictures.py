@@ -125,7 +125,8 @@ def _for_whom(study: GranularityErrors, here: xr.Dataset) -> Picture:
     end = here.sel(subclasses=study.main).isel(read=-1)
     panels = []
     stored = [int(n) for n in end["samples"].values if n != FRESH]
-    if stored:
+    several = len(stored) > 1  # one number of samples makes no curve
+    if several:
         curves = []
         for labels in LABELS:
             error = end["hard_error"].sel(labels=labels)
@@ -150,7 +151,7 @@ def _for_whom(study: GranularityErrors, here: xr.Dataset) -> Picture:
                 x_label="training samples of every subclass",
                 y_label="error on hard samples",
                 title="How many samples it takes",
-                x_log=len(stored) > 1,
+                x_log=True,
             )
         )
     samples = FRESH if FRESH in end["samples"].values else stored[0]
@@ -176,7 +177,7 @@ def _for_whom(study: GranularityErrors, here: xr.Dataset) -> Picture:
         "update. The distance between the two colours is what fine labels gain; see from how many "
         "samples on it is there. Right: "
     )
-    if not stored:
+    if not several:
         left = "Shown are "
     return Picture(
         "gain",
