@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pruned_models import PLAIN, WAYS, ResNet18, Way, in_turn, show, summary
+from pruned_models import PLAIN, WAYS, Way, in_turn, show, summary
 from torch import Tensor, nn
 from torch.nn import functional
 
 from rarefy import Pruner
 from rarefy.core.provenance import provenance
+from rarefy.nets.resnet import ResNet18
 
 DEVICE = torch.device("cuda")
 STEPS, WARM_UP = 10, 3
@@ -34,7 +35,9 @@ class Training:
 
     def __init__(self, batch: int, compiled: bool, device: torch.device = DEVICE) -> None:
         torch.manual_seed(0)
-        self.model: nn.Module = ResNet18().to(device, memory_format=torch.channels_last)
+        # no block begins as its shortcut: all convolutions have gradients from the first step on
+        model = ResNet18(3, 32, 10, zero_last=False)
+        self.model: nn.Module = model.to(device, memory_format=torch.channels_last)
         self.optimizer = torch.optim.SGD(self.model.parameters(), 0.01, momentum=0.9)
         images = torch.randn(batch, 3, 32, 32, device=device)
         self.images = images.contiguous(memory_format=torch.channels_last)

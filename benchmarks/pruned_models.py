@@ -1,4 +1,5 @@
-"""The models on which ``Pruner`` is timed, what it is asked to do there, and the table of times."""
+"""The models on which ``Pruner`` is timed on a CPU (on a GPU: ``rarefy.nets``' own ResNet-18), what
+it is asked to do there, and the table of times."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ WAYS = [Way(name, every, chosen) for name, chosen in KINDS.items() for every in 
 
 
 def convolutions() -> nn.Module:
-    """421,642 weights and biases; images of 28 x 28."""
+    """421,642 weights and biases; images of 28 x 28. (LeNet is four times smaller.)"""
     return nn.Sequential(
         nn.Conv2d(1, 32, 3, padding=1),
         nn.ReLU(),
@@ -80,7 +81,8 @@ def convolutions() -> nn.Module:
 
 
 class Transformer(nn.Module):
-    """A ViT of 6 blocks, width 64 and 4 heads; images of 28 x 28 in 49 patches."""
+    """A ViT of 6 blocks, width 64 and 4 heads; images of 28 x 28 in 49 patches. As large as that of
+    ``rarefy.nets``, but with PyTorch's own attention, which a pruner must find by its type."""
 
     def __init__(self, width: int = 64, blocks: int = 6) -> None:
         super().__init__()
@@ -108,47 +110,6 @@ class _Block(nn.Module):
         tokens = tokens + self.attention(seen, seen, seen, need_weights=False)[0]
         found: Tensor = tokens + self.narrow(functional.gelu(self.wide(self.between(tokens))))
         return found
-
-
-class ResNet18(nn.Module):
-    """He et al. 2016 with the 3 x 3 stem that images of 32 x 32 are given; 11.2 million weights."""
-
-    def __init__(self, classes: int = 10) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, 64, 3, padding=1, bias=False)
-        self.norm = nn.BatchNorm2d(64)
-        widths, blocks = (64, 64, 128, 256, 512), []
-        for stage in range(4):
-            wide = widths[stage + 1]
-            blocks += [
-                _Residual(widths[stage], wide, 1 if stage == 0 else 2),
-                _Residual(wide, wide),
-            ]
-        self.blocks = nn.Sequential(*blocks)
-        self.head = nn.Linear(512, classes)
-
-    def forward(self, images: Tensor) -> Tensor:
-        found = self.blocks(functional.relu(self.norm(self.stem(images))))
-        answers: Tensor = self.head(found.mean(dim=(2, 3)))
-        return answers
-
-
-class _Residual(nn.Module):
-    def __init__(self, narrow: int, wide: int, stride: int = 1) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(narrow, wide, 3, stride, padding=1, bias=False)
-        self.first_norm = nn.BatchNorm2d(wide)
-        self.second = nn.Conv2d(wide, wide, 3, padding=1, bias=False)
-        self.second_norm = nn.BatchNorm2d(wide)
-        self.shortcut = (
-            nn.Identity()
-            if narrow == wide
-            else nn.Sequential(nn.Conv2d(narrow, wide, 1, stride, bias=False), nn.BatchNorm2d(wide))
-        )
-
-    def forward(self, images: Tensor) -> Tensor:
-        found = functional.relu(self.first_norm(self.first(images)))
-        return functional.relu(self.second_norm(self.second(found)) + self.shortcut(images))
 
 
 # ----------------------------------------------------------------------------------------- results

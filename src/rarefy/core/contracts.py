@@ -103,17 +103,24 @@ def _no_progress(amount: float) -> None:
     return None
 
 
+def _say_nothing(text: str) -> None:
+    return None
+
+
 @dataclass(frozen=True)
 class Context:
-    """Where and how a batch runs. ``advance`` is told how many run-steps were just done."""
+    """Where and how a batch runs. ``advance`` is told how many run-steps were just done, ``say`` a
+    few words for the progress bar. ``models``: a folder for trained networks, if wanted."""
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     dtype: torch.dtype = torch.float32
     compiled: bool = False
     advance: Callable[[float], None] = _no_progress
+    say: Callable[[str], None] = _say_nothing
     deadline: float | None = None
     stop: threading.Event | None = None
     scratch: Path | None = None
+    models: Path | None = None
 
     def check_time(self) -> None:
         """Raise ``OutOfTime`` once the deadline (``time.monotonic`` seconds) has passed, or another
@@ -168,6 +175,9 @@ class Study(ABC):
     """``tiny``, ``quick``, ``paper`` and any further: the parameters that differ from defaults."""
     headline: ClassVar[bool] = False
     needs: ClassVar[str] = "nothing but a CPU"
+    one_at_a_time: ClassVar[bool] = False
+    """A cell is a whole training of a real network: it has the device for itself, unless several
+    processes are asked for."""
 
     seeds: int = 100
 
@@ -212,6 +222,11 @@ class Study(ABC):
         """Raise ``UsageError`` for parameter values that make no sense."""
         if self.seeds < 1:
             raise bad_value("seeds", self.seeds, "must be at least 1")
+
+    def inputs(self) -> dict[str, str]:
+        """What it reads from outside (a data set), each as a text that changes with its content; a
+        store is not gone on with when one of them has changed. Raises where one is missing."""
+        return {}
 
     @property
     def setting(self) -> str:

@@ -79,6 +79,7 @@ class Progress:
         self._pace = Pace(clock)
         self._begun = self._shown = clock()
         self._bar = _Bar(title, self.total, self._stream) if self._stream.isatty() else None
+        self._said = ""
 
     def __enter__(self) -> Self:
         if self._bar is not None:
@@ -115,10 +116,16 @@ class Progress:
         self._shown = now
         left = self.seconds_left()
         if self._bar is not None:
-            self._bar.show(self._done(), left)
+            self._bar.show(self._done(), left, self._said)
         else:
             told = f", about {spell_seconds(left)} left" if left is not None else ""
-            self._line(f"{self._percent()}{told}")
+            said = f"; {self._said}" if self._said else ""
+            self._line(f"{self._percent()}{told}{said}")
+
+    def say(self, text: str) -> None:
+        """A few words (the accuracy so far) to show beside the next report."""
+        with self._lock:
+            self._said = text
 
     def batch_done(self, work: float) -> None:
         """At least ``work`` run-steps of this process are through (a study need not report on the
@@ -162,8 +169,9 @@ class _Bar:
     def start(self) -> None:
         self._rich.start()
 
-    def show(self, done: float, left: float | None) -> None:
-        text = f"about {spell_seconds(left)} left" if left is not None else ""
+    def show(self, done: float, left: float | None, said: str = "") -> None:
+        time_left = f"about {spell_seconds(left)} left" if left is not None else ""
+        text = "  ".join(part for part in (time_left, said) if part)
         self._rich.update(self._task, completed=done, left=text, refresh=True)
 
     def stop(self, done: float, left: float | None) -> None:

@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +21,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from rarefy.core.contracts import NONFINITE_STEP, Context, Study
+from rarefy.core.contracts import Context, Study
 from rarefy.core.errors import Interrupted, OutOfTime, RunError, UsageError, bad_value
 from rarefy.core.progress import Progress
 from rarefy.core.provenance import provenance
@@ -35,6 +34,7 @@ from rarefy.core.settings import (
     resolve_dtype,
 )
 from rarefy.sweep.store import CHUNK_RUNS, Store
+from rarefy.sweep.workers import computed, threads_at_once
 
 BATCH_CPU = 32
 """Stays in cache, and little is lost when the run is killed."""
@@ -74,15 +74,25 @@ def execute(
     compiled: Compiled = "auto",
     batch: int | None = None,
     go_on: str = "",
+    jobs: int = 1,
+    models: Path | None = None,
 ) -> Execution:
     """Run what is not yet in the store at ``out`` and read the whole of it.
 
-    ``go_on`` is what a person does to continue ("rarefy run ..."), for the messages.
+    ``go_on`` is what a person does to continue ("rarefy run ..."), for the messages. ``jobs``
+    processes at once, for studies whose cells are trainings of their own; ``models``: a folder for
+    the networks these train.
     """
     if max_seconds is not None and not max_seconds > 0:
         raise bad_value("max_seconds", max_seconds, "must be more than 0")
     if batch is not None and batch < 1:
         raise bad_value("batch", batch, "must be at least 1")
+    if jobs < 1:
+        raise bad_value("jobs", jobs, "must be at least 1")
+    if jobs > 1 and not study.one_at_a_time:
+        raise bad_value(
+            "jobs", jobs, f"cells of {study.name} run together in one process already; use 1"
+        )
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     where, kind = resolve_device(device), resolve_dtype(dtype)
     store = Store(Path(out), study, scale, dtype, overwrite)
@@ -90,8 +100,10 @@ def execute(
         return _result(store)
     # before anything is written: a cell that can never run must not leave a store behind
     fitting = _fitting(study, where)
+    inputs = study.inputs()
     store.begin()
     try:
+        _refuse_other_inputs(store, inputs)
         choices = _choices(store, where, fitting, compiled, batch)
         context = Context(
             device=where,
@@ -99,9 +111,11 @@ def execute(
             compiled=choices["compiled"],
             deadline=deadline,
             scratch=store.scratch,
+            models=models,
         )
-        store.remember(provenance=provenance(where, dtype, store.wall_seconds()))
-        note = _fill(store, context, choices["batch"], progress, go_on)
+        made = provenance(where, dtype, store.wall_seconds())
+        store.remember(provenance={**made, "inputs": inputs} if inputs else made)
+        note = _fill(store, context, choices["batch"], progress, go_on, jobs)
     finally:
         store.close()
     return _result(store, note)
@@ -112,12 +126,25 @@ def _result(store: Store, note: str = "") -> Execution:
     return Execution(store.read(), store.path, len(done), int(done.sum()), note)
 
 
-def _fill(store: Store, context: Context, batch: int, shown: bool, go_on: str) -> str:
+def _refuse_other_inputs(store: Store, inputs: dict[str, str]) -> None:
+    before = store.attributes.get("inputs")
+    if before is None or not store.done().any():
+        store.remember(inputs=inputs)
+        return
+    for name, content in inputs.items():
+        if before.get(name) != content:
+            raise UsageError(
+                f"store {store.path} was made from {name} {before.get(name)}, not {content}; "
+                "use --overwrite or another --out"
+            )
+
+
+def _fill(store: Store, context: Context, batch: int, shown: bool, go_on: str, jobs: int) -> str:
     """Run all pending cells; the text for a person when time ran out, else nothing."""
     before = int(store.done().sum())
     try:
         with contextlib.ExitStack() as stack:
-            _fill_batches(store, context, batch, shown, stack)
+            _fill_batches(store, context, batch, shown, jobs, stack)
     except OutOfTime:
         some = int(store.done().sum()) > before
         return _unfinished(store, "time is over", go_on, started=some)
@@ -130,7 +157,12 @@ def _fill(store: Store, context: Context, batch: int, shown: bool, go_on: str) -
 
 
 def _fill_batches(
-    store: Store, context: Context, batch: int, shown: bool, stack: contextlib.ExitStack
+    store: Store,
+    context: Context,
+    batch: int,
+    shown: bool,
+    jobs: int,
+    stack: contextlib.ExitStack,
 ) -> None:
     study, pending = store.study, ~store.done()
     steps = max(study.cost().steps_per_cell, 1)
@@ -138,7 +170,7 @@ def _fill_batches(
     if shown:
         total, before = len(pending) * steps, int((~pending).sum()) * steps
         report = stack.enter_context(Progress(study.name, total, before))
-        context = dataclasses.replace(context, advance=report.advance)
+        context = dataclasses.replace(context, advance=report.advance, say=report.say)
     stack.enter_context(_sigterm_as_interrupt())
     stack.enter_context(_prepared_cpu())
     context.check_time()
@@ -150,7 +182,8 @@ def _fill_batches(
     )
     batches = [runs for runs in windows if len(runs)]
     work, begun = 0, time.monotonic()
-    for runs, outputs in stack.enter_context(_computed(store, batches, context)):
+    results = computed(study, store.grid, batches, context, jobs)
+    for runs, outputs in stack.enter_context(results):
         store.write(runs, outputs, time.monotonic() - begun)
         begun = time.monotonic()
         work += len(runs) * steps
@@ -158,91 +191,11 @@ def _fill_batches(
             report.batch_done(work)
 
 
-Computed = tuple[np.ndarray, dict[str, np.ndarray]]
-_compiled_before: set[type[Study]] = set()
-
-
-@contextlib.contextmanager
-def _computed(
-    store: Store, batches: list[np.ndarray], context: Context
-) -> Iterator[Iterator[Computed]]:
-    """Batches with their outputs, in order of completion.
-
-    On a CPU each core takes whole batches, with one thread for their arithmetic: nothing waits at a
-    barrier inside an operation, which costs little on a quiet machine and very much on a busy one.
-    """
-    workers = min(_workers(context.device), len(batches))
-    if workers < 2:
-        yield (_one_batch(store, runs, context) for runs in batches)
-        return
-    stop = threading.Event()
-    context = dataclasses.replace(context, stop=stop)
-    threads = torch.get_num_threads()
-    pool = ThreadPoolExecutor(workers, initializer=_prepare_worker)
-
-    def results() -> Iterator[Computed]:
-        waiting = list(batches)
-        kind = type(store.study)
-        if context.compiled and kind not in _compiled_before:  # compile once, not once a worker
-            yield pool.submit(_one_batch, store, waiting.pop(0), context).result()
-            _compiled_before.add(kind)
-        futures = [pool.submit(_one_batch, store, runs, context) for runs in waiting]
-        for future in as_completed(futures):
-            yield future.result()
-
-    try:
-        yield results()
-    finally:
-        stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
-        torch.set_num_threads(threads)
-
-
-def _workers(device: torch.device) -> int:
-    """Batches that run at once: one a core on a CPU."""
-    return torch.get_num_threads() if device.type == "cpu" else 1
-
-
-def _one_batch(store: Store, runs: np.ndarray, context: Context) -> Computed:
-    context.check_time()
-    return runs, _simulate(store, runs, context)
-
-
-def _prepare_worker() -> None:
-    torch.set_num_threads(1)
-    prepare_cpu()  # the flag belongs to a thread, not to the process
-
-
 def _unfinished(store: Store, why: str, go_on: str, started: bool = True) -> str:
     done = store.done()
     hint = f"; go on with: {go_on}" if go_on else ""
     slow = "" if started else " (not one batch was through: give it more time)"
     return f"{why}: {done.sum()} of {len(done)} cells are stored in {store.path}{slow}{hint}"
-
-
-def _simulate(store: Store, runs: np.ndarray, context: Context) -> dict[str, np.ndarray]:
-    """One batch; halved as often as the device runs out of memory."""
-    try:
-        outputs = store.study.simulate(store.grid.cells(runs), context)
-        outputs = {name: np.asarray(values) for name, values in outputs.items()}
-        outputs.setdefault(NONFINITE_STEP.name, np.full(len(runs), -1))
-        return outputs
-    except (RuntimeError, MemoryError) as error:
-        if not _out_of_memory(error):
-            raise
-        if len(runs) == 1:
-            raise RunError(f"a single cell of {store.study.name} does not fit: {error}") from error
-    # out here the error is gone, and with it the tensors its frames held
-    if context.device.type == "cuda":
-        torch.cuda.empty_cache()
-    halves = [_simulate(store, half, context) for half in np.array_split(runs, 2)]
-    return {name: np.concatenate([half[name] for half in halves]) for name in halves[0]}
-
-
-def _out_of_memory(error: Exception) -> bool:
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    return "allocate memory" in str(error)  # how torch reports it on a CPU
 
 
 def _fitting(study: Study, device: torch.device) -> int:
@@ -253,7 +206,7 @@ def _fitting(study: Study, device: torch.device) -> int:
             f"a single cell of {study.name} needs {_bytes(needed)}, "
             f"{_bytes(free)} are free on {device.type}; use smaller parameters"
         )
-    return max(int(free * MEMORY_SHARE) // needed // _workers(device), 1)
+    return max(int(free * MEMORY_SHARE) // needed // threads_at_once(study, device), 1)
 
 
 def _bytes(count: int) -> str:
@@ -275,8 +228,10 @@ def _choices(
     largest = min(fitting, BATCH_CUDA)
     if device.type == "cpu":
         # a small grid in small batches: every worker has some, and a kill loses little
-        share = math.ceil(len(store.grid) / (2 * _workers(device)))
+        share = math.ceil(len(store.grid) / (2 * threads_at_once(store.study, device)))
         largest = min(fitting, BATCH_CPU, share)
+    if store.study.one_at_a_time:
+        batch = 1  # each is stored as soon as it is trained
     if batch is not None:
         chosen["batch"] = batch
     elif chosen.get("batch", fitting + 1) > fitting:

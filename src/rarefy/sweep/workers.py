@@ -1,0 +1,237 @@
+"""Who computes the batches of a run: this thread, one thread a core, or several processes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import numpy as np
+import torch
+
+from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Study
+from rarefy.core.errors import RunError
+from rarefy.core.settings import prepare_cpu
+from rarefy.sweep.grid import Grid
+
+Computed = tuple[np.ndarray, dict[str, np.ndarray]]
+REPORT_EVERY_SECONDS = 0.5
+"""A process tells its progress at most so often: the messages would cost more than the work."""
+_compiled_before: set[type[Study]] = set()
+
+
+@contextlib.contextmanager
+def computed(
+    study: Study, grid: Grid, batches: list[np.ndarray], context: Context, jobs: int = 1
+) -> Iterator[Iterator[Computed]]:
+    """Batches with their outputs, in order of completion."""
+    jobs = min(jobs, len(batches))
+    if jobs > 1:
+        with _by_processes(study, grid, batches, context, jobs) as results:
+            yield results
+        return
+    workers = min(threads_at_once(study, context.device), len(batches))
+    if workers < 2:
+        yield (_one_batch(study, grid, runs, context) for runs in batches)
+        return
+    with _by_threads(study, grid, batches, context, workers) as results:
+        yield results
+
+
+def threads_at_once(study: Study, device: torch.device) -> int:
+    """Batches that run at once: one a core on a CPU. Trainings of real networks use the cores
+    inside an operation, and share torch's one random state."""
+    if study.one_at_a_time or device.type != "cpu":
+        return 1
+    return torch.get_num_threads()
+
+
+def _one_batch(study: Study, grid: Grid, runs: np.ndarray, context: Context) -> Computed:
+    context.check_time()
+    return runs, simulate(study, grid.cells(runs), context)
+
+
+def simulate(study: Study, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+    """One batch; halved as often as the device runs out of memory."""
+    try:
+        outputs = study.simulate(cells, context)
+        outputs = {name: np.asarray(values) for name, values in outputs.items()}
+        outputs.setdefault(NONFINITE_STEP.name, np.full(len(cells), -1))
+        return outputs
+    except (RuntimeError, MemoryError) as error:
+        if not _out_of_memory(error):
+            raise
+        if len(cells) == 1:
+            raise RunError(f"a single cell of {study.name} does not fit: {error}") from error
+    # out here the error is gone, and with it the tensors its frames held
+    if context.device.type == "cuda":
+        torch.cuda.empty_cache()
+    rows = np.arange(len(cells))
+    halves = [simulate(study, cells.take(half), context) for half in np.array_split(rows, 2)]
+    return {name: np.concatenate([half[name] for half in halves]) for name in halves[0]}
+
+
+def _out_of_memory(error: Exception) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return "allocate memory" in str(error)  # how torch reports it on a CPU
+
+
+# ----------------------------------------------------------------------------------------- threads
+
+
+@contextlib.contextmanager
+def _by_threads(
+    study: Study, grid: Grid, batches: list[np.ndarray], context: Context, workers: int
+) -> Iterator[Iterator[Computed]]:
+    """On a CPU each core takes whole batches, with one thread for their arithmetic: nothing waits
+    at a barrier inside an operation, which costs little on a quiet machine and very much on a busy
+    one."""
+    stop = threading.Event()
+    context = dataclasses.replace(context, stop=stop)
+    threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(workers, initializer=_prepare_thread)
+
+    def results() -> Iterator[Computed]:
+        waiting = list(batches)
+        kind = type(study)
+        if context.compiled and kind not in _compiled_before:  # compile once, not once a worker
+            yield pool.submit(_one_batch, study, grid, waiting.pop(0), context).result()
+            _compiled_before.add(kind)
+        futures = [pool.submit(_one_batch, study, grid, runs, context) for runs in waiting]
+        for future in as_completed(futures):
+            yield future.result()
+
+    try:
+        yield results()
+    finally:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+        torch.set_num_threads(threads)
+
+
+def _prepare_thread() -> None:
+    torch.set_num_threads(1)
+    prepare_cpu()  # the flag belongs to a thread, not to the process
+
+
+# --------------------------------------------------------------------------------------- processes
+
+
+@contextlib.contextmanager
+def _by_processes(
+    study: Study, grid: Grid, batches: list[np.ndarray], context: Context, jobs: int
+) -> Iterator[Iterator[Computed]]:
+    """Small networks leave a GPU idle most of the time, and one process can only start one
+    operation after the other: several processes share the device."""
+    fresh = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
+    said, stop = fresh.Queue(), fresh.Event()
+    seconds = None if context.deadline is None else context.deadline - time.monotonic()
+    # clocks that start with a process cannot be compared between two of them
+    wall_deadline = None if seconds is None else time.time() + seconds
+    plain = dataclasses.replace(context, advance=_nothing, say=_nothing, deadline=None, stop=None)
+    threads = max(1, torch.get_num_threads() // jobs)
+    pool = ProcessPoolExecutor(
+        jobs,
+        mp_context=fresh,
+        initializer=_prepare_process,
+        initargs=(study, plain, wall_deadline, threads, said, stop),
+    )
+    ended = threading.Event()
+    reader = threading.Thread(target=_pass_on, args=(said, context, ended), daemon=True)
+    reader.start()
+
+    def results() -> Iterator[Computed]:
+        futures = [pool.submit(_in_process, runs, grid.cells(runs)) for runs in batches]
+        for future in as_completed(futures):
+            try:
+                yield future.result()
+            except BrokenProcessPool as error:
+                raise RunError(
+                    "a process ended without a word (out of memory, or killed); fewer --jobs need "
+                    "less memory"
+                ) from error
+
+    try:
+        yield results()
+    finally:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+        ended.set()
+        reader.join()
+        said.close()
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _pass_on(said: Any, context: Context, ended: threading.Event) -> None:
+    """Tell what the processes report to the progress bar of this one."""
+    while True:
+        try:
+            amount, text = said.get(timeout=0.2)
+        except queue.Empty:
+            if ended.is_set():
+                return
+            continue
+        if text:
+            context.say(text)
+        if amount:
+            context.advance(amount)
+
+
+class _Reports:
+    """Collects progress in a process and sends it now and then."""
+
+    def __init__(self, said: Any) -> None:
+        self._said, self._amount, self._text, self._sent = said, 0.0, "", time.monotonic()
+
+    def advance(self, amount: float) -> None:
+        self._amount += amount
+        if time.monotonic() - self._sent >= REPORT_EVERY_SECONDS:
+            self.send()
+
+    def say(self, text: str) -> None:
+        self._text = text
+
+    def send(self) -> None:
+        self._said.put((self._amount, self._text))
+        self._amount, self._text, self._sent = 0.0, "", time.monotonic()
+
+
+_process: dict[str, Any] = {}
+
+
+def _prepare_process(
+    study: Study, context: Context, wall_deadline: float | None, threads: int, said: Any, stop: Any
+) -> None:
+    # Ctrl-C reaches every process of a terminal: the first one asks the others to end in order
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    torch.set_num_threads(threads)
+    prepare_cpu()
+    reports = _Reports(said)
+    deadline = None if wall_deadline is None else time.monotonic() + wall_deadline - time.time()
+    _process["study"], _process["reports"] = study, reports
+    _process["context"] = dataclasses.replace(
+        context, advance=reports.advance, say=reports.say, deadline=deadline, stop=stop
+    )
+
+
+def _in_process(runs: np.ndarray, cells: Cells) -> Computed:
+    study, context = _process["study"], _process["context"]
+    context.check_time()
+    try:
+        return runs, simulate(study, cells, context)
+    finally:
+        _process["reports"].send()

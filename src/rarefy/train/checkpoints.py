@@ -1,0 +1,58 @@
+"""A training on disk: written whole or not at all, read without running anything from the file."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rarefy.core.errors import RunError
+
+EVERY_SECONDS = 60.0
+_log = logging.getLogger("rarefy")
+
+
+class Checkpoint:
+    """The file of one training. ``due`` says when it is time to write it again."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.path, self._clock, self._written = path, clock, clock()
+
+    def due(self) -> bool:
+        return self._clock() - self._written >= EVERY_SECONDS
+
+    def save(self, state: dict[str, Any]) -> None:
+        partial = self.path.with_name(f"{self.path.name}.partial")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            torch.save(state, partial)
+            os.replace(partial, self.path)
+        except (OSError, RuntimeError) as error:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            # torch reports a full disk as a RuntimeError of its file writer
+            raise RunError(f"cannot write checkpoint {self.path}: {error}") from error
+        self._written = self._clock()
+
+    def load(self, device: torch.device) -> dict[str, Any] | None:
+        """The stored state, or None where there is none. A damaged file costs the time since the
+        training began, not the run."""
+        if not self.path.exists():
+            return None
+        try:
+            state: dict[str, Any] = torch.load(self.path, map_location=device, weights_only=True)
+            return state
+        except (OSError, RuntimeError, EOFError, KeyError, pickle.UnpicklingError) as error:
+            _log.warning("checkpoint %s is damaged, starting over: %s", self.path, error)
+            return None
+
+    def remove(self) -> None:
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)

@@ -1,0 +1,279 @@
+"""Supervised training of one network on images, dense or pruned while it trains, resumable at any
+step with the same result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from rarefy.core.contracts import Context
+from rarefy.core.errors import bad_value, unknown
+from rarefy.pruning.models.pruner import Pruner
+from rarefy.pruning.schedules import constant
+from rarefy.train.checkpoints import Checkpoint
+from rarefy.train.cuda_graphs import recorded
+from rarefy.train.evaluation import mixed_precision
+from rarefy.train.image_batches import ImageBatches
+from rarefy.train.rate_schedules import SCHEDULES, rate_factor
+
+OPTIMIZERS = ("sgd", "adamw")
+PRECISIONS = ("auto", "bf16", "float32")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained; ``weight_decay`` is for matrices and kernels alone."""
+
+    epochs: int = 20
+    optimizer: str = "sgd"
+    learning_rate: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    schedule: str = "cosine"
+    warm_up: float = 0.1
+    label_smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise bad_value("epochs", self.epochs, "must be at least 1")
+        if self.optimizer not in OPTIMIZERS:
+            raise unknown("optimizer", self.optimizer, OPTIMIZERS)
+        if self.schedule not in SCHEDULES:
+            raise unknown("schedule", self.schedule, SCHEDULES)
+        if not 0 < self.learning_rate < float("inf"):
+            raise bad_value("learning_rate", self.learning_rate, "must be positive and finite")
+        for name, limit in (("momentum", 1.0), ("warm_up", 1.0), ("label_smoothing", 1.0)):
+            if not 0 <= getattr(self, name) < limit:
+                raise bad_value(name, getattr(self, name), "must be at least 0 and below 1")
+        if not 0 <= self.weight_decay < float("inf"):
+            raise bad_value("weight_decay", self.weight_decay, "must be finite and at least 0")
+
+    def make_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        weights = [one for one in model.parameters() if one.requires_grad]
+        groups: list[dict[str, Any]] = [
+            {"params": [one for one in weights if one.ndim > 1]},
+            {"params": [one for one in weights if one.ndim <= 1], "weight_decay": 0.0},
+        ]
+        groups = [group for group in groups if group["params"]]
+        fused = weights[0].is_cuda
+        if self.optimizer == "sgd":
+            return torch.optim.SGD(
+                groups,
+                self.learning_rate,
+                momentum=self.momentum,
+                nesterov=self.momentum > 0,
+                weight_decay=self.weight_decay,
+                fused=fused,
+            )
+        return torch.optim.AdamW(
+            groups, self.learning_rate, weight_decay=self.weight_decay, fused=fused
+        )
+
+
+@dataclass(frozen=True)
+class Thinning:
+    """What is left out while training; ``keep=1`` is the plain network, without a pruner.
+
+    The defaults are TopK pruning of 002: of every filter the largest entries, the others set to
+    zero, every ``every`` updates, training going on from there.
+    """
+
+    keep: float = 1.0
+    update: str = "project"
+    granularity: str = "filter"
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.keep <= 1:
+            raise bad_value("keep", self.keep, "must be a share, above 0 and at most 1")
+        if self.every < 1:
+            raise bad_value("every", self.every, "must be at least 1")
+
+    def attach(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Pruner | None:
+        if self.keep == 1:
+            return None
+        return Pruner(
+            model,
+            optimizer,
+            keep=float(self.keep),
+            update=self.update,
+            granularity=self.granularity,
+            schedule=constant(self.every),
+        )
+
+
+@dataclass
+class History:
+    """What was seen on the way: while an epoch ran (images as changed, weights as they moved)."""
+
+    loss: list[float] = field(default_factory=list)
+    accuracy: list[float] = field(default_factory=list)
+    watched: dict[str, list[float]] = field(default_factory=dict)
+    """Whatever the watcher wrote down, by name, one value a watched epoch."""
+    nonfinite_step: int = -1
+
+
+class Training:
+    """One network on its way. ``run`` trains to the end, or to the deadline of the context, at
+    which the checkpoint has everything that is needed to go on. ``graphs``: on a GPU, record the
+    network as CUDA graphs where it can be."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: ImageBatches,
+        recipe: Recipe,
+        thinning: Thinning,
+        precision: str = "float32",
+        compiled: bool = False,
+        graphs: bool = True,
+    ) -> None:
+        self.model, self.batches, self.recipe, self.thinning = model, batches, recipe, thinning
+        self.precision = precision
+        self.optimizer = recipe.make_optimizer(model)
+        self.pruner = thinning.attach(model, self.optimizer)
+        self.forward: Callable[[Tensor], Tensor] = torch.compile(model) if compiled else model
+        self._recorded = batches.device.type != "cuda" or not graphs
+        self.history = History()
+        self.step = 0
+        self._rates = [group["lr"] for group in self.optimizer.param_groups]
+        self._losses = torch.zeros(batches.steps, dtype=torch.float32, device=batches.device)
+        self._right = torch.zeros((), dtype=torch.int64, device=batches.device)
+
+    @property
+    def steps(self) -> int:
+        return self.recipe.epochs * self.batches.steps
+
+    @property
+    def epoch(self) -> int:
+        return self.step // self.batches.steps
+
+    def run(
+        self,
+        context: Context,
+        checkpoint: Checkpoint | None = None,
+        watch: Callable[[Training], None] | None = None,
+    ) -> History:
+        """Train to the end; ``watch`` is called after every epoch."""
+        if checkpoint is not None:
+            state = checkpoint.load(self.batches.device)
+            if state is not None:
+                self.load_state_dict(state)
+                context.advance(self.step / self.batches.steps)
+        with self._saved_when_stopped(checkpoint):
+            while self.step < self.steps and self.history.nonfinite_step < 0:
+                for x, y in self.batches.epoch(self.epoch, self.step % self.batches.steps):
+                    context.check_time()
+                    self._update(x, y)
+                    context.advance(1 / self.batches.steps)
+                    if checkpoint is not None and checkpoint.due():
+                        checkpoint.save(self.state_dict())
+                self._end_of_epoch()
+                if watch is not None and self.history.nonfinite_step < 0:
+                    watch(self)
+        if self.step < self.steps:
+            context.advance(
+                (self.steps - self.step) / self.batches.steps
+            )  # a run that blew up has no more to do
+        return self.history
+
+    def _update(self, x: Tensor, y: Tensor) -> None:
+        factor = rate_factor(self.recipe.schedule, self.step, self.steps, self.recipe.warm_up)
+        for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
+            group["lr"] = rate * factor
+        if not self._recorded:
+            self.forward = recorded(self.model, self.forward, x, self.precision)
+            self._recorded = True
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        with mixed_precision(x.device, self.precision, remember_casts=False):
+            answers = self.forward(x)
+        answers = answers.to(torch.promote_types(answers.dtype, torch.float32))
+        loss = functional.cross_entropy(answers, y, label_smoothing=self.recipe.label_smoothing)
+        loss.backward()
+        self.optimizer.step()
+        # read once an epoch: asking the GPU for a number makes it wait
+        self._losses[self.step % self.batches.steps] = loss.detach()
+        self._right += (answers.detach().argmax(dim=1) == y).sum()
+        self.step += 1
+
+    def _end_of_epoch(self) -> None:
+        losses = self._losses.cpu().double()
+        finite = torch.isfinite(losses)
+        if not bool(finite.all()):
+            begun = self.step - self.batches.steps
+            self.history.nonfinite_step = begun + int((~finite).nonzero()[0])
+        self.history.loss.append(float(losses.mean()))
+        shown = self.batches.steps * self.batches.batch
+        self.history.accuracy.append(float(self._right) / shown)
+        self._right.zero_()
+
+    @contextlib.contextmanager
+    def _saved_when_stopped(self, checkpoint: Checkpoint | None) -> Iterator[None]:
+        """Out of time, Ctrl-C, a lost disk elsewhere: what was trained so far is kept."""
+        try:
+            yield
+        except BaseException:
+            if checkpoint is not None and self.step > 0:
+                checkpoint.save(self.state_dict())
+            raise
+
+    # ------------------------------------------------------------------------------ what it answers
+
+    def answering(self) -> nn.Module:
+        """The network as a user would take it home: with its masks, also where ``project`` lets it
+        be dense between two choices (a copy then)."""
+        if self.pruner is None or self.thinning.update != "project" or self.thinning.every == 1:
+            return self.model
+        return self.pruner.copy_of("projected")
+
+    # ---------------------------------------------------------------------------------------- state
+
+    def state_dict(self) -> dict[str, Any]:
+        device = self.batches.device
+        state: dict[str, Any] = {
+            "step": self.step,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "losses": self._losses,
+            "right": self._right,
+            "history": vars(self.history),
+            # networks of others may draw (dropout)
+            "random": torch.get_rng_state(),
+        }
+        if self.pruner is not None:
+            state["pruner"] = self.pruner.state_dict()
+        if device.type == "cuda":
+            state["cuda random"] = torch.cuda.get_rng_state(device)
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.pruner is not None:
+            self.pruner.load_state_dict(state["pruner"])
+        self.step = state["step"]
+        self._losses.copy_(state["losses"])
+        self._right.copy_(state["right"])
+        self.history = History(**state["history"])
+        torch.set_rng_state(state["random"].cpu())
+        if "cuda random" in state:
+            torch.cuda.set_rng_state(state["cuda random"].cpu(), self.batches.device)
+
+
+def resolve_precision(precision: str, device: torch.device, dtype: torch.dtype) -> str:
+    """``auto``: bfloat16 products on a GPU, plain arithmetic on a CPU and in float64."""
+    if precision not in PRECISIONS:
+        raise unknown("precision", precision, PRECISIONS)
+    if dtype == torch.float64:
+        return "float32"  # no autocast: everything is double then
+    if precision == "auto":
+        return "bf16" if device.type == "cuda" else "float32"
+    return precision

@@ -1,0 +1,86 @@
+"""The CNN for small images: how often it halves, how wide it is, what it costs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from rarefy.core.errors import UsageError
+from rarefy.nets.by_name import describe
+from rarefy.nets.image_cnn import LEAST, ImageCNN, halvings, usual_width
+from rarefy.pruning.finishing.removal import remove_zero_filters
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", [1, 8, 9, 28, 32, 50])
+def test_a_row_of_answers_for_each_image(size: int, channels: int) -> None:
+    model = ImageCNN(channels, size, 7, width=4)
+    assert model(torch.rand(3, channels, size, size)).shape == (3, 7)
+
+
+@pytest.mark.parametrize("size", range(1, 70))
+def test_halving_stops_before_the_image_is_gone(size: int) -> None:
+    count = halvings(size)
+    model = ImageCNN(1, size, 2, width=1)
+    assert model.layers(torch.rand(2, 1, size, size)).shape[2:] == (model.left, model.left)
+    assert model.left >= min(LEAST, size)
+    if count < 4:  # another halving would leave one pixel
+        assert model.left <= LEAST
+    assert sum(layer.halve for layer in model.layers) == count  # type: ignore[misc]
+
+
+def test_the_sizes_of_the_known_sets() -> None:
+    assert [halvings(size) for size in (8, 28, 32, 64)] == [2, 4, 4, 4]
+    assert [usual_width(size) for size in (8, 15, 16, 28, 31, 32, 64)] == [
+        *(16, 16, 32, 32, 32),
+        *(64, 64),
+    ]
+
+
+def test_cost_at_the_size_of_cifar() -> None:
+    found = describe(ImageCNN(3, 32, 10), (3, 32, 32))
+    # each convolution: 9 x channels in x channels out x places (halved after the convolution)
+    convolutions = [(3, 64, 32), (64, 128, 16), (128, 128, 8), (128, 256, 8), (256, 256, 4)]
+    convolutions += [(256, 256, 4), (256, 256, 2)]
+    products = sum(9 * narrow * wide * side**2 for narrow, wide, side in convolutions) + 2560
+    weights = sum(9 * narrow * wide + 2 * wide for narrow, wide, _ in convolutions) + 2570
+    assert found == {"parameters": weights, "multiply_adds": products}
+    assert 40e6 < found["multiply_adds"] < 90e6
+
+
+def test_tensor_cores_are_filled() -> None:
+    found = [each for each in ImageCNN(3, 32, 10).modules() if isinstance(each, nn.Conv2d)]
+    assert all(each.out_channels % 64 == 0 for each in found)
+    assert all(each.in_channels % 64 == 0 for each in found[1:])
+
+
+def test_no_bias_before_a_normalisation() -> None:
+    model = ImageCNN(3, 32, 10)
+    assert all(each.bias is None for each in model.modules() if isinstance(each, nn.Conv2d))
+
+
+def test_first_weights_are_those_of_he() -> None:
+    """Variance 2 over the number of outputs that one input has a part in."""
+    torch.manual_seed(0)
+    for width in (8, 64):
+        weight = ImageCNN(3, 32, 10, width=width).get_parameter("layers.1.convolution.weight")
+        # the narrower has 1,152 weights: a tenth is nearly five standard errors of their spread
+        assert weight.std().item() == pytest.approx((2 / (9 * 2 * width)) ** 0.5, rel=0.1)
+
+
+def test_filters_of_zeros_can_be_removed_everywhere() -> None:
+    torch.manual_seed(0)
+    model = ImageCNN(1, 8, 10, width=4).eval()
+    with torch.no_grad():
+        for each in model.modules():
+            if isinstance(each, nn.Conv2d):
+                each.weight[::2] = 0
+    _, removal = remove_zero_filters(model, (torch.rand(2, 1, 8, 8),))
+    assert len(removal.layers) == 7
+    assert all(len(each.removed) == each.filters // 2 for each in removal.layers)
+
+
+def test_a_width_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="width=0: must be at least 1"):
+        ImageCNN(1, 8, 10, width=0)
