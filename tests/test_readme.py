@@ -12,7 +12,14 @@ import typer.main
 from rarefy import cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/guide.md", "docs/index.md", "docs/pruning.md", "CONTRIBUTING.md")
+PAGES = (
+    "README.md",
+    "docs/guide.md",
+    "docs/index.md",
+    "docs/pruning.md",
+    "docs/training.md",
+    "CONTRIBUTING.md",
+)
 
 
 def read(page: str) -> str:
@@ -29,7 +36,7 @@ def command_lines(page: str) -> list[str]:
     return lines + re.findall(r"`([^`\n]+)`", read(page))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/pruning.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/pruning.md", "docs/training.md"])
 def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page are one program, as a reader who follows it would type it."""
     monkeypatch.chdir(tmp_path)

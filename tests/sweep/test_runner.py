@@ -219,7 +219,7 @@ def test_compilation_is_chosen_by_the_work_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RAREFY_COMPILE")
-    monkeypatch.setattr(runner, "compiler_present", lambda: True)
+    monkeypatch.setattr(runner, "can_compile", lambda device: True)
     seen: list[bool] = []
 
     def look(study: Toy, cells: Cells, context: Context) -> dict[str, np.ndarray]:

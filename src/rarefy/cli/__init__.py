@@ -1,6 +1,9 @@
 """The command line: ``frame`` holds the app, the other files its verbs."""
 
+from rarefy.cli import advising as advising
+from rarefy.cli import images as images
 from rarefy.cli import showing as showing
 from rarefy.cli import studying as studying
+from rarefy.cli import training as training
 from rarefy.cli.frame import app as app
 from rarefy.cli.frame import main as main

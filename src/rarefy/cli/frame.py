@@ -48,6 +48,19 @@ MaxSeconds = Annotated[
     float | None,
     typer.Option(help="Stop cleanly after so many seconds; the same command goes on."),
 ]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", help="Folder of the image sets; RAREFY_DATA or the user's cache if not given."
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        help="Trainings at once, each in its own process; one a core on a CPU if not given. Small "
+        "networks leave a GPU idle: try 4 or more there, best with NVIDIA's MPS running."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -119,6 +132,12 @@ def _options(
         typer.echo(context.get_help())
 
 
+def use_data_folder(folder: Path | None) -> None:
+    """From here on image sets are looked for in ``folder``, in further processes too."""
+    if folder is not None:
+        os.environ["RAREFY_DATA"] = str(folder.absolute())
+
+
 def run_study(
     study: Study,
     scale: str,
@@ -127,6 +146,8 @@ def run_study(
     dtype: str,
     overwrite: bool,
     max_seconds: float | None,
+    jobs: int | None = None,
+    models: Path | None = None,
 ) -> Execution:
     """Run a study with a progress bar; messages repeat the command that was typed."""
     from rarefy.sweep.runner import execute
@@ -143,6 +164,8 @@ def run_study(
         max_seconds,
         progress=True,
         go_on=f"rarefy {shlex.join(again)}",
+        jobs=jobs,
+        models=models,
     )
 
 

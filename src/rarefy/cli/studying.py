@@ -15,7 +15,9 @@ import typer
 
 from rarefy.cli.frame import (
     AsJson,
+    DataFolder,
     Device,
+    Jobs,
     MaxSeconds,
     Overwrite,
     Scale,
@@ -25,6 +27,7 @@ from rarefy.cli.frame import (
     print_,
     run_study,
     told,
+    use_data_folder,
 )
 from rarefy.core.errors import RunError, UsageError
 
@@ -80,6 +83,8 @@ def run(
     results: Annotated[
         Path | None, typer.Option(help="Also write small Parquet + JSON files into this folder.")
     ] = None,
+    jobs: Jobs = None,
+    folder: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a study over its grid and judge its claims.
@@ -96,6 +101,7 @@ def run(
     from rarefy.sweep.parse import parse_settings
     from rarefy.sweep.results import check_folder, write_results
 
+    use_data_folder(folder)
     kind = get_study(study)
     parameters = parse_settings(kind, settings or [])
     if seeds is not None:
@@ -108,7 +114,7 @@ def run(
     if results is not None:
         check_folder(at_scale, scale, dtype, results)
     store = out if out is not None else Path("runs") / f"{kind.name}-{scale}"
-    execution = run_study(at_scale, scale, store, device, dtype, overwrite, max_seconds)
+    execution = run_study(at_scale, scale, store, device, dtype, overwrite, max_seconds, jobs)
     verdicts = []
     if execution.finished:
         verdicts = at_scale.verdicts(execution.dataset, scale)

@@ -161,7 +161,7 @@ class _Bar:
             BarColumn(),
             TaskProgressColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.fields[left]}", markup=False),
             console=Console(file=stream),
         )
         self._task = self._rich.add_task(title, total=total, left="")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import shutil
 import sys
@@ -38,6 +39,13 @@ def compiler_present() -> bool:
     if os.environ.get("RAREFY_COMPILE") == "0":
         return False
     return sys.platform != "win32" and shutil.which(os.environ.get("CXX", "g++")) is not None
+
+
+def can_compile(device: torch.device) -> bool:
+    """Whether ``torch.compile`` has what it needs for a device."""
+    if device.type == "cuda":
+        return importlib.util.find_spec("triton") is not None
+    return compiler_present()
 
 
 def free_memory(device: torch.device) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.util
 import math
 import os
 import shutil
@@ -26,7 +25,7 @@ from rarefy.core.errors import Interrupted, OutOfTime, RunError, UsageError, bad
 from rarefy.core.progress import Progress
 from rarefy.core.provenance import provenance
 from rarefy.core.settings import (
-    compiler_present,
+    can_compile,
     free_memory,
     keep_freed_memory,
     prepare_cpu,
@@ -34,13 +33,11 @@ from rarefy.core.settings import (
     resolve_dtype,
 )
 from rarefy.sweep.store import CHUNK_RUNS, Store
-from rarefy.sweep.workers import computed, threads_at_once
+from rarefy.sweep.workers import MEMORY_SHARE, computed, threads_at_once, usual_jobs
 
 BATCH_CPU = 32
 """Stays in cache, and little is lost when the run is killed."""
 BATCH_CUDA = 4096
-MEMORY_SHARE = 0.5
-"""Of the free memory; the rest is for temporaries nobody counted, and for others."""
 COMPILE_FROM_RUN_STEPS = {"cpu": 20_000, "cuda": 100_000}
 """Below this, compiling takes longer than it saves."""
 
@@ -74,19 +71,22 @@ def execute(
     compiled: Compiled = "auto",
     batch: int | None = None,
     go_on: str = "",
-    jobs: int = 1,
+    jobs: int | None = 1,
     models: Path | None = None,
 ) -> Execution:
     """Run what is not yet in the store at ``out`` and read the whole of it.
 
     ``go_on`` is what a person does to continue ("rarefy run ..."), for the messages. ``jobs``
-    processes at once, for studies whose cells are trainings of their own; ``models``: a folder for
-    the networks these train.
+    processes at once, for studies whose cells are trainings of their own (None: as many as usual;
+    a script that is no module of its own must then guard its main part, as for every process that
+    Python spawns); ``models``: a folder for the networks these train.
     """
     if max_seconds is not None and not max_seconds > 0:
         raise bad_value("max_seconds", max_seconds, "must be more than 0")
     if batch is not None and batch < 1:
         raise bad_value("batch", batch, "must be at least 1")
+    if jobs is None:
+        jobs = usual_jobs(study, resolve_device(device))
     if jobs < 1:
         raise bad_value("jobs", jobs, "must be at least 1")
     if jobs > 1 and not study.one_at_a_time:
@@ -97,6 +97,7 @@ def execute(
     where, kind = resolve_device(device), resolve_dtype(dtype)
     store = Store(Path(out), study, scale, dtype, overwrite)
     if store.done().all():
+        _refuse_other_inputs(store, _inputs_if_there(study))
         return _result(store)
     # before anything is written: a cell that can never run must not leave a store behind
     fitting = _fitting(study, where)
@@ -104,6 +105,8 @@ def execute(
     store.begin()
     try:
         _refuse_other_inputs(store, inputs)
+        if "inputs" not in store.attributes or not store.done().any():
+            store.remember(inputs=inputs)
         choices = _choices(store, where, fitting, compiled, batch)
         context = Context(
             device=where,
@@ -126,10 +129,17 @@ def _result(store: Store, note: str = "") -> Execution:
     return Execution(store.read(), store.path, len(done), int(done.sum()), note)
 
 
+def _inputs_if_there(study: Study) -> dict[str, str]:
+    """A finished store can be read where its data are no longer."""
+    try:
+        return study.inputs()
+    except UsageError:
+        return {}
+
+
 def _refuse_other_inputs(store: Store, inputs: dict[str, str]) -> None:
     before = store.attributes.get("inputs")
     if before is None or not store.done().any():
-        store.remember(inputs=inputs)
         return
     for name, content in inputs.items():
         if before.get(name) != content:
@@ -187,8 +197,8 @@ def _fill_batches(
         store.write(runs, outputs, time.monotonic() - begun)
         begun = time.monotonic()
         work += len(runs) * steps
-        if report:
-            report.batch_done(work)
+        if report:  # (processes tell themselves how far they are, a little later)
+            report.batch_done(work if jobs == 1 else 0)
 
 
 def _unfinished(store: Store, why: str, go_on: str, started: bool = True) -> str:
@@ -245,15 +255,9 @@ def _choices(
     forced = os.environ.get("RAREFY_COMPILE")
     if forced in ("0", "1"):
         wanted = forced == "1"
-    chosen["compiled"] = bool(wanted) and _can_compile(device)
+    chosen["compiled"] = bool(wanted) and can_compile(device)
     store.remember(choices={**known, device.type: chosen})
     return chosen
-
-
-def _can_compile(device: torch.device) -> bool:
-    if device.type == "cuda":
-        return importlib.util.find_spec("triton") is not None
-    return compiler_present()
 
 
 def _remove_scratch(store: Store) -> None:

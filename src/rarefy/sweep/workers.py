@@ -20,12 +20,18 @@ import torch
 
 from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Study
 from rarefy.core.errors import RunError
-from rarefy.core.settings import prepare_cpu
+from rarefy.core.settings import free_memory, prepare_cpu
 from rarefy.sweep.grid import Grid
 
 Computed = tuple[np.ndarray, dict[str, np.ndarray]]
 REPORT_EVERY_SECONDS = 0.5
 """A process tells its progress at most so often: the messages would cost more than the work."""
+ORPHAN_SECONDS = 3.0
+"""For a training to reach the end of its update and to write its checkpoint."""
+MEMORY_SHARE = 0.5
+"""Of the free memory; the rest is for temporaries nobody counted, and for others."""
+MOST_JOBS = 8
+"""More processes than this are only started when asked for."""
 _compiled_before: set[type[Study]] = set()
 
 
@@ -45,6 +51,15 @@ def computed(
         return
     with _by_threads(study, grid, batches, context, workers) as results:
         yield results
+
+
+def usual_jobs(study: Study, device: torch.device) -> int:
+    """Processes where nobody said how many: one a core on a CPU, where small operations only wait
+    for each other when they share cores; on a GPU one, since it is not known how busy that is."""
+    if not study.one_at_a_time or device.type != "cpu":
+        return 1
+    fitting = int(free_memory(device) * MEMORY_SHARE) // max(study.cost().bytes_per_cell, 1)
+    return max(1, min(torch.get_num_threads(), MOST_JOBS, fitting))
 
 
 def threads_at_once(study: Study, device: torch.device) -> int:
@@ -152,14 +167,24 @@ def _by_processes(
 
     def results() -> Iterator[Computed]:
         futures = [pool.submit(_in_process, runs, grid.cells(runs)) for runs in batches]
+        first: BaseException | None = None
         for future in as_completed(futures):
-            try:
+            error = None if future.cancelled() else future.exception()
+            if error is None and not future.cancelled():
                 yield future.result()
-            except BrokenProcessPool as error:
-                raise RunError(
-                    "a process ended without a word (out of memory, or killed); fewer --jobs need "
-                    "less memory"
-                ) from error
+            elif first is None and error is not None:
+                # the others end at their next look at the clock; who is through by then counts
+                first = error
+                stop.set()
+                for other in futures:
+                    other.cancel()
+        if isinstance(first, BrokenProcessPool):
+            raise RunError(
+                "a process ended without a word (out of memory, or killed); fewer --jobs need "
+                "less memory"
+            ) from first
+        if first is not None:
+            raise first
 
     try:
         yield results()
@@ -220,12 +245,23 @@ def _prepare_process(
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     torch.set_num_threads(threads)
     prepare_cpu()
+    threading.Thread(target=_end_with_parent, args=(stop,), daemon=True).start()
     reports = _Reports(said)
     deadline = None if wall_deadline is None else time.monotonic() + wall_deadline - time.time()
     _process["study"], _process["reports"] = study, reports
     _process["context"] = dataclasses.replace(
         context, advance=reports.advance, say=reports.say, deadline=deadline, stop=stop
     )
+
+
+def _end_with_parent(stop: Any) -> None:
+    """Nobody is left to store what this process computes: it keeps its checkpoint and ends."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    stop.set()
+    time.sleep(ORPHAN_SECONDS)
+    os._exit(1)
 
 
 def _in_process(runs: np.ndarray, cells: Cells) -> Computed:

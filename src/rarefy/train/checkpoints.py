@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import pickle
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -48,9 +47,12 @@ class Checkpoint:
             return None
         try:
             state: dict[str, Any] = torch.load(self.path, map_location=device, weights_only=True)
+            if not isinstance(state, dict):
+                raise TypeError(f"it holds a {type(state).__name__}")
             return state
-        except (OSError, RuntimeError, EOFError, KeyError, pickle.UnpicklingError) as error:
-            _log.warning("checkpoint %s is damaged, starting over: %s", self.path, error)
+        except Exception as error:  # wrong bytes fail in whatever meets them first
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            _log.warning("checkpoint %s is damaged, starting over: %s", self.path, reason)
             return None
 
     def remove(self) -> None:

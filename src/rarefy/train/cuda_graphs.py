@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -38,12 +39,14 @@ def recorded(
     """
     whole = _Whole(forward, model)
     whole.train()
+    # gradients are added up on the stream of the recording: known, and waited for
+    torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     random = torch.cuda.get_rng_state(example.device)
     try:
         # casts of weights must be inside the recording, not remembered from before it
         with mixed_precision(example.device, precision, remember_casts=False):
-            found: Callable[[Tensor], Tensor] = torch.cuda.make_graphed_callables(
+            found: Callable[..., Any] = torch.cuda.make_graphed_callables(
                 whole, (example.clone(),), allow_unused_input=True
             )
     except RuntimeError as error:

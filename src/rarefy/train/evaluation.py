@@ -43,8 +43,8 @@ def evaluate(
     precision: str = "float32",
     memory_format: torch.memory_format = torch.contiguous_format,
 ) -> Score:
-    """The network as it answers (``eval`` mode). Two networks asked with one ``run_key`` see the
-    same noise."""
+    """The network as it answers (``eval`` mode); NaN where there are no images. Two networks
+    asked with one ``run_key`` see the same noise."""
     was_training = model.training
     model.eval()
     loss = torch.zeros((), dtype=torch.float64, device=images.device)
@@ -64,4 +64,6 @@ def evaluate(
             right += (answers.argmax(dim=1) == y).sum()
     finally:
         model.train(was_training)
+    if not len(images):
+        return Score(float("nan"), float("nan"))
     return Score(float(loss) / len(images), float(right) / len(images))

@@ -111,6 +111,13 @@ class ImageBatches:
                 here = slice((step - first) * self.batch, (step - first + 1) * self.batch)
                 yield x[here], y[here]
 
+    def again(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Batches without end, epoch after epoch."""
+        number = 0
+        while True:
+            yield from self.epoch(number)
+            number += 1
+
     def _draws(self, stream: str, *parts: object) -> torch.Generator:
         return generator_for(self.device, self.run_key, stream, *parts)
 

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rarefy.core.contracts import Context
-from rarefy.core.errors import bad_value, unknown
+from rarefy.core.errors import UsageError, bad_value, unknown
+from rarefy.core.settings import can_compile
 from rarefy.pruning.models.pruner import Pruner
 from rarefy.pruning.schedules import constant
 from rarefy.train.checkpoints import Checkpoint
@@ -57,6 +58,8 @@ class Recipe:
 
     def make_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         weights = [one for one in model.parameters() if one.requires_grad]
+        if not weights:
+            raise UsageError("the network has no weights to train")
         groups: list[dict[str, Any]] = [
             {"params": [one for one in weights if one.ndim > 1]},
             {"params": [one for one in weights if one.ndim <= 1], "weight_decay": 0.0},
@@ -139,13 +142,21 @@ class Training:
         self.precision = precision
         self.optimizer = recipe.make_optimizer(model)
         self.pruner = thinning.attach(model, self.optimizer)
-        self.forward: Callable[[Tensor], Tensor] = torch.compile(model) if compiled else model
+        self.forward: Callable[[Tensor], Tensor] = (
+            torch.compile(model) if compiled and can_compile(batches.device) else model
+        )
         self._recorded = batches.device.type != "cuda" or not graphs
         self.history = History()
         self.step = 0
+        self._between = True
+        """Whether weights, history and step belong together: not so inside an update."""
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
         self._losses = torch.zeros(batches.steps, dtype=torch.float32, device=batches.device)
         self._right = torch.zeros((), dtype=torch.int64, device=batches.device)
+
+    @property
+    def model_dtype(self) -> torch.dtype:
+        return next(self.model.parameters()).dtype
 
     @property
     def steps(self) -> int:
@@ -171,20 +182,26 @@ class Training:
             while self.step < self.steps and self.history.nonfinite_step < 0:
                 for x, y in self.batches.epoch(self.epoch, self.step % self.batches.steps):
                     context.check_time()
-                    self._update(x, y)
+                    self._between = False
+                    self.update(x, y)
+                    if self.step % self.batches.steps == 0:
+                        self._end_of_epoch()
+                        if watch is not None and self.history.nonfinite_step < 0:
+                            watch(self)
+                    self._between = True
                     context.advance(1 / self.batches.steps)
                     if checkpoint is not None and checkpoint.due():
                         checkpoint.save(self.state_dict())
-                self._end_of_epoch()
-                if watch is not None and self.history.nonfinite_step < 0:
-                    watch(self)
+        if self.history.nonfinite_step < 0 and not self._finite():
+            self.history.nonfinite_step = self.steps - 1  # the very last update did it
         if self.step < self.steps:
             context.advance(
                 (self.steps - self.step) / self.batches.steps
             )  # a run that blew up has no more to do
         return self.history
 
-    def _update(self, x: Tensor, y: Tensor) -> None:
+    def update(self, x: Tensor, y: Tensor) -> None:
+        """One step of the optimiser on one batch."""
         factor = rate_factor(self.recipe.schedule, self.step, self.steps, self.recipe.warm_up)
         for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
@@ -215,13 +232,17 @@ class Training:
         self.history.accuracy.append(float(self._right) / shown)
         self._right.zero_()
 
+    def _finite(self) -> bool:
+        return all(bool(torch.isfinite(one).all()) for one in self.model.parameters())
+
     @contextlib.contextmanager
     def _saved_when_stopped(self, checkpoint: Checkpoint | None) -> Iterator[None]:
-        """Out of time, Ctrl-C, a lost disk elsewhere: what was trained so far is kept."""
+        """Out of time, Ctrl-C, a lost disk elsewhere: what was trained so far is kept. Not in the
+        middle of an update, which nobody could go on from: the last checkpoint stays then."""
         try:
             yield
         except BaseException:
-            if checkpoint is not None and self.step > 0:
+            if checkpoint is not None and self.step > 0 and self._between:
                 checkpoint.save(self.state_dict())
             raise
 

@@ -1,0 +1,208 @@
+"""Supervised training of a ResNet-18 on CIFAR-10 on one GPU, beside a plain PyTorch loop.
+
+    python benchmarks/bench_training_gpu.py [--rounds 3] [--seeds 3] [--skip-accuracy]
+
+Images per second as a share of what the card's bf16 products reach (measured on a large matrix
+product in the same run), for our loop in several ways and for the plain loop: eager, float32 (TF32
+convolutions, torch's default), no augmentation at all. Then the time to 94 % test accuracy with a
+fixed recipe: training time alone (looking at the test set is not counted), compilation apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from gpu_timing import milliseconds
+from torch import nn
+from torch.nn import functional
+
+from rarefy.core.contracts import Context
+from rarefy.core.provenance import provenance
+from rarefy.nets.resnet import ResNet18
+from rarefy.tools.image_data import on_device
+from rarefy.tools.sparse_training import Task, new_training, own_random_state
+from rarefy.train.evaluation import evaluate
+from rarefy.train.image_batches import Changes, Scaling
+from rarefy.train.supervised import Recipe, Thinning, Training
+
+DEVICE = torch.device("cuda")
+BATCH, STEPS, WARM_UP = 512, 40, 5
+MULTIPLY_ADDS = 555_422_720
+"""Of one forward pass at 32 x 32 (tests/nets/test_resnet.py counts them)."""
+OPERATIONS = 3 * 2 * MULTIPLY_ADDS
+"""An image in training: forward, and twice as much backward; two operations a multiply-add."""
+TARGET = 0.94
+RECIPE = Recipe(epochs=35, learning_rate=0.4, weight_decay=5e-4, warm_up=0.2)
+PLAIN = "plain loop, float32"
+WAYS: dict[str, tuple[bool, bool, Thinning]] = {
+    "ours, eager": (False, False, Thinning()),
+    "ours, graphs": (False, True, Thinning()),
+    "ours, compiled": (True, False, Thinning()),
+    "ours, compiled, graphs": (True, True, Thinning()),
+    "ours, compiled, graphs, keep 0.3 every 10": (True, True, Thinning(0.3, every=10)),
+    "ours, compiled, graphs, keep 0.3 every 1": (True, True, Thinning(0.3)),
+}
+
+
+def bf16_limit() -> float:
+    """Operations a second of the best of several large bf16 products."""
+    best = 0.0
+    for size in (4096, 8192):
+        a, b = (torch.randn(size, size, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
+        took = milliseconds(lambda a=a, b=b: a @ b, repeats=20, warm_up=10)
+        best = max(best, 2 * size**3 / (took / 1e3))
+    return best
+
+
+def ours(compiled: bool, graphs: bool, thinning: Thinning, run_key: int = 0) -> Training:
+    task = Task(
+        "cifar10",
+        "resnet18",
+        RECIPE,
+        Changes(shift=4, flip=True),
+        batch=BATCH,
+        compiled=compiled,
+        graphs=graphs,
+    )
+    data = on_device("cifar10", DEVICE)
+    with own_random_state(run_key, DEVICE):
+        return new_training(task, thinning, data, data.train, run_key, Context(device=DEVICE))
+
+
+def our_steps(training: Training) -> Callable[[int], None]:
+    batches = training.batches.again()
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            training.update(*next(batches))
+            training.step = 0  # a timing needs no end
+
+    return steps
+
+
+def plain_steps() -> Callable[[int], None]:
+    torch.manual_seed(0)
+    data = on_device("cifar10", DEVICE)
+    images, labels = data.train.images, data.train.labels
+    model: nn.Module = ResNet18(3, 32, 10).to(DEVICE)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=5e-4)
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            chosen = torch.randint(0, len(images), (BATCH,), device=DEVICE)
+            x = images[chosen].float() / 255 - 0.5
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), labels[chosen]).backward()
+            optimizer.step()
+
+    return steps
+
+
+def throughput(rounds: int) -> dict[str, Any]:
+    timed: dict[str, Callable[[int], None]] = {PLAIN: plain_steps()}
+    first: dict[str, float] = {}
+    for name, (compiled, graphs, thinning) in WAYS.items():
+        timed[name] = our_steps(ours(compiled, graphs, thinning))
+    for name, steps in timed.items():
+        began = time.perf_counter()
+        steps(WARM_UP)
+        torch.cuda.synchronize()
+        first[name] = time.perf_counter() - began
+    seconds: dict[str, list[float]] = {name: [] for name in timed}
+    for _ in range(rounds):
+        for name, steps in timed.items():
+            steps(2)
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            steps(STEPS)
+            torch.cuda.synchronize()
+            seconds[name].append((time.perf_counter() - began) / STEPS)
+    limit = bf16_limit()
+    found = {}
+    for name, taken in seconds.items():
+        rate = BATCH / statistics.median(taken)
+        found[name] = {
+            "images_per_second": rate,
+            "slowest": BATCH / max(taken),
+            "fastest": BATCH / min(taken),
+            "share_of_bf16_limit": rate * OPERATIONS / limit,
+            "times_plain": statistics.median(seconds[PLAIN]) / statistics.median(taken),
+            "first_steps_seconds": first[name],
+        }
+        print(
+            f"{name:45} {rate:9.0f} images/s  {100 * found[name]['share_of_bf16_limit']:5.1f} % of "
+            f"{limit / 1e12:.0f} TFLOP/s  {found[name]['times_plain']:.1f} x plain",
+            flush=True,
+        )
+    return {"rounds": rounds, "bf16_limit": limit, "ways": found}
+
+
+def to_target(seeds: int) -> dict[str, Any]:
+    data = on_device("cifar10", DEVICE)
+    scaling = Scaling(data.mean, data.std)
+    runs = []
+    for seed in range(seeds):
+        training = ours(True, True, Thinning(), run_key=seed)
+        # compilation and recording, on a network that is thrown away
+        our_steps(ours(True, True, Thinning()))(2)
+        torch.cuda.synchronize()
+        clock = {"last": time.perf_counter(), "trained": 0.0}
+        seen: list[dict[str, float]] = []
+
+        def watch(now: Training, clock: dict[str, float] = clock, seen: list = seen) -> None:
+            torch.cuda.synchronize()
+            clock["trained"] += time.perf_counter() - clock["last"]
+            score = evaluate(
+                now.model,
+                data.test.images,
+                data.test.labels,
+                scaling,
+                precision=now.precision,
+                memory_format=now.batches.memory_format,
+            )
+            seen.append(
+                {"epoch": now.epoch, "seconds": clock["trained"], "accuracy": score.accuracy}
+            )
+            torch.cuda.synchronize()
+            clock["last"] = time.perf_counter()
+
+        training.run(Context(device=DEVICE), None, watch)
+        there = next((one for one in seen if one["accuracy"] >= TARGET), None)
+        runs.append({"reached": there, "end": seen[-1], "epochs": seen})
+        print(f"seed {seed}: {there} / end {seen[-1]}", flush=True)
+    return {"target": TARGET, "recipe": vars(RECIPE), "batch": BATCH, "runs": runs}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--skip-accuracy", action="store_true")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("no GPU here: skipped")
+        return
+    torch.backends.cudnn.benchmark = True
+    record = {
+        "what": "ResNet-18 (3 x 3 stem) on CIFAR-10, batch 512: training images per second",
+        "provenance": provenance(DEVICE, "bfloat16", 0.0),
+        "throughput": throughput(arguments.rounds),
+    }
+    arguments.out.mkdir(exist_ok=True)
+    path = arguments.out / "training-gpu.json"
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    if not arguments.skip_accuracy:
+        record["time_to_accuracy"] = to_target(arguments.seeds)
+        path.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

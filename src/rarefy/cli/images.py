@@ -1,0 +1,210 @@
+"""The verb ``data``: which image sets are here, fetching them, looking into one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rarefy.cli.frame import AsJson, app, print_, told
+
+if TYPE_CHECKING:
+    from rarefy.data.images.checking import Examination, SplitCounts
+    from rarefy.data.images.image_set import ImageData
+
+data_app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+app.add_typer(data_app, name="data")
+
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="Folder of the data sets (default: the setting RAREFY_DATA, or the user's cache).",
+    ),
+]
+
+
+@data_app.callback(invoke_without_command=True)
+@told
+def data(context: typer.Context, folder: DataFolder = None, as_json: AsJson = False) -> None:
+    """List the image sets: what is here and where, and how to get the others.
+
+    A set is a name (digits, mnist, cifar10, cifar100), or any folder of your own with a folder of
+    images for each class: DIR/train/CLASS/*.png and DIR/test/CLASS/*.png, or only DIR/CLASS/*.png,
+    of which a fifth is then kept for testing.
+
+    Example: [bold]rarefy data[/]
+
+    Example: [bold]rarefy data fetch cifar10 --data ~/sets[/]
+
+    Example: [bold]rarefy data check photos --sheet photos.png[/]
+    """
+    context.obj = folder
+    if context.invoked_subcommand is not None:
+        return
+    from rarefy.data.images.catalog import SETS, described
+    from rarefy.data.images.places import data_folder
+
+    entries = [described(name, folder) for name in SETS]
+    place = data_folder(folder)
+    if as_json:
+        typer.echo(json.dumps({"folder": str(place), "sets": entries}, indent=1))
+        return
+    print_(_table(entries, place))
+    there = "" if place.is_dir() else " (not there yet)"
+    typer.echo(f"data folder: {place}{there}")
+    typer.echo("sizes are the official ones; rarefy data check NAME counts what is here")
+
+
+@data_app.command()
+@told
+def fetch(
+    context: typer.Context,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="mnist, cifar10 ...")],
+    folder: DataFolder = None,
+) -> None:
+    """Fetch official archives: resumed where they broke off, checked, and only then put in place.
+
+    Without a network the message says which file to put where.
+
+    Example: [bold]rarefy data fetch mnist cifar10[/]
+    """
+    from rarefy.core.errors import unknown
+    from rarefy.data.images.catalog import SETS, fetch_set
+    from rarefy.data.images.places import data_folder
+
+    place = data_folder(folder if folder is not None else context.obj)
+    for name in names:
+        if name not in SETS:
+            raise unknown("data set", name, SETS)
+    for name in names:
+        brought = fetch_set(name, place)
+        if brought:
+            for path in brought:
+                typer.echo(f"{name}: {path}")
+        elif SETS[name].remote:
+            typer.echo(f"{name}: is already in {place}")
+        else:
+            typer.echo(f"{name}: needs no fetching")
+
+
+@data_app.command()
+@told
+def check(
+    context: typer.Context,
+    which: Annotated[str, typer.Argument(metavar="NAME_OR_FOLDER")],
+    folder: DataFolder = None,
+    size: Annotated[
+        int | None, typer.Option(help="Of a folder: bring images to this side.")
+    ] = None,
+    test_share: Annotated[
+        float | None,
+        typer.Option(help="Of a folder without a split: this share of each class is for testing."),
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Bad files are listed, but are no failure.")
+    ] = False,
+    sheet: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw some images of each class.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Load a whole set and tell what is in it: classes, copies, mean and std, files that are bad.
+
+    Exit code 1 if files are bad. The fingerprint stands for images, labels and split: two people
+    with the same one have the same data.
+
+    Example: [bold]rarefy data check digits --sheet digits.png[/]
+
+    Example: [bold]rarefy data check photos --size 64[/]
+    """
+    given = {"size": size, "test_share": test_share}
+    options = {name: value for name, value in given.items() if value is not None}
+    place = folder if folder is not None else context.obj
+    loaded = _loaded(which, place, options)
+
+    from rarefy.data.images.checking import examine
+
+    examination = examine(loaded)
+    if as_json:
+        typer.echo(json.dumps(examination.as_json(), indent=1))
+    else:
+        _show(examination)
+    if sheet is not None:
+        from rarefy.data.images.sheet import write_sheet
+
+        rows = write_sheet(loaded, sheet)
+        part = "" if rows == examination.classes else f" (the first {rows} classes)"
+        typer.echo(f"sheet: {sheet}{part}", err=as_json)
+    if loaded.left_out and not skip_bad:
+        raise typer.Exit(1)
+
+
+def _loaded(which: str, place: Path | None, options: dict[str, Any]) -> ImageData:
+    """A folder's bad files are shown with the rest, so they do not stop the loading."""
+    from rarefy.data.images.catalog import SETS, class_folder, folder_options, load_images
+    from rarefy.data.images.folders import read_folder
+
+    if which in SETS:
+        return load_images(which, place, **options)
+    return read_folder(class_folder(which), folder_options({**options, "skip_bad": True}))
+
+
+def _table(entries: list[dict[str, Any]], place: Path) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from rarefy.data.images.listing import spell_bytes
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("set", "here", "train", "test", "classes", "shape", "on disk"):
+        table.add_column(title, justify="right" if title in ("train", "test") else "left")
+    table.add_column("where, or how to get it", overflow="fold")
+    for entry in entries:
+        table.add_row(
+            entry["name"],
+            "yes" if entry["present"] else "no",
+            f"{entry['train']:,}",
+            f"{entry['test']:,}",
+            str(entry["classes"]),
+            "x".join(map(str, entry["shape"])),
+            spell_bytes(entry["bytes"]) if entry["bytes"] else "-",
+            escape(_below(entry["where"], place)),
+        )
+    return table
+
+
+def _below(where: str, place: Path) -> str:
+    """A path as seen from the data folder, which stands below the table."""
+    path = Path(where)
+    return path.relative_to(place).as_posix() if path.is_relative_to(place) else where
+
+
+def _show(found: Examination) -> None:
+    lines = [
+        f"{found.name} from {found.source}",
+        f"images of {'x'.join(map(str, found.shape))}, {found.classes} classes"
+        + "".join(f", {count} at level {name!r}" for name, count in found.levels.items()),
+        f"train: {_counts(found.train)}",
+        f"test: {_counts(found.test)}",
+        f"in both train and test: {found.shared} test images; "
+        f"under more than one class: {found.contradictions} images",
+        f"mean {_numbers(found.mean)}, std {_numbers(found.std)} of the training pixels in [0, 1]",
+        f"fingerprint {found.fingerprint}",
+        *(f"note: {note}" for note in found.notes),
+        *(f"bad file: {file}" for file in found.bad_files),
+    ]
+    typer.echo("\n".join(line.encode("utf-8", "replace").decode() for line in lines))
+
+
+def _counts(split: SplitCounts) -> str:
+    spread = f"{split.fewest:,} ({split.fewest_class}) to {split.most:,} ({split.most_class})"
+    each = f"{split.most:,}" if split.fewest == split.most else spread
+    return f"{split.images:,} images, {each} a class, {split.copies} exact copies"
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    return " ".join(f"{value:.4f}" for value in values)

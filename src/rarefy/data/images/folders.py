@@ -1,0 +1,225 @@
+"""Any folder of class folders as a data set: every file is checked, all bad ones told at once."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageFile
+
+from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.progress import Progress
+from rarefy.data.images.decoding import FALLBACK, BadImage, Decoded, decode, fitted
+from rarefy.data.images.folder_scan import Found, scan
+from rarefy.data.images.ids import chosen_by_content
+from rarefy.data.images.image_set import ImageData, ImageSet
+from rarefy.data.images.listing import listed
+
+MANY = 2000
+"""From so many files on there is a progress bar."""
+LARGEST = 1024
+"""Largest side that can be asked for."""
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """How a folder of images becomes a data set."""
+
+    size: int | None = None
+    """Side of the images; by default their own if all are equal squares up to 64, else 32."""
+    test_share: float = 0.2
+    """Of each class, chosen by content, where the folder has no split of its own."""
+    channels: int | None = None
+    """1 (grey) or 3; by default 1 if all images are grey."""
+    skip_bad: bool = False
+    """Leave out files that cannot be read, instead of stopping."""
+
+    def __post_init__(self) -> None:
+        if self.size is not None and not (type(self.size) is int and 1 <= self.size <= LARGEST):
+            raise bad_value("size", self.size, f"must be a whole number from 1 to {LARGEST}")
+        if not (math.isfinite(self.test_share) and 0 < self.test_share < 1):
+            raise bad_value("test_share", self.test_share, "must be between 0 and 1")
+        if self.channels not in (None, 1, 3):
+            raise bad_value("channels", self.channels, "must be 1 (grey) or 3 (colour)")
+
+
+def load_folder(folder: Path, options: FolderOptions | None = None) -> ImageData:
+    """``folder/train/CLASS/*`` and ``folder/test/CLASS/*``, or ``folder/CLASS/*`` split by content.
+
+    The content of a file decides where it goes, not its name: the same files under other names,
+    or at another size, are split alike.
+    """
+    data = read_folder(folder, options)
+    if data.left_out:
+        print(
+            f"warning: {len(data.left_out)} files of {folder} are left out, they cannot be read: "
+            f"{listed(data.left_out)}",
+            file=sys.stderr,
+        )
+    return data
+
+
+def read_folder(folder: Path, options: FolderOptions | None = None) -> ImageData:
+    """``load_folder`` without its warning line; what was left out stands in the result."""
+    options = options if options is not None else FolderOptions()
+    found = scan(folder)
+    pairs = [*found.train, *(found.test or ())]
+    results = _decoded([path for path, _ in pairs], options.size, folder)
+    bad = tuple(
+        f"{_shown(path, folder)} ({result})"
+        for (path, _), result in zip(pairs, results, strict=True)
+        if isinstance(result, BadImage)
+    )
+    if bad and not options.skip_bad:
+        raise UsageError(
+            f"{len(bad)} of {len(pairs)} files of {folder} cannot be read: {listed(bad)}; "
+            "remove them, or leave them out with --skip-bad (skip_bad=True)"
+        )
+    samples = [
+        _Sample(_shown(path, folder), label, position >= len(found.train), result)
+        for position, ((path, label), result) in enumerate(zip(pairs, results, strict=True))
+        if isinstance(result, Decoded)
+    ]
+    return _assembled(found, samples, bad, options)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    file: str
+    label: int
+    in_test: bool
+    image: Decoded
+
+
+def _assembled(
+    found: Found, samples: list[_Sample], bad: tuple[str, ...], options: FolderOptions
+) -> ImageData:
+    notes = []
+    if found.others:
+        notes.append(f"{found.others} files that are no images (by extension) were ignored")
+    if found.test is None:
+        in_test = _split(found, samples, bad, options.test_share)
+        notes.append(f"split by content, {options.test_share:g} of each class for testing")
+    else:
+        in_test = [sample.in_test for sample in samples]
+        if found.test_name is not None and found.test_name.lower() != "test":
+            notes.append(f"{found.test_name}/ is used for testing")
+        _need_all(found, samples, in_test, bad)
+    side = options.size if options.size is not None else _common_side(samples)
+    grey = all(sample.image.pixels.ndim == 2 for sample in samples)
+    channels = options.channels if options.channels is not None else (1 if grey else 3)
+    splits = []
+    for wanted in (False, True):
+        chosen = [one for one, here in zip(samples, in_test, strict=True) if here is wanted]
+        images = np.empty((len(chosen), channels, side, side), dtype=np.uint8)
+        for place, sample in enumerate(chosen):
+            images[place] = _planes(sample.image.pixels, side, channels)
+        splits.append(
+            ImageSet(
+                torch.from_numpy(images),
+                torch.tensor([sample.label for sample in chosen], dtype=torch.int64),
+                found.classes,
+                tuple(sample.file for sample in chosen),
+            )
+        )
+    name = found.root.resolve().name or "folder"
+    return ImageData(name, splits[0], splits[1], str(found.root), tuple(notes), bad)
+
+
+def _decoded(paths: Sequence[Path], size: int | None, folder: Path) -> list[Decoded | BadImage]:
+    """Every file, in order; threads, because decoders work outside Python's lock."""
+    many = len(paths) >= MANY
+    shown = Progress(f"images of {folder.name}", len(paths)) if many else nullcontext()
+    workers = min(8, os.cpu_count() or 1)
+    results: list[Decoded | BadImage] = []
+    with _strict_and_silent(), shown as progress, ThreadPoolExecutor(workers) as pool:
+        try:
+            for result in pool.map(lambda path: _tried(path, size), paths):
+                results.append(result)
+                if progress is not None:
+                    progress.advance(1)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return results
+
+
+@contextmanager
+def _strict_and_silent() -> Iterator[None]:
+    """Decoders that refuse truncated files, even where a program told them not to, and that do not
+    grumble (about odd notes in a file). Both are settings of the whole process, not of a thread."""
+    before = ImageFile.LOAD_TRUNCATED_IMAGES
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        ImageFile.LOAD_TRUNCATED_IMAGES = before
+
+
+def _tried(path: Path, size: int | None) -> Decoded | BadImage:
+    try:
+        return decode(path, size)
+    except BadImage as error:
+        return error.with_traceback(None)
+
+
+def _split(found: Found, samples: list[_Sample], bad: tuple[str, ...], share: float) -> list[bool]:
+    keys = [sample.image.key for sample in samples]
+    labels = [sample.label for sample in samples]
+    in_test = chosen_by_content(keys, labels, share)
+    on_both_sides = {label for label, here in zip(labels, in_test, strict=True) if here}
+    few = [repr(name) for label, name in enumerate(found.classes) if label not in on_both_sides]
+    if few:
+        raise UsageError(
+            f"{found.root}: at least 2 different images of each class are needed to split it, "
+            f"there are fewer of {listed(few)}{_because(bad)}"
+        )
+    return in_test
+
+
+def _need_all(
+    found: Found, samples: list[_Sample], in_test: list[bool], bad: tuple[str, ...]
+) -> None:
+    for wanted, split in ((False, "train"), (True, found.test_name)):
+        seen = {one.label for one, here in zip(samples, in_test, strict=True) if here is wanted}
+        gone = [repr(name) for label, name in enumerate(found.classes) if label not in seen]
+        if gone:
+            raise UsageError(
+                f"{found.root}: no readable image in {split}/ of {listed(gone)}{_because(bad)}"
+            )
+
+
+def _because(bad: tuple[str, ...]) -> str:
+    return f"; {len(bad)} files cannot be read: {listed(bad)}" if bad else ""
+
+
+def _common_side(samples: list[_Sample]) -> int:
+    sides = {sample.image.side for sample in samples}
+    return (sides.pop() or FALLBACK) if len(sides) == 1 else FALLBACK
+
+
+def _planes(pixels: NDArray[np.uint8], side: int, channels: int) -> NDArray[np.uint8]:
+    """(channels or 1, side, side)"""
+    if pixels.shape[0] != side:
+        pixels = np.asarray(fitted(Image.fromarray(pixels), side))
+    if pixels.ndim == 2:
+        return pixels[None]
+    if channels == 1:
+        return np.asarray(Image.fromarray(pixels).convert("L"))[None]
+    return pixels.transpose(2, 0, 1)
+
+
+def _shown(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix()

@@ -1,0 +1,52 @@
+"""Where data sets lie: the folder that was named, ``RAREFY_DATA``, or the user's cache."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from rarefy.core.errors import UsageError, bad_value
+
+SETTING = "RAREFY_DATA"
+
+
+def data_folder(folder: Path | str | None = None) -> Path:
+    """The folder that holds the sets, which may not exist yet."""
+    for what, value in (("folder", folder), (SETTING, os.environ.get(SETTING))):
+        if value is not None and str(value):
+            chosen = _expanded(Path(value))
+            if chosen.exists() and not chosen.is_dir():
+                raise bad_value(what, str(value), "must be a folder, this is a file")
+            return chosen
+    return _user_cache() / "rarefy" / "data"
+
+
+def _user_cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(home):  # the XDG rules: a relative one does not count
+        return Path(home)
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA", "")
+        return Path(local) if local else _expanded(Path("~/AppData/Local"))
+    if sys.platform == "darwin":
+        return _expanded(Path("~/Library/Caches"))
+    return _expanded(Path("~/.cache"))
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise UsageError(f"no home folder to look for {path}; set {SETTING} to a folder") from None
+
+
+def absent(name: str, looked_for: str, folder: Path, by_hand: str) -> UsageError:
+    """The one line about a set that is not there: where it was looked for and what to do."""
+    option = "" if folder == data_folder() else f" --data {shlex.quote(str(folder))}"
+    return UsageError(
+        f"{name} is not in {folder} (looked for {looked_for}); "
+        f"fetch it with: rarefy data fetch {name}{option}; without a network, {by_hand}; "
+        f"another folder is chosen with --data or {SETTING}"
+    )

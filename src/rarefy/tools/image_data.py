@@ -1,0 +1,77 @@
+"""Image sets as trainings use them: on their device, some of them, the test images in halves."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from rarefy.data.images import ImageData, ImageSet, load_images
+from rarefy.data.images.ids import chosen_by_content
+
+
+@lru_cache(maxsize=2)
+def _loaded(name: str, folder: str | None, device: torch.device) -> ImageData:
+    data = load_images(name)
+    return ImageData(data.name, data.train.to(device), data.test.to(device), data.source)
+
+
+def on_device(name: str, device: torch.device) -> ImageData:
+    """The set with its images on the device; the cells of a study share it."""
+    return _loaded(name, os.environ.get("RAREFY_DATA"), device)
+
+
+@lru_cache(maxsize=2)
+def _halves(
+    name: str, folder: str | None, samples: int, device: torch.device
+) -> tuple[ImageSet, ImageSet]:
+    test = some_of(_loaded(name, folder, device).test, samples)
+    first = chosen_by_content(test.ids, test.labels.tolist(), 0.5, "half")
+    chosen = torch.tensor(first)
+    return test.take(chosen), test.take(~chosen)
+
+
+def test_halves(name: str, samples: int, device: torch.device) -> tuple[ImageSet, ImageSet]:
+    """The test images of a set (``samples`` of them, 0: all) in two halves, every class that has
+    two of them in both."""
+    return _halves(name, os.environ.get("RAREFY_DATA"), samples, device)
+
+
+def data_identity(name: str) -> str:
+    """Which set, and a hash of its content whatever the order of its images."""
+    data = on_device(name, torch.device("cpu"))
+    return f"{data.name} ({data.fingerprint})"
+
+
+def noise_in_pixels(name: str) -> float:
+    """The std of a set's pixels (scaled to [0, 1]), the mean over channels: what noise of std 1
+    becomes when it is added after pixels were brought to std 1."""
+    std = on_device(name, torch.device("cpu")).std
+    return sum(std) / len(std)
+
+
+def some_of(images: ImageSet, samples: int) -> ImageSet:
+    """``samples`` images (0: all), the same share of every class, chosen by content: the same ones
+    wherever the files lie in another order."""
+    if samples == 0 or samples >= len(images):
+        return images
+    return images.take(places_of(images, samples))
+
+
+def places_of(images: ImageSet, samples: int) -> Tensor:
+    """Which those are, in order."""
+    if samples >= len(images):
+        return torch.arange(len(images))
+    ids, labels = images.ids, images.labels.tolist()
+    of_class: dict[int, list[int]] = {}
+    for place in sorted(range(len(images)), key=lambda place: ids[place]):
+        of_class.setdefault(labels[place], []).append(place)
+    share = samples / len(images)
+    chosen = [
+        place
+        for places in of_class.values()
+        for place in places[: max(1, round(share * len(places)))]
+    ]
+    return torch.tensor(sorted(chosen))

@@ -1,0 +1,282 @@
+"""Train one network on one image set, dense or pruned while it trains, and measure it.
+
+``rarefy train`` and the studies about real images both come here: there is one such training.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from rarefy.core.contracts import Context
+from rarefy.core.errors import bad_value
+from rarefy.core.rng import key
+from rarefy.data.images import ImageData, ImageSet
+from rarefy.nets.by_name import build
+from rarefy.pruning.finishing.batchnorm import reestimate
+from rarefy.tools.image_data import on_device, places_of, some_of, test_halves
+from rarefy.tools.keep_advisor import Advice, advise
+from rarefy.tools.saved_networks import save_network
+from rarefy.train.checkpoints import Checkpoint
+from rarefy.train.evaluation import Score, evaluate, mixed_precision
+from rarefy.train.image_batches import Changes, ImageBatches, Scaling
+from rarefy.train.supervised import History, Recipe, Thinning, Training, resolve_precision
+
+TRAIN_SCORED = 10_000
+"""Training images on which the finished network is asked: as many as the usual test sets have."""
+REESTIMATED_BATCHES = 20
+
+
+@dataclass(frozen=True)
+class Task:
+    """Everything about a training but what is pruned and which random numbers it draws."""
+
+    data: str
+    network: str
+    recipe: Recipe
+    changes: Changes
+    batch: int = 128
+    samples: int = 0
+    """Training images used, the same share of every class; 0: all."""
+    test_samples: int = 0
+    """Test images used, in the same way."""
+    test_noise: tuple[float, ...] = (0.0,)
+    watched: tuple[int, ...] = ()
+    """Epochs after which the test set is looked at (only to show it: nothing is chosen by it)."""
+    precision: str = "auto"
+    compiled: bool = False
+    probed: int = 0
+    """Batches of the probe that suggests a keep ratio, before a dense training; 0: no probe."""
+    graphs: bool = True
+    """On a GPU, start the network as recorded graphs: the same operations, without the waiting."""
+
+    def __post_init__(self) -> None:
+        for noise in self.test_noise:
+            if not 0 <= noise < float("inf"):
+                raise bad_value("test_noise", noise, "must be finite and at least 0")
+        for name in ("samples", "test_samples"):
+            if getattr(self, name) < 0:
+                raise bad_value(name, getattr(self, name), "must be at least 0 (all)")
+        if self.batch < 2:
+            raise bad_value("batch", self.batch, "must be at least 2")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one training gave: scores a test noise, on training images with new noise and without
+    any, and what was seen on the way (there, noise drawn once can be memorised)."""
+
+    test: list[Score]
+    halves: list[tuple[float, float]]
+    """Accuracies on two halves of the test images, split by content: what is chosen by one half can
+    be judged on the other."""
+    train: Score
+    train_clean: Score
+    kept: float
+    """Share of the weights that can be pruned which are not zero in the end."""
+    history: History
+    advised: tuple[float, float] = (float("nan"), float("nan"))
+    """Keep ratios that the probe suggested, lowest and highest; NaN where none was made, or where
+    it saw no signal."""
+
+
+def train_one(
+    task: Task, thinning: Thinning, run_key: int, context: Context, name: str = "run"
+) -> Outcome:
+    """Train and measure. The same ``run_key`` means the same first weights, order of images and
+    noise, whatever is pruned: outcomes can be compared in pairs. ``name`` is for files and the
+    progress bar."""
+    data = on_device(task.data, context.device)
+    train = some_of(data.train, task.samples)
+    parts = test_halves(task.data, task.test_samples, context.device)
+    asked = train.take(places_of(train, TRAIN_SCORED))
+    with own_random_state(run_key, context.device):
+        training = new_training(task, thinning, data, train, run_key, context)
+        advised = (float("nan"), float("nan"))
+        if task.probed and thinning.keep == 1:
+            found = probe(training, task)
+            advised = (found.low, found.high)
+        scorer = _Scorer(training, Scaling(data.mean, data.std), run_key, context)
+
+        def watch(now: Training) -> None:
+            seen = now.history.watched
+            if now.epoch in task.watched:
+                network = finished(now)
+                found = _together([scorer(network, part, 0.0) for part in parts], parts)
+                seen.setdefault("accuracy", []).append(found.accuracy)
+                seen.setdefault("loss", []).append(found.loss)
+            words = f"{name}: epoch {now.epoch}/{task.recipe.epochs}"
+            words += f", loss {now.history.loss[-1]:.3f}"
+            if seen:
+                words += f", test accuracy {100 * seen['accuracy'][-1]:.1f} %"
+            context.say(words)
+
+        checkpoint = None
+        if context.scratch is not None:
+            # another file for other settings: none may go on with another one's training
+            file = f"{key(run_key, task, thinning, data.fingerprint) & (2**64 - 1):016x}.pt"
+            checkpoint = Checkpoint(context.scratch / file)
+        history = training.run(context, checkpoint, watch)
+        network = finished(training)
+        asked_twice = [
+            [scorer(network, part, noise, f"half {half}") for half, part in enumerate(parts)]
+            for noise in task.test_noise
+        ]
+        outcome = Outcome(
+            test=[_together(pair, parts) for pair in asked_twice],
+            halves=[(first.accuracy, second.accuracy) for first, second in asked_twice],
+            train=scorer(network, asked, task.changes.noise, "training images"),
+            train_clean=scorer(network, asked, 0.0),
+            kept=_kept(training, network),
+            history=history,
+            advised=advised,
+        )
+        if context.models is not None:
+            save_network(
+                context.models / f"{name}.pt", network, data, _described(task, thinning, outcome)
+            )
+        if checkpoint is not None:
+            checkpoint.remove()
+    return outcome
+
+
+# ------------------------------------------------------------------------------------- what is used
+
+
+def new_training(
+    task: Task,
+    thinning: Thinning,
+    data: ImageData,
+    train: ImageSet,
+    run_key: int,
+    context: Context,
+) -> Training:
+    """A network with its first weights, its images and its optimiser."""
+    channels, height, width = data.shape
+    if height != width:
+        raise bad_value("data", task.data, f"images must be square, these are {height} x {width}")
+    cuda = context.device.type == "cuda"
+    # convolutions on a GPU are made for channels that lie side by side
+    layout = torch.channels_last if cuda else torch.contiguous_format
+    precision = resolve_precision(task.precision, context.device, context.dtype)
+    model = build(task.network, channels=channels, size=height, classes=len(data.classes))
+    model = model.to(context.device, context.dtype)
+    model = model.to(memory_format=layout)  # type: ignore[call-overload]
+    batches = ImageBatches(
+        train.images,
+        train.labels,
+        Scaling(data.mean, data.std),
+        task.batch,
+        run_key,
+        task.changes,
+        torch.bfloat16 if precision == "bf16" else context.dtype,
+        layout,
+    )
+    return Training(model, batches, task.recipe, thinning, precision, task.compiled, task.graphs)
+
+
+def probe(training: Training, task: Task) -> Advice:
+    """Ask the network at its first weights which keep ratios promise something."""
+    batches = training.batches
+    some = (
+        (x.to(training.model_dtype), y)
+        for _, (x, y) in zip(range(task.probed), batches.again(), strict=False)
+    )
+    return advise(training.model, some, lr=task.recipe.learning_rate, samples=len(batches.labels))
+
+
+def advised_for(task: Task, run_key: int, context: Context) -> Advice:
+    """The keep ratios that a probe of a new network suggests for a task, without training it."""
+    data = on_device(task.data, context.device)
+    train = some_of(data.train, task.samples)
+    with own_random_state(run_key, context.device):
+        return probe(new_training(task, Thinning(), data, train, run_key, context), task)
+
+
+@contextlib.contextmanager
+def own_random_state(run_key: int, device: torch.device) -> Iterator[None]:
+    """torch's own generators seeded for this training (first weights, dropout), and given back; all
+    batches have one shape, for which convolutions on a GPU may look for their fastest way."""
+    devices = [device] if device.type == "cuda" else []
+    tuned = torch.backends.cudnn.flags(
+        enabled=True, benchmark=True, deterministic=False, allow_tf32=True
+    )
+    with torch.random.fork_rng(devices=devices), tuned:
+        # (torch.manual_seed would also seed a GPU that this training does not use)
+        seed = key(run_key, "network") & (2**63 - 1)
+        torch.default_generator.manual_seed(seed)
+        if devices:
+            torch.cuda.manual_seed(seed)
+        yield
+
+
+class _Scorer:
+    """Asks networks of one training; all see the same noise."""
+
+    def __init__(
+        self, training: Training, scaling: Scaling, run_key: int, context: Context
+    ) -> None:
+        self._training, self._scaling = training, scaling
+        self._run_key, self._context = run_key, context
+
+    def __call__(
+        self, network: nn.Module, images: ImageSet, noise: float, which: str = ""
+    ) -> Score:
+        return evaluate(
+            network,
+            images.images,
+            images.labels,
+            self._scaling,
+            noise,
+            key(self._run_key, which),  # no two sets of images have the same noise
+            self._context.dtype,
+            self._training.precision,
+            self._training.batches.memory_format,
+        )
+
+
+# -------------------------------------------------------------------------------- what comes of it
+
+
+def finished(training: Training) -> nn.Module:
+    """The network that answers. Where ``project`` has just pruned a copy, its normalisation saw a
+    dense network until then, and is measured anew on training images."""
+    network = training.answering()
+    if network is not training.model:
+        with mixed_precision(training.batches.device, training.precision):
+            reestimate(network, training.batches.epoch(0), limit=REESTIMATED_BATCHES)
+    return network
+
+
+def _together(pair: list[Score], parts: tuple[ImageSet, ImageSet]) -> Score:
+    counted = [(score, len(part)) for score, part in zip(pair, parts, strict=True) if len(part)]
+    total = sum(count for _, count in counted)
+    return Score(
+        sum(score.loss * count for score, count in counted) / total,
+        sum(score.accuracy * count for score, count in counted) / total,
+    )
+
+
+def _kept(training: Training, network: nn.Module) -> float:
+    if training.pruner is None:
+        return 1.0
+    weights = dict(network.named_parameters())
+    chosen = [weights[name] for name in training.pruner.masks]
+    kept = sum(int((one != 0).sum()) for one in chosen)
+    return kept / sum(one.numel() for one in chosen)
+
+
+def _described(task: Task, thinning: Thinning, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "network": task.network,
+        "data": task.data,
+        "recipe": asdict(task.recipe),
+        "thinning": asdict(thinning),
+        "test_noise": list(task.test_noise),
+        "test_accuracy": [score.accuracy for score in outcome.test],
+    }

@@ -1,0 +1,69 @@
+"""Accuracies are paired as they should be, and spread is that of seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sparse_results import made
+
+from rarefy.studies.sparse._pairs import Paired, band_gain, comparisons, placed
+from rarefy.studies.sparse.sparse_cifar100_noise import SparseCifar100Noise
+
+SEEDS = 6
+NOISE = (0.0, 0.2, 0.5, 5.0, 8.0)
+CIFAR = SparseCifar100Noise.at(
+    "paper",
+    noise=NOISE,
+    test_noise=NOISE,
+    keep=(1.0, 0.8, 0.3, 0.1),
+    update=("project",),
+    seeds=SEEDS,
+)
+
+
+def published_like(noise: float, test_noise: float, keep: float) -> float:
+    level = max(noise, test_noise)
+    if keep < 0.2:
+        return 1.0 if level == 5 else -2.0 if level > 5 else -0.5
+    return 1.0 if level <= 0.5 else 0.0
+
+
+def test_places_pick_the_diagonal_the_first_column_and_the_first_row() -> None:
+    data = made(CIFAR, lambda noise, test, keep: 10 * noise + test, spread=0.0)
+    one = data.isel(update=0, drawn=0)
+    expected = {"both": 11.0, "training": 10.0, "test": 1.0}
+    for place, slope in expected.items():
+        paired = placed(one, place)
+        np.testing.assert_allclose(paired.levels, NOISE)
+        gains = paired.difference(0.3)
+        np.testing.assert_allclose(gains, np.tile(slope * np.array(NOISE), (SEEDS, 1)), atol=1e-9)
+
+
+def test_the_order_of_axes_and_values_changes_nothing() -> None:
+    data = made(CIFAR, published_like, spread=0.3)
+    turned = data.transpose(*reversed(list(data.sizes)))
+    shuffled = turned.isel(keep=[2, 0, 3, 1], noise=[4, 0, 2, 1, 3], test_noise=[1, 0, 4, 3, 2])
+    assert CIFAR.verdicts(shuffled, "paper") == CIFAR.verdicts(data, "paper")
+
+
+def test_pooled_spread_serves_cells_with_one_seed() -> None:
+    data = made(CIFAR, published_like, spread=0.1)
+    data["test_accuracy"].loc[{"noise": 0.2, "seed": slice(1, None)}] = np.nan
+    found = comparisons(placed(data.isel(update=0, drawn=0), "both"))
+    (alone,) = [each for each in found if each.level == 0.2 and each.keep == 0.8]
+    (other,) = [each for each in found if each.level == 0.5 and each.keep == 0.8]
+    assert alone.apart is None and alone.apart_pooled is not None
+    assert alone.pooled_half == pytest.approx(other.pooled_half * np.sqrt(SEEDS))
+    # seeds share a std of 1 point that pairs do not see and independent trainings do
+    assert alone.lone_half > 3 * alone.pooled_half
+    assert alone.published_apart(100.0) and not alone.published_apart(1.0)
+
+
+def test_no_seed_is_an_average_over_other_levels_than_the_rest() -> None:
+    accuracy = np.zeros((3, 2, 2))
+    accuracy[:, 0, 1], accuracy[:, 1, 1] = 1.0, 3.0
+    accuracy[2, 1, 1] = np.nan
+    gains, _ = band_gain(
+        Paired(np.array([0.1, 0.2]), np.array([1.0, 0.5]), accuracy), 0.5, "moderate"
+    )
+    np.testing.assert_array_equal(gains, [2.0, 2.0, np.nan])

@@ -1,0 +1,132 @@
+"""Dense and pruned beside each other, by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from rarefy.tools.comparison import comparison, in_words
+
+T_2 = 4.302652729911275
+"""Student's t at 97.5 % with 2 degrees of freedom."""
+ACCURACY = {1.0: [0.90, 0.92, 0.94], 0.3: [0.91, 0.94, 0.96], 0.1: [0.80, 0.83, 0.83]}
+
+
+def results(
+    accuracy: dict[float, list[float]] | None = None, noise: tuple[float, ...] = (0.0,)
+) -> xr.Dataset:
+    """As ``rarefy train`` stores them; a test noise of 1 takes 0.5 from every accuracy."""
+    accuracy = accuracy or ACCURACY
+    test = np.array(list(accuracy.values()))[None, None, None]  # update, drawn, noise, keep, seed
+    test = np.repeat(test, len(noise), axis=2)
+    axes = ("update", "drawn", "noise", "keep", "seed")
+    kept = np.array(list(accuracy))[None, None, None, :, None] + 0 * test
+    return xr.Dataset(
+        {
+            "test_accuracy": ((*axes, "test_noise"), np.stack([test, test - 0.5], axis=-1)),
+            "train_accuracy": (axes, test / 2 + 0.5),
+            "kept": (axes, kept + 0.01),
+        },
+        {
+            "update": ["project"],
+            "drawn": ["fresh"],
+            "noise": list(noise),
+            "keep": list(accuracy),
+            "seed": np.arange(test.shape[-1]),
+            "test_noise": [0.0, 1.0],
+        },
+    )
+
+
+def rows(*args: Any, **options: Any) -> list[dict[str, Any]]:
+    return list(comparison(results(*args, **options)))
+
+
+def test_rows_by_hand() -> None:
+    found = rows()
+    assert [(row["test_noise"], row["keep"]) for row in found] == [
+        *[(0.0, 1.0), (0.0, 0.3), (0.0, 0.1)],
+        *[(1.0, 1.0), (1.0, 0.3), (1.0, 0.1)],
+    ]
+    dense, sparse, sparser = found[:3]
+    assert dense["test_accuracy"] == pytest.approx(92)
+    half = T_2 * 2 / math.sqrt(3)  # the std of 90, 92, 94 is 2
+    assert dense["test_accuracy_interval"] == pytest.approx([92 - half, 92 + half])
+    assert dense["train_accuracy"] == pytest.approx(96)
+    assert dense["difference"] is None and dense["difference_interval"] is None
+    assert (dense["n"], dense["weights_kept"]) == (3, pytest.approx(1.01))
+    # pairs: 1, 2, 2, whose mean is 5/3 and std sqrt(1/3)
+    half = T_2 * math.sqrt(1 / 3) / math.sqrt(3)
+    assert sparse["difference"] == pytest.approx(5 / 3)
+    assert sparse["difference_interval"] == pytest.approx([5 / 3 - half, 5 / 3 + half])
+    assert sparser["difference"] == pytest.approx(-10)
+    # the same pairs at the other test noise, where every network is worse alike
+    assert found[3]["test_accuracy"] == pytest.approx(42)
+    assert found[4]["difference"] == pytest.approx(5 / 3)
+
+
+def test_pairs_are_made_by_seed_and_not_by_the_order_of_values() -> None:
+    """With unpaired intervals a constant gain of one point would drown in the seeds' spread."""
+    found = rows({1.0: [0.2, 0.5, 0.8], 0.5: [0.21, 0.51, 0.81]})[1]
+    assert found["difference"] == pytest.approx(1)
+    assert found["difference_interval"] == pytest.approx([1, 1])
+    assert in_words(found) == "better than dense"
+
+
+def test_noise_levels_are_compared_with_their_own_dense_network() -> None:
+    stored = results(noise=(0.0, 0.5))
+    stored["test_accuracy"].loc[{"noise": 0.5, "keep": 1.0}] -= 0.1
+    found = [row for row in comparison(stored) if row["keep"] == 0.3 and not row["test_noise"]]
+    assert [row["noise"] for row in found] == [0.0, 0.5]
+    assert [row["difference"] for row in found] == pytest.approx([5 / 3, 5 / 3 + 10])
+
+
+@pytest.mark.parametrize(
+    ("pruned", "words"),
+    [
+        ([0.91, 0.94, 0.96], "better than dense"),
+        ([0.89, 0.90, 0.92], "worse than dense"),
+        ([0.91, 0.90, 0.95], "not told apart from dense"),
+    ],
+)
+def test_a_difference_in_words(pruned: list[float], words: str) -> None:
+    dense, found = rows({1.0: ACCURACY[1.0], 0.3: pruned})[:2]
+    low, high = found["difference_interval"]
+    assert (low > 0, high < 0) == (words.startswith("better"), words.startswith("worse"))
+    assert in_words(found) == words
+    assert in_words(dense) == ""
+
+
+def test_one_seed_has_no_interval() -> None:
+    dense, found = rows({1.0: [0.9], 0.3: [0.91]})[:2]
+    assert dense["test_accuracy_interval"] is None and found["difference_interval"] is None
+    assert found["difference"] == pytest.approx(1) and found["n"] == 1
+    assert in_words(found) == "one seed: no interval"
+
+
+def test_seeds_that_are_not_done_are_left_out() -> None:
+    nan = math.nan
+    found = rows({1.0: [0.90, 0.92, nan], 0.3: [0.92, nan, 0.5]})[:2]
+    assert [row["n"] for row in found] == [2, 2]
+    assert found[0]["test_accuracy"] == pytest.approx(91)
+    assert found[0]["train_accuracy"] == pytest.approx(95.5)
+    # one pair is there: its difference, and no interval
+    assert found[1]["difference"] == pytest.approx(2)
+    assert found[1]["difference_interval"] is None
+
+
+def test_without_a_pair_nothing_is_said_about_the_difference() -> None:
+    found = rows({1.0: [math.nan, 0.9], 0.3: [0.92, math.nan]})[1]
+    assert found["difference_interval"] is None
+    assert in_words(found) != "one seed: no interval"
+
+
+def test_rows_of_an_unfinished_store_are_json() -> None:
+    """NaN is none; a program that reads the output would stumble over it."""
+    found = rows({1.0: [0.9, 0.92], 0.3: [math.nan, math.nan]})
+    json.dumps(found, allow_nan=False)

@@ -1,0 +1,54 @@
+"""What is done when nothing is said: by the size and the kind of a set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from rarefy.data.images import ImageData, ImageSet
+from rarefy.tools.recipes import usual_recipe
+from rarefy.train.image_batches import Changes
+from rarefy.train.supervised import Recipe
+
+
+def data(count: int, channels: int = 1, size: int = 8) -> ImageData:
+    def split(count: int) -> ImageSet:
+        pixels = torch.zeros(1, channels, size, size, dtype=torch.uint8)
+        return ImageSet(pixels.expand(count, -1, -1, -1), torch.zeros(count).long(), ("a",))
+
+    return ImageData("made up", split(count), split(1), "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("count", "channels", "size", "expected"),
+    [
+        (1437, 1, 8, {"batch": 64, "epochs": 20, "learning_rate": 0.05, "shift": 0, "flip": False}),
+        (5_000, 3, 16, {"batch": 64, "epochs": 20, "shift": 2, "flip": True}),
+        (5_001, 3, 16, {"batch": 128, "epochs": 20, "learning_rate": 0.05}),
+        (20_000, 1, 8, {"batch": 128, "epochs": 20}),
+        (20_001, 1, 8, {"batch": 512, "epochs": 10, "learning_rate": 0.1}),  # as MNIST
+        (20_001, 3, 32, {"batch": 512, "epochs": 20, "shift": 4, "flip": True}),  # as CIFAR
+    ],
+)
+def test_a_recipe_by_size_and_kind(
+    count: int, channels: int, size: int, expected: dict[str, Any]
+) -> None:
+    found = usual_recipe(data(count, channels, size), "cnn")
+    assert {name: found[name] for name in expected} == expected
+    assert (found["optimizer"], found["weight_decay"]) == ("sgd", 5e-4)
+
+
+def test_a_transformer_is_trained_with_adamw() -> None:
+    plain, found = (usual_recipe(data(100, 3), name) for name in ("cnn", "vit"))
+    changed = {name: value for name, value in found.items() if value != plain[name]}
+    assert changed == {"optimizer": "adamw", "learning_rate": 0.002, "weight_decay": 0.05}
+
+
+@pytest.mark.parametrize("network", ["cnn", "vit"])
+def test_every_recipe_can_be_used(network: str) -> None:
+    found = usual_recipe(data(100, 3), network)
+    Changes(found.pop("shift"), found.pop("flip"))
+    assert found.pop("batch") >= 2
+    Recipe(**found)
