@@ -12,7 +12,13 @@ from rarefy.studies.sparse.sparse_mnist import SparseMnist
 
 SEEDS = 6
 NOISE = (0.0, 0.2, 0.5, 5.0, 8.0)
-MNIST = SparseMnist.at("quick", data="mnist", drawn=("fresh",), seeds=SEEDS)
+MNIST = SparseMnist.at(
+    "quick",
+    data="mnist",
+    drawn=("fresh",),
+    keep=(1.0, 0.8, 0.5, 0.3, 0.1, 0.05),
+    seeds=SEEDS,
+)
 CIFAR = SparseCifar100Noise.at(
     "paper",
     noise=NOISE,

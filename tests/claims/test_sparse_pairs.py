@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sparse_results import made
 
-from rarefy.studies.sparse._pairs import Paired, band_gain, comparisons, placed
+from rarefy.core.errors import UsageError
+from rarefy.studies.sparse._pairs import Paired, at_test_noise, band_gain, comparisons, placed
 from rarefy.studies.sparse.sparse_cifar100_noise import SparseCifar100Noise
 
 SEEDS = 6
@@ -26,6 +27,28 @@ def published_like(noise: float, test_noise: float, keep: float) -> float:
     if keep < 0.2:
         return 1.0 if level == 5 else -2.0 if level > 5 else -0.5
     return 1.0 if level <= 0.5 else 0.0
+
+
+def test_there_is_always_a_dense_network_to_pair_with() -> None:
+    with pytest.raises(UsageError, match=r"keep=\(0.5, 0.1\): must have 1, the dense network"):
+        SparseCifar100Noise.at("paper", keep=(0.5, 0.1))
+    assert SparseCifar100Noise.at("paper", keep=(0.5, 1.0)).parameters()["keep"] == (0.5, 1.0)
+
+
+def test_halves_are_paired_as_the_whole_is() -> None:
+    data = made(CIFAR, lambda noise, test, keep: 10 * test, spread=0.0, luck=lucky)
+    part = data.isel(update=0, drawn=0, noise=1)
+    for half, more in enumerate((2.0, -1.0)):
+        paired = at_test_noise(part, 0.21, half)  # the nearest is 0.2
+        np.testing.assert_allclose(paired.levels, [0.2])
+        np.testing.assert_allclose(paired.keeps, [1.0, 0.8, 0.3, 0.1])
+        np.testing.assert_allclose(paired.difference(0.3)[:, 0], 2 + more, atol=1e-9)
+        np.testing.assert_allclose(paired.difference(0.8)[:, 0], 2, atol=1e-9)
+    np.testing.assert_allclose(at_test_noise(part, 0.2).difference(0.3)[:, 0], 2.5, atol=1e-9)
+
+
+def lucky(half: int, keep: float) -> float:
+    return (2.0, -1.0)[half] if keep == 0.3 else 0.0
 
 
 def test_places_pick_the_diagonal_the_first_column_and_the_first_row() -> None:

@@ -19,7 +19,13 @@ from rarefy.studies.sparse.sparse_vit_mnist import SparseVitMnist
 
 SEEDS = 6
 NOISE = (0.0, 0.2, 0.5, 5.0, 8.0)
-MNIST = SparseMnist.at("quick", data="mnist", drawn=("fresh",), seeds=SEEDS)
+MNIST = SparseMnist.at(
+    "quick",
+    data="mnist",
+    drawn=("fresh",),
+    keep=(1.0, 0.8, 0.5, 0.3, 0.1, 0.05),
+    seeds=SEEDS,
+)
 GRID: dict[str, Any] = {"noise": NOISE, "test_noise": NOISE, "keep": (1.0, 0.8, 0.3, 0.1)}
 CIFAR = SparseCifar100Noise.at("paper", **GRID, update=("project",), seeds=SEEDS)
 VIT = SparseVitMnist.at("paper", **GRID, update=("project",), seeds=SEEDS)

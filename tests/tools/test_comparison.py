@@ -29,7 +29,7 @@ def results(
     return xr.Dataset(
         {
             "test_accuracy": ((*axes, "test_noise"), np.stack([test, test - 0.5], axis=-1)),
-            "train_accuracy": (axes, test / 2 + 0.5),
+            "epoch_accuracy": ((*axes, "epoch"), np.stack([0 * test, test / 2 + 0.5], axis=-1)),
             "kept": (axes, kept + 0.01),
         },
         {

@@ -155,9 +155,17 @@ def train(
         typer.echo(json.dumps(_described(execution), indent=1))
     elif execution.cells_done:
         print_(_table(study, execution))
-        typer.echo(f"store: {execution.path}" + (f"; networks: {save}" if save else ""))
+        typer.echo(f"store: {execution.path}" + _saved(save))
     if not execution.finished:
         complain(execution.note, 0)
+
+
+def _saved(folder: Path | None) -> str:
+    if folder is None:
+        return ""
+    if not any(folder.glob("*.pt")):
+        return f"; nothing in {folder}: all was trained before (--overwrite trains it again)"
+    return f"; networks: {folder}"
 
 
 def _numbers(name: str, text: str) -> tuple[float, ...]:
@@ -203,7 +211,8 @@ def _table(study: Study, execution: Execution) -> Table:
     table = RichTable(
         title=f"{told['data']}, {told['network']}, {told['epochs']} epochs, "
         f"pruned by {told['granularity']} ({told['update'][0]}, every {told['every']})",
-        caption="means over n seeds; [ ]: 95 % interval of the difference, seed by seed",
+        caption="means over n seeds; train: over the last epoch; [ ]: 95 % interval of the "
+        "difference, seed by seed",
     )
     for head in (("noise", "test noise") if noisy else ()) + (
         *("keep", "weights left", "train %", "test %", "from dense", "n", ""),

@@ -31,7 +31,7 @@ def comparison(results: xr.Dataset) -> Iterator[dict[str, Any]]:
                     "test_noise": float(level),
                     "keep": float(keep),
                     "weights_kept": _mean(at["kept"]),
-                    "train_accuracy": 100 * _mean(at["train_accuracy"]),
+                    "train_accuracy": 100 * _mean(at["epoch_accuracy"].isel(epoch=-1)),
                     "test_accuracy": test.mean,
                     "test_accuracy_interval": _ends(test.low, test.high),
                     "difference": gain.mean if paired else None,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rarefy.data.images import ImageData, ImageSet, load_images
-from rarefy.data.images.ids import chosen_by_content
+from rarefy.data.images.ids import chosen_by_content, digest_of
 
 
 @lru_cache(maxsize=2)
@@ -28,12 +28,14 @@ def _halves(
     name: str, folder: str | None, samples: int, device: torch.device
 ) -> tuple[ImageSet, ImageSet]:
     test = some_of(_loaded(name, folder, device).test, samples)
-    first = chosen_by_content(test.ids, test.labels.tolist(), 0.5, "half")
+    # by content without the number of a copy: copies of an image stay in one half
+    contents = [digest_of(one) for one in test.ids]
+    first = chosen_by_content(contents, test.labels.tolist(), 0.5, "half")
     chosen = torch.tensor(first)
     return test.take(chosen), test.take(~chosen)
 
 
-def test_halves(name: str, samples: int, device: torch.device) -> tuple[ImageSet, ImageSet]:
+def halves_of_test(name: str, samples: int, device: torch.device) -> tuple[ImageSet, ImageSet]:
     """The test images of a set (``samples`` of them, 0: all) in two halves, every class that has
     two of them in both."""
     return _halves(name, os.environ.get("RAREFY_DATA"), samples, device)

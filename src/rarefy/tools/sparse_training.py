@@ -19,7 +19,7 @@ from rarefy.core.rng import key
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.nets.by_name import build
 from rarefy.pruning.finishing.batchnorm import reestimate
-from rarefy.tools.image_data import on_device, places_of, some_of, test_halves
+from rarefy.tools.image_data import halves_of_test, on_device, places_of, some_of
 from rarefy.tools.keep_advisor import Advice, advise
 from rarefy.tools.saved_networks import save_network
 from rarefy.train.checkpoints import Checkpoint
@@ -93,7 +93,7 @@ def train_one(
     progress bar."""
     data = on_device(task.data, context.device)
     train = some_of(data.train, task.samples)
-    parts = test_halves(task.data, task.test_samples, context.device)
+    parts = halves_of_test(task.data, task.test_samples, context.device)
     asked = train.take(places_of(train, TRAIN_SCORED))
     with own_random_state(run_key, context.device):
         training = new_training(task, thinning, data, train, run_key, context)

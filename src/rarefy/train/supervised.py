@@ -18,6 +18,8 @@ from rarefy.core.errors import UsageError, bad_value, unknown
 from rarefy.core.settings import can_compile
 from rarefy.pruning.models.pruner import Pruner
 from rarefy.pruning.schedules import constant
+from rarefy.pruning.selection import Granularity
+from rarefy.pruning.updates import check_rule
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.cuda_graphs import recorded
 from rarefy.train.evaluation import mixed_precision
@@ -98,6 +100,9 @@ class Thinning:
             raise bad_value("keep", self.keep, "must be a share, above 0 and at most 1")
         if self.every < 1:
             raise bad_value("every", self.every, "must be at least 1")
+        check_rule(self.update)
+        if Granularity.parse(self.granularity).kind == "n:m":
+            raise bad_value("granularity", self.granularity, "N:M has its own share, use Pruner")
 
     def attach(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Pruner | None:
         if self.keep == 1:
@@ -109,7 +114,20 @@ class Thinning:
             update=self.update,
             granularity=self.granularity,
             schedule=constant(self.every),
+            layers=_all_but_the_answers(model) if self.granularity == "neuron" else None,
         )
+
+
+def _all_but_the_answers(model: nn.Module) -> Callable[[str, nn.Module], bool]:
+    """Linear layers and convolutions before the last linear one: a whole output that is left out
+    would be a class that is never answered."""
+    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
+
+    def chosen(name: str, module: nn.Module) -> bool:
+        usual = isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d))
+        return usual and (not linear or module is not linear[-1])
+
+    return chosen
 
 
 @dataclass

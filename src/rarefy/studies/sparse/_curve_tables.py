@@ -11,12 +11,14 @@ from rarefy.measure.estimates import Interval, mean_interval
 from rarefy.studies.sparse._advice import advice_table
 from rarefy.studies.sparse._curve_verdicts import AXES
 from rarefy.studies.sparse._pairs import (
+    FEWEST,
     LEVEL,
     NONE,
     POINTS,
     Paired,
     asked_at,
     at_test_noise,
+    is_apart,
     number,
     readings,
     said,
@@ -82,8 +84,8 @@ def _train(part: xr.Dataset, keep: float, name: str, unit: float, form: str) -> 
 
 def _by_chance(differences: list[Interval]) -> str:
     """How many intervals exclude 0, and how many would if nothing made a difference."""
-    known = [each for each in differences if each.n > 1]
-    apart = sum(each.low > 0 or each.high < 0 for each in known)
+    known = [each for each in differences if each.n >= FEWEST]
+    apart = sum(is_apart(each) for each in known)
     text = (
         f"a star: 0 is outside, as in {apart} of {len(known)}, where chance alone would give "
         f"{(1 - LEVEL) * len(known):.1f}"

@@ -94,6 +94,7 @@ def _peaks(identity: Identity, paired: Paired, halves: tuple[Paired, Paired]) ->
     if inner and gain.n:
         by = "by itself" if gain.n == 1 else "by the other seeds on the other half of the images"
         notes.append(f"asked {asked_at(paired.levels[0])}; keep chosen {by}: {chosen}")
+        notes.append("for these test images: luck of the dense network on them is in no interval")
         notes.append(f"against the smallest keep {_with_ends(above)} points")
     return Verdict(
         *identity,

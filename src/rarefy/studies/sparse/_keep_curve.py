@@ -19,12 +19,12 @@ QUICK = {
     "seeds": 3,
     "data": "digits",
     "compile": False,
-    "keep": (1.0, 0.8, 0.5, 0.3, 0.1, 0.05),
+    "keep": (1.0, 0.8, 0.5, 0.3, 0.1),
     "update": ("project",),
-    "epochs": 12,
+    "epochs": 8,
     "batch": 64,
     "learning_rate": 0.05,
-    "watched": 6,
+    "watched": 4,
 }
 TINY = {**QUICK, **SMALLEST, "keep": (1.0, 0.5, 0.1), "drawn": ("fresh",)}
 

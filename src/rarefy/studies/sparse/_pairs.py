@@ -34,6 +34,9 @@ PLACES = {
 }
 """Where noise is, which 002 does not say; a level is the std of it."""
 SPOKEN = {"fresh": "noise drawn anew", "once": "noise drawn once", "dense": "dense update"}
+FEWEST = 3
+"""Seeds from which a single cell's own interval is believed: of two, counts of right answers are
+equal by chance now and then, and the interval has no width."""
 NONE = "–"
 
 
@@ -228,9 +231,8 @@ class Comparison:
 
     @property
     def apart(self) -> bool | None:
-        """By its own interval; None where it has none."""
-        low, high = self.difference.low, self.difference.high
-        return bool(low > 0 or high < 0) if np.isfinite([low, high]).all() else None
+        """By its own interval; None where it has none to speak of."""
+        return is_apart(self.difference) if self.difference.n >= FEWEST else None
 
     @property
     def apart_pooled(self) -> bool | None:
@@ -278,8 +280,12 @@ def said(difference: Interval) -> str:
         return NONE
     if difference.n < 2:
         return f"{difference.mean:+.2f}†"
-    star = "*" if difference.low > 0 or difference.high < 0 else ""
+    star = "*" if difference.n >= FEWEST and is_apart(difference) else ""
     return f"{difference.mean:+.2f} [{difference.low:+.2f}, {difference.high:+.2f}]{star}"
+
+
+def is_apart(difference: Interval) -> bool:
+    return bool(difference.low > 0 or difference.high < 0)
 
 
 def number(value: float, form: str = ".2f") -> str:

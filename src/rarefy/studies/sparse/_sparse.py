@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy as np
 from rarefy.core.contracts import Cells, Context, Cost, Output, Study
 from rarefy.core.errors import bad_value, unknown
 from rarefy.measure.gradient_noise import LEAST_BATCHES
-from rarefy.pruning.updates import check_rule
+from rarefy.studies.sparse._kept_on_disk import hash_of, kept_on_disk
 from rarefy.tools.image_data import data_identity, noise_in_pixels
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.image_batches import Changes
@@ -103,12 +105,10 @@ class SparseTraining(Study):
 
     def check(self) -> None:
         super().check()
-        for keep in self.keep:
-            Thinning(keep=keep, every=self.every)
+        for keep, rule in product(self.keep, self.update):
+            Thinning(keep, rule, self.granularity, self.every)
         if 1.0 not in self.keep:
             raise bad_value("keep", self.keep, "must have 1, the dense network to compare with")
-        for rule in self.update:
-            check_rule(rule)
         for drawn in self.drawn:
             if drawn not in DRAWN:
                 raise unknown("way to draw noise", drawn, DRAWN)
@@ -197,13 +197,31 @@ class SparseTraining(Study):
         noise, keep = float(cell["noise"]), float(cell["keep"])
         to_pixels = 1.0 if self.noise_unit == "pixel" else noise_in_pixels(self.data)
         task = self.task(noise, str(cell["drawn"]), to_pixels)
+        if keep == 1:
+            return self._dense(cell, task, key, context)
         thinning = Thinning(keep, str(cell["update"]), self.granularity, self.every)
-        name = f"keep-{keep:g}-noise-{noise:g}"
+        return self._measured(train_one(task, thinning, key, context, self._name(cell)))
+
+    def _dense(
+        self, cell: Mapping[str, Any], task: Task, key: int, context: Context
+    ) -> dict[str, np.ndarray]:
+        """The dense network knows nothing of update rules: it is trained once for all of them."""
+        train = partial(train_one, task, Thinning(), key, context, self._name(cell))
+        if context.scratch is None or len(self.update) == 1:
+            return self._measured(train())
+        return kept_on_disk(
+            context.scratch / f"dense-{hash_of(key, task)}.npz",
+            lambda: self._measured(train()),
+            context.advance,
+            self.epochs,
+        )
+
+    def _name(self, cell: Mapping[str, Any]) -> str:
+        name = f"keep-{cell['keep']:g}-noise-{cell['noise']:g}"
         for axis in ("update", "drawn"):
             if len(getattr(self, axis)) > 1:
                 name += f"-{cell[axis]}"
-        outcome = train_one(task, thinning, key, context, f"{name}-seed-{cell['seed']}")
-        return self._measured(outcome)
+        return f"{name}-seed-{cell['seed']}"
 
     def _measured(self, outcome: Outcome) -> dict[str, np.ndarray]:
         history = outcome.history

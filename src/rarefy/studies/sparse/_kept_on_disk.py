@@ -1,0 +1,39 @@
+"""Numbers that several cells of a run share: computed by the first, read by the others."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from rarefy.core.rng import key
+
+Numbers = dict[str, np.ndarray]
+
+
+def hash_of(*parts: object) -> str:
+    """A file name for anything with a stable ``repr``."""
+    return f"{key(*parts) & (2**64 - 1):016x}"
+
+
+def kept_on_disk(
+    path: Path, compute: Callable[[], Numbers], advance: Callable[[float], None], steps: float
+) -> Numbers:
+    """What ``compute`` gives, from ``path`` if it is there; ``steps`` of progress are then told to
+    ``advance``. Two processes may both compute it: the file is replaced as a whole."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            found = dict(stored)
+    except (OSError, ValueError, zipfile.BadZipFile):
+        found = compute()
+        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(partial, "wb") as file:
+            np.savez(file, **found)  # type: ignore[arg-type]
+        os.replace(partial, path)
+        return found
+    advance(steps)
+    return found
