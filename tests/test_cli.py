@@ -45,7 +45,19 @@ def test_help_is_quick_and_teaches(command: Rarefy) -> None:
     assert not {"torch", "xarray", "zarr", "pandas"} & set(shown.split())
 
 
-@pytest.mark.parametrize("verb", ["studies", "run", "verify", "report", "demo"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "studies",
+        "run",
+        "verify",
+        "report",
+        "demo",
+        "data",
+        "train",
+        "advise",
+    ],
+)
 def test_every_verb_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, "--help"]) == 0
     assert f"Example: rarefy {verb}" in capsys.readouterr().out

@@ -36,7 +36,9 @@ def command_lines(page: str) -> list[str]:
     return lines + re.findall(r"`([^`\n]+)`", read(page))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/pruning.md", "docs/training.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/guide.md", "docs/pruning.md", "docs/training.md"]
+)
 def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page are one program, as a reader who follows it would type it."""
     monkeypatch.chdir(tmp_path)

