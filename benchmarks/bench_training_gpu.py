@@ -30,7 +30,8 @@ from rarefy.tools.image_data import on_device
 from rarefy.tools.sparse_training import Task, new_training, own_random_state
 from rarefy.train.evaluation import evaluate
 from rarefy.train.image_batches import Changes, Scaling
-from rarefy.train.supervised import Recipe, Thinning, Training
+from rarefy.train.supervised import Recipe, Training
+from rarefy.train.thinning import Thinning
 
 DEVICE = torch.device("cuda")
 BATCH, STEPS, WARM_UP = 512, 40, 5

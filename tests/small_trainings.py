@@ -13,7 +13,8 @@ from rarefy.core.contracts import Context
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.image_batches import Changes, ImageBatches, Scaling
-from rarefy.train.supervised import Recipe, Thinning, Training
+from rarefy.train.supervised import Recipe, Training
+from rarefy.train.thinning import Thinning
 
 SIZE, CLASSES, IMAGES, BATCH = 5, 3, 26, 5
 STEPS = IMAGES // BATCH
@@ -21,8 +22,10 @@ THINNINGS = {
     "dense": Thinning(),
     "project": Thinning(0.4),
     "project, every 3": Thinning(0.4, every=3),
+    "project, once an epoch": Thinning(0.4, every=0),
     "dense rule": Thinning(0.4, "dense"),
     "masked rule, every 3": Thinning(0.4, "masked", every=3),
+    "masked once": Thinning(0.4, "masked", once=True),
     "neurons": Thinning(0.5, "masked", "neuron", every=2),
 }
 CHANGES = Changes(1, True, 0.2)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rarefy import cli
+from rarefy.tools import sparse_training as tool
 
 FAST = ["advise", "digits", "--network", "lenet", "--batches", "6", "--batch", "64"]
 
@@ -26,6 +29,22 @@ def test_json_has_the_range_and_the_caveat(capsys: pytest.CaptureFixture[str]) -
     assert cli.main([*FAST, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert 0 < found["low"] <= 1 and found["probed"] == 6 * 64 and found["note"]
+
+
+def test_without_noise_json_has_no_infinite_ratio(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = tool.advised_for
+
+    def noiseless(*args: Any) -> Any:
+        advice = real(*args)
+        network = dataclasses.replace(advice.network, noise=0 * advice.network.noise)
+        return dataclasses.replace(advice, network=network)
+
+    monkeypatch.setattr(tool, "advised_for", noiseless)
+    assert cli.main([*FAST, "--json"]) == 0
+    said = capsys.readouterr().out
+    assert "Infinity" not in said and json.loads(said)["signal_to_noise"] is None
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ load, and one line for each mistake."""
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 from PIL import Image
 
 from rarefy import cli
+from rarefy.core.errors import UsageError
 from rarefy.tools.image_data import on_device
 from rarefy.tools.saved_networks import load_network
 from rarefy.train.evaluation import evaluate
@@ -73,7 +75,8 @@ def test_a_store_is_gone_on_with_and_extended_and_networks_load(
     gain = pruned["test_accuracy"] - dense["test_accuracy"]
     assert pruned["difference"] == pytest.approx(gain)
 
-    names = [f"keep-{keep}-noise-0-seed-{seed}.pt" for keep in ("0.3", "1") for seed in (0, 1)]
+    begin = "digits-lenet-keep-"
+    names = [f"{begin}{keep}-noise-0-seed-{seed}.pt" for keep in ("0.3", "1") for seed in (0, 1)]
     assert sorted(path.name for path in (here / "nets").iterdir()) == names
     _check_saved(here / "nets", first)
 
@@ -99,7 +102,9 @@ def _check_saved(nets: Path, described: Described) -> None:
     for row in described["rows"]:
         accuracies, kept = [], []
         for seed in (0, 1):
-            network, about = load_network(nets / f"keep-{row['keep']:g}-noise-0-seed-{seed}.pt")
+            network, about = load_network(
+                nets / f"digits-lenet-keep-{row['keep']:g}-noise-0-seed-{seed}.pt"
+            )
             assert not network.training
             assert about["network"] == "lenet" and len(about["classes"]) == 10
             assert about["thinning"]["keep"] == row["keep"]
@@ -152,7 +157,67 @@ def test_noise_is_a_row_of_its_own(train: Train, capsys: pytest.CaptureFixture[s
     assert len(rows) == 2 * 2 * 2 and all(row["difference_interval"] is None for row in rows)
     assert cli.main(["train", *asked, *HERE]) == 0
     shown = capsys.readouterr().out
-    assert "test noise" in shown and "one seed: no" in " ".join(shown.split())
+    assert "test noise" in shown and "too few" in " ".join(shown.split())
+
+
+def test_it_says_how_many_networks_were_saved(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["train", *SMALL, "--epochs", "1", *HERE, "--out", "store", "--save", "nets"]
+    assert cli.main(asked) == 0
+    assert "store: store; 2 networks saved in nets\n" in capsys.readouterr().out
+    for path in (here / "nets").iterdir():
+        os.utime(path, (0, 0))  # of long ago: they are not counted again
+    assert cli.main(asked) == 0
+    assert "; none saved in nets: all was trained before" in capsys.readouterr().out
+    assert cli.main([*asked, "--seeds", "2"]) == 0
+    assert "; 2 networks saved in nets\n" in capsys.readouterr().out
+    assert len(list((here / "nets").iterdir())) == 4
+
+
+def test_a_file_does_not_decide_what_is_imported(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = "small_trainings:tiny"
+    assert cli.main(["train", *SMALL, "--epochs", "1", *HERE, "--save", "nets"]) == 0
+    path = here / "nets" / "digits-small_trainings-tiny-keep-0.3-noise-0-seed-0.pt"
+    with pytest.raises(UsageError, match=f"name it again with network='{own}'") as caught:
+        load_network(path)
+    assert "\n" not in str(caught.value)
+    network, about = load_network(path, network=own)
+    assert about["network"] == own and not network.training
+    with pytest.raises(UsageError, match="does not fit network 'lenet'") as caught:
+        load_network(path, network="lenet")
+    assert "\n" not in str(caught.value)
+    torch.save({**about, "network": None, "state_dict": network.state_dict()}, here / "other.pt")
+    with pytest.raises(UsageError, match="other.pt"):
+        load_network(here / "other.pt")
+
+
+def test_masks_can_be_chosen_once_an_epoch(train: Train) -> None:
+    found = train(*SMALL, "--epochs", "2", "--every", "0")
+    assert found["finished"] and found["rows"][1]["weights_kept"] == pytest.approx(0.3, abs=0.05)
+
+
+def test_the_same_test_noise_twice_is_refused(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["train", *SMALL, "--test-noise", "0.1,0.1", *HERE]) == 2
+    said = capsys.readouterr().err
+    assert "test_noise" in said and "twice" in said and said.count("\n") == 1
+    assert not (here / "runs").exists()
+
+
+def test_a_folder_is_one_set_however_it_is_typed(train: Train, here: Path) -> None:
+    for name in ("a", "b"):
+        for number in range(10):
+            path = here / "photos" / name / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(np.full((8, 8), 10 * number, dtype=np.uint8)).save(path)
+    asked = ("--network", "small_trainings:tiny", "--epochs", "1", "--seeds", "1", "--batch", "8")
+    first, again = train("photos", *asked), train("./photos/", *asked)
+    assert first == again
+    assert first["rows"][0]["stopped"] == 0
 
 
 def test_ones_own_images_and_network(train: Train, here: Path) -> None:
@@ -192,7 +257,7 @@ def test_ones_own_images_and_network(train: Train, here: Path) -> None:
         (["digits", "--save", "file"], "save='file': is a file; name a folder"),
         (["digits", "--seeds", "0"], "seeds=0: must be at least 1"),
         (["digits", "--epochs", "0"], "epochs=0: must be at least 1"),
-        (["digits", "--every", "0"], "every=0: must be at least 1"),
+        (["digits", "--every", "-1"], "every=-1: must be at least 1, or 0 for once an epoch"),
         (["digits", "--lr", "-1"], "learning_rate=-1.0: must be positive"),
         (["digits", "--optimizer", "sdg"], "optimizer"),
         (["digits", "--schedule", "cosin"], "schedule"),

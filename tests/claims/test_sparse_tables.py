@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 from sparse_results import made
 
+from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap, Lines, Table
 from rarefy.report.interactive import figure
 from rarefy.report.static import draw_panel
@@ -188,7 +189,10 @@ def test_maps_show_gains_and_stars() -> None:
     data = made(GRID, gain, spread=0.1)
     data["test_accuracy"].loc[{"noise": 0.1, "seed": slice(1, None)}] = np.nan
     pictures = {picture.name: picture for picture in GRID.picture(data)}
-    assert list(pictures) == ["gain-both", "gain-training", "gain-test", "map", "transfer"]
+    assert list(pictures) == [
+        *["gain-both", "gain-training", "gain-adapted", "gain-test"],
+        *["map", "transfer"],
+    ]
     panel = pictures["map"].panels[0]
     assert isinstance(panel, HeatMap) and panel.signed
     np.testing.assert_allclose(panel.values[:, 0], 0.7, atol=0.3)
@@ -272,15 +276,34 @@ def test_pictures_can_be_drawn(kind: type[SparseTraining]) -> None:
 
 
 @pytest.mark.parametrize("kind", [SparseCifar100Noise, SparseVitMnist])
-def test_the_tables_of_the_paper_are_made_under_both_update_rules(
-    kind: type[SparseTraining],
-) -> None:
-    rules = {scale: kind.at(scale).parameters()["update"] for scale in ("quick", "paper", "std")}
-    assert rules == {
-        "quick": ("project",),
-        "paper": ("project", "dense"),
-        "std": ("project", "dense"),
-    }
+def test_the_scales_of_the_tables_of_the_paper(kind: type[SparseTraining]) -> None:
+    """The rule of the paper, noise in units of the pixels' std; beside it another unit, other
+    rules."""
+    found = {scale: kind.at(scale).parameters() for scale in ("quick", "paper", "pixel", "rules")}
+    units = {scale: values["noise_unit"] for scale, values in found.items()}
+    assert units == {"quick": "pixel", "paper": "std", "pixel": "pixel", "rules": "std"}
+    rules = found.pop("rules")
+    assert {values["update"] for values in found.values()} == {("project",)}
+    assert found["pixel"]["noise"] == found["paper"]["noise"] == NOISE
+    assert rules["noise"] == rules["test_noise"] == (0.0, 0.5) and rules["keep"] == (1.0, 0.1)
+    assert len(set(rules["update"])) == 7 and rules["update"][0] == "project"
+
+
+def test_other_rules_are_readings_with_verdicts_and_tables_of_their_own() -> None:
+    study = SparseCifar100Noise.at("rules", seeds=3)
+    data = made(study, gain)
+    verdicts = study.verdicts(data, "rules")
+    assert len({each.identity for each in verdicts}) == len(verdicts)
+    for rule in study.update:
+        words = "dense update" if rule == "dense" else rule
+        assert any(each.setting.startswith(f"{words}: noise in training and") for each in verdicts)
+    assert "matrix-both-6" in {table.name for table in study.tables(data)}
+
+
+@pytest.mark.parametrize("words", ["project+globl", "project+once", "global"])
+def test_a_rule_that_cannot_be_is_told_before_anything_is_run(words: str) -> None:
+    with pytest.raises(UsageError, match="update='"):
+        SparseCifar100Noise.at("tiny", update=(words,))
 
 
 def test_several_readings_of_a_grid_are_told_apart() -> None:
@@ -289,6 +312,6 @@ def test_several_readings_of_a_grid_are_told_apart() -> None:
     names = [table.name for table in study.tables(data)]
     assert {"matrix-both-0", "matrix-both-1"} <= set(names) and len(set(names)) == len(names)
     pictures = [picture.name for picture in study.picture(data)]
-    assert len(set(pictures)) == len(pictures) == 2 * 5
+    assert len(set(pictures)) == len(pictures) == 2 * 6
     verdicts = study.verdicts(data, "tiny")
-    assert sum(each.setting.startswith("project: ") for each in verdicts) == 3 * 5
+    assert sum(each.setting.startswith("project: ") for each in verdicts) == 4 * 5

@@ -47,6 +47,23 @@ def test_others_can_open_it_with_xarray(tmp_path: Path) -> None:
     assert bool(flat["done"].all())
 
 
+def test_a_new_store_takes_nothing_from_an_old_ones_scratch(tmp_path: Path) -> None:
+    """Half-trained cells of a store that is replaced, or was removed by hand."""
+    path = tmp_path / "store"
+    for overwrite in (False, True):
+        store = Store(path, Toy.at("tiny"), "tiny", "float32", overwrite)
+        store.scratch.mkdir()
+        (store.scratch / "old.pt").write_text("of another time")
+        store.begin()
+        assert not store.scratch.exists()
+        store.close()
+    store.scratch.mkdir()
+    again = Store(path, Toy.at("tiny"), "tiny", "float32")
+    again.begin()
+    assert store.scratch.exists()  # gone on with, a store keeps its own
+    again.close()
+
+
 def test_more_seeds_extend_and_fewer_only_read(tmp_path: Path) -> None:
     path = tmp_path / "store"
     first = filled(path, seeds=3)

@@ -11,6 +11,7 @@ from small_trainings import made_up
 from torch import Tensor, nn
 
 from rarefy.core.contracts import Context
+from rarefy.core.errors import UsageError
 from rarefy.data.images import ImageData
 from rarefy.tools import image_data
 from rarefy.tools import sparse_training as tool
@@ -18,7 +19,8 @@ from rarefy.tools.image_data import some_of
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.evaluation import Score, evaluate
 from rarefy.train.image_batches import Changes, Scaling, unit_pixels
-from rarefy.train.supervised import Recipe, Thinning
+from rarefy.train.supervised import Recipe
+from rarefy.train.thinning import Thinning
 
 CPU = torch.device("cpu")
 
@@ -117,7 +119,10 @@ def test_no_two_sets_of_images_are_asked_with_the_same_noise(
 
     monkeypatch.setattr(tool, "evaluate", watched)
     train(test_noise=(0.3, 0.5), changes=Changes(noise=0.3))
-    assert float(drawn.pop().abs().max()) < 1e-5  # training images without noise
+    # without noise: training images, and both halves once more
+    clean = [place for place, one in enumerate(drawn) if float(one.abs().max()) < 1e-5]
+    assert clean == [4, 5, 7]
+    drawn = [one for place, one in enumerate(drawn) if place not in clean]
     assert len(drawn) == 5  # two halves at both noises, training images
     for place, one in enumerate(drawn):
         assert float(one.std()) > 0.3
@@ -150,3 +155,17 @@ def test_the_identity_of_a_set_changes_with_its_content(monkeypatch: pytest.Monk
     assert names[0] == names[2] != names[1] and names[0].startswith("made up (")
     data = made_up()
     assert image_data.noise_in_pixels("digits") == pytest.approx(data.std[0])
+
+
+def test_options_of_a_folder_travel_in_one_text() -> None:
+    text = image_data.with_options("photos", 16, 0.25, True)
+    assert text == "photos?size=16&test_share=0.25&skip_bad=1"
+    assert image_data._options(text) == (
+        "photos",
+        {"size": 16, "test_share": 0.25, "skip_bad": True},
+    )
+    assert image_data.with_options("digits", None, None, False) == "digits"
+    with pytest.raises(UsageError, match="unknown option of a folder 'sice'; did you mean 'size'"):
+        image_data._options("photos?sice=3")
+    with pytest.raises(UsageError, match="size='x': must be a number"):
+        image_data._options("photos?size=x")

@@ -31,6 +31,7 @@ def results(
             "test_accuracy": ((*axes, "test_noise"), np.stack([test, test - 0.5], axis=-1)),
             "epoch_accuracy": ((*axes, "epoch"), np.stack([0 * test, test / 2 + 0.5], axis=-1)),
             "kept": (axes, kept + 0.01),
+            "nonfinite_step": (axes, np.where(np.isnan(test), np.nan, -1.0)),
         },
         {
             "update": ["project"],
@@ -72,9 +73,10 @@ def test_rows_by_hand() -> None:
 
 def test_pairs_are_made_by_seed_and_not_by_the_order_of_values() -> None:
     """With unpaired intervals a constant gain of one point would drown in the seeds' spread."""
-    found = rows({1.0: [0.2, 0.5, 0.8], 0.5: [0.21, 0.51, 0.81]})[1]
+    found = rows({1.0: [0.2, 0.5, 0.8], 0.5: [0.21, 0.511, 0.809]})[1]
     assert found["difference"] == pytest.approx(1)
-    assert found["difference_interval"] == pytest.approx([1, 1])
+    half = T_2 * 0.1 / math.sqrt(3)
+    assert found["difference_interval"] == pytest.approx([1 - half, 1 + half])
     assert in_words(found) == "better than dense"
 
 
@@ -106,7 +108,22 @@ def test_one_seed_has_no_interval() -> None:
     dense, found = rows({1.0: [0.9], 0.3: [0.91]})[:2]
     assert dense["test_accuracy_interval"] is None and found["difference_interval"] is None
     assert found["difference"] == pytest.approx(1) and found["n"] == 1
-    assert in_words(found) == "one seed: no interval"
+    assert in_words(found) == "too few seeds to tell: 3 or more"
+
+
+def test_two_seeds_have_an_interval_that_nobody_should_believe() -> None:
+    found = rows({1.0: [0.9, 0.92], 0.3: [0.91, 0.9301]})[1]
+    assert found["n"] == 2 and found["difference_interval"][0] > 0
+    assert in_words(found) == "too few seeds to tell: 3 or more"
+
+
+@pytest.mark.parametrize("more", [0.0, 0.125, -0.125])
+def test_the_same_difference_in_every_seed_is_chance(more: float) -> None:
+    """Counts of right answers are equal now and then; an interval without width says nothing."""
+    dense = [0.5, 0.25, 0.75]
+    found = rows({1.0: dense, 0.3: [one + more for one in dense]})[1]
+    assert found["difference_interval"] == [100 * more, 100 * more]
+    assert in_words(found) == "the same in every seed"
 
 
 def test_seeds_that_are_not_done_are_left_out() -> None:
@@ -122,11 +139,31 @@ def test_seeds_that_are_not_done_are_left_out() -> None:
 
 def test_without_a_pair_nothing_is_said_about_the_difference() -> None:
     found = rows({1.0: [math.nan, 0.9], 0.3: [0.92, math.nan]})[1]
-    assert found["difference_interval"] is None
-    assert in_words(found) != "one seed: no interval"
+    assert found["difference"] is None and found["difference_interval"] is None
+    assert in_words(found) == ""
 
 
 def test_rows_of_an_unfinished_store_are_json() -> None:
     """NaN is none; a program that reads the output would stumble over it."""
     found = rows({1.0: [0.9, 0.92], 0.3: [math.nan, math.nan]})
     json.dumps(found, allow_nan=False)
+    assert {row["keep"] for row in found} == {1.0}  # what is not trained has no row
+
+
+def test_trainings_that_stopped_have_a_row_and_no_numbers() -> None:
+    """As stored: NaN everywhere, and the update at which the loss was no number."""
+    nan = math.nan
+    stored = results({1.0: [0.9, 0.92, 0.94], 0.3: [nan] * 3, 0.1: [0.8, nan, 0.81]})
+    stored["nonfinite_step"].loc[{"keep": 0.3}] = [5.0, 0.0, 7.0]
+    stored["nonfinite_step"].loc[{"keep": 0.1, "seed": 1}] = 3.0
+    found = list(comparison(stored))
+    json.dumps(found, allow_nan=False)
+    dense, none, some = found[:3]
+    assert [row["stopped"] for row in (dense, none, some)] == [0, 3, 1]
+    for name in ("weights_kept", "train_accuracy", "test_accuracy", "test_accuracy_interval"):
+        assert none[name] is None and dense[name] is not None, name
+    assert none["difference"] is None and none["n"] == 0
+    assert in_words(none) == "3 stopped: not finite"
+    assert some["test_accuracy"] == pytest.approx(80.5) and some["n"] == 2
+    assert in_words(some) == "1 stopped: not finite"
+    assert in_words(dense) == ""

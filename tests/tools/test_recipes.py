@@ -28,7 +28,8 @@ def data(count: int, channels: int = 1, size: int = 8) -> ImageData:
         (5_000, 3, 16, {"batch": 64, "epochs": 20, "shift": 2, "flip": True}),
         (5_001, 3, 16, {"batch": 128, "epochs": 20, "learning_rate": 0.05}),
         (20_000, 1, 8, {"batch": 128, "epochs": 20}),
-        (20_001, 1, 8, {"batch": 512, "epochs": 10, "learning_rate": 0.1}),  # as MNIST
+        (20_001, 1, 8, {"batch": 512, "epochs": 11, "learning_rate": 0.1}),
+        (60_000, 1, 28, {"batch": 512, "epochs": 10, "learning_rate": 0.1}),  # MNIST
         (20_001, 3, 32, {"batch": 512, "epochs": 20, "shift": 4, "flip": True}),  # as CIFAR
     ],
 )
@@ -38,6 +39,30 @@ def test_a_recipe_by_size_and_kind(
     found = usual_recipe(data(count, channels, size), "cnn")
     assert {name: found[name] for name in expected} == expected
     assert (found["optimizer"], found["weight_decay"]) == ("sgd", 5e-4)
+
+
+@pytest.mark.parametrize(
+    ("count", "batch", "epochs"),
+    [
+        (1437, 64, 20),  # 22 batches an epoch
+        (512, 64, 50),  # 8 batches are enough
+        (511, 32, 27),
+        (100, 8, 34),
+        (64, 8, 50),
+        (20, 8, 200),  # not below 8 images a batch
+        (5, 8, 400),  # (a batch has all images then)
+        (1, 8, 400),
+    ],
+)
+def test_a_small_set_gets_enough_updates(count: int, batch: int, epochs: int) -> None:
+    found = usual_recipe(data(count), "cnn")
+    assert (found["batch"], found["epochs"]) == (batch, epochs)
+    assert found["epochs"] * max(count // batch, 1) >= 400
+
+
+def test_it_is_the_recipe_of_the_images_that_are_used() -> None:
+    for samples, count in ((300, 300), (0, 60_000), (70_000, 60_000)):
+        assert usual_recipe(data(60_000), "cnn", samples) == usual_recipe(data(count), "cnn")
 
 
 def test_a_transformer_is_trained_with_adamw() -> None:

@@ -22,7 +22,8 @@ from rarefy.tools import sparse_training as tool
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.evaluation import evaluate
 from rarefy.train.image_batches import Changes, Scaling
-from rarefy.train.supervised import Recipe, Thinning, Training
+from rarefy.train.supervised import Recipe, Training
+from rarefy.train.thinning import Thinning
 
 CPU = torch.device("cpu")
 KEY = 5
@@ -65,8 +66,8 @@ def test_the_same_key_gives_the_same_outcome_and_another_another() -> None:
     other = train_one(task(), Thinning(0.5), KEY + 1, Context())
     assert other.history.loss != first.history.loss
     assert len(first.test) == 2 and len(first.history.watched["accuracy"]) == 2
-    # the last look is at the finished network
-    assert first.history.watched["accuracy"][-1] == pytest.approx(first.test[0].accuracy)
+    # the last look is at the finished network, but for BatchNorm as training left it
+    assert first.history.watched["accuracy"][-1] == pytest.approx(first.test[0].accuracy, abs=0.05)
 
 
 def test_pairs_share_first_weights_and_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +190,19 @@ def test_no_training_goes_on_with_another_ones_checkpoint(
     stop(samples=0, epochs=4)
     instead_of_digits(monkeypatch, data)
     assert same(plain, train(samples=0, epochs=4, context=Context(scratch=tmp_path)))
+
+
+def test_no_training_goes_on_with_a_network_whose_code_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = dataclasses.replace(stopped_after(3), scratch=tmp_path)
+    with pytest.raises(Enough):
+        train(context=context)
+    (before,) = tmp_path.glob("*.pt")
+    monkeypatch.setattr(tool, "identity", lambda name: f"{name} (changed)")
+    with pytest.raises(Enough):
+        train(context=dataclasses.replace(stopped_after(2), scratch=tmp_path))
+    assert len(list(tmp_path.glob("*.pt"))) == 2 and before.exists()
 
 
 def test_progress_adds_up_and_says_how_it_goes() -> None:

@@ -25,6 +25,10 @@ STATE: dict[str, Any] = {
 }
 
 
+def partial_of(checkpoint: Checkpoint, process: int | None = None) -> Path:
+    return checkpoint.path.with_name(f"{checkpoint.path.name}.{process or os.getpid()}.partial")
+
+
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "deep" / "one.pt")
     assert checkpoint.load(CPU) is None
@@ -76,13 +80,37 @@ def test_a_kill_while_saving_leaves_the_old_file(
             patch.setattr(checkpoints.os, "replace", never)
         with pytest.raises(Killed):
             checkpoint.save({**STATE, "step": 4})
-    assert (tmp_path / "one.pt.partial").exists()
+    assert partial_of(checkpoint).exists()
     found = checkpoint.load(CPU)
     assert found is not None and found["step"] == 3
     checkpoint.save({**STATE, "step": 5})  # what was left over is in nobody's way
     found = checkpoint.load(CPU)
     assert found is not None and found["step"] == 5
-    assert not (tmp_path / "one.pt.partial").exists()
+    assert not partial_of(checkpoint).exists()
+
+
+def test_two_processes_do_not_write_into_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one is in the middle of the same training's checkpoint: its bytes stay its own."""
+    checkpoint = Checkpoint(tmp_path / "one.pt")
+    partial_of(checkpoint, os.getpid() + 1).write_bytes(b"half a file")
+    checkpoint.save(STATE)
+    assert partial_of(checkpoint, os.getpid() + 1).read_bytes() == b"half a file"
+    written: list[Path] = []
+    save = torch.save
+
+    def watched(state: object, path: Path) -> None:
+        written.append(Path(path))
+        save(state, path)
+
+    monkeypatch.setattr(checkpoints.torch, "save", watched)
+    for process in (11, 12):
+        monkeypatch.setattr(checkpoints.os, "getpid", lambda process=process: process)
+        checkpoint.save({**STATE, "step": process})
+    assert written == [partial_of(checkpoint, 11), partial_of(checkpoint, 12)]
+    found = checkpoint.load(CPU)
+    assert found is not None and found["step"] == 12
 
 
 def cut_short(whole: bytes) -> bytes:
@@ -169,10 +197,10 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "one.pt")
     checkpoint.save(STATE)
-    (tmp_path / "one.pt.partial").symlink_to("/dev/full")
+    partial_of(checkpoint).symlink_to("/dev/full")
     with pytest.raises(RunError, match="cannot write checkpoint .*one.pt") as caught:
         checkpoint.save({"weights": torch.ones(100_000)})
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "one.pt.partial").is_symlink()
+    assert not partial_of(checkpoint).is_symlink()
     found = checkpoint.load(CPU)
     assert found is not None and found["step"] == 3

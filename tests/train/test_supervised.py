@@ -26,7 +26,8 @@ from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.image_batches import Changes
 from rarefy.train.rate_schedules import rate_factor
-from rarefy.train.supervised import Recipe, Thinning, Training, resolve_precision
+from rarefy.train.supervised import Recipe, Training, resolve_precision
+from rarefy.train.thinning import Thinning
 
 DOUBLE = torch.float64
 
@@ -133,8 +134,7 @@ def test_the_network_that_answers_is_as_thin_as_was_asked(name: str) -> None:
     else:
         # of 9 entries 4 are kept, of 54 22
         assert kept == (6 * 4 + 3 * 22) / (6 * 9 + 3 * 54)
-    # (between two choices of masks, 15 updates being a multiple of 3 but not of 2)
-    copied = thinning.update == "project" and thinning.every > 1 and made.pruner is not None
+    copied = thinning.dense_between(STEPS) and made.pruner is not None
     assert (answering is made.model) == (not copied)
     answering(torch.zeros(2, 1, 5, 5))
 
@@ -219,13 +219,6 @@ def test_a_wrong_recipe_is_told(wrong: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UsageError) as caught:
         Recipe(**wrong)
     assert complaint in str(caught.value)
-
-
-@pytest.mark.parametrize("wrong", [{"keep": 0.0}, {"keep": 1.1}, {"keep": math.nan}, {"every": 0}])
-def test_a_wrong_share_is_told(wrong: dict[str, Any]) -> None:
-    ((name, value),) = wrong.items()
-    with pytest.raises(UsageError, match=f"{name}={value}"):
-        Thinning(**wrong)
 
 
 def test_precision_by_device_and_type() -> None:

@@ -26,6 +26,7 @@ from small_trainings import (
 from torch import Tensor, nn
 
 from rarefy.core.contracts import Context
+from rarefy.core.errors import RunError
 from rarefy.train import checkpoints
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.image_batches import Changes
@@ -239,6 +240,28 @@ def test_a_damaged_checkpoint_means_starting_over(
         again.run(Context(), checkpoint)
     assert "starting over" in caplog.text
     assert differences(whole, again) == []
+
+
+def wider() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(25, 3))
+
+
+@pytest.mark.parametrize("made", ["another network", "another rule", "another file"])
+def test_a_checkpoint_of_something_else_is_one_line(made: str, tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "one.pt")
+    with pytest.raises(Enough):
+        training("project").run(stopped_after(4), checkpoint)
+    if made == "another rule":
+        (tmp_path / "one.pt").unlink()
+        with pytest.raises(Enough):
+            training("dense").run(stopped_after(4), checkpoint)  # there is no pruner in it
+    if made == "another file":
+        checkpoint.save({"step": 4})
+    again = training("project", model=wider() if made == "another network" else None)
+    with pytest.raises(RunError, match="one.pt is of another network .*; remove it$") as caught:
+        again.run(Context(), checkpoint)
+    assert "\n" not in str(caught.value)
+    assert checkpoint.path.exists()  # it may be somebody's
 
 
 def test_a_checkpoint_is_written_by_the_clock(

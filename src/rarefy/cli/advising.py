@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rarefy.cli.frame import AsJson, DataFolder, Device, app, print_, told, use_data_folder
+from rarefy.cli.frame import (
+    AsJson,
+    DataFolder,
+    Device,
+    Size,
+    SkipBad,
+    TestShare,
+    app,
+    print_,
+    told,
+    use_data_folder,
+)
 from rarefy.core.errors import bad_value
 
 CAVEAT = (
@@ -35,6 +47,9 @@ def advise(
     seed: Annotated[int, typer.Option(help="Of the first weights and the batches.")] = 0,
     device: Device = "auto",
     folder: DataFolder = None,
+    size: Size = None,
+    test_share: TestShare = None,
+    skip_bad: SkipBad = False,
     plot: Annotated[Path | None, typer.Option(help="Draw signal and memory into this PNG.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -50,6 +65,7 @@ def advise(
     from rarefy.core.contracts import Context
     from rarefy.core.settings import resolve_device
     from rarefy.measure.gradient_noise import LEAST_BATCHES
+    from rarefy.tools.image_data import with_options
     from rarefy.tools.sparse_training import Task, advised_for
     from rarefy.train.image_batches import Changes
     from rarefy.train.supervised import Recipe
@@ -58,15 +74,17 @@ def advise(
         raise bad_value("batches", batches, f"must be at least {LEAST_BATCHES}")
     if plot is not None and plot.suffix.lower() != ".png":
         raise bad_value("plot", str(plot), "must end in .png")
+    data = with_options(data, size, test_share, skip_bad)
     task = Task(data, network, Recipe(), Changes(noise=noise), batch=batch, probed=batches)
     advice = advised_for(task, seed, Context(device=resolve_device(device)))
+    ratio = advice.network.ratio
     if as_json:
         typer.echo(
             json.dumps(
                 {
                     "low": advice.low if advice.network.seen else None,
                     "high": advice.high if advice.network.seen else None,
-                    "signal_to_noise": advice.network.ratio,
+                    "signal_to_noise": ratio if math.isfinite(ratio) else None,
                     "samples": advice.samples,
                     "probed": advice.probed,
                     "note": CAVEAT,

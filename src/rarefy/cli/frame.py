@@ -61,6 +61,16 @@ Jobs = Annotated[
         "networks leave a GPU idle: try 4 or more there, best with NVIDIA's MPS running."
     ),
 ]
+Size = Annotated[
+    int | None,
+    typer.Option(help="Of a folder: side of the images; their own if equal and small, else 32."),
+]
+TestShare = Annotated[
+    float | None, typer.Option(help="Of a folder without a test part: its share; 0.2.")
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Of a folder: leave out files that cannot be read.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -135,7 +145,7 @@ def _options(
 def use_data_folder(folder: Path | None) -> None:
     """From here on image sets are looked for in ``folder``, in further processes too."""
     if folder is not None:
-        os.environ["RAREFY_DATA"] = str(folder.absolute())
+        os.environ["RAREFY_DATA"] = str(folder.expanduser().absolute())
 
 
 def run_study(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +17,9 @@ from rarefy.cli.frame import (
     Jobs,
     MaxSeconds,
     Overwrite,
+    Size,
+    SkipBad,
+    TestShare,
     app,
     complain,
     print_,
@@ -46,7 +51,7 @@ def train(
     network: Annotated[
         str, typer.Option(help="lenet, cnn, resnet18, vit, or yours as module:callable.")
     ] = "cnn",
-    epochs: Annotated[int | None, typer.Option(help=f"Times every image is shown. {AUTO}")] = None,
+    epochs: Annotated[int | None, typer.Option(help=f"Passes over the images. {AUTO}")] = None,
     seeds: Annotated[int, typer.Option(help="Repeats, each dense and pruned from one start.")] = 3,
     update: Annotated[
         str, typer.Option(help="Pruned weights: project (zero, trained on), dense or masked.")
@@ -86,6 +91,9 @@ def train(
     jobs: Jobs = None,
     device: Device = "auto",
     folder: DataFolder = None,
+    size: Size = None,
+    test_share: TestShare = None,
+    skip_bad: SkipBad = False,
     out: Annotated[
         Path | None, typer.Option(help="Store; runs/train-DATA-NETWORK if not given.")
     ] = None,
@@ -112,8 +120,10 @@ def train(
     use_data_folder(folder)
     if save is not None and save.exists() and not save.is_dir():
         raise bad_value("save", str(save), "is a file; name a folder")
-    from rarefy.data.images import load_images
+    import torch
+
     from rarefy.studies import get_study
+    from rarefy.tools.image_data import on_device, with_options
     from rarefy.tools.recipes import usual_recipe
 
     chosen = {
@@ -126,8 +136,11 @@ def train(
         "flip": flip,
     }
     kept = _numbers("keep", keep)
-    found = load_images(data)
-    usual = usual_recipe(found, network)
+    if Path(data).is_dir():
+        data = os.path.normpath(data)  # one store, however the folder was typed
+    data = with_options(data, size, test_share, skip_bad)
+    found = on_device(data, torch.device("cpu"))
+    usual = usual_recipe(found, network, samples)
     study = get_study("train-images").at(
         "quick",
         data=data,
@@ -148,6 +161,7 @@ def train(
     )
     _check_network(network, found)
     store = out if out is not None else Path("runs") / _store_name(data, network)
+    began = time.time()
     execution = run_study(
         study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save
     )
@@ -155,17 +169,19 @@ def train(
         typer.echo(json.dumps(_described(execution), indent=1))
     elif execution.cells_done:
         print_(_table(study, execution))
-        typer.echo(f"store: {execution.path}" + _saved(save))
+        typer.echo(f"store: {execution.path}" + _saved(save, began))
     if not execution.finished:
         complain(execution.note, 0)
 
 
-def _saved(folder: Path | None) -> str:
+def _saved(folder: Path | None, began: float) -> str:
     if folder is None:
         return ""
-    if not any(folder.glob("*.pt")):
-        return f"; nothing in {folder}: all was trained before (--overwrite trains it again)"
-    return f"; networks: {folder}"
+    # (file systems keep times less exactly than clocks do)
+    written = sum(path.stat().st_mtime >= began - 2 for path in folder.glob("*.pt"))
+    if not written:
+        return f"; none saved in {folder}: all was trained before (--overwrite trains it again)"
+    return f"; {written} networks saved in {folder}"
 
 
 def _numbers(name: str, text: str) -> tuple[float, ...]:
@@ -186,6 +202,10 @@ def _check_network(network: str, data: Any) -> None:
 
     channels, size, _ = data.shape
     build(network, channels=channels, size=size, classes=len(data.classes))
+
+
+def _number(value: float | None, unit: float = 1, form: str = ".2f", mark: str = "") -> str:
+    return "-" if value is None else format(unit * value, form) + mark
 
 
 def _described(execution: Execution) -> dict[str, Any]:
@@ -225,9 +245,9 @@ def _table(study: Study, execution: Execution) -> Table:
         table.add_row(
             *((f"{row['noise']:g}", f"{row['test_noise']:g}") if noisy else ()),
             "dense" if row["keep"] == 1 else f"{row['keep']:g}",
-            f"{100 * row['weights_kept']:.1f} %",
-            f"{row['train_accuracy']:.2f}",
-            f"{row['test_accuracy']:.2f}",
+            _number(row["weights_kept"], 100, ".1f", " %"),
+            _number(row["train_accuracy"]),
+            _number(row["test_accuracy"]),
             gain.replace("[", "\\["),
             str(row["n"]),
             in_words(row),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import hashlib
 import importlib
 import inspect
 import os
@@ -251,3 +252,17 @@ def describe(model: nn.Module, shape: tuple[int, ...]) -> dict[str, int]:
         "parameters": sum(each.numel() for each in model.parameters() if each.requires_grad),
         "multiply_adds": counter.get_total_flops() // 2,
     }
+
+
+def identity(name: str) -> str:
+    """A text that changes when the code of a ``module:callable`` does; empty for our own networks,
+    whose code belongs to a version."""
+    if ":" not in name:
+        return ""
+    with _current_folder():
+        found = _found(name)
+    try:
+        source = inspect.getsource(inspect.getmodule(found) or found)
+    except (OSError, TypeError):  # made on the fly: there is nothing to read
+        source = repr(found)
+    return f"{name} ({hashlib.blake2b(source.encode(), digest_size=8).hexdigest()})"

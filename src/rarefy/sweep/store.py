@@ -196,6 +196,7 @@ class Store:
         self._array(group, "run_seconds", (), "float64", 0.0)
         self._array(group, "done", (), "bool", False)
         group.attrs.put(self._attributes())
+        shutil.rmtree(self.scratch, ignore_errors=True)  # of the store that is replaced
         if self.path.exists():
             self.path.rename(self._old)
         self._building.rename(self.path)

@@ -242,6 +242,8 @@ def _prepare_process(
 ) -> None:
     # Ctrl-C reaches every process of a terminal: the first one asks the others to end in order
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # a batch system's end reaches all of them too: what is under way gets its checkpoint
+    signal.signal(signal.SIGTERM, lambda number, frame: _end_soon(stop))
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     torch.set_num_threads(threads)
     prepare_cpu()
@@ -262,6 +264,17 @@ def _end_with_parent(stop: Any) -> None:
     stop.set()
     time.sleep(ORPHAN_SECONDS)
     os._exit(1)
+
+
+def _end_soon(stop: Any) -> None:
+    """At the next look at the clock; by force if there is none."""
+
+    def end() -> None:
+        stop.set()
+        time.sleep(ORPHAN_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def _in_process(runs: np.ndarray, cells: Cells) -> Computed:

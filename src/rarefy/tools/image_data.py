@@ -3,23 +3,57 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from rarefy.core.errors import bad_value, unknown
 from rarefy.data.images import ImageData, ImageSet, load_images
 from rarefy.data.images.ids import chosen_by_content, digest_of
 
 
+def with_options(name: str, size: int | None, test_share: float | None, skip_bad: bool) -> str:
+    """A folder and how it is read, as one text: ``photos?size=64&skip_bad=1``."""
+    chosen = {"size": size, "test_share": test_share, "skip_bad": 1 if skip_bad else None}
+    words = [f"{option}={value:g}" for option, value in chosen.items() if value is not None]
+    return f"{name}?{'&'.join(words)}" if words else name
+
+
+def _options(text: str) -> tuple[str, dict[str, Any]]:
+    """The other way round. A folder may have a question mark in its name."""
+    name, mark, words = text.rpartition("?")
+    if not mark or os.path.isdir(text):
+        return text, {}
+    kinds: dict[str, Callable[[str], Any]] = {
+        "size": int,
+        "test_share": float,
+        "skip_bad": lambda word: bool(int(word)),
+    }
+    found = {}
+    for word in words.split("&"):
+        option, _, value = word.partition("=")
+        if option not in kinds:
+            raise unknown("option of a folder", option, kinds)
+        try:
+            found[option] = kinds[option](value)
+        except ValueError:
+            raise bad_value(option, value, "must be a number") from None
+    return name, found
+
+
 @lru_cache(maxsize=2)
-def _loaded(name: str, folder: str | None, device: torch.device) -> ImageData:
-    data = load_images(name)
+def _loaded(text: str, folder: str | None, device: torch.device) -> ImageData:
+    name, options = _options(text)
+    data = load_images(name, **options)
     return ImageData(data.name, data.train.to(device), data.test.to(device), data.source)
 
 
 def on_device(name: str, device: torch.device) -> ImageData:
-    """The set with its images on the device; the cells of a study share it."""
+    """The set with its images on the device; the cells of a study share it. ``name`` may have
+    options of a folder behind it (``with_options``)."""
     return _loaded(name, os.environ.get("RAREFY_DATA"), device)
 
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from rarefy.core.errors import RunError, UsageError
 from rarefy.data.images import ImageData
-from rarefy.nets.by_name import build
+from rarefy.nets.by_name import NETWORKS, build
 
 
 def save_network(path: Path, network: nn.Module, data: ImageData, about: Mapping[str, Any]) -> None:
@@ -26,7 +26,7 @@ def save_network(path: Path, network: nn.Module, data: ImageData, about: Mapping
         "size": size,
         "classes": list(data.classes),
         "mean": list(data.mean),
-        "std": list(data.std),
+        "std": [value or 1.0 for value in data.std],
         **about,
     }
     partial = path.with_name(f"{path.name}.partial")
@@ -40,11 +40,11 @@ def save_network(path: Path, network: nn.Module, data: ImageData, about: Mapping
         raise RunError(f"cannot write {path}: {error}") from error
 
 
-def load_network(path: Path | str) -> tuple[nn.Module, dict[str, Any]]:
+def load_network(path: Path | str, network: str | None = None) -> tuple[nn.Module, dict[str, Any]]:
     """A network that ``rarefy train --save`` wrote, in ``eval`` mode, and what is known about it.
 
-    It wants pixels in [0, 1], less ``mean``, over ``std`` (a value a channel). A network of your
-    own is built by the same module:callable, which must be importable.
+    It wants pixels in [0, 1], less ``mean``, over ``std`` (a value a channel). One of your own must
+    be named again as ``network="module:callable"``: a file does not decide what is imported.
     """
     try:
         about: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
@@ -54,6 +54,12 @@ def load_network(path: Path | str) -> tuple[nn.Module, dict[str, Any]]:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     except Exception as error:  # whatever meets the wrong bytes first
         raise UsageError(f"{path} is not a network that rarefy wrote") from error
-    network = build(about["network"], *asked)
-    network.load_state_dict(weights)
-    return network.eval(), about
+    name = network or str(about.get("network"))
+    if network is None and name not in NETWORKS:
+        raise UsageError(f"{path} has a network {name!r}: name it again with network={name!r}")
+    found = build(name, *asked)
+    try:
+        found.load_state_dict(weights)
+    except RuntimeError as error:
+        raise UsageError(f"{path} does not fit network {name!r}: its code has changed") from error
+    return found.eval(), about

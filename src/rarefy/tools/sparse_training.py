@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from rarefy.core.contracts import Context
-from rarefy.core.errors import bad_value
+from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
 from rarefy.data.images import ImageData, ImageSet
-from rarefy.nets.by_name import build
+from rarefy.measure.gradient_noise import LEAST_BATCHES
+from rarefy.nets.by_name import build, identity
 from rarefy.pruning.finishing.batchnorm import reestimate
 from rarefy.tools.image_data import halves_of_test, on_device, places_of, some_of
 from rarefy.tools.keep_advisor import Advice, advise
@@ -25,7 +28,8 @@ from rarefy.tools.saved_networks import save_network
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.evaluation import Score, evaluate, mixed_precision
 from rarefy.train.image_batches import Changes, ImageBatches, Scaling
-from rarefy.train.supervised import History, Recipe, Thinning, Training, resolve_precision
+from rarefy.train.supervised import PRECISIONS, History, Recipe, Training, resolve_precision
+from rarefy.train.thinning import Thinning
 
 TRAIN_SCORED = 10_000
 """Training images on which the finished network is asked: as many as the usual test sets have."""
@@ -64,6 +68,10 @@ class Task:
                 raise bad_value(name, getattr(self, name), "must be at least 0 (all)")
         if self.batch < 2:
             raise bad_value("batch", self.batch, "must be at least 2")
+        if len(set(self.test_noise)) < len(self.test_noise):
+            raise bad_value("test_noise", self.test_noise, "has the same value twice")
+        if self.precision not in PRECISIONS:
+            raise unknown("precision", self.precision, PRECISIONS)
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,9 @@ class Outcome:
     halves: list[tuple[float, float]]
     """Accuracies on two halves of the test images, split by content: what is chosen by one half can
     be judged on the other."""
+    clean_halves: tuple[float, float]
+    """The same without noise, BatchNorm measured anew on training images without noise: a network
+    trained with noise has other statistics, which hide what it knows."""
     train: Score
     train_clean: Score
     kept: float
@@ -106,7 +117,7 @@ def train_one(
         def watch(now: Training) -> None:
             seen = now.history.watched
             if now.epoch in task.watched:
-                network = finished(now)
+                network = finished(now, last=False)
                 found = _together([scorer(network, part, 0.0) for part in parts], parts)
                 seen.setdefault("accuracy", []).append(found.accuracy)
                 seen.setdefault("loss", []).append(found.loss)
@@ -119,7 +130,8 @@ def train_one(
         checkpoint = None
         if context.scratch is not None:
             # another file for other settings: none may go on with another one's training
-            file = f"{key(run_key, task, thinning, data.fingerprint) & (2**64 - 1):016x}.pt"
+            named = key(run_key, task, thinning, data.fingerprint, identity(task.network))
+            file = f"{named & (2**64 - 1):016x}.pt"
             checkpoint = Checkpoint(context.scratch / file)
         history = training.run(context, checkpoint, watch)
         network = finished(training)
@@ -130,6 +142,7 @@ def train_one(
         outcome = Outcome(
             test=[_together(pair, parts) for pair in asked_twice],
             halves=[(first.accuracy, second.accuracy) for first, second in asked_twice],
+            clean_halves=_without_noise(network, training, parts, scorer),
             train=scorer(network, asked, task.changes.noise, "training images"),
             train_clean=scorer(network, asked, 0.0),
             kept=_kept(training, network),
@@ -181,13 +194,23 @@ def new_training(
 
 
 def probe(training: Training, task: Task) -> Advice:
-    """Ask the network at its first weights which keep ratios promise something."""
-    batches = training.batches
+    """Ask the network at its first weights which keep ratios promise something. No image is used
+    twice: what chooses weights must know nothing of what measures them."""
+    shown = training.batches
+    images = len(shown.labels)
+    if images < 2 * LEAST_BATCHES:
+        raise bad_value("samples", images, f"a probe needs at least {2 * LEAST_BATCHES} images")
+    batch = min(shown.batch, images // LEAST_BATCHES)
     some = (
         (x.to(training.model_dtype), y)
-        for _, (x, y) in zip(range(task.probed), batches.again(), strict=False)
+        for _, (x, y) in zip(range(task.probed), shown.in_batches_of(batch).epoch(0), strict=False)
     )
-    return advise(training.model, some, lr=task.recipe.learning_rate, samples=len(batches.labels))
+    model = copy.deepcopy(training.model)
+    for module in model.modules():
+        # a residual branch that begins switched off has no gradients to look at
+        if isinstance(module, _BatchNorm) and module.affine and not bool(module.weight.any()):
+            nn.init.ones_(module.weight)
+    return advise(model, some, lr=task.recipe.learning_rate, samples=images)
 
 
 def advised_for(task: Task, run_key: int, context: Context) -> Advice:
@@ -243,14 +266,34 @@ class _Scorer:
 # -------------------------------------------------------------------------------- what comes of it
 
 
-def finished(training: Training) -> nn.Module:
-    """The network that answers. Where ``project`` has just pruned a copy, its normalisation saw a
-    dense network until then, and is measured anew on training images."""
+def finished(training: Training, last: bool = True) -> nn.Module:
+    """The network that answers. At the last, BatchNorm's statistics are measured anew on training
+    images as they were shown, of dense and pruned networks alike: running ones lag behind weights
+    that move fast or masks that have just changed, and that would be taken for what pruning does.
+    """
     network = training.answering()
-    if network is not training.model:
+    if (last or network is not training.model) and _normalised(network):
+        network = copy.deepcopy(network) if network is training.model else network
         with mixed_precision(training.batches.device, training.precision):
             reestimate(network, training.batches.epoch(0), limit=REESTIMATED_BATCHES)
     return network
+
+
+def _normalised(network: nn.Module) -> bool:
+    return any(isinstance(module, _BatchNorm) for module in network.modules())
+
+
+def _without_noise(
+    network: nn.Module, training: Training, parts: tuple[ImageSet, ImageSet], scorer: _Scorer
+) -> tuple[float, float]:
+    """Accuracies on both halves with BatchNorm's statistics of clean images."""
+    if _normalised(network):
+        network = copy.deepcopy(network)
+        batches = training.batches.without_noise()
+        with mixed_precision(batches.device, training.precision):
+            reestimate(network, batches.epoch(0), limit=REESTIMATED_BATCHES)
+    first, second = (scorer(network, part, 0.0).accuracy for part in parts)
+    return first, second
 
 
 def _together(pair: list[Score], parts: tuple[ImageSet, ImageSet]) -> Score:

@@ -28,7 +28,8 @@ class Checkpoint:
         return self._clock() - self._written >= EVERY_SECONDS
 
     def save(self, state: dict[str, Any]) -> None:
-        partial = self.path.with_name(f"{self.path.name}.partial")
+        # (two processes may train the same cell, and the file is replaced as a whole)
+        partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             torch.save(state, partial)

@@ -7,7 +7,7 @@ training that was stopped anywhere goes on with the very batches it would have h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -83,6 +83,7 @@ class ImageBatches:
         if batch < 1:
             raise bad_value("batch", batch, "must be at least 1")
         self.changes = changes or Changes()
+        self._source = images
         self.labels, self.scaling, self.dtype = labels, scaling, dtype
         self.run_key, self.memory_format = run_key, memory_format
         self.device = images.device
@@ -110,6 +111,18 @@ class ImageBatches:
             for step in range(max(begin, first), last):
                 here = slice((step - first) * self.batch, (step - first + 1) * self.batch)
                 yield x[here], y[here]
+
+    def without_noise(self) -> ImageBatches:
+        """The same images, moved and mirrored as here, without noise."""
+        return self._other(self.batch, replace(self.changes, noise=0.0))
+
+    def in_batches_of(self, batch: int) -> ImageBatches:
+        """The same images and noise in other batches."""
+        return self._other(batch, self.changes)
+
+    def _other(self, batch: int, changes: Changes) -> ImageBatches:
+        kept = (self._source, self.labels, self.scaling)
+        return ImageBatches(*kept, batch, self.run_key, changes, self.dtype, self.memory_format)
 
     def again(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches without end, epoch after epoch."""

@@ -14,17 +14,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rarefy.core.contracts import Context
-from rarefy.core.errors import UsageError, bad_value, unknown
+from rarefy.core.errors import RunError, UsageError, bad_value, unknown
 from rarefy.core.settings import can_compile
 from rarefy.pruning.models.pruner import Pruner
-from rarefy.pruning.schedules import constant
-from rarefy.pruning.selection import Granularity
-from rarefy.pruning.updates import check_rule
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.cuda_graphs import recorded
 from rarefy.train.evaluation import mixed_precision
 from rarefy.train.image_batches import ImageBatches
 from rarefy.train.rate_schedules import SCHEDULES, rate_factor
+from rarefy.train.thinning import Thinning
 
 OPTIMIZERS = ("sgd", "adamw")
 PRECISIONS = ("auto", "bf16", "float32")
@@ -82,54 +80,6 @@ class Recipe:
         )
 
 
-@dataclass(frozen=True)
-class Thinning:
-    """What is left out while training; ``keep=1`` is the plain network, without a pruner.
-
-    The defaults are TopK pruning of 002: of every filter the largest entries, the others set to
-    zero, every ``every`` updates, training going on from there.
-    """
-
-    keep: float = 1.0
-    update: str = "project"
-    granularity: str = "filter"
-    every: int = 1
-
-    def __post_init__(self) -> None:
-        if not 0 < self.keep <= 1:
-            raise bad_value("keep", self.keep, "must be a share, above 0 and at most 1")
-        if self.every < 1:
-            raise bad_value("every", self.every, "must be at least 1")
-        check_rule(self.update)
-        if Granularity.parse(self.granularity).kind == "n:m":
-            raise bad_value("granularity", self.granularity, "N:M has its own share, use Pruner")
-
-    def attach(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Pruner | None:
-        if self.keep == 1:
-            return None
-        return Pruner(
-            model,
-            optimizer,
-            keep=float(self.keep),
-            update=self.update,
-            granularity=self.granularity,
-            schedule=constant(self.every),
-            layers=_all_but_the_answers(model) if self.granularity == "neuron" else None,
-        )
-
-
-def _all_but_the_answers(model: nn.Module) -> Callable[[str, nn.Module], bool]:
-    """Linear layers and convolutions before the last linear one: a whole output that is left out
-    would be a class that is never answered."""
-    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
-
-    def chosen(name: str, module: nn.Module) -> bool:
-        usual = isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d))
-        return usual and (not linear or module is not linear[-1])
-
-    return chosen
-
-
 @dataclass
 class History:
     """What was seen on the way: while an epoch ran (images as changed, weights as they moved)."""
@@ -159,7 +109,7 @@ class Training:
         self.model, self.batches, self.recipe, self.thinning = model, batches, recipe, thinning
         self.precision = precision
         self.optimizer = recipe.make_optimizer(model)
-        self.pruner = thinning.attach(model, self.optimizer)
+        self.pruner: Pruner | None = thinning.attach(model, self.optimizer, batches.steps)
         self.forward: Callable[[Tensor], Tensor] = (
             torch.compile(model) if compiled and can_compile(batches.device) else model
         )
@@ -194,7 +144,13 @@ class Training:
         if checkpoint is not None:
             state = checkpoint.load(self.batches.device)
             if state is not None:
-                self.load_state_dict(state)
+                try:
+                    self.load_state_dict(state)
+                except (RuntimeError, KeyError, ValueError) as error:
+                    why = str(error).splitlines()[0]
+                    raise RunError(
+                        f"checkpoint {checkpoint.path} is of another network ({why}); remove it"
+                    ) from error
                 context.advance(self.step / self.batches.steps)
         with self._saved_when_stopped(checkpoint):
             while self.step < self.steps and self.history.nonfinite_step < 0:
@@ -269,7 +225,7 @@ class Training:
     def answering(self) -> nn.Module:
         """The network as a user would take it home: with its masks, also where ``project`` lets it
         be dense between two choices (a copy then)."""
-        if self.pruner is None or self.thinning.update != "project" or self.thinning.every == 1:
+        if self.pruner is None or not self.thinning.dense_between(self.batches.steps):
             return self.model
         return self.pruner.copy_of("projected")
 

@@ -32,6 +32,7 @@ from rarefy.studies.sparse._pairs import (
     said,
     seed_means,
     setting_of,
+    without_noise,
 )
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def cases(results: xr.Dataset, with_noise: bool) -> list[Case]:
 def _cases(results: xr.Dataset, with_noise: bool) -> Iterator[Case]:
     for words, part in readings(results, AXES):
         level = float(part["noise"]) if with_noise else 0.0
-        paired = at_test_noise(part, level)
+        paired = at_test_noise(part, level) if with_noise else without_noise(part)
         if with_noise and not np.isclose(paired.levels[0], level):
             continue
         accuracy = paired.accuracy[:, 0]

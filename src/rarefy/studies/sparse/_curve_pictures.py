@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.estimates import mean_band
 from rarefy.studies.sparse._curve_verdicts import AXES
-from rarefy.studies.sparse._pairs import POINTS, at_test_noise, readings
+from rarefy.studies.sparse._pairs import POINTS, readings, without_noise
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,7 +62,7 @@ def _less_dense(parts: list[tuple[str, xr.Dataset]]) -> list[Lines]:
     """In pairs and without the smallest keeps, whose losses hide gains of tenths of a point."""
     curves = []
     for words, part in parts:
-        paired = at_test_noise(part, 0.0)
+        paired = without_noise(part)
         keeps = np.array(sorted(keep for keep in paired.thinned if keep >= SMALL))
         if len(keeps) == 0:
             return []
@@ -78,7 +78,7 @@ def _less_dense(parts: list[tuple[str, xr.Dataset]]) -> list[Lines]:
 def _samples(part: xr.Dataset, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Keeps rising, and one row a seed."""
     if name == "test_accuracy":
-        paired = at_test_noise(part, 0.0)
+        paired = without_noise(part)
         return paired.keeps[::-1], paired.accuracy[:, 0, ::-1]
     keeps = part["keep"].values.astype(np.float64)
     order = np.argsort(keeps)

@@ -22,6 +22,7 @@ from rarefy.studies.sparse._pairs import (
     number,
     readings,
     said,
+    without_noise,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _accuracies(study: SparseTraining, results: xr.Dataset) -> Table:
     noisy = float(asked.max())  # with noise in the test, if that was asked at all
     rows, judged = [], []
     for words, part in readings(results, AXES):
-        clean, hard = at_test_noise(part, 0.0), at_test_noise(part, noisy)
+        clean, hard = without_noise(part), at_test_noise(part, noisy)
         for place, keep in enumerate(clean.keeps):
             row: list[object] = [words] if named else []
             row += [f"{keep:g}", _train(part, keep, "epoch_accuracy", POINTS, ".2f")]

@@ -27,13 +27,16 @@ from rarefy.measure.statistics import (
 )
 from rarefy.studies.sparse._advice import advice_verdicts
 from rarefy.studies.sparse._pairs import (
+    FEWEST,
     POINTS,
     Paired,
     asked_at,
     at_test_noise,
+    cautious,
     number,
     readings,
     setting_of,
+    without_noise,
 )
 
 if TYPE_CHECKING:
@@ -56,8 +59,13 @@ def curve_verdicts(study: KeepCurve, results: xr.Dataset, scale: str) -> list[Ve
 
         found.append(_rises(identity("training accuracy rises with keep"), part))
         what = "test accuracy is best at an intermediate keep"
-        halves = (at_test_noise(part, 0.0, 0), at_test_noise(part, 0.0, 1))
-        found.append(_peaks(identity(what), at_test_noise(part, 0.0), halves))
+        halves = (without_noise(part, 0), without_noise(part, 1))
+        found.append(_peaks(identity(what), without_noise(part), halves))
+        noise = float(part["noise"])
+        if noise > 0 and np.isclose(part["test_noise"].values, noise).any():
+            halves = (at_test_noise(part, noise, 0), at_test_noise(part, noise, 1))
+            what = "the same, asked with the noise of training"
+            found.append(_peaks(identity(what), at_test_noise(part, noise), halves))
     return found + advice_verdicts(study, results, scale, with_noise=False)
 
 
@@ -83,7 +91,10 @@ def _rises(identity: Identity, part: xr.Dataset) -> Verdict:
 def _peaks(identity: Identity, paired: Paired, halves: tuple[Paired, Paired]) -> Verdict:
     inner, dense = paired.thinned[:-1], paired.dense[:, 0]
     chosen, gains, aboves = held_out_best(halves)
-    gain, above = mean_interval(gains), mean_interval(aboves)
+    # the spread of any keep's difference: that of the chosen one alone is tiny by chance at times
+    alike = [paired.difference(keep)[:, 0] for keep in paired.thinned]
+    pooled_over = np.stack(alike, axis=1) if alike else gains[:, None]
+    gain, above = cautious(gains, pooled_over), mean_interval(aboves)
     outcome, notes = _peak_outcome(gain, above)
     if not inner:
         notes = ["the grid has no keep between its smallest and 1"]
@@ -91,6 +102,8 @@ def _peaks(identity: Identity, paired: Paired, halves: tuple[Paired, Paired]) ->
         notes = ["no seed has both the dense and a pruned network"]
     elif gain.n == 1:
         notes = ["one seed: its gain is that of its own choice and has no interval"]
+    elif gain.n < FEWEST:
+        notes = [f"fewer than {FEWEST} seeds have no interval"]
     if inner and gain.n:
         by = "by itself" if gain.n == 1 else "by the other seeds on the other half of the images"
         notes.append(f"asked {asked_at(paired.levels[0])}; keep chosen {by}: {chosen}")
@@ -101,7 +114,7 @@ def _peaks(identity: Identity, paired: Paired, halves: tuple[Paired, Paired]) ->
         predicted="above dense and above the smallest keep",
         measured=f"dense {number(mean_interval(dense).mean)} %, {_best(paired)}, "
         f"gain over dense {_with_ends(gain)} points",
-        interval=(gain.low, gain.high) if gain.n > 1 else None,
+        interval=(gain.low, gain.high) if gain.n >= FEWEST else None,
         n=gain.n,
         tolerance=f"a gain certainly below {MARGIN:g} points is none",
         outcome=outcome,
@@ -162,5 +175,5 @@ def _best(paired: Paired) -> str:
 def _with_ends(mean: Interval) -> str:
     if not np.isfinite(mean.mean):
         return "undefined"
-    ends = f" [{mean.low:+.2f}, {mean.high:+.2f}]" if mean.n > 1 else ""
+    ends = f" [{mean.low:+.2f}, {mean.high:+.2f}]" if np.isfinite(mean.low) else ""
     return f"{mean.mean:+.2f}{ends}"

@@ -31,8 +31,8 @@ def kept_on_disk(
         found = compute()
         partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(partial, "wb") as file:
-            np.savez(file, **found)  # type: ignore[arg-type]
+        with open(partial, "wb") as target:
+            np.savez(target, **found)  # type: ignore[arg-type]
         os.replace(partial, path)
         return found
     advance(steps)

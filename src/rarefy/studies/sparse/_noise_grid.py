@@ -22,7 +22,7 @@ QUICK: dict[str, Any] = {
     "noise": (0.0, 0.5, 5.0),
     "test_noise": (0.0, 0.5, 5.0),
     "keep": (1.0, 0.5, 0.1),
-    "update": ("project",),
+    "noise_unit": "pixel",
     "epochs": 10,
     "batch": 64,
     "shift": 0,
@@ -34,9 +34,24 @@ SCALES: dict[str, dict[str, Any]] = {
     "tiny": TINY,
     "quick": QUICK,
     "paper": {},
-    "std": {"noise_unit": "std", "keep": (1.0, 0.5, 0.1), "seeds": 1},
+    "pixel": {"noise_unit": "pixel", "seeds": 1},
+    "rules": {
+        "noise": (0.0, 0.5),
+        "test_noise": (0.0, 0.5),
+        "keep": (1.0, 0.1),
+        "update": (
+            "project",
+            "dense",
+            "masked",
+            "project+layer",
+            "project+global",
+            "project+inner",
+            "project+epoch",
+        ),
+    },
 }
-"""``std``: the same with noise in units of the pixels' std (added after normalising)."""
+"""``pixel``: noise in pixels scaled to [0, 1]. ``rules``: other ways to prune to a tenth, at two
+noise levels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +62,7 @@ class NoiseGrid(SparseTraining):
     published: ClassVar[Published]
 
     keep: tuple[float, ...] = KEEP
-    update: tuple[str, ...] = ("project", "dense")
+    noise_unit: str = "std"
     noise: tuple[float, ...] = NOISE
     test_noise: tuple[float, ...] = NOISE
     watched: int = 1

@@ -30,6 +30,7 @@ BANDS = ("moderate", "between", "extreme")
 PLACES = {
     "both": "noise in training and test",
     "training": "noise in training only",
+    "adapted": "noise in training only, BatchNorm measured without it",
     "test": "noise in the test only",
 }
 """Where noise is, which 002 does not say; a level is the std of it."""
@@ -112,6 +113,8 @@ def band_of(level: float) -> str:
 def placed(results: xr.Dataset, place: str) -> Paired:
     """Accuracies of one reading (``update`` and ``drawn`` chosen) with noise in one of ``PLACES``.
     No levels where the grid does not have what is needed."""
+    if place == "adapted":
+        return _adapted(results)
     values = results["test_accuracy"].transpose("seed", "noise", "test_noise", "keep").values
     shown, asked = results["noise"].values, results["test_noise"].values
     pairs = [
@@ -125,6 +128,28 @@ def placed(results: xr.Dataset, place: str) -> Paired:
     keeps, order = _falling(results["keep"].values)
     found = np.asarray(values, dtype=np.float64)[:, rows, columns][:, :, order]
     return Paired(levels, keeps, POINTS * found)
+
+
+def _adapted(results: xr.Dataset) -> Paired:
+    keeps, order = _falling(results["keep"].values)
+    levels = np.sort(results["noise"].values.astype(np.float64))
+    if "clean_accuracy" not in results:
+        return Paired(levels[:0], keeps, np.empty((results.sizes["seed"], 0, len(keeps))))
+    clean = results["clean_accuracy"].mean("half").sortby("noise")
+    values = np.asarray(clean.transpose("seed", "noise", "keep").values, dtype=np.float64)
+    return Paired(levels, keeps, POINTS * values[:, :, order])
+
+
+def without_noise(results: xr.Dataset, half: int | None = None) -> Paired:
+    """Accuracies of one reading at one training noise, asked without noise: BatchNorm measured
+    without it too, where results have that."""
+    if "clean_accuracy" not in results:
+        return at_test_noise(results, 0.0, half)
+    clean = results["clean_accuracy"]
+    clean = clean.mean("half") if half is None else clean.isel(half=half)
+    keeps, order = _falling(results["keep"].values)
+    values = np.asarray(clean.transpose("seed", "keep").values, dtype=np.float64)
+    return Paired(np.zeros(1), keeps, POINTS * values[:, None, order])
 
 
 def _belongs(place: str, noise: float, test_noise: float) -> bool:
@@ -182,6 +207,20 @@ def seed_means(samples: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArr
     whole = there[:, used].all(axis=1)
     found[whole] = samples[whole][:, used].mean(axis=1)
     return found, used
+
+
+def cautious(samples: NDArray[np.float64], alike: NDArray[np.float64]) -> Interval:
+    """Mean and Student interval of samples (seed,), with their own spread or that of comparable
+    samples ``alike`` (seed, case) pooled, whichever is larger: of three seeds a spread is tiny by
+    chance now and then, and would decide anything. Under three seeds there is no interval."""
+    mean = mean_interval(samples)
+    if mean.n < FEWEST:
+        return Interval(mean.mean, float("nan"), float("nan"), mean.n)
+    own = float(np.nanstd(samples, ddof=1))
+    spread = pooled(alike).sd
+    sd = max(own, spread) if np.isfinite(spread) else own
+    half = float(stats.t.ppf((1 + LEVEL) / 2, mean.n - 1) * sd / np.sqrt(mean.n))
+    return Interval(mean.mean, mean.mean - half, mean.mean + half, mean.n)
 
 
 class Spread(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +14,13 @@ import numpy as np
 from rarefy.core.contracts import Cells, Context, Cost, Output, Study
 from rarefy.core.errors import bad_value, unknown
 from rarefy.measure.gradient_noise import LEAST_BATCHES
+from rarefy.nets.by_name import identity
 from rarefy.studies.sparse._kept_on_disk import hash_of, kept_on_disk
 from rarefy.tools.image_data import data_identity, noise_in_pixels
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.image_batches import Changes
-from rarefy.train.supervised import Recipe, Thinning
+from rarefy.train.supervised import Recipe
+from rarefy.train.thinning import Thinning
 
 DRAWN = ("fresh", "once")
 UNITS = ("pixel", "std")
@@ -59,7 +62,9 @@ class SparseTraining(Study):
     drawn: tuple[str, ...] = ("fresh",)
     """noise anew each time an image is shown, or once for all (it can be memorised then)"""
     update: tuple[str, ...] = ("project",)
-    """what becomes of pruned weights: project (002: zero, trained on), dense, masked"""
+    """what becomes of pruned weights: project (002: zero, trained on), dense, masked; joined by +
+    to what differs from granularity and every: project+global, project+epoch (masks once an
+    epoch), masked+once (chosen before training), project+inner (not first and last layer)"""
     noise_unit: str = "pixel"
     """of noise and test_noise: pixel (scaled to [0, 1]), or std of the data set's pixels"""
     test_noise: tuple[float, ...] = (0.0,)
@@ -106,7 +111,7 @@ class SparseTraining(Study):
     def check(self) -> None:
         super().check()
         for keep, rule in product(self.keep, self.update):
-            Thinning(keep, rule, self.granularity, self.every)
+            Thinning.parse(rule, keep, self.granularity, self.every)
         if 1.0 not in self.keep:
             raise bad_value("keep", self.keep, "must have 1, the dense network to compare with")
         for drawn in self.drawn:
@@ -153,12 +158,14 @@ class SparseTraining(Study):
         return np.unique(np.linspace(self.epochs / count, self.epochs, count).round().astype(int))
 
     def inputs(self) -> dict[str, str]:
-        return {"data": data_identity(self.data)}
+        own = identity(self.network)
+        return {"data": data_identity(self.data), **({"network": own} if own else {})}
 
     def outputs(self) -> tuple[Output, ...]:
         return (
             Output("test_accuracy", ("test_noise",), "share of test images classified right"),
             Output("half_accuracy", ("test_noise", "half"), "the same on two halves of them"),
+            Output("clean_accuracy", ("half",), "without noise, BatchNorm measured without noise"),
             Output("test_loss", ("test_noise",), "mean cross-entropy on test images"),
             Output("train_accuracy", (), "finished network, training images with new noise"),
             Output("train_loss", (), "finished network, training images with new noise"),
@@ -199,7 +206,7 @@ class SparseTraining(Study):
         task = self.task(noise, str(cell["drawn"]), to_pixels)
         if keep == 1:
             return self._dense(cell, task, key, context)
-        thinning = Thinning(keep, str(cell["update"]), self.granularity, self.every)
+        thinning = Thinning.parse(str(cell["update"]), keep, self.granularity, self.every)
         return self._measured(train_one(task, thinning, key, context, self._name(cell)))
 
     def _dense(
@@ -217,7 +224,9 @@ class SparseTraining(Study):
         )
 
     def _name(self, cell: Mapping[str, Any]) -> str:
-        name = f"keep-{cell['keep']:g}-noise-{cell['noise']:g}"
+        made_of = f"{Path(self.data).name}-{self.network}"
+        made_of = "".join(one if one.isalnum() or one in "-_." else "-" for one in made_of)
+        name = f"{made_of}-keep-{cell['keep']:g}-noise-{cell['noise']:g}"
         for axis in ("update", "drawn"):
             if len(getattr(self, axis)) > 1:
                 name += f"-{cell[axis]}"
@@ -228,6 +237,7 @@ class SparseTraining(Study):
         found: dict[str, Any] = {
             "test_accuracy": [score.accuracy for score in outcome.test],
             "half_accuracy": outcome.halves,
+            "clean_accuracy": outcome.clean_halves,
             "test_loss": [score.loss for score in outcome.test],
             "train_accuracy": outcome.train.accuracy,
             "train_loss": outcome.train.loss,

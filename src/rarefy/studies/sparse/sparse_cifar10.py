@@ -16,7 +16,7 @@ class SparseCifar10(KeepCurve):
     title: ClassVar[str] = "Does a thinner CNN do better on CIFAR-10?"
     paper_says: ClassVar[str] = (
         "002 App. A.2 does the same on CIFAR-10 (Fig. 4): test accuracy peaks at a moderate keep "
-        "ratio and falls towards the dense network. Here: a CNN of six convolutions with "
+        "ratio and falls towards the dense network. Here: a CNN of seven convolutions with "
         "BatchNorm, no augmentation besides Gaussian noise of std 0.1, so that a network can fit "
         "what it sees; pruning rules and ways to draw the noise as for MNIST."
     )

@@ -19,7 +19,7 @@ class SparseVitMnist(NoiseGrid):
         "002 Table 2 repeats Table 1 with a Vision Transformer on MNIST: light pruning is neutral "
         "to slightly better, keeping 10 % costs about a point at noise up to 0.5 and five to eight "
         "at std 5 to 10. Here: six blocks of width 64 on patches of 4 x 4 pixels, AdamW, no "
-        "augmentation besides the noise."
+        "augmentation besides the noise, which is in units of the pixels' std."
     )
     claims: ClassVar[tuple[str, ...]] = ("S10", "S12")
     published: ClassVar[Published] = TRANSFORMER_ON_MNIST
@@ -39,7 +39,7 @@ class SparseVitMnist(NoiseGrid):
     data: str = "mnist"
     network: str = "vit"
     epochs: int = 8
-    batch: int = 256
+    batch: int = 512
     optimizer: str = "adamw"
     learning_rate: float = 0.002
     weight_decay: float = 0.05

@@ -1,0 +1,227 @@
+"""BatchNorm of the network that answers is measured anew, and a probe looks at each image once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from small_trainings import BATCH, batches, made_up, training
+from torch import Tensor, nn
+
+from rarefy.core.contracts import Context
+from rarefy.core.errors import UsageError
+from rarefy.nets.by_name import build
+from rarefy.tools import image_data
+from rarefy.tools import sparse_training as tool
+from rarefy.tools.keep_advisor import Advice
+from rarefy.tools.sparse_training import Task, advised_for, finished, train_one
+from rarefy.train.image_batches import Changes, Scaling
+from rarefy.train.supervised import Recipe, Training
+from rarefy.train.thinning import Thinning
+
+KEY = 5
+NETWORK = "small_trainings:tiny"
+
+
+@pytest.fixture(autouse=True)
+def forgetful() -> Iterator[None]:
+    yield
+    image_data._loaded.cache_clear()
+    image_data._halves.cache_clear()
+
+
+def task(**options: Any) -> Task:
+    recipe = Recipe(epochs=2, learning_rate=0.05)
+    settings: dict[str, Any] = {"network": NETWORK, "batch": 32, "samples": 200}
+    return Task(data="digits", recipe=recipe, **{**settings, "changes": Changes(), **options})
+
+
+def seen_by_norm(network: nn.Module, shown: Iterator[tuple[Tensor, Tensor]]) -> Tensor:
+    """What BatchNorm, the second layer, is given by all these batches."""
+    return torch.cat([network[0](x).detach() for x, _ in shown])
+
+
+# ------------------------------------------------------------------------------------------- others
+
+
+def test_other_batches_of_the_same_images() -> None:
+    quiet = batches(changes=Changes(1, True, 0.2)).without_noise()
+    assert (quiet.batch, quiet.changes) == (BATCH, Changes(1, True, 0.0))
+    plain = batches(changes=Changes(1, True))
+    for (x, y), (expected, labels) in zip(quiet.epoch(3), plain.epoch(3), strict=True):
+        assert torch.equal(x, expected) and torch.equal(y, labels)  # moved and mirrored alike
+    shown = batches(changes=Changes(noise=0.2, fresh=False))
+    small = shown.in_batches_of(2)
+    assert (small.batch, small.changes, small.steps) == (2, shown.changes, 13)
+    first, again = (torch.cat([x for x, _ in one.epoch(3)]) for one in (shown, small))
+    assert torch.equal(first, again[: len(first)])  # noise drawn once is the same noise
+    for other in (quiet, small):
+        assert (other.run_key, other.dtype, other.scaling) == (17, shown.dtype, shown.scaling)
+
+
+# ------------------------------------------------------------------------------------------ finished
+
+
+@pytest.mark.parametrize("name", ["dense", "project", "project, every 3", "dense rule"])
+def test_dense_and_pruned_networks_are_measured_alike(name: str) -> None:
+    made = training(name)
+    made.run(Context())
+    kept = {key: one.clone() for key, one in made.model.state_dict().items()}
+    network = finished(made)
+    assert network is not made.model
+    for key, one in made.model.state_dict().items():
+        assert torch.equal(one, kept[key]), key  # the training is as it was
+    for key, one in made.answering().named_parameters():
+        assert torch.equal(dict(network.named_parameters())[key], one), key
+    seen = seen_by_norm(network, made.batches.epoch(0))  # images as they were shown, with noise
+    torch.testing.assert_close(network[1].running_mean, seen.mean((0, 2, 3)), rtol=1e-4, atol=1e-5)
+    if not made.thinning.dense_between(made.batches.steps):
+        assert not torch.allclose(made.model[1].running_mean, network[1].running_mean, atol=1e-5)
+
+
+def test_on_the_way_only_copies_are_measured() -> None:
+    for name in ("dense", "project", "masked rule, every 3"):
+        made = training(name)
+        assert finished(made, last=False) is made.model
+    made = training("project, every 3")
+    made.run(Context())
+    network = finished(made, last=False)
+    seen = seen_by_norm(network, made.batches.epoch(0))
+    torch.testing.assert_close(network[1].running_mean, seen.mean((0, 2, 3)), rtol=1e-4, atol=1e-5)
+
+
+def test_without_batchnorm_there_is_nothing_to_measure() -> None:
+    made = training(model=nn.Sequential(nn.Flatten(), nn.Linear(25, 3)))
+    assert finished(made) is made.model
+
+
+def test_clean_halves_are_asked_of_statistics_without_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Training] = []
+    make = tool.new_training
+
+    def remembered(*args: Any) -> Training:
+        made.append(make(*args))
+        return made[-1]
+
+    monkeypatch.setattr(tool, "new_training", remembered)
+    noisy = task(changes=Changes(noise=1.0), test_noise=(0.0, 1.0))
+    outcome = train_one(noisy, Thinning(0.5), KEY, Context())
+    network = finished(made[0])
+    data = image_data.on_device("digits", torch.device("cpu"))
+    scaling = Scaling(data.mean, data.std)
+    quiet = list(made[0].batches.without_noise().epoch(0))
+    mean = seen_by_norm(network, iter(quiet)).mean((0, 2, 3))
+    values = torch.stack([network[0](x).detach().var((0, 2, 3)) for x, _ in quiet])
+    network[1].running_mean.copy_(mean)
+    network[1].running_var.copy_(values.mean(0))
+    for part, accuracy in zip(
+        image_data.halves_of_test("digits", 0, torch.device("cpu")),
+        outcome.clean_halves,
+        strict=True,
+    ):
+        answers = network.eval()(scaling(part.images.float() / 255, torch.float32))
+        right = float((answers.argmax(1) == part.labels).double().mean())
+        assert accuracy == pytest.approx(right, abs=0.006)  # one image, by rounding
+    assert outcome.clean_halves != outcome.halves[0]  # those have the statistics of noise
+
+
+def test_without_noise_clean_halves_are_the_halves() -> None:
+    for thinning in (Thinning(), Thinning(0.3)):
+        outcome = train_one(task(), thinning, KEY, Context())
+        assert outcome.clean_halves == outcome.halves[0]
+
+
+# -------------------------------------------------------------------------------------------- probe
+
+
+def probed(monkeypatch: pytest.MonkeyPatch, asked: Task) -> tuple[nn.Module, list[Tensor], int]:
+    """The network, the batches and the count of images that the advisor was given."""
+    given: list[Any] = []
+
+    def watched(model: nn.Module, shown: Any, lr: float, samples: int) -> Advice:
+        given.extend([model, [x.clone() for x, _ in shown], samples])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tool, "advise", watched)
+    with pytest.raises(KeyboardInterrupt):
+        advised_for(asked, KEY, Context())
+    model, shown, samples = given
+    return model, shown, samples
+
+
+@pytest.mark.parametrize(
+    ("samples", "batch", "count", "expected"),
+    [
+        (200, 32, 4, [32] * 4),
+        (200, 32, 50, [32] * 6),  # no more than there are
+        (100, 64, 50, [25] * 4),  # smaller ones, so that there are four
+        (10, 64, 50, [2] * 5),
+    ],
+)
+def test_no_image_is_probed_twice(
+    samples: int,
+    batch: int,
+    count: int,
+    expected: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, shown, used = probed(monkeypatch, task(samples=samples, batch=batch, probed=count))
+    assert [len(x) for x in shown] == expected
+    assert abs(used - samples) <= 1  # each class is rounded
+    every = torch.cat(shown).flatten(1)
+    assert len(torch.unique(every, dim=0)) == len(every)
+
+
+@pytest.mark.parametrize("count", [4, 7])
+def test_a_probe_needs_eight_images(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_data, "load_images", lambda name: made_up(count))
+    image_data._loaded.cache_clear()
+    with pytest.raises(UsageError, match=f"samples={count}: a probe needs at least 8 images"):
+        advised_for(task(samples=0, probed=6), KEY, Context())
+    image_data._loaded.cache_clear()
+    monkeypatch.setattr(image_data, "load_images", lambda name: made_up(8))
+    assert advised_for(task(samples=0, probed=6), KEY, Context()).probed == 8
+
+
+def test_switched_off_branches_are_probed_switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Residual branches of a ResNet begin at zero, where no gradient says anything."""
+    model, _, _ = probed(monkeypatch, task(network="resnet18", probed=4, samples=16))
+    norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
+    assert norms and all(bool((norm.weight == 1).all()) for norm in norms)
+    own = build("resnet18", 1, 8, 10)
+    assert any(
+        not bool(module.weight.any())
+        for module in own.modules()
+        if isinstance(module, nn.BatchNorm2d)
+    )
+
+
+def test_a_probe_changes_nothing_of_the_training() -> None:
+    first, second = (
+        train_one(task(network=NETWORK, probed=probed), Thinning(), KEY, Context())
+        for probed in (0, 5)
+    )
+    assert dataclasses.replace(first, advised=second.advised) == second
+
+
+# ------------------------------------------------------------------------------------ what is asked
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (
+            {"test_noise": (0.0, 0.5, 0.0)},
+            r"test_noise=\(0.0, 0.5, 0.0\): has the same value twice",
+        ),
+        ({"precision": "bf1"}, "unknown precision 'bf1'; did you mean 'bf16'"),
+    ],
+)
+def test_a_wrong_task_is_told(wrong: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        task(**wrong)
