@@ -69,6 +69,13 @@ def test_two_seeds_have_no_interval_and_decide_no_peak() -> None:
     assert "fewer than 3 seeds have no interval" in found.note and "[" not in found.measured
 
 
+def test_two_seeds_do_not_say_that_the_smallest_is_best_either() -> None:
+    data = made(MNIST, lambda noise, test, keep: 1 / keep)
+    assert verdict(MNIST.verdicts(data, "paper"), "intermediate").outcome == "fails"
+    found = verdict(MNIST.verdicts(data.isel(seed=[0, 1]), "paper"), "intermediate")
+    assert found.outcome == "inconclusive" and found.n == 2
+
+
 def test_equal_gains_by_chance_have_the_spread_of_the_other_keeps() -> None:
     """Three seeds may agree at the chosen keep; how far others differ says what that is worth."""
     study = SparseMnist.at("quick", data="mnist", drawn=("fresh",), keep=MNIST.keep, seeds=3)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
-import linecache
-import os
 import sys
 import textwrap
 from collections.abc import Callable
@@ -18,7 +15,7 @@ from torch.nn import functional
 
 from rarefy import Pruner
 from rarefy.core.errors import UsageError
-from rarefy.nets.by_name import NETWORKS, build, describe, identity
+from rarefy.nets.by_name import NETWORKS, build, describe
 
 IMAGES = torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(1))
 LABELS = torch.arange(8)
@@ -297,40 +294,6 @@ def test_modules_that_are_not_there() -> None:
         build("builtins:iter", 3, 8, 4)
     with pytest.raises(UsageError, match="size=0: must be a whole number, at least 1"):
         build("builtins:iter", 3, 0, 4)
-
-
-# ----------------------------------------------------------------------------------------- identity
-
-
-NET = "def net(classes):\n    return nn.Sequential(nn.Flatten(), nn.Linear({size}, classes))\n"
-
-
-def test_identity_changes_with_the_code_of_ones_own_network(
-    written: Written, tmp_path: Path
-) -> None:
-    name, path = written(NET.format(size=64)), list(sys.path)
-    first = identity(f"{name}:net")
-    assert first.startswith(f"{name}:net (") and "\n" not in first
-    assert identity(f"{name}:net") == first and sys.path == path
-    file = tmp_path / f"{name}.py"
-    for text in (NET.format(size=32), NET.format(size=64) + "def helper():\n    pass\n"):
-        kept = file.read_text()
-        del sys.modules[name]
-        linecache.clearcache()
-        file.write_text("import torch\nfrom torch import nn\n" + text)
-        os.utime(file, (1, len(text)))  # (compiled files are told apart by time and size)
-        importlib.invalidate_caches()
-        assert identity(f"{name}:net") != first, text
-        file.write_text(kept)
-
-
-def test_our_own_networks_belong_to_a_version() -> None:
-    assert {identity(name) for name in NETWORKS} == {""}
-
-
-def test_identity_of_what_is_not_there_is_told() -> None:
-    with pytest.raises(UsageError, match="no module 'no_such_module'"):
-        identity("no_such_module:net")
 
 
 # --------------------------------------------------------------------------------------------- cost

@@ -137,6 +137,15 @@ def test_seeds_that_are_not_done_are_left_out() -> None:
     assert found[1]["difference_interval"] is None
 
 
+def test_pairs_are_counted_and_not_seeds() -> None:
+    """Three pruned networks beside one or two dense ones are no three differences."""
+    nan = math.nan
+    for dense in ([0.9, nan, nan], [0.9, 0.92, nan]):
+        found = rows({1.0: dense, 0.3: [0.91, 0.931, 0.96]})[1]
+        assert found["n"] == 3 and found["pairs"] == sum(one == one for one in dense)
+        assert in_words(found) == "too few seeds to tell: 3 or more"
+
+
 def test_without_a_pair_nothing_is_said_about_the_difference() -> None:
     found = rows({1.0: [math.nan, 0.9], 0.3: [0.92, math.nan]})[1]
     assert found["difference"] is None and found["difference_interval"] is None

@@ -62,7 +62,7 @@ def test_other_batches_of_the_same_images() -> None:
         assert (other.run_key, other.dtype, other.scaling) == (17, shown.dtype, shown.scaling)
 
 
-# ------------------------------------------------------------------------------------------ finished
+# ----------------------------------------------------------------------------------------- finished
 
 
 @pytest.mark.parametrize("name", ["dense", "project", "project, every 3", "dense rule"])

@@ -261,8 +261,9 @@ def identity(name: str) -> str:
         return ""
     with _current_folder():
         found = _found(name)
-    try:
-        source = inspect.getsource(inspect.getmodule(found) or found)
-    except (OSError, TypeError):  # made on the fly: there is nothing to read
-        source = repr(found)
+    # both where it was named and where it is written: a partial has no module of its own
+    source = ""
+    for module in (sys.modules.get(name.partition(":")[0]), inspect.getmodule(found)):
+        with contextlib.suppress(OSError, TypeError):  # made on the fly: nothing to read
+            source += inspect.getsource(module) if module is not None else ""
     return f"{name} ({hashlib.blake2b(source.encode(), digest_size=8).hexdigest()})"

@@ -42,6 +42,7 @@ def comparison(results: xr.Dataset) -> Iterator[dict[str, Any]]:
                     "difference": gain.mean if paired else None,
                     "difference_interval": _ends(gain.low, gain.high) if paired else None,
                     "n": test.n,
+                    "pairs": gain.n if keep < 1 else 0,
                 }
 
 
@@ -51,7 +52,7 @@ def in_words(row: dict[str, Any]) -> str:
         return f"{row['stopped']} stopped: not finite"
     if row["difference"] is None:
         return ""
-    if row["n"] < FEWEST:
+    if row["pairs"] < FEWEST:
         return f"too few seeds to tell: {FEWEST} or more"
     low, high = row["difference_interval"]
     if low == high:

@@ -147,7 +147,7 @@ class Training:
                 try:
                     self.load_state_dict(state)
                 except (RuntimeError, KeyError, ValueError) as error:
-                    why = str(error).splitlines()[0]
+                    why = (str(error).splitlines() or [type(error).__name__])[0]
                     raise RunError(
                         f"checkpoint {checkpoint.path} is of another network ({why}); remove it"
                     ) from error

@@ -94,7 +94,7 @@ def _peaks(identity: Identity, paired: Paired, halves: tuple[Paired, Paired]) ->
     # the spread of any keep's difference: that of the chosen one alone is tiny by chance at times
     alike = [paired.difference(keep)[:, 0] for keep in paired.thinned]
     pooled_over = np.stack(alike, axis=1) if alike else gains[:, None]
-    gain, above = cautious(gains, pooled_over), mean_interval(aboves)
+    gain, above = cautious(gains, pooled_over), cautious(aboves, aboves[:, None])
     outcome, notes = _peak_outcome(gain, above)
     if not inner:
         notes = ["the grid has no keep between its smallest and 1"]
