@@ -16,8 +16,9 @@ from rarefy.core.errors import UsageError
 from rarefy.nets.by_name import build
 from rarefy.tools import image_data
 from rarefy.tools import sparse_training as tool
+from rarefy.tools.answers import finished
 from rarefy.tools.keep_advisor import Advice
-from rarefy.tools.sparse_training import Task, advised_for, finished, train_one
+from rarefy.tools.sparse_training import Task, advised_for, train_one
 from rarefy.train.image_batches import Changes, Scaling
 from rarefy.train.supervised import Recipe, Training
 from rarefy.train.thinning import Thinning

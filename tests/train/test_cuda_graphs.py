@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from rarefy import Pruner
 from rarefy.core.contracts import Context
-from rarefy.tools import sparse_training as tool
+from rarefy.tools import image_data
 from rarefy.tools.sparse_training import Task, own_random_state, train_one
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.cuda_graphs import recorded
@@ -192,7 +192,7 @@ def test_a_whole_training_of_digits(tmp_path: Path) -> None:
     assert min(accuracies) > 0.6
     stored = torch.load(tmp_path / "nets" / "5.pt", map_location="cpu", weights_only=True)
     assert stored["test_accuracy"][0] == accuracies[-1]
-    tool._loaded.cache_clear()
+    image_data._loaded.cache_clear()
 
 
 @pytest.mark.parametrize("device", ["cpu", GPU])

@@ -21,19 +21,18 @@ from rarefy.core.rng import key
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.measure.gradient_noise import LEAST_BATCHES
 from rarefy.nets.by_name import build, identity
-from rarefy.pruning.finishing.batchnorm import reestimate
+from rarefy.tools.answers import Scorer, finished, kept_share, together, without_noise
 from rarefy.tools.image_data import halves_of_test, on_device, places_of, some_of
 from rarefy.tools.keep_advisor import Advice, advise
 from rarefy.tools.saved_networks import save_network
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.evaluation import Score, evaluate, mixed_precision
+from rarefy.train.evaluation import Score
 from rarefy.train.image_batches import Changes, ImageBatches, Scaling
 from rarefy.train.supervised import PRECISIONS, History, Recipe, Training, resolve_precision
 from rarefy.train.thinning import Thinning
 
 TRAIN_SCORED = 10_000
 """Training images on which the finished network is asked: as many as the usual test sets have."""
-REESTIMATED_BATCHES = 20
 
 
 @dataclass(frozen=True)
@@ -112,13 +111,13 @@ def train_one(
         if task.probed and thinning.keep == 1:
             found = probe(training, task)
             advised = (found.low, found.high)
-        scorer = _Scorer(training, Scaling(data.mean, data.std), run_key, context)
+        scorer = Scorer(training, Scaling(data.mean, data.std), run_key, context)
 
         def watch(now: Training) -> None:
             seen = now.history.watched
             if now.epoch in task.watched:
                 network = finished(now, last=False)
-                found = _together([scorer(network, part, 0.0) for part in parts], parts)
+                found = together([scorer(network, part, 0.0) for part in parts], parts)
                 seen.setdefault("accuracy", []).append(found.accuracy)
                 seen.setdefault("loss", []).append(found.loss)
             words = f"{name}: epoch {now.epoch}/{task.recipe.epochs}"
@@ -140,12 +139,12 @@ def train_one(
             for noise in task.test_noise
         ]
         outcome = Outcome(
-            test=[_together(pair, parts) for pair in asked_twice],
+            test=[together(pair, parts) for pair in asked_twice],
             halves=[(first.accuracy, second.accuracy) for first, second in asked_twice],
-            clean_halves=_without_noise(network, training, parts, scorer),
+            clean_halves=without_noise(network, training, parts, scorer),
             train=scorer(network, asked, task.changes.noise, "training images"),
             train_clean=scorer(network, asked, 0.0),
-            kept=_kept(training, network),
+            kept=kept_share(training, network),
             history=history,
             advised=advised,
         )
@@ -236,82 +235,6 @@ def own_random_state(run_key: int, device: torch.device) -> Iterator[None]:
         if devices:
             torch.cuda.manual_seed(seed)
         yield
-
-
-class _Scorer:
-    """Asks networks of one training; all see the same noise."""
-
-    def __init__(
-        self, training: Training, scaling: Scaling, run_key: int, context: Context
-    ) -> None:
-        self._training, self._scaling = training, scaling
-        self._run_key, self._context = run_key, context
-
-    def __call__(
-        self, network: nn.Module, images: ImageSet, noise: float, which: str = ""
-    ) -> Score:
-        return evaluate(
-            network,
-            images.images,
-            images.labels,
-            self._scaling,
-            noise,
-            key(self._run_key, which),  # no two sets of images have the same noise
-            self._context.dtype,
-            self._training.precision,
-            self._training.batches.memory_format,
-        )
-
-
-# -------------------------------------------------------------------------------- what comes of it
-
-
-def finished(training: Training, last: bool = True) -> nn.Module:
-    """The network that answers. At the last, BatchNorm's statistics are measured anew on training
-    images as they were shown, of dense and pruned networks alike: running ones lag behind weights
-    that move fast or masks that have just changed, and that would be taken for what pruning does.
-    """
-    network = training.answering()
-    if (last or network is not training.model) and _normalised(network):
-        network = copy.deepcopy(network) if network is training.model else network
-        with mixed_precision(training.batches.device, training.precision):
-            reestimate(network, training.batches.epoch(0), limit=REESTIMATED_BATCHES)
-    return network
-
-
-def _normalised(network: nn.Module) -> bool:
-    return any(isinstance(module, _BatchNorm) for module in network.modules())
-
-
-def _without_noise(
-    network: nn.Module, training: Training, parts: tuple[ImageSet, ImageSet], scorer: _Scorer
-) -> tuple[float, float]:
-    """Accuracies on both halves with BatchNorm's statistics of clean images."""
-    if _normalised(network):
-        network = copy.deepcopy(network)
-        batches = training.batches.without_noise()
-        with mixed_precision(batches.device, training.precision):
-            reestimate(network, batches.epoch(0), limit=REESTIMATED_BATCHES)
-    first, second = (scorer(network, part, 0.0).accuracy for part in parts)
-    return first, second
-
-
-def _together(pair: list[Score], parts: tuple[ImageSet, ImageSet]) -> Score:
-    counted = [(score, len(part)) for score, part in zip(pair, parts, strict=True) if len(part)]
-    total = sum(count for _, count in counted)
-    return Score(
-        sum(score.loss * count for score, count in counted) / total,
-        sum(score.accuracy * count for score, count in counted) / total,
-    )
-
-
-def _kept(training: Training, network: nn.Module) -> float:
-    if training.pruner is None:
-        return 1.0
-    weights = dict(network.named_parameters())
-    chosen = [weights[name] for name in training.pruner.masks]
-    kept = sum(int((one != 0).sum()) for one in chosen)
-    return kept / sum(one.numel() for one in chosen)
 
 
 def _described(task: Task, thinning: Thinning, outcome: Outcome) -> dict[str, Any]:
