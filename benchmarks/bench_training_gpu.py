@@ -40,7 +40,9 @@ MULTIPLY_ADDS = 555_422_720
 OPERATIONS = 3 * 2 * MULTIPLY_ADDS
 """An image in training: forward, and twice as much backward; two operations a multiply-add."""
 TARGET = 0.94
-RECIPE = Recipe(epochs=35, learning_rate=0.4, weight_decay=5e-4, warm_up=0.2)
+RECIPE = Recipe(epochs=60, learning_rate=0.4, weight_decay=5e-4, warm_up=0.2, label_smoothing=0.1)
+"""The third that was tried: 18 epochs ended at 91.8 %, 35 without smoothing at 93.1 to 93.6 %
+(``shorter_recipe`` in the committed result)."""
 PLAIN = "plain loop, float32"
 WAYS: dict[str, tuple[bool, bool, Thinning]] = {
     "ours, eager": (False, False, Thinning()),

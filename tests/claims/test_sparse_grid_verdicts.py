@@ -117,13 +117,27 @@ def test_what_the_grid_does_not_have_is_undecided() -> None:
     assert len(no_zero) - len(others) == 6
     older = CIFAR.verdicts(data.drop_vars("clean_accuracy"), "paper")
     adapted = [each for each in older if "BatchNorm measured" in each.setting]
-    assert len(adapted) == 6 and all(each.n == 0 for each in adapted)
+    assert not adapted
     moderate = CIFAR.verdicts(data.sel(noise=[0.0], test_noise=[0.0]), "paper")
     assert verdict(moderate, WHERE, "loses").note.startswith("no extreme noise level")
     assert verdict(moderate, WHERE, "keep 0.3 gains at").outcome == "holds"
     light = CIFAR.verdicts(data.sel(keep=[1.0, 0.8]), "paper")
     assert "no keep below 0.2" in verdict(light, WHERE, "aggressive pruning loses").note
     assert {each.claim for each in CIFAR.verdicts(data.sel(keep=[1.0]), "paper")} == {"S9", "S12"}
+
+
+def test_a_network_without_batchnorm_has_no_reading_of_its_own_for_it() -> None:
+    data = made(VIT, published_like, adapted=lambda noise, keep: 0.0)
+    assert not [each for each in VIT.verdicts(data, "paper") if "BatchNorm" in each.setting]
+
+
+def test_a_grid_that_leaves_extreme_noise_out_is_asked_for_the_cost_of_few_weights() -> None:
+    study = CIFAR.at("rules")
+    for cost, outcome in ((-0.2, "holds"), (-5.0, "fails")):
+        judged = study.verdicts(made(study, lambda noise, test, keep, cost=cost: cost), "rules")
+        assert {each.outcome for each in judged} == {outcome}
+        assert len(judged) == len(study.update) * 4
+        assert all("costs under a point" in each.setting for each in judged)
 
 
 @pytest.mark.parametrize("study", [CIFAR, VIT])

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from rarefy.studies.sparse._sparse import SparseTraining
 
 AXES = ("update", "drawn", "noise")
+FEWEST_KEEPS = 3
+"""Dense and two others."""
 CONTAINS = "the advised keep range contains the best keep"
 BETTER = "a keep from the advised range is better than dense"
 
@@ -167,7 +169,9 @@ def _best(
 def advice_verdicts(
     study: SparseTraining, results: xr.Dataset, scale: str, with_noise: bool
 ) -> list[Verdict]:
-    """Of both questions."""
+    """Of both questions; none where there was nothing to choose from."""
+    if len(study.keep) < FEWEST_KEEPS:
+        return []
     contains, better = (
         ("S12", study.name, scale, setting_of(study, "", what)) for what in (CONTAINS, BETTER)
     )

@@ -28,7 +28,7 @@ class SparseVitMnist(NoiseGrid):
         "tiny": {
             **SCALES["tiny"],
             "network": "vit",
-            "keep": (1.0, 0.1),
+            "keep": (1.0, 0.5, 0.1),
             "epochs": 1,
             "samples": 80,
             "test_samples": 40,
