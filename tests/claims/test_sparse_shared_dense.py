@@ -9,8 +9,8 @@ import pytest
 
 from rarefy.core.contracts import Context
 from rarefy.studies import get_study
+from rarefy.studies._kept_on_disk import hash_of, kept_on_disk
 from rarefy.studies.sparse import _sparse
-from rarefy.studies.sparse._kept_on_disk import hash_of, kept_on_disk
 from rarefy.sweep.grid import grid_of
 
 

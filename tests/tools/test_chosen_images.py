@@ -160,12 +160,12 @@ def test_the_identity_of_a_set_changes_with_its_content(monkeypatch: pytest.Monk
 def test_options_of_a_folder_travel_in_one_text() -> None:
     text = image_data.with_options("photos", 16, 0.25, True)
     assert text == "photos?size=16&test_share=0.25&skip_bad=1"
-    assert image_data._options(text) == (
+    assert image_data.split_options(text) == (
         "photos",
         {"size": 16, "test_share": 0.25, "skip_bad": True},
     )
     assert image_data.with_options("digits", None, None, False) == "digits"
     with pytest.raises(UsageError, match="unknown option of a folder 'sice'; did you mean 'size'"):
-        image_data._options("photos?sice=3")
+        image_data.split_options("photos?sice=3")
     with pytest.raises(UsageError, match="size='x': must be a number"):
-        image_data._options("photos?size=x")
+        image_data.split_options("photos?size=x")

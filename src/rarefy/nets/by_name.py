@@ -70,8 +70,8 @@ def _unknown(name: str) -> UsageError:
 
 def _somebodys(name: str, channels: int, size: int, classes: int) -> nn.Module:
     given = {"channels": channels, "size": size, "classes": classes}
-    with _current_folder():  # also for what the callable itself imports
-        maker = _found(name)
+    with current_folder_importable():  # also for what the callable itself imports
+        maker = named_callable(name)
         positional, named = _arguments(name, maker, given)
         try:
             model = maker(*positional, **named)
@@ -88,7 +88,7 @@ def _somebodys(name: str, channels: int, size: int, classes: int) -> nn.Module:
 
 
 @contextlib.contextmanager
-def _current_folder() -> Iterator[None]:
+def current_folder_importable() -> Iterator[None]:
     """Modules of the current folder can be imported, as ``python -m`` lets them."""
     folder = os.getcwd()
     sys.path.insert(0, folder)
@@ -100,7 +100,7 @@ def _current_folder() -> Iterator[None]:
             sys.path.remove(folder)
 
 
-def _found(name: str) -> Callable[..., object]:
+def named_callable(name: str) -> Callable[..., object]:
     """What ``module:callable`` names."""
     where, _, what = name.partition(":")
     if where.endswith(".py") or os.sep in where:
@@ -259,8 +259,8 @@ def identity(name: str) -> str:
     whose code belongs to a version."""
     if ":" not in name:
         return ""
-    with _current_folder():
-        found = _found(name)
+    with current_folder_importable():
+        found = named_callable(name)
     # both where it was named and where it is written: a partial has no module of its own
     source = ""
     for module in (sys.modules.get(name.partition(":")[0]), inspect.getmodule(found)):

@@ -22,7 +22,7 @@ def with_options(name: str, size: int | None, test_share: float | None, skip_bad
     return f"{name}?{'&'.join(words)}" if words else name
 
 
-def _options(text: str) -> tuple[str, dict[str, Any]]:
+def split_options(text: str) -> tuple[str, dict[str, Any]]:
     """The other way round. A folder may have a question mark in its name."""
     name, mark, words = text.rpartition("?")
     if not mark or os.path.isdir(text):
@@ -46,9 +46,9 @@ def _options(text: str) -> tuple[str, dict[str, Any]]:
 
 @lru_cache(maxsize=2)
 def _loaded(text: str, folder: str | None, device: torch.device) -> ImageData:
-    name, options = _options(text)
+    name, options = split_options(text)
     data = load_images(name, **options)
-    return ImageData(data.name, data.train.to(device), data.test.to(device), data.source)
+    return data.to(device)
 
 
 def on_device(name: str, device: torch.device) -> ImageData:

@@ -56,7 +56,7 @@ def decode(path: Path, size: int | None) -> Decoded:
             square = upright.width == upright.height <= NATIVE
             side = upright.width if square else None
             target = size if size is not None else (side or FALLBACK)
-            pixels = np.asarray(fitted(_plain(upright), target))
+            pixels = np.asarray(fitted(grey_or_colour(upright), target))
     except BadImage:
         raise
     except Image.DecompressionBombError:
@@ -118,7 +118,7 @@ def _upright(image: Image.Image, size: int | None) -> Image.Image:
         return image
 
 
-def _plain(image: Image.Image) -> Image.Image:
+def grey_or_colour(image: Image.Image) -> Image.Image:
     """Mode L or RGB. What is transparent shows white paper; 16-bit grey keeps its upper 8 bits."""
     if image.mode in ("L", "RGB"):
         if "transparency" not in image.info:

@@ -74,7 +74,7 @@ def read_folder(folder: Path, options: FolderOptions | None = None) -> ImageData
     options = options if options is not None else FolderOptions()
     found = scan(folder)
     pairs = [*found.train, *(found.test or ())]
-    results = _decoded([path for path, _ in pairs], options.size, folder)
+    results = decode_all([path for path, _ in pairs], options.size, folder)
     bad = tuple(
         f"{_shown(path, folder)} ({result})"
         for (path, _), result in zip(pairs, results, strict=True)
@@ -123,7 +123,7 @@ def _assembled(
         chosen = [one for one, here in zip(samples, in_test, strict=True) if here is wanted]
         images = np.empty((len(chosen), channels, side, side), dtype=np.uint8)
         for place, sample in enumerate(chosen):
-            images[place] = _planes(sample.image.pixels, side, channels)
+            images[place] = planes(sample.image.pixels, side, channels)
         splits.append(
             ImageSet(
                 torch.from_numpy(images),
@@ -136,7 +136,7 @@ def _assembled(
     return ImageData(name, splits[0], splits[1], str(found.root), tuple(notes), bad)
 
 
-def _decoded(paths: Sequence[Path], size: int | None, folder: Path) -> list[Decoded | BadImage]:
+def decode_all(paths: Sequence[Path], size: int | None, folder: Path) -> list[Decoded | BadImage]:
     """Every file, in order; threads, because decoders work outside Python's lock."""
     many = len(paths) >= MANY
     shown = Progress(f"images of {folder.name}", len(paths)) if many else nullcontext()
@@ -210,7 +210,7 @@ def _common_side(samples: list[_Sample]) -> int:
     return (sides.pop() or FALLBACK) if len(sides) == 1 else FALLBACK
 
 
-def _planes(pixels: NDArray[np.uint8], side: int, channels: int) -> NDArray[np.uint8]:
+def planes(pixels: NDArray[np.uint8], side: int, channels: int) -> NDArray[np.uint8]:
     """(channels or 1, side, side)"""
     if pixels.shape[0] != side:
         pixels = np.asarray(fitted(Image.fromarray(pixels), side))

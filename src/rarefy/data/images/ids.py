@@ -26,10 +26,10 @@ def content_ids(images: Tensor, labels: Tensor) -> tuple[str, ...]:
         hasher = start.copy()
         hasher.update(row.data)
         digests.append(hasher.hexdigest())
-    return _numbered(digests, labels.tolist())
+    return numbered(digests, labels.tolist())
 
 
-def _numbered(digests: list[str], labels: list[int]) -> tuple[str, ...]:
+def numbered(digests: list[str], labels: list[int]) -> tuple[str, ...]:
     if len(set(digests)) == len(digests):
         return tuple(digests)
     ids = list(digests)

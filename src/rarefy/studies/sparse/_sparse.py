@@ -15,7 +15,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Study
 from rarefy.core.errors import bad_value, unknown
 from rarefy.measure.gradient_noise import LEAST_BATCHES
 from rarefy.nets.by_name import identity
-from rarefy.studies.sparse._kept_on_disk import hash_of, kept_on_disk
+from rarefy.studies._kept_on_disk import hash_of, kept_on_disk
 from rarefy.tools.image_data import data_identity, noise_in_pixels
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.image_batches import Changes

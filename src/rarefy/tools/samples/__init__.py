@@ -1,0 +1,1 @@
+"""Anybody's labelled data as rows of numbers: arrays, images, tables, Hugging Face sets."""

@@ -1,0 +1,295 @@
+"""Samples from tables: Parquet, CSV, TSV and Feather files, and pandas DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarefy.core.errors import UsageError, bad_value
+from rarefy.data.images.listing import listed
+from rarefy.tools.samples.labels import encoded
+from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
+from rarefy.tools.samples.samples import Samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+TEXT = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+"""Endings of text tables, and what stands between their cells."""
+ENDINGS = (".parquet", ".pq", ".feather", *TEXT)
+FAR_APART = 100.0
+"""Columns whose spreads differ by more than this factor are worth a note."""
+
+
+def from_table(
+    path: str | Path,
+    label: str,
+    columns: Sequence[str] | None = None,
+    names: str | None = None,
+    standardize: bool = False,
+    classes: Sequence[str] | None = None,
+) -> Samples:
+    """A table file with one row a sample.
+
+    label: the column with the classes. columns: what is scored; by default the one column that
+    holds lists of numbers of one length (embeddings), or else all columns of numbers, but for one
+    that only counts the rows. names: a column of file names or other names. standardize: bring
+    every column to mean 0 and std 1, where they are in different units.
+    """
+    table = _read(Path(path), label, columns, names)
+    about = Path(path).name
+    return _samples(table, label, columns, names, standardize, classes, about, str(path))
+
+
+def from_frame(
+    frame: pd.DataFrame,
+    label: str,
+    columns: Sequence[str] | None = None,
+    names: str | None = None,
+    standardize: bool = False,
+    classes: Sequence[str] | None = None,
+) -> Samples:
+    """The same of a DataFrame."""
+    import pyarrow as pa
+
+    texts = frame.rename(columns=str)
+    _check_columns(list(texts.columns), label, columns, names, "the table")
+    try:
+        table = pa.Table.from_pandas(texts, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UsageError(f"the table cannot be read ({in_a_line(error)})") from None
+    return _samples(table, label, columns, names, standardize, classes, "table", "a DataFrame")
+
+
+def ending_of(path: str | Path) -> str | None:
+    """The ending that says that this is a table, if it has one."""
+    lower = Path(path).name.lower()
+    return next((ending for ending in ENDINGS if lower.endswith(ending)), None)
+
+
+# ------------------------------------------------------------------------------------------ reading
+
+
+def _read(path: Path, label: str, columns: Sequence[str] | None, names: str | None) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv, feather, parquet
+
+    ending = ending_of(path)
+    if ending is None:
+        raise bad_value("path", str(path), f"must end in one of {', '.join(ENDINGS)}")
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    wanted = None if columns is None else [*columns, label, *([] if names is None else [names])]
+    try:
+        if ending in TEXT:
+            parsing = csv.ParseOptions(delimiter=TEXT[ending], newlines_in_values=True)
+            # as text: "NA" may be a class, and 07 another one than 7
+            kinds = csv.ConvertOptions(
+                column_types={label: pa.string(), **({names: pa.string()} if names else {})}
+            )
+            table = csv.read_csv(path, parse_options=parsing, convert_options=kinds)
+        elif ending == ".feather":
+            table = feather.read_table(path)
+        else:
+            held = parquet.read_schema(path).names
+            _check_columns(held, label, columns, names, path.name)
+            table = parquet.read_table(path, columns=wanted, partitioning=None)
+    except UsageError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read as a table ({in_a_line(error)})") from None
+    _check_columns(table.column_names, label, columns, names, path.name)
+    return table
+
+
+def _check_columns(
+    held: list[str], label: str, columns: Sequence[str] | None, names: str | None, where: str
+) -> None:
+    for what, each in (("label", [label]), ("columns", columns or ()), ("names", [names])):
+        for column in each:
+            if column is not None and column not in held:
+                raise no_column(what, column, held, where)
+    twice = sorted({column for column in held if held.count(column) > 1})
+    if twice:
+        raise UsageError(f"{where}: several columns are named {listed(twice)}")
+    if columns is not None and (label in columns or not columns):
+        found = "nothing" if not columns else f"the label column {label!r}"
+        raise bad_value("columns", found, "must be columns of numbers")
+
+
+# ------------------------------------------------------------------------------- columns to numbers
+
+
+def _samples(
+    table: pa.Table,
+    label: str,
+    columns: Sequence[str] | None,
+    names: str | None,
+    standardize: bool,
+    classes: Sequence[str] | None,
+    about: str,
+    source: str,
+) -> Samples:
+    if not table.num_rows:
+        raise UsageError(f"{about}: has no rows")
+    chosen, notes = _chosen(table, label, columns, names, about)
+    features, feature_names = _features(table, chosen, about)
+    values = table.column(label)
+    labels, known = encoded(_labels(values), table.num_rows, classes)
+    if standardize:
+        features = _standardized(features)
+    elif len(chosen) > 1:
+        notes += _units(features, feature_names)
+    files = None
+    if names is not None:
+        files = tuple("" if text is None else str(text) for text in table.column(names).to_pylist())
+    return Samples(
+        name=about,
+        features=features,
+        labels=labels,
+        classes=known,
+        files=files,
+        feature_names=feature_names,
+        source=source,
+        notes=tuple(notes),
+    )
+
+
+def _labels(values: Any) -> object:
+    """Text stays text; numbers stay numbers, with NaN where there is none."""
+    import pyarrow as pa
+
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if pa.types.is_integer(kind) and not values.null_count:
+        return values.to_numpy()
+    return np.array([*values.to_pylist(), None], dtype=object)[:-1]
+
+
+def _chosen(
+    table: pa.Table, label: str, columns: Sequence[str] | None, names: str | None, about: str
+) -> tuple[list[str], list[str]]:
+    """Which columns are features, and notes on those that are not."""
+    if columns is not None:
+        for column in columns:
+            kind = table.column(column).type
+            if not (_is_number(kind) or _is_list(kind)):
+                found = f"{column!r} of {kind}"
+                raise bad_value("columns", found, "must be numbers or lists of numbers")
+        return list(columns), []
+    free = [name for name in table.column_names if name not in (label, names)]
+    lists = [name for name in free if _is_list(table.column(name).type)]
+    numbers = [name for name in free if _is_number(table.column(name).type)]
+    if len(lists) > 1:
+        raise UsageError(f"{about}: several columns hold lists ({listed(lists)}): name one of them")
+    if lists:
+        return lists, [f"only {lists[0]!r} is scored, not {listed(numbers)}"] if numbers else []
+    counting = [name for name in numbers if _counts_rows(table.column(name))]
+    chosen = [name for name in numbers if name not in counting]
+    if not chosen:
+        raise UsageError(f"{about}: no column of numbers besides the label (it has {listed(free)})")
+    notes = [f"column {name!r} only counts the rows and is not scored" for name in counting]
+    others = [name for name in free if name not in numbers]
+    if others:
+        notes.append(f"columns that are no numbers are not scored: {listed(others)}")
+    return chosen, notes
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    kinds = pa.types
+    return kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    kinds = pa.types
+    nested = kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)
+    return nested and _is_number(kind.value_type)
+
+
+def _counts_rows(values: Any) -> bool:
+    """Whether a column is 0, 1, 2 ... from anywhere on: an index that became a column."""
+    import pyarrow as pa
+
+    if not pa.types.is_integer(values.type) or values.null_count or len(values) < 3:
+        return False
+    return bool((np.diff(values.to_numpy().astype(np.int64)) == 1).all())
+
+
+def _features(
+    table: pa.Table, chosen: Iterable[str], about: str
+) -> tuple[NDArray[Any], tuple[str, ...]]:
+    parts, names = [], []
+    for column in chosen:
+        values = table.column(column)
+        missing = _rows_without(values)
+        if missing.size:
+            raise UsageError(f"{about}: column {column!r} has no value in {rows_text(missing)}")
+        if _is_list(values.type):
+            parts.append(_rows_of_lists(values, column, about))
+            names += [f"{column}[{place}]" for place in range(parts[-1].shape[1])]
+        else:
+            parts.append(np.asarray(values.to_numpy())[:, None])
+            names.append(column)
+    if len(parts) == 1:
+        features = parts[0]
+    else:
+        features = np.concatenate(parts, axis=1)
+    return features.view(np.int8) if features.dtype == np.bool_ else features, tuple(names)
+
+
+def _rows_without(values: Any) -> NDArray[np.int64]:
+    """Where a column is empty, in either way in which a table says so."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    lacking = compute.is_null(values, nan_is_null=pa.types.is_floating(values.type))
+    return np.flatnonzero(lacking.to_numpy())
+
+
+def _rows_of_lists(values: Any, column: str, about: str) -> NDArray[Any]:
+    from pyarrow import compute
+
+    lengths = compute.list_value_length(values).to_numpy()
+    other = np.flatnonzero(lengths != lengths[0])
+    if not lengths[0]:
+        raise UsageError(f"{about}: column {column!r} has an empty list in row 0")
+    if other.size:
+        raise UsageError(
+            f"{about}: column {column!r} has lists of {lengths[0]} numbers in row 0, but of "
+            f"{lengths[other[0]]} in {rows_text(other)}; all must have one length"
+        )
+    flat = compute.list_flatten(values)
+    if flat.null_count:
+        missing = np.flatnonzero(compute.is_null(flat).to_numpy()) // lengths[0]
+        raise UsageError(f"{about}: column {column!r} has gaps in {rows_text(np.unique(missing))}")
+    return np.asarray(flat.to_numpy()).reshape(len(values), -1)
+
+
+def _standardized(features: NDArray[Any]) -> NDArray[np.float64]:
+    values = features.astype(np.float64)
+    values -= values.mean(axis=0)
+    spread = values.std(axis=0)
+    return values / np.where(spread > 0, spread, 1.0)
+
+
+def _units(features: NDArray[Any], names: tuple[str, ...]) -> list[str]:
+    """A covariance is ruled by the columns with the largest numbers; that should be told."""
+    spread = features.astype(np.float64).std(axis=0)
+    if not np.isfinite(spread).all() or not (spread > 0).any():
+        return []
+    largest, typical = float(spread.max()), float(np.median(spread[spread > 0]))
+    if largest <= FAR_APART * typical:
+        return []
+    name = names[int(spread.argmax())]
+    return [
+        f"column {name!r} varies {largest / typical:.0f} times as much as the middle one and rules "
+        "the score; standardize brings all columns to std 1"
+    ]

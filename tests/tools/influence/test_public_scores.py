@@ -1,0 +1,239 @@
+"""Published scores: made-up files of the published layouts, read, brought into order, refused."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rarefy.core.errors import UsageError
+from rarefy.tools.influence.pickled_names import names_in
+from rarefy.tools.influence.public_scores import (
+    in_our_order,
+    read_class_influence,
+    read_public_scores,
+)
+
+LABELS = np.array([0, 1, 2, 0, 1, 2, 2])
+SCORES = np.linspace(0, 1, 7, dtype=np.float32)
+NAMES = [f"n0{label}_{place}.JPEG".encode() for place, label in enumerate(LABELS)]
+
+
+def _feldman_zhang(path: Path, **more: Any) -> Path:
+    parts = {f"infl_matrix_class{one}": np.full((2 + (one == 2), 4), one / 10) for one in range(3)}
+    parts |= {f"tr_classidx_{one}": np.flatnonzero(LABELS == one) for one in range(3)}
+    parts |= {f"tt_classidx_{one}": np.arange(4) + 4 * one for one in range(3)}
+    held = {"tr_mem": SCORES, "tr_labels": LABELS, "tt_labels": np.repeat([0, 1, 2], 4), **parts}
+    np.savez(path, **{**held, **more})
+    return path
+
+
+def test_feldman_and_zhangs_layout(tmp_path: Path) -> None:
+    path = _feldman_zhang(tmp_path / "cifar100_infl_matrix.npz")
+    public = read_public_scores(path)
+    assert public.kind == "memorisation"
+    np.testing.assert_array_equal(public.scores, SCORES)
+    assert public.labels.tolist() == LABELS.tolist()
+    assert public.files is None and len(public) == 7
+    found = read_class_influence(path, 2)
+    assert found.train.tolist() == [2, 5, 6]
+    assert found.test is not None and found.test.tolist() == [8, 9, 10, 11]
+    assert found.influence.shape == (3, 4) and (found.influence == 0.2).all()
+
+
+def test_c_scores_are_turned_so_that_high_is_atypical(tmp_path: Path) -> None:
+    path = tmp_path / "cifar10-cscores-orig-order.npz"
+    np.savez(path, scores=SCORES, labels=LABELS.astype(np.uint8))
+    public = read_public_scores(path)
+    assert public.kind == "c-score"
+    np.testing.assert_allclose(public.scores, 1 - SCORES)
+
+
+@pytest.mark.parametrize("kind", ["objects", "text", "bytes"])
+def test_file_names_of_imagenet(tmp_path: Path, kind: str) -> None:
+    names: Any = {
+        "objects": np.array(NAMES, dtype=object),
+        "text": np.array([name.decode() for name in NAMES]),
+        "bytes": np.array(NAMES),
+    }[kind]
+    first = tmp_path / "imagenet_index.npz"
+    np.savez(first, tr_mem=SCORES, tr_labels=LABELS, tr_filenames=names)
+    second = tmp_path / "imagenet-cscores-with-filename.npz"
+    np.savez(second, scores=SCORES, labels=LABELS, filenames=names)
+    for path in (first, second):
+        assert read_public_scores(path).files == tuple(name.decode() for name in NAMES)
+
+
+# -------------------------------------------------------------------------------------------- order
+
+
+def test_our_order_by_place(tmp_path: Path) -> None:
+    public = read_public_scores(_feldman_zhang(tmp_path / "a.npz"))
+    np.testing.assert_array_equal(in_our_order(public, LABELS), SCORES)
+    # classes may be numbered otherwise, as long as it is always the same way
+    renamed = np.array([5, 9, 7])[LABELS]
+    np.testing.assert_array_equal(in_our_order(public, renamed), SCORES)
+
+
+def test_another_order_is_refused(tmp_path: Path) -> None:
+    public = read_public_scores(_feldman_zhang(tmp_path / "a.npz"))
+    message = "only 42.9 % of its labels are those of our samples at the same place: another set"
+    ours = np.array([0, 1, 2, 1, 2, 0, 0])
+    with pytest.raises(UsageError, match=message):
+        in_our_order(public, ours)
+    with pytest.raises(UsageError, match="only 85.7 %"):  # one label that was corrected since
+        in_our_order(public, np.array([0, 1, 2, 0, 1, 2, 1]))
+    with pytest.raises(UsageError, match="scores of 7 samples, but there are 6 here"):
+        in_our_order(public, LABELS[:6])
+
+
+def test_our_order_by_file_name(tmp_path: Path) -> None:
+    path = tmp_path / "imagenet_index.npz"
+    np.savez(path, tr_mem=SCORES, tr_labels=LABELS, tr_filenames=np.array(NAMES, dtype=object))
+    public = read_public_scores(path)
+    order = [6, 0, 3]
+    files = [f"train/x/{NAMES[place].decode()}" for place in order] + ["train/x/new.JPEG"]
+    found = in_our_order(public, np.array([*LABELS[order], 1]), files)
+    np.testing.assert_array_equal(found, [*SCORES[order], np.nan])
+    with pytest.raises(UsageError, match="only 66.7 % of its labels"):
+        in_our_order(public, np.array([2, 1, 0, 1]), files)
+    with pytest.raises(UsageError, match="has none of our files, such as new.JPEG"):
+        in_our_order(public, LABELS[:1], files[3:])
+    np.savez(path, tr_mem=SCORES, tr_labels=LABELS, tr_filenames=np.array([*NAMES[:6], NAMES[0]]))
+    with pytest.raises(UsageError, match="has n00_0.JPEG twice"):
+        in_our_order(read_public_scores(path), LABELS, files)
+
+
+# ---------------------------------------------------------------------------------------- bad files
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        ({"memorization": SCORES}, "neither tr_mem .* nor scores .* is in it; it has memorization"),
+        ({}, "it has nothing"),
+        (
+            {"tr_mem": SCORES},
+            "has no tr_labels, without which nobody can tell whether its order is",
+        ),
+        ({"scores": SCORES}, "has no labels, without which"),
+        ({"scores": SCORES, "labels": LABELS[:5]}, "5 labels for 7 scores"),
+        (
+            {"scores": SCORES[None], "labels": LABELS},
+            r"scores must have 1 axes, its shape is \(1, 7\)",
+        ),
+        ({"scores": SCORES[:0], "labels": LABELS[:0]}, "scores must be numbers, not 0 of float32"),
+        ({"scores": np.array(["a"]), "labels": LABELS}, "scores must be numbers, not 1 of <U1"),
+        ({"scores": SCORES, "labels": SCORES}, "labels must be whole numbers, not float32"),
+        (
+            {"scores": SCORES * np.nan, "labels": LABELS},
+            "scores is NaN or infinite in rows 0, 1, 2, 3",
+        ),
+        (
+            {"scores": np.array([None] * 7), "labels": LABELS},
+            "holds Python objects, which are not lo",
+        ),
+        (
+            {"scores": SCORES, "labels": LABELS, "filenames": LABELS},
+            "filenames: must be names, not i",
+        ),
+        (
+            {"scores": SCORES, "labels": LABELS, "filenames": np.array([["a"]])},
+            r"filenames: must be one name a sample, not of shape \(1, 1\)",
+        ),
+        (
+            {"scores": SCORES, "labels": LABELS, "filenames": np.array([1, 2], dtype=object)},
+            "filenames: refused, the pickle has a int where a name belongs",
+        ),
+        (
+            {"scores": SCORES, "labels": LABELS, "filenames": np.array(["a"])},
+            "1 filenames for 7 sc",
+        ),
+    ],
+)
+def test_bad_layouts(tmp_path: Path, held: dict[str, Any], message: str) -> None:
+    path = tmp_path / "scores.npz"
+    np.savez(path, **held)
+    with pytest.raises(UsageError, match=message):
+        read_public_scores(path)
+
+
+def test_bad_matrices(tmp_path: Path) -> None:
+    path = _feldman_zhang(tmp_path / "a.npz", infl_matrix_class0=np.zeros((5, 4)))
+    with pytest.raises(
+        UsageError, match=r"infl_matrix_class0 is \(5, 4\), but there are 2 training"
+    ):
+        read_class_influence(path, 0)
+    with pytest.raises(
+        UsageError, match=r"label=7: .* has no infl_matrix_class7 \(3 classes in it\)"
+    ):
+        read_class_influence(path, 7)
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    path = _feldman_zhang(tmp_path / "a.npz")
+    content = path.read_bytes()
+    with pytest.raises(UsageError, match="there is no file .*none.npz"):
+        read_public_scores(tmp_path / "none.npz")
+    for damaged in (content[:200], b"", b"nothing", content[: len(content) // 2]):
+        path.write_bytes(damaged)
+        with pytest.raises(
+            UsageError, match="a.npz: (damaged|holds Python objects|cannot be read)"
+        ):
+            read_public_scores(path)
+    middle = bytearray(content)
+    middle[60:200] = bytes(140)  # in the first array: its checksum tells
+    path.write_bytes(bytes(middle))
+    with pytest.raises(UsageError, match="a.npz"):
+        read_public_scores(path)
+    single = tmp_path / "b.npy"
+    np.save(single, SCORES)
+    with pytest.raises(UsageError, match="is a single array, an .npz file with names is needed"):
+        read_public_scores(single)
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("hacked",)
+
+
+def _with_pickle(path: Path, content: bytes) -> Path:
+    header = {"descr": "|O", "fortran_order": False, "shape": (1,)}
+    with zipfile.ZipFile(path, "w") as archive, archive.open("names.npy", "w") as stream:
+        np.lib.format.write_array_header_1_0(stream, header)
+        stream.write(content)
+    return path
+
+
+def test_pickles_that_want_more_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "a.npz"
+    hidden = np.array([Evil()], dtype=object)
+    for held in (Evil(), [Evil()], hidden):
+        _with_pickle(path, pickle.dumps(held))
+        with pytest.raises(
+            UsageError, match="names: refused, the pickle names (posix|nt|os).mkdir"
+        ):
+            names_in(path, "names")
+    _with_pickle(path, pickle.dumps(["a"]))
+    with pytest.raises(UsageError, match="refused, the pickle holds no list of names"):
+        names_in(path, "names")
+    _with_pickle(path, pickle.dumps(np.array(["a", "b"], dtype=object)))
+    with pytest.raises(UsageError, match="refused, the pickle holds 2 names where 1 are announced"):
+        names_in(path, "names")
+    _with_pickle(path, pickle.dumps(np.array(["a"], dtype=object))[:-3])
+    with pytest.raises(UsageError, match="names: damaged"):
+        names_in(path, "names")
+    _with_pickle(path, b"cnumpy\nndarray\n}b.")
+    with pytest.raises(UsageError, match="refused, the pickle (wants to change|holds no list)"):
+        names_in(path, "names")
+    with pytest.raises(UsageError, match="none: damaged"):
+        names_in(path, "none")
+    assert not (tmp_path / "hacked").exists()
