@@ -2,7 +2,8 @@
 
 ``rarefy.run("contrast-alignment", scale="quick")`` runs a study and gives an ``xarray.Dataset``;
 ``rarefy.judge(study, dataset, scale)`` gives its verdicts. ``rarefy.Pruner(model, optimizer,
-keep=0.3)`` prunes any PyTorch model while it trains.
+keep=0.3)`` prunes any PyTorch model while it trains. ``rarefy.influence(X, y)`` says which samples
+of a labelled set are atypical, without a model.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
     from rarefy.core.contracts import Study, Verdict
     from rarefy.pruning.models.pruner import Pruner
     from rarefy.sweep.api import judge, run
+    from rarefy.tools.influence.scoring import influence
 
-__all__ = ["Pruner", "Study", "Verdict", "__version__", "judge", "run"]
+__all__ = ["Pruner", "Study", "Verdict", "__version__", "influence", "judge", "run"]
 
 # Names are fetched on first use: importing torch takes seconds, and ``rarefy --help`` has none.
 _HOMES = {
     "run": "rarefy.sweep.api",
     "judge": "rarefy.sweep.api",
+    "influence": "rarefy.tools.influence.scoring",
     "Pruner": "rarefy.pruning.models.pruner",
     "Study": "rarefy.core.contracts",
     "Verdict": "rarefy.core.contracts",

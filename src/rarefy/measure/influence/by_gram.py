@@ -1,0 +1,108 @@
+"""The Gram route: one class at a time by the inner products of its rows, for classes of n < 2 d.
+
+About n^2 d FLOPs. The class stays in memory (8 n d bytes) where there is room, else its rows are
+read again for each strip of tiles."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.leave_one_out import gram_route, row_squares
+from rarefy.measure.influence.mahalanobis import inside
+from rarefy.measure.influence.plan import GramStep
+from rarefy.measure.influence.products import add_scatter, symmetric
+from rarefy.measure.influence.work import Work, strips_share
+
+
+class _Centred:
+    """The rows of one class minus their mean; kept, or read anew each time."""
+
+    def __init__(self, work: Work, step: GramStep, crew: Crew) -> None:
+        self._work, self.indices = work, work.rows.of_class(step.label)
+        count, width = len(self.indices), work.rows.width
+        self._pivot = work.rows.take(self.indices[:1], work.device)[0]
+        self._offset = torch.zeros_like(self._pivot)
+        self.norms = self._pivot.new_empty(count)
+        self._kept = self._pivot.new_empty(count, width) if step.kept else None
+
+        def read(first: int) -> Tensor:
+            here = slice(first, first + work.plan.segment)
+            taken = work.rows.take(self.indices[here], work.device)
+            self.norms[here] = torch.linalg.vector_norm(taken, dim=1)
+            taken.sub_(self._pivot)
+            if self._kept is not None:
+                self._kept[here] = taken
+            return taken.sum(dim=0)
+
+        for part in crew.map(read, self.starts(work.plan.segment)):
+            self._offset += part / count
+        if not bool(torch.isfinite(self._offset).all()):
+            work.rows.complain_of_nonfinite()
+        if self._kept is not None:
+            self._kept.sub_(self._offset)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def starts(self, step: int) -> range:
+        return range(0, len(self), step)
+
+    @property
+    def mean(self) -> Tensor:
+        return self._pivot + self._offset
+
+    def load(self, first: int, last: int) -> Tensor:
+        if self._kept is not None:
+            return self._kept[first:last]
+        taken = self._work.rows.take(self.indices[first:last], self._work.device)
+        return taken.sub_(self._pivot).sub_(self._offset)
+
+
+def score_class(work: Work, step: GramStep, crew: Crew) -> None:
+    rows = _Centred(work, step, crew)
+    count = len(rows)
+    q = torch.zeros_like(rows.norms)
+    if work.in_hand:
+        q.copy_(torch.from_numpy(work.in_hand["q_so_far"]))
+        work.in_hand = {}
+    done = work.row
+    for reached in gram_route(rows.load, q, step.tile, crew, done):
+        work.advance(strips_share(reached, count) - strips_share(done, count))
+        done = reached
+        work.unit_done(0, done, lambda: {"q_so_far": q.cpu().numpy()})
+    work.keep_q(rows.indices, q)
+    _measure_distances(work, step, rows, float(q.sum()), crew)
+
+
+def _measure_distances(work: Work, step: GramStep, rows: _Centred, norm: float, crew: Crew) -> None:
+    """Two more sweeps: the spread in the leading directions, then distances in its units."""
+    count, segment = len(rows), work.plan.segment
+    r = torch.empty_like(rows.norms)
+    width = work.rows.width if work.directions is None else work.directions.shape[1]
+    spread = r.new_zeros(width, width)
+    seen = None if work.directions is None else r.new_empty(count, width)
+
+    def look(first: int) -> None:
+        here = slice(first, min(first + segment, count))
+        taken = rows.load(here.start, here.stop)
+        r[here] = row_squares(taken)
+        if seen is not None:
+            seen[here] = inside(taken, work.directions)
+
+    def load(first: int) -> Tensor:
+        last = min(first + segment, count)
+        return rows.load(first, last) if seen is None else seen[first:last]
+
+    crew.map(look, rows.starts(segment))
+    for first in rows.starts(segment):
+        add_scatter(spread, load(first))
+    metric = work.class_known(step.label, rows.mean, float(r.sum()), norm, symmetric(spread))
+
+    def measure(first: int) -> None:
+        here = slice(first, min(first + segment, count))
+        distances = None if metric is None else metric.distances_inside(load(first), r[here])
+        work.keep(rows.indices[here], r[here], rows.norms[here], distances)
+
+    crew.map(measure, rows.starts(segment))

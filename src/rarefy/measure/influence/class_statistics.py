@@ -1,0 +1,235 @@
+"""Count, mean and scatter of every class, in float64, from rows in any order and from shards that
+are put together later (Chan, Golub and LeVeque 1979)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.data.noise_structure import noise_correlation_ratio
+from rarefy.measure.influence.products import add_scatter, symmetric
+from rarefy.measure.influence.rows import Rows
+
+_AT_ONCE = 4096
+"""Rows made float64 at a time."""
+
+
+class ClassStatistics:
+    """``counts`` (class,), ``means`` (class, d) and ``scatter(k)`` = sum of (x - mean)(x - mean)^T,
+    (d, d), of the rows added so far. Takes 8 d^2 bytes a class.
+
+    A mean is kept as a row of its class (the first one met) and an offset from it: the difference
+    to a row is then exact to the last places also where all values are near 1e6.
+    """
+
+    def __init__(self, classes: int, width: int, device: torch.device | str = "cpu") -> None:
+        if classes < 1:
+            raise bad_value("classes", classes, "must be at least 1")
+        if width < 1:
+            raise bad_value("width", width, "must be at least 1")
+        self.classes, self.width, self.device = classes, width, torch.device(device)
+        self.counts: NDArray[np.int64] = np.zeros(classes, dtype=np.int64)
+        self.pivots = self._zeros(classes, width)
+        self.offsets = self._zeros(classes, width)
+        self.scatters = self._zeros(classes, width, width)
+        """Upper triangles; what is below the diagonal has no meaning."""
+
+    def _zeros(self, *shape: int) -> Tensor:
+        return torch.zeros(shape, dtype=torch.float64, device=self.device)
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """(class, d); NaN for a class without rows."""
+        means: NDArray[np.float64] = (self.pivots + self.offsets).cpu().numpy()
+        means[self.counts == 0] = np.nan
+        return means
+
+    def scatter(self, label: int) -> NDArray[np.float64]:
+        """(d, d), whole: a copy."""
+        whole: NDArray[np.float64] = symmetric(self.scatters[label]).cpu().numpy()
+        return whole
+
+    def centred(self, label: int, rows: Tensor) -> Tensor:
+        """Rows minus the class mean, in place; float64 on this device."""
+        return rows.sub_(self.pivots[label]).sub_(self.offsets[label])
+
+    def add(self, rows: NDArray[Any], labels: NDArray[Any]) -> None:
+        """rows: (m, d), any real type; labels: (m,), 0 .. classes - 1."""
+        found = Rows(rows, labels, self.classes)
+        if found.width != self.width:
+            raise bad_value("rows", found.features.shape, f"must have {self.width} columns")
+        for label in range(self.classes):
+            indices = found.of_class(label)
+            for start in range(0, len(indices), _AT_ONCE):
+                self.add_class(label, found.take(indices[start : start + _AT_ONCE], self.device))
+        if not bool(torch.isfinite(self.offsets).all()):
+            found.complain_of_nonfinite()
+
+    def add_class(self, label: int, rows: Tensor) -> None:
+        """Rows of one class, (m, d), float64 on this device; they are overwritten."""
+        if len(rows) == 0:
+            return
+        before = int(self.counts[label])
+        if before == 0:
+            self.pivots[label] = rows[0]
+        rows.sub_(self.pivots[label])
+        mean = rows.mean(dim=0)
+        rows.sub_(mean)
+        add_scatter(self.scatters[label], rows)
+        self._move(label, mean.sub_(self.offsets[label]), before, len(rows))
+
+    def merge(self, other: ClassStatistics) -> None:
+        """Take in what another shard has counted; the other is not changed."""
+        if (self.classes, self.width) != (other.classes, other.width):
+            raise UsageError(
+                f"other: has {other.classes} classes of width {other.width}, "
+                f"must have {self.classes} of width {self.width}"
+            )
+        for label in np.flatnonzero(other.counts).tolist():
+            before = int(self.counts[label])
+            pivot = other.pivots[label].to(self.device)
+            offset = other.offsets[label].to(self.device)
+            if before == 0:
+                self.pivots[label] = pivot
+            step = (pivot - self.pivots[label]) + (offset - self.offsets[label])
+            self.scatters[label].add_(other.scatters[label].to(self.device))
+            self._move(label, step, before, int(other.counts[label]))
+
+    def _move(self, label: int, step: Tensor, before: int, more: int) -> None:
+        """The mean of ``more`` rows lies ``step`` beside that of the ``before`` rows."""
+        after = before + more
+        if before > 0:
+            weight = before * more / after
+            add_scatter(self.scatters[label], (step * weight**0.5)[None])
+        self.offsets[label] += step * (more / after)
+        self.counts[label] = after
+
+    # ------------------------------------------------------------------------------------- on disk
+
+    def save(self, path: Path) -> None:
+        """As npz; written whole or not at all."""
+        write_arrays(path, self.arrays())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "counts": self.counts,
+            "pivots": self.pivots.cpu().numpy(),
+            "offsets": self.offsets.cpu().numpy(),
+            "scatters": self.scatters.cpu().numpy(),
+        }
+
+    @classmethod
+    def load(cls, path: Path, device: torch.device | str = "cpu") -> ClassStatistics:
+        return cls.from_arrays(read_arrays(path), path, device)
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: dict[str, NDArray[Any]], path: Path, device: torch.device | str = "cpu"
+    ) -> ClassStatistics:
+        try:
+            classes, width = arrays["pivots"].shape
+            made = cls(classes, width, device)
+            made.counts = arrays["counts"].astype(np.int64).reshape(classes)
+            for name in ("pivots", "offsets", "scatters"):
+                stored = torch.from_numpy(arrays[name].astype(np.float64, copy=False))
+                # not copied: there may be no room for two
+                setattr(made, name, stored.to(device).reshape(getattr(made, name).shape))
+        except (KeyError, ValueError, RuntimeError, TypeError) as error:
+            raise RunError(f"{path} does not hold class statistics: {error}") from error
+        return made
+
+
+def gather_statistics(
+    features: NDArray[Any],
+    labels: NDArray[Any],
+    classes: int,
+    *,
+    device: torch.device | str = "cpu",
+    memory: int = 1 << 30,
+) -> ClassStatistics:
+    """Statistics of all classes of a data set, which is read once. ``memory``: bytes they may take
+    (``score_classes`` needs less: it can go over the classes in groups)."""
+    rows = Rows(features, labels, classes)
+    need = 8 * rows.width**2 * classes + 24 * rows.width * _AT_ONCE
+    if need > memory:
+        raise bad_value(
+            "memory", memory, f"must be at least {need} for {classes} classes of width {rows.width}"
+        )
+    made = ClassStatistics(classes, rows.width, device)
+    window = _AT_ONCE * classes
+    for start in range(0, len(rows), window):
+        for label in range(classes):
+            indices = rows.of_class(label, start, start + window)
+            for first in range(0, len(indices), _AT_ONCE):
+                made.add_class(label, rows.take(indices[first : first + _AT_ONCE], made.device))
+        if not bool(torch.isfinite(made.offsets).all()):
+            rows.complain_of_nonfinite()
+    return made
+
+
+def covariance_overlaps(
+    statistics: ClassStatistics, ddof: int = 1, scale: float = 1.0
+) -> NDArray[np.float64]:
+    """tr(Sigma_i Sigma_j) = |A_i^T A_j|_F^2 between all classes (003 Fig. 6): (class, class), with
+    Sigma = A A^T the sample covariance. NaN for a class with too few rows to have one."""
+    if ddof not in (0, 1):
+        raise bad_value("ddof", ddof, "must be 0 or 1")
+    total = torch.zeros(statistics.classes, statistics.classes, dtype=torch.float64)
+    total = total.to(statistics.device)
+    for row in range(statistics.width):  # off the diagonal every entry stands for two
+        strip = statistics.scatters[:, row, row:].clone()
+        strip[:, 1:] *= 2**0.5
+        total.addmm_(strip, strip.T)
+    divisor = statistics.counts.astype(np.float64) - ddof
+    divisor[divisor <= 0] = np.nan
+    overlaps: NDArray[np.float64] = total.cpu().numpy() / np.outer(divisor, divisor) * scale**4
+    return overlaps
+
+
+def noise_correlation_ratios(
+    overlaps: NDArray[np.float64], counts: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Gamma_kj = |S_k| |A_k^T A_k|_F^2 / (|S_j| |A_k^T A_j|_F^2) (003 Theorem 1): how far the
+    diagonal of the overlaps stands out; (class, class), NaN where a class has no covariance."""
+    ratios = np.full(overlaps.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(np.diagonal(overlaps)))
+    if len(known):
+        inside = np.ix_(known, known)
+        gram = torch.from_numpy(overlaps[inside])[None]
+        sizes = torch.from_numpy(counts[known].astype(np.float64))[None]
+        ratios[inside] = noise_correlation_ratio(gram, sizes)[0].numpy()
+    return ratios
+
+
+# ------------------------------------------------------------------------------------- npz, atomic
+
+
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        os.replace(partial, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise RunError(f"cannot write {path}: {error}") from error
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of a file; nothing in it is run."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise RunError(f"cannot read {path}: {error}") from error

@@ -1,0 +1,160 @@
+"""Scores of a whole data set, read a few rows at a time: memory bounded, interruptible, resumable.
+
+Classes with n >= 2 d go by their scatter matrices, as many classes together as memory allows
+(``by_covariance.py``); the others one by one by their inner products (``by_gram.py``). All is
+computed in the units of the features as given; ``scale`` enters at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rarefy.core.errors import bad_value
+from rarefy.measure.influence.by_covariance import score_group
+from rarefy.measure.influence.by_gram import score_class
+from rarefy.measure.influence.crew import Crew, cores
+from rarefy.measure.influence.leave_one_out import (
+    Floats,
+    check_ddof,
+    covariance_norm,
+    leave_one_out,
+)
+from rarefy.measure.influence.mahalanobis import leading_directions
+from rarefy.measure.influence.plan import CovarianceStep, GramStep, make_plan
+from rarefy.measure.influence.rows import Rows
+from rarefy.measure.influence.state import State
+from rarefy.measure.influence.work import Work
+
+VERSION = 1
+"""Raise it when a state folder of before must not be gone on with."""
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """For each sample, in the order of the data: the score (003 Eq. (10)), its three terms
+    (``leave_one_out.py``), the distance to the class mean, the same in units of the class's shrunk
+    covariance (``mahalanobis.py``), and the norm. NaN where a class is too small to say: all but
+    the norm for a class of one; score and terms also for one of two with ddof = 1."""
+
+    influence: Floats
+    own: Floats
+    shared: Floats
+    shrinking: Floats
+    distance: Floats
+    mahalanobis: Floats
+    norm: Floats
+    counts: NDArray[np.int64]
+    means: Floats
+    """(class, d); NaN for an empty class."""
+    covariance_norms: Floats
+    """|Cov|_F^2 of each class; NaN where it is undefined."""
+    shrinkage: Floats
+    """Weight of the identity in the covariance behind the Mahalanobis distance."""
+    routes: tuple[str, ...]
+    """Of each class: "covariance", "gram", or "" for an empty one."""
+    directions: int
+    """In so many principal directions the Mahalanobis distance knows a class's spread."""
+    ddof: int
+    memory: int
+    """Bytes of own memory at the peak, as planned; features, if they are in memory, not counted."""
+
+
+def score_classes(
+    features: NDArray[Any],
+    labels: NDArray[Any],
+    classes: int,
+    *,
+    scale: float = 1.0,
+    ddof: int = 1,
+    memory: int = 1 << 30,
+    chunk: int | None = None,
+    device: torch.device | str = "cpu",
+    state: Path | None = None,
+    progress: Callable[[float], None] | None = None,
+    deadline: Callable[[], bool] | None = None,
+) -> ClassScores:
+    """Scores of all samples. features: (n, d), any real type, in memory or memory-mapped; labels:
+    (n,), 0 .. classes - 1.
+
+    memory: bytes that may be taken beside the features. chunk: rows of a class at a time (chosen,
+    if None). progress: is told the share of the work just done; the shares add up to 1. deadline:
+    asked after each piece of work; once it says True, what is done is written to the folder
+    ``state`` and ``OutOfTime`` is raised. The same call then goes on from there and gives the same
+    numbers as one that was never stopped; for other data or settings the folder is refused.
+    """
+    check_ddof(ddof)
+    if not (math.isfinite(scale) and scale != 0):
+        raise bad_value("scale", scale, "must be finite and not 0")
+    rows = Rows(features, labels, classes)
+    where = torch.device(device)
+    itemsize = rows.features.dtype.itemsize
+    plan = make_plan(rows.counts, rows.width, itemsize, memory, chunk, cores(where))
+    about = {
+        "version": VERSION,
+        "samples": len(rows),
+        "width": rows.width,
+        "ddof": ddof,
+        "memory": memory,
+        "chunk": chunk,
+        "cores": cores(where),  # these three decide what is computed together
+        "data": rows.fingerprint(),
+    }
+    work = Work(rows, plan, where, State(state, about, deadline), progress)
+    work.resume()
+    if plan.directions and work.step < len(plan.steps):
+        work.directions = leading_directions(rows, plan.directions, plan.sample, device=where)
+    with Crew(where) as crew:
+        while isinstance(step := work.present(), GramStep):
+            score_class(work, step, crew)
+            work.step_done()
+    while isinstance(step := work.present(), CovarianceStep):
+        with Crew(where, len(step.labels)) as crew:
+            score_group(work, step, crew)
+        work.step_done()
+    return _scores(work, scale, ddof)
+
+
+def _scores(work: Work, scale: float, ddof: int) -> ClassScores:
+    rows, plan = work.rows, work.plan
+    q, r = work.of_samples["q"], work.of_samples["r"]
+    distance = np.sqrt(r) * abs(scale)
+    mahalanobis = work.of_samples["mahalanobis"]
+    terms = {
+        name: np.full(len(rows), np.nan) for name in ("influence", "own", "shared", "shrinking")
+    }
+    norms = np.full(rows.classes, np.nan)
+    for label, count in enumerate(rows.counts.tolist()):
+        if count == 0:
+            continue
+        mine = rows.of_class(label)
+        norm = float(work.of_classes["square_norms"][label])
+        found = leave_one_out(count, q[mine], r[mine], norm, ddof)
+        for name, values in terms.items():
+            values[mine] = getattr(found, name) * scale**4
+        norms[label] = covariance_norm(count, norm, ddof) * scale**4
+        if count == 1:  # its own mean: 0 would read as typical
+            distance[mine] = np.nan
+        elif np.isnan(work.of_classes["weights"][label]):  # no spread at all
+            mahalanobis[mine] = 0.0
+    return ClassScores(
+        **terms,
+        distance=distance,
+        mahalanobis=mahalanobis,
+        norm=work.of_samples["norm"] * abs(scale),
+        counts=rows.counts,
+        means=work.means * scale,
+        covariance_norms=norms,
+        shrinkage=work.of_classes["weights"],
+        routes=plan.routes(rows.classes),
+        directions=plan.directions or rows.width,
+        ddof=ddof,
+        memory=plan.memory,
+    )

@@ -1,0 +1,105 @@
+"""Features and labels as they were given, read a few rows at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Never
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rarefy.core.errors import UsageError, bad_value
+
+_KNOWN_TO_TORCH = {
+    np.dtype(name).str
+    for name in ("u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8")  # in this machine's byte order
+}
+_SCANNED = 1 << 22
+"""Values looked at in one step of a search."""
+_HASHED_ROWS = 4096
+_NAMED_ROWS = 5
+
+
+class Rows:
+    """(n, d) features of any real type (an array or a memory map, never copied whole) and labels
+    0 .. classes - 1, of which some may have no row."""
+
+    def __init__(self, features: NDArray[Any], labels: NDArray[Any], classes: int) -> None:
+        features, labels = np.asarray(features), np.asarray(labels)
+        if classes < 1:
+            raise bad_value("classes", classes, "must be at least 1")
+        if features.ndim != 2 or features.shape[1] == 0:
+            raise bad_value("features", features.shape, "must have the shape (samples, features)")
+        if features.dtype.kind not in "buif":
+            raise bad_value("features", str(features.dtype), "must be real numbers")
+        if labels.shape != (len(features),):
+            raise bad_value("labels", labels.shape, f"must be one for each of {len(features)} rows")
+        if labels.dtype.kind not in "iu":
+            raise bad_value("labels", str(labels.dtype), "must be whole numbers")
+        outside = (labels < 0) | (labels >= classes)
+        if outside.any():
+            first = labels[outside][0].item()
+            raise bad_value("labels", first, f"must be in 0..{classes - 1}")
+        self.features, self.labels, self.classes = features, labels, classes
+        self.counts: NDArray[np.int64] = np.bincount(labels, minlength=classes).astype(np.int64)
+        # within a class in the order of the data, so that a memory map is read forwards
+        self._order = np.argsort(labels, kind="stable")
+        self._start = np.concatenate([[0], np.cumsum(self.counts)])
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def width(self) -> int:
+        return int(self.features.shape[1])
+
+    def of_class(self, label: int, first: int = 0, last: int | None = None) -> NDArray[np.int64]:
+        """Row numbers of a class, ascending, of those in [first, last)."""
+        mine: NDArray[np.int64] = self._order[self._start[label] : self._start[label + 1]]
+        if first == 0 and (last is None or last >= len(self)):
+            return mine
+        ends = np.searchsorted(mine, [first, len(self) if last is None else last])
+        return mine[ends[0] : ends[1]]
+
+    def take(self, indices: NDArray[np.int64], device: torch.device | str = "cpu") -> Tensor:
+        """Some rows as a new float64 tensor on a device."""
+        picked = self.features[indices]
+        if picked.dtype.str not in _KNOWN_TO_TORCH:
+            picked = picked.astype(np.float64)
+        # moved before it is widened: an eighth of the bytes for pixels
+        moved = torch.from_numpy(picked).to(device)
+        return moved.to(torch.float64)
+
+    def complain_of_nonfinite(self) -> Never:
+        """Look at every row (only after something went wrong) and say which are not finite."""
+        bad = []
+        step = max(1, _SCANNED // self.width)
+        for first in range(0, len(self), step):
+            finite = np.isfinite(self.features[first : first + step]).all(axis=1)
+            bad.append(np.flatnonzero(~finite) + first)
+        rows = np.concatenate(bad) if bad else np.zeros(0, dtype=np.int64)
+        if len(rows) == 0:
+            raise UsageError(
+                "features: all are finite, but some so large that their fourth powers are not; "
+                "divide them by a constant"
+            )
+        named = ", ".join(str(row) for row in rows[:_NAMED_ROWS])
+        more = ", ..." if len(rows) > _NAMED_ROWS else ""
+        raise UsageError(
+            f"features: {len(rows)} of {len(self)} rows hold NaN or infinite values "
+            f"(rows {named}{more})"
+        )
+
+    def fingerprint(self) -> str:
+        """Changes with the labels, the shape, the type and (all but surely) the features, of which
+        a few thousand evenly spaced rows are looked at."""
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(repr((self.features.shape, self.features.dtype.str, self.classes)).encode())
+        digest.update(np.ascontiguousarray(self.labels, dtype=np.int64).tobytes())
+        if len(self):
+            picked = np.linspace(0, len(self) - 1, min(len(self), _HASHED_ROWS)).astype(np.int64)
+            for first in range(0, len(picked), 64):
+                digest.update(np.ascontiguousarray(self.features[picked[first : first + 64]]).data)
+        return digest.hexdigest()

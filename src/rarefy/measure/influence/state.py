@@ -1,0 +1,76 @@
+"""An interrupted pass on disk: one folder, refused when it was made from something else."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from rarefy.core.errors import OutOfTime, RunError, UsageError
+from rarefy.measure.influence.class_statistics import read_arrays, write_arrays
+
+EVERY_SECONDS = 60.0
+Arrays = dict[str, NDArray[Any]]
+
+
+class State:
+    """``about.json`` says what is computed, ``state.npz`` how far it is. Without a folder nothing
+    is kept."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        about: dict[str, Any],
+        deadline: Callable[[], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder, self._deadline, self._clock = folder, deadline, clock
+        self._written = clock()
+        if folder is not None:
+            self._agree(folder / "about.json", about)
+
+    def _agree(self, path: Path, about: dict[str, Any]) -> None:
+        if not path.exists():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                partial = path.with_suffix(f".{os.getpid()}.partial")
+                partial.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+                os.replace(partial, path)
+            except OSError as error:
+                raise RunError(f"cannot write {path}: {error}") from error
+            return
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+            differing = [name for name in about if before.get(name) != about[name]]
+        except (OSError, ValueError, AttributeError) as error:
+            raise RunError(f"cannot read {path}: {error}") from error
+        if differing:
+            name = differing[0]
+            raise UsageError(
+                f"state={str(path.parent)!r}: was begun with {name} {before.get(name)!r}, "
+                f"now it is {about[name]!r}; give another folder or remove this one"
+            )
+
+    def load(self) -> Arrays | None:
+        """How far an earlier call came, or None."""
+        if self.folder is None or not (self.folder / "state.npz").exists():
+            return None
+        return read_arrays(self.folder / "state.npz")
+
+    def unit_done(self, arrays: Callable[[], Arrays]) -> None:
+        """Call after each piece of work. Writes when the last writing is long ago; when the time is
+        over, writes and raises ``OutOfTime``."""
+        over = self._deadline is not None and self._deadline()
+        if self.folder is not None and (over or self._clock() - self._written >= EVERY_SECONDS):
+            write_arrays(self.folder / "state.npz", arrays())
+            self._written = self._clock()
+        if over:
+            kept = "nothing is kept without a state folder"
+            if self.folder is not None:
+                kept = f"the same call goes on from {self.folder}"
+            raise OutOfTime(f"stopped while scoring: {kept}")

@@ -1,0 +1,119 @@
+"""A scored set: its table, and what a page about it needs besides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from rarefy.core.errors import UsageError
+from rarefy.measure.influence.class_statistics import covariance_overlaps, gather_statistics
+from rarefy.measure.influence.passes import ClassScores
+from rarefy.tools.influence.triage import WORDS
+from rarefy.tools.samples.samples import Samples
+
+TYPICAL = 50.0
+"""Percentile up to which a sample counts as typical of its class."""
+SHOWN = 5
+MOST_COLUMNS = 64
+"""Features of a sample that has no picture, as many as a page can show."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """``table`` has one row a sample; ``samples`` are what was scored."""
+
+    samples: Samples
+    table: pd.DataFrame
+    scores: ClassScores
+    memory: int
+    device: torch.device
+
+    def overlaps(self) -> NDArray[np.float64] | None:
+        """tr(Sigma_i Sigma_j) between classes (003 Fig. 6); None where that takes more memory than
+        scoring was allowed."""
+        samples = self.samples
+        try:
+            statistics = gather_statistics(
+                samples.features,
+                samples.labels,
+                len(samples.classes),
+                device=self.device,
+                memory=self.memory,
+            )
+        except UsageError:
+            return None
+        return covariance_overlaps(statistics, self.scores.ddof, samples.scale)
+
+    def typical_neighbours(self, rows: Sequence[int]) -> dict[int, list[int]]:
+        """For each asked sample the nearest typical ones of its class: what it might look like."""
+        samples, found = self.samples, {}
+        percentile = self.table["percentile"].to_numpy()
+        asked = np.asarray(rows, dtype=np.int64)
+        for label in np.unique(samples.labels[asked]):
+            own = np.flatnonzero((samples.labels == label) & (percentile <= TYPICAL))
+            mine = asked[samples.labels[asked] == label]
+            if not len(own):
+                continue
+            typical = torch.as_tensor(np.asarray(samples.features[own]), dtype=torch.float32)
+            some = torch.as_tensor(np.asarray(samples.features[mine]), dtype=torch.float32)
+            apart = torch.cdist(some.to(self.device), typical.to(self.device))
+            apart[torch.from_numpy(mine[:, None] == own[None, :])] = float("inf")
+            nearest = apart.topk(min(SHOWN, len(own)), largest=False)
+            for place, (distances, others) in enumerate(
+                zip(nearest.values.tolist(), nearest.indices.tolist(), strict=True)
+            ):
+                kept = [
+                    int(own[other])
+                    for distance, other in zip(distances, others, strict=True)
+                    if distance < float("inf")
+                ]
+                found[int(mine[place])] = kept
+        return found
+
+    def columns(self, row: int) -> list[tuple[str, float]]:
+        """The features of a sample, by name."""
+        samples = self.samples
+        values = np.asarray(samples.features[row][:MOST_COLUMNS], dtype=np.float64) * samples.scale
+        names = samples.feature_names or tuple(str(place) for place in range(len(values)))
+        return [(name, float(value)) for name, value in zip(names, values, strict=False)]
+
+    def words(self) -> list[str]:
+        """Those that occur, in order of certainty."""
+        there = set(self.table["triage"])
+        return [word for word in WORDS if word in there]
+
+    def by_class(self) -> list[dict[str, Any]]:
+        """Numbers of samples: in all, without a score, and of each word."""
+        found = []
+        for name, part in self.table.groupby("label", sort=False):
+            row: dict[str, Any] = {
+                "class": str(name),
+                "samples": len(part),
+                "undefined": int(part["influence"].isna().sum()),
+            }
+            found.append(row | {word: int((part["triage"] == word).sum()) for word in self.words()})
+        order = {name: place for place, name in enumerate(self.samples.classes)}
+        return sorted(found, key=lambda row: order.get(row["class"], len(order)))
+
+    def facts(self) -> list[tuple[str, object]]:
+        """For the head of a page."""
+        told = self.table.attrs
+        found: list[tuple[str, object]] = [
+            ("data", f"{told['data']} {told['split']}".strip()),
+            ("samples", f"{told['samples']:,}"),
+            ("features", f"{told['features']:,}"),
+            ("covariance divided by", "n - 1" if told["ddof"] else "n"),
+            ("scored in", f"{told['seconds']:g} s, without a model"),
+            ("made", f"{told['date'][:10]}, rarefy"),
+        ]
+        if told["neighbours"]:
+            found.append(("neighbours asked", f"{told['neighbours']} each"))
+        if told["left_out"]:
+            found.append(("left out", f"{len(told['left_out'])} files that cannot be read"))
+        return found

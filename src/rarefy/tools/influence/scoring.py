@@ -1,0 +1,221 @@
+"""Score every sample of a labelled set: one table, no model, no training (003 Eq. (10))."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from rarefy.core.errors import OutOfTime, bad_value
+from rarefy.core.provenance import provenance
+from rarefy.core.settings import resolve_device
+from rarefy.measure.influence.passes import ClassScores, score_classes
+from rarefy.measure.nearest import Near, nearest
+from rarefy.tools.influence.scored import Scored
+from rarefy.tools.influence.triage import Rules, triaged
+from rarefy.tools.samples.opening import as_samples
+from rarefy.tools.samples.row_ids import copies_of
+from rarefy.tools.samples.samples import Samples
+
+MEMORY = 1 << 30
+NEIGHBOURS = 10
+SCORING_SHARE = 0.5
+"""Of the progress bar, beside looking for neighbours; a rough guess."""
+COLUMNS = (
+    *("id", "index", "name", "label", "influence", "percentile", "own", "shared", "shrinking"),
+    *("distance", "mahalanobis", "norm", "disagreement", "neighbour_label", "copies", "conflict"),
+    *("triage", "rule"),
+)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How samples are scored."""
+
+    ddof: int = 1
+    """0 or 1: covariance divided by n or by n - 1"""
+    neighbours: int = NEIGHBOURS
+    """Nearest samples that are asked for their label; 0: none, a large part of the time saved."""
+    memory: int = MEMORY
+    """Bytes that scoring may use besides the features."""
+    device: str = "auto"
+    rules: Rules = field(default_factory=Rules)
+
+    def __post_init__(self) -> None:
+        if self.ddof not in (0, 1):
+            raise bad_value("ddof", self.ddof, "must be 0 or 1")
+        if self.neighbours < 0:
+            raise bad_value("neighbours", self.neighbours, "must be at least 0 (none)")
+        if self.memory < 1 << 24:
+            raise bad_value("memory", self.memory, "must be at least 16 MiB")
+
+
+def influence(
+    data: object,
+    labels: object = None,
+    *,
+    ddof: int = 1,
+    neighbours: int = NEIGHBOURS,
+    embedding: Any = None,
+    memory: int = MEMORY,
+    device: str = "auto",
+    **options: Any,
+) -> pd.DataFrame:
+    """Which samples of a labelled set are atypical, one row a sample in the order of the data.
+
+    data: an array or tensor (any rank, rows are flattened) with its ``labels``; a DataFrame with
+    the name of its label column; a PyTorch data set of pairs; a Hugging Face data set; or a text:
+    the name of an image set (``digits``, ``mnist`` ...), a folder of class folders, a table, an
+    array file. ``embedding``: a callable or module whose outputs are scored instead of the data as
+    they are. Further options are those of ``rarefy.tools.samples``.
+
+    ``influence`` is what a class's squared covariance norm loses without the sample; compare
+    samples of different classes by ``percentile``. ``docs/influence.md`` says what it is good for
+    and where plainer columns beside it are better.
+    """
+    from rarefy.tools.samples.features import embed
+
+    samples = as_samples(data, labels, **options)
+    settings = Scoring(ddof=ddof, neighbours=neighbours, memory=memory, device=device)
+    if embedding is not None:
+        samples = embed(samples, embedding, device=str(resolve_device(device)))
+    return score_samples(samples, settings).table
+
+
+def score_samples(
+    samples: Samples,
+    settings: Scoring | None = None,
+    *,
+    state: Path | None = None,
+    progress: Callable[[float], None] | None = None,
+    deadline: float | None = None,
+) -> Scored:
+    """The same for samples at hand. ``state``: a folder in which an interrupted scoring goes on.
+    ``progress`` is told shares of the work as they are done; ``deadline`` is a time of
+    ``time.monotonic``, after which ``OutOfTime`` is raised."""
+    settings = settings or Scoring()
+    device = resolve_device(settings.device)
+    began = time.monotonic()
+
+    def late() -> bool:
+        return deadline is not None and time.monotonic() > deadline
+
+    part = SCORING_SHARE if settings.neighbours else 1.0
+
+    def done(share: float) -> None:
+        if progress is not None:
+            progress(share)
+
+    scores = score_classes(
+        samples.features,
+        samples.labels,
+        len(samples.classes),
+        scale=samples.scale,
+        ddof=settings.ddof,
+        memory=settings.memory,
+        device=device,
+        state=state,
+        progress=lambda share: done(part * share),
+        deadline=late,
+    )
+    near = None
+    if settings.neighbours:
+
+        def stop() -> None:
+            if late():
+                raise OutOfTime("the time given with --max-seconds is over")
+
+        near = nearest(
+            samples.features,
+            samples.labels,
+            min(settings.neighbours, len(samples) - 1),
+            device=device,
+            progress=lambda share: done((1 - part) * share),
+            stop=stop,
+        )
+    table = triaged(_table(samples, scores, near), settings.rules)[list(COLUMNS)]
+    table.attrs = _facts(samples, settings, scores, near, device, time.monotonic() - began)
+    return Scored(samples, table, scores, settings.memory, device)
+
+
+def influence_of(samples: Samples, device: torch.device) -> ClassScores:
+    """The numbers alone."""
+    return score_classes(
+        samples.features, samples.labels, len(samples.classes), scale=samples.scale, device=device
+    )
+
+
+def _table(samples: Samples, scores: ClassScores, near: Near | None) -> pd.DataFrame:
+    names = np.array(samples.classes, dtype=object)
+    copied = copies_of(samples.ids, samples.labels)
+    count = len(samples)
+    return pd.DataFrame(
+        {
+            "id": samples.ids,
+            "index": np.arange(count),
+            "name": samples.files if samples.files is not None else [""] * count,
+            "label": names[samples.labels],
+            "influence": scores.influence,
+            "percentile": percentiles(scores.influence, samples.labels),
+            "own": scores.own,
+            "shared": scores.shared,
+            "shrinking": scores.shrinking,
+            "distance": scores.distance,
+            "mahalanobis": scores.mahalanobis,
+            "norm": scores.norm,
+            "disagreement": np.nan if near is None else near.disagreement,
+            "neighbour_label": "" if near is None else names[near.label],
+            "copies": copied.copies,
+            "conflict": copied.conflict,
+        }
+    )
+
+
+def percentiles(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Of each value within its class: the share of the class's other values below it, in per cent;
+    of equal values the middle one's. 0 is the lowest, 100 the highest, 50 a class's only value."""
+    found = np.full(len(values), np.nan)
+    for rows in pd.Series(values).groupby(labels).indices.values():
+        own = pd.Series(values[rows])
+        defined = int(own.notna().sum())
+        ranks = own.rank(method="average") - 1
+        found[rows] = 50.0 if defined == 1 else 100 * ranks / max(defined - 1, 1)
+        found[rows[own.isna().to_numpy()]] = np.nan
+    return found
+
+
+def _facts(
+    samples: Samples,
+    settings: Scoring,
+    scores: ClassScores,
+    near: Near | None,
+    device: torch.device,
+    seconds: float,
+) -> dict[str, Any]:
+    made = provenance(device, "float64", seconds)
+    routes = pd.Series(scores.routes).value_counts()
+    return {
+        "data": samples.name,
+        "source": Path(samples.source).name if samples.source else "",
+        "split": samples.split,
+        "fingerprint": samples.fingerprint,
+        "samples": len(samples),
+        "features": int(samples.features.shape[1]),
+        "classes": list(samples.classes),
+        "counts": [int(count) for count in samples.counts],
+        "ddof": settings.ddof,
+        "neighbours": settings.neighbours,
+        "neighbours_among": 0 if near is None else near.among,
+        "routes": {str(route): int(count) for route, count in routes.items() if route},
+        "memory": int(scores.memory),
+        "seconds": round(seconds, 2),
+        "left_out": list(samples.left_out),
+        **{name: made[name] for name in ("torch", "numpy", "machine", "date")},
+    }

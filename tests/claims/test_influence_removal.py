@@ -1,0 +1,114 @@
+"""Verdicts, tables and pictures of removal on made-up results, and shared trainings of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from rarefy.core.contracts import Context
+from rarefy.core.errors import UsageError
+from rarefy.studies.influence import influence_removal
+from rarefy.studies.influence._removal_report import spoken
+from rarefy.studies.influence.influence_removal import InfluenceRemoval
+from rarefy.sweep.grid import grid_of
+
+STUDY = InfluenceRemoval.at("quick", seeds=4, within=("class", "all"))
+
+
+def made(study: InfluenceRemoval, loss: dict[str, float], spread: float = 0.001) -> xr.Dataset:
+    """Accuracy falls by ``loss`` times the fraction, otherwise as at random (0.05)."""
+    generator = np.random.default_rng(0)
+    axes = {name: list(getattr(study, name)) for name in study.axes}
+    shape = (*(len(values) for values in axes.values()), study.seeds)
+    dims = (*axes, "seed")
+    found = {}
+    for output in study.outputs():
+        values = xr.DataArray(np.full(shape, 0.95), dims=dims, coords={**axes})
+        for by in axes["by"]:
+            for fraction in axes["fraction"]:
+                values.loc[{"by": by, "fraction": fraction}] -= loss.get(by, 0.05) * fraction
+        values += spread * generator.normal(0, 1, shape)
+        found[output.name] = values.assign_coords(seed=np.arange(study.seeds))
+    return xr.Dataset(found)
+
+
+def outcomes(results: xr.Dataset) -> set[str]:
+    return {each.outcome for each in STUDY.verdicts(results, "quick")}
+
+
+def test_high_scores_that_cost_more_hold_and_those_that_cost_less_fail() -> None:
+    assert outcomes(made(STUDY, {"high": 0.5, "low": 0.01})) == {"holds"}
+    assert outcomes(made(STUDY, {"high": 0.01, "low": 0.5})) == {"fails"}
+    assert "inconclusive" in outcomes(made(STUDY, {}, spread=0.05))
+
+
+def test_each_fraction_is_judged_and_their_mean() -> None:
+    verdicts = STUDY.verdicts(made(STUDY, {"high": 0.5}), "quick")
+    # two places, all test samples and the tail, four fractions and their mean
+    assert len(verdicts) == 2 * 2 * 5 == len({each.identity for each in verdicts})
+    first = verdicts[0]
+    assert "mean over fractions" in first.setting and first.n == 4
+    assert first.setting.startswith("digits, logistic, same share of every class, all test")
+    low, high = first.interval or (0.0, 0.0)
+    assert low < 45 * 0.4 < high
+
+
+def test_without_one_of_the_two_nothing_is_decided() -> None:
+    study = InfluenceRemoval.at("quick", by=("high", "random"))
+    verdicts = study.verdicts(made(study, {}), "quick")
+    assert {each.outcome for each in verdicts} == {"inconclusive"}
+    assert {each.n for each in verdicts} == {0}
+
+
+def test_tables_show_differences_from_random_removal() -> None:
+    tables = {table.name: table for table in STUDY.tables(made(STUDY, {"high": 0.5}, 0.0))}
+    assert list(tables) == ["removed-class", "removed-all", "shares"]
+    row = next(row for row in tables["removed-all"].rows if row[1] == "highest influence")
+    assert row[2] == "95.00" and row[3] == "90.00 (-4.50 ±0.00*)"
+    random = next(row for row in tables["removed-all"].rows if row[1] == "at random")
+    assert random[3] == "94.50"
+    only = InfluenceRemoval.at("quick", within=("class",))
+    assert [table.name for table in only.tables(made(only, {}))] == ["removed-class"]
+
+
+def test_pictures_have_a_curve_a_way() -> None:
+    (picture,) = STUDY.picture(made(STUDY, {"high": 0.5}))
+    assert len(picture.panels) == 4
+    assert [curve.label for curve in picture.panels[0].curves] == [spoken(by) for by in STUDY.by]
+    assert spoken("norm-low") == "lowest by norm"
+
+
+def test_what_leaves_nothing_out_is_trained_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = InfluenceRemoval.at("tiny", seeds=2)
+    trained: list[Any] = []
+    real = influence_removal.train_without
+
+    def counted(removal: Any, *arguments: Any) -> Any:
+        trained.append(removal)
+        return real(removal, *arguments)
+
+    monkeypatch.setattr(influence_removal, "train_without", counted)
+    grid = grid_of(study)
+    found = study.simulate(grid.cells(np.arange(len(grid))), Context(scratch=tmp_path))
+    assert sum(one.fraction == 0 for one in trained) == 2 < len(grid) / 3
+    assert found["test_accuracy"].shape == (len(grid),)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"fraction": (0.1,)}, "must have 0, all samples, to compare with"),
+        ({"tail_share": 1.0}, "tail_share=1.0: must be above 0 and below 1"),
+        ({"by": ("hihg",)}, "did you mean 'high'"),
+        ({"within": ("class", "row")}, "unknown within 'row'"),
+    ],
+)
+def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        InfluenceRemoval.at("quick", **parameters)

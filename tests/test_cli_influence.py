@@ -1,0 +1,117 @@
+"""``rarefy influence`` through its real entry point."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from rarefy.cli import main
+from rarefy.tools.influence.writing import read_table
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def frame(count: int = 60) -> pd.DataFrame:
+    generator = np.random.default_rng(0)
+    kinds = np.array(["ash", "oak", "elm"])[np.arange(count) % 3]
+    numbers = generator.normal((np.arange(count) % 3)[:, None] * 2, 1, (count, 3))
+    return pd.DataFrame(numbers, columns=["height", "girth", "age"]).assign(kind=kinds)
+
+
+def test_digits_get_a_table_and_a_gallery(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["influence", "digits", "--csv"]) == 0
+    told = capsys.readouterr().out
+    assert "1,438 samples, 10 classes" in told and "rare but right" in told
+    folder = Path("runs/influence-digits")
+    assert {path.name for path in folder.iterdir()} == {
+        *("scores.parquet", "scores.csv", "scores.csv.json", "gallery.html")
+    }
+    table = read_table(folder / "scores.parquet")
+    assert len(table) == 1438 and table.attrs["data"] == "digits"
+    page = (folder / "gallery.html").read_text(encoding="utf-8")
+    assert table["id"][0][:8] and "Atypical samples of digits" in page
+
+
+def test_a_table_by_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    frame().to_parquet("trees.parquet")
+    call = ["influence", "trees.parquet", "--label", "kind", "--columns", "height,girth"]
+    assert main([*call, "--no-gallery", "--neighbours", "0", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["samples"] == 60 and told["classes"] == 3 and told["undefined"] == 0
+    assert list(told["written"]) == ["table"] and len(told["highest"]) == 10
+
+
+def test_class_folders_with_a_bad_file(capsys: pytest.CaptureFixture[str]) -> None:
+    generator = np.random.default_rng(0)
+    for kind in ("a", "b"):
+        Path("photos", kind).mkdir(parents=True)
+        for number in range(6):
+            pixels = generator.integers(0, 255, (8, 8, 3)).astype(np.uint8)
+            Image.fromarray(pixels).save(f"photos/{kind}/{number}.png")
+    Path("photos/b/bad.png").write_bytes(b"no image")
+    assert main(["influence", "photos"]) == 2
+    assert "bad.png" in capsys.readouterr().err
+    assert main(["influence", "photos", "--skip-bad", "--out", "there"]) == 0
+    assert "left out" in capsys.readouterr().err and Path("there/gallery.html").exists()
+    assert set(read_table("there/scores.parquet")["name"]) >= {"a/0.png", "b/5.png"}
+
+
+def test_stopped_scoring_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["influence", "digits", "--max-seconds", "0", "--no-gallery"]) == 0
+    assert "note: stopped while scoring" in capsys.readouterr().err
+    assert Path("runs/influence-digits/.unfinished").is_dir()
+    assert not Path("runs/influence-digits/scores.parquet").exists()
+    assert main(["influence", "digits", "--no-gallery"]) == 0
+    assert not Path("runs/influence-digits/.unfinished").exists()
+
+
+def test_an_embedding_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("seen.py").write_text(
+        "def halves(images):\n    return images.flatten(1)[:, ::2]\n", encoding="utf-8"
+    )
+    assert main(["influence", "digits", "--embed", "seen:halves", "--no-gallery"]) == 0
+    assert read_table("runs/influence-digits/scores.parquet").attrs["features"] == 32
+
+
+def test_removal_prints_accuracies_and_can_be_extended(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["influence", "digits", "--remove", "0.5", "--by", "high,random", "--jobs", "1"]
+    assert main([*call, "--seeds", "2"]) == 0
+    told = capsys.readouterr().out
+    assert "highest" in told and "tail of" in told and "95 % interval" in " ".join(told.split())
+    assert main([*call, "--seeds", "3", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["removed-class"]
+    assert [row["n"] for row in rows] == [3] * 4
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (["digts"], "did you mean 'digits'"),
+        (["digits", "--ddof", "3"], "ddof=3: must be 0 or 1"),
+        (["digits", "--label", "kind"], "label='kind': does not fit images"),
+        (["trees.csv"], "label=None: trees.csv: name the column that has the classes"),
+        (["trees.csv", "--label", "kin"], "kind"),
+        (["digits", "--remove", "a"], "remove='a': must be numbers"),
+        (["digits", "--remove", "1.5"], "fraction=1.5: must be at least 0 and below 1"),
+        (["digits", "--remove", "0.1", "--by", "best"], "unknown way to choose"),
+        (["digits", "--split", "half"], "split='half': must be one of train, test, all"),
+        (["digits", "--out", "trees.csv"], "out='trees.csv': is a file; name a folder"),
+        (["trees.csv", "--label", "kind", "--remove", "0.1", "--network", "lenet"], "needs images"),
+    ],
+)
+def test_wrong_use_is_told_in_one_line(
+    call: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame().to_csv("trees.csv", index=False)
+    assert main(["influence", *call]) == 2
+    told = capsys.readouterr().err.strip()
+    assert message in told and "\n" not in told and told.startswith("error: ")
