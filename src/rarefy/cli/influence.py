@@ -41,6 +41,10 @@ TOP = 10
 """Samples named on the terminal."""
 UNFINISHED = ".unfinished"
 """In the folder that is written: what an interrupted command goes on from."""
+LITTLE_SAID = (
+    "most samples' nearest neighbours have other labels: distances between features as they are "
+    "say little here, and no label is called in doubt by them; --embed scores what a model sees"
+)
 WORTH_SAYING = 5.0
 """Seconds from which a forecast is told before the work."""
 
@@ -168,9 +172,13 @@ def influence(
     target = out if out is not None else Path("runs") / f"influence-{_plain(samples.name)}"
     if target.exists() and not target.is_dir():
         raise bad_value("out", str(target), "is a file; name a folder")
+    if overwrite:
+        shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     scored = _scored(samples, embed, neighbours, ddof, memory, device, target, max_seconds)
     written = _written(scored, target, csv, gallery)
     shutil.rmtree(target / UNFINISHED, ignore_errors=True)
+    if scored.doubtful_neighbours():
+        complain(LITTLE_SAID, 0)
     if as_json:
         typer.echo(json.dumps(_described(scored, written), indent=1))
     else:

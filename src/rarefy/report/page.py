@@ -39,7 +39,7 @@ def write_report(
     if target.is_dir():
         raise UsageError(f"path={str(target)!r}: is a folder; name a file such as report.html")
     page = render(fresh, committed, advance).encode()
-    _write_whole(target, page)
+    write_whole(target, page)
     return target
 
 
@@ -155,7 +155,7 @@ def save_pictures(study: Study, results: xr.Dataset, folder: Path | str) -> list
     paths = []
     for picture in study.picture(results):
         path = Path(folder) / f"{slug(study.name)}-{slug(picture.name)}.png"
-        _write_whole(path, static.as_png(static.draw_picture(picture)))
+        write_whole(path, static.as_png(static.draw_picture(picture)))
         paths.append(path)
     return paths
 
@@ -165,7 +165,7 @@ def _natural(claim: str) -> tuple[str, int]:
     return (claim.rstrip("0123456789"), int(digits or 0))
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """All of the file or none: a reader never sees half a page."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

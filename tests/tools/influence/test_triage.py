@@ -72,6 +72,13 @@ def test_a_rare_sample_whose_neighbours_disagree_is_not_called_right() -> None:
     assert with_(0, percentile=99.0, disagreement=0.7).loc[0, "triage"] == ""
 
 
+def test_neighbours_that_say_nothing_call_no_label_in_doubt() -> None:
+    table = ordinary()
+    table["disagreement"] = np.where(table["label"] == "a", 0.9, 0.2)
+    table["neighbour_label"] = "c"
+    assert set(triaged(table)["triage"]) == {""}
+
+
 def test_without_neighbours_only_content_and_distance_speak() -> None:
     table = ordinary()
     table["disagreement"] = np.nan

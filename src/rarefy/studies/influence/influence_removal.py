@@ -102,8 +102,8 @@ class InfluenceRemoval(Study):
     """times that every image is shown"""
     batch: int = 512
     """images an update"""
-    learning_rate: float = 0.1
-    """largest learning rate"""
+    learning_rate: float = 0.02
+    """largest learning rate; from 0.05 on some LeNets stay at the loss of guessing"""
     weight_decay: float = 5e-4
     """of matrices and kernels"""
     warm_up: float = 0.1

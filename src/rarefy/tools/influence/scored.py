@@ -11,7 +11,6 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from rarefy.core.errors import UsageError
 from rarefy.measure.influence.class_statistics import covariance_overlaps, gather_statistics
 from rarefy.measure.influence.passes import ClassScores
 from rarefy.tools.influence.triage import WORDS
@@ -20,6 +19,8 @@ from rarefy.tools.samples.samples import Samples
 TYPICAL = 50.0
 """Percentile up to which a sample counts as typical of its class."""
 SHOWN = 5
+SCATTERS, LEAST_MEMORY = 8, 1 << 30
+"""Bytes of an entry of a scatter matrix, and what such matrices may take in any case."""
 MOST_COLUMNS = 64
 """Features of a sample that has no picture, as many as a page can show."""
 
@@ -35,19 +36,14 @@ class Scored:
     device: torch.device
 
     def overlaps(self) -> NDArray[np.float64] | None:
-        """tr(Sigma_i Sigma_j) between classes (003 Fig. 6); None where that takes more memory than
-        scoring was allowed."""
-        samples = self.samples
-        try:
-            statistics = gather_statistics(
-                samples.features,
-                samples.labels,
-                len(samples.classes),
-                device=self.device,
-                memory=self.memory,
-            )
-        except UsageError:
+        """tr(Sigma_i Sigma_j) between classes (003 Fig. 6); None where all their scatter matrices
+        together take too much memory."""
+        samples, classes = self.samples, len(self.samples.classes)
+        if SCATTERS * classes * samples.features.shape[1] ** 2 > max(self.memory, LEAST_MEMORY):
             return None
+        statistics = gather_statistics(
+            samples.features, samples.labels, classes, device=self.device, memory=2**62
+        )
         return covariance_overlaps(statistics, self.scores.ddof, samples.scale)
 
     def typical_neighbours(self, rows: Sequence[int]) -> dict[int, list[int]]:
@@ -82,6 +78,10 @@ class Scored:
         values = np.asarray(samples.features[row][:MOST_COLUMNS], dtype=np.float64) * samples.scale
         names = samples.feature_names or tuple(str(place) for place in range(len(values)))
         return [(name, float(value)) for name, value in zip(names, values, strict=False)]
+
+    def doubtful_neighbours(self) -> bool:
+        """Whether neighbours of the median sample mostly have other labels."""
+        return bool(self.table["disagreement"].median() > 0.5)
 
     def words(self) -> list[str]:
         """Those that occur, in order of certainty."""

@@ -160,8 +160,9 @@ def _table(samples: Samples, scores: ClassScores, near: Near | None) -> pd.DataF
         {
             "id": samples.ids,
             "index": np.arange(count),
-            "name": samples.files if samples.files is not None else [""] * count,
-            "label": names[samples.labels],
+            # as objects: names of files may hold bytes that are no text
+            "name": pd.Series(samples.files or [""] * count, dtype=object),
+            "label": pd.Series(names[samples.labels], dtype=object),
             "influence": scores.influence,
             "percentile": percentiles(scores.influence, samples.labels),
             "own": scores.own,
@@ -171,7 +172,9 @@ def _table(samples: Samples, scores: ClassScores, near: Near | None) -> pd.DataF
             "mahalanobis": scores.mahalanobis,
             "norm": scores.norm,
             "disagreement": np.nan if near is None else near.disagreement,
-            "neighbour_label": "" if near is None else names[near.label],
+            "neighbour_label": pd.Series(
+                [""] * count if near is None else names[near.label], dtype=object
+            ),
             "copies": copied.copies,
             "conflict": copied.conflict,
         }

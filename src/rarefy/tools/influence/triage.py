@@ -33,7 +33,9 @@ class Rules:
     disagreeing: float = 0.8
     """Least share of neighbours with another label for a label to be in doubt."""
     agreeing: float = 0.5
-    """Largest such share with which a label still counts as right."""
+    """Largest such share with which a label still counts as right. Where the median sample of a
+    class has more, neighbours say nothing about labels (raw pixels of photographs), and no label
+    of that class is called in doubt by them."""
     atypical: float = 95.0
     """Percentile of the influence within its class from which a sample is rare."""
 
@@ -82,10 +84,11 @@ def _found(table: pd.DataFrame, rules: Rules):  # type: ignore[no-untyped-def]
     if "disagreement" not in table or table["disagreement"].isna().all():
         return
     other = table["disagreement"].to_numpy()
+    median = table.groupby("label")["disagreement"].transform("median").to_numpy()
     named = table["neighbour_label"].to_numpy()
     yield (
         MISLABELLED,
-        (other >= rules.disagreeing) & (named != label),
+        (other >= rules.disagreeing) & (named != label) & (median <= rules.agreeing),
         lambda row: (
             f"{100 * other[row]:.0f} % of its neighbours have another label, most of all "
             f"{named[row]!r} (from {100 * rules.disagreeing:g} % on)"

@@ -1,0 +1,164 @@
+"""Which samples a gallery shows: the ends, some at random, some at every percentile, the flagged.
+
+Everything is chosen once, at the most generous size; a smaller page takes the first of each list,
+so that what it shows is always part of what a larger one would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rarefy.core.errors import bad_value
+from rarefy.report.gallery.table import MEASURES, Floats, Rows, Samples, read_table
+
+MOST = 24
+"""Samples of one strip (highest, lowest, random) on the most generous page."""
+STOPS = (0, *range(5, 100, 5), 99, 100)
+"""Where the percentile slider stops; a page with little room has fewer."""
+_FEWER_STOPS = ((8, STOPS), (5, (0, *range(10, 100, 10), 100)), (1, (0, 20, 50, 80, 100)))
+_TRIAGE, _UNDEFINED = 5, 8  # times the length of a strip
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much is shown when a strip has ``strip`` samples; everything shrinks with it."""
+
+    strip: int
+
+    @property
+    def others(self) -> int:
+        """Highest and lowest by a measure other than the influence."""
+        return self.strip // 2 if self.strip >= 4 else 0
+
+    @property
+    def stops(self) -> tuple[int, ...]:
+        return next(stops for least, stops in _FEWER_STOPS if self.strip >= least)
+
+    @property
+    def at_stop(self) -> int:
+        """Samples of a class at one stop of the slider."""
+        return 1 + sum(self.strip >= least for least in (8, 12, 18))
+
+    @property
+    def neighbours(self) -> int:
+        return min(5, self.strip // 2)
+
+    @property
+    def extra(self) -> float:
+        """Rows shown only as neighbours, as a share of the others: less where room is scarce."""
+        return 0.5 if self.strip >= 8 else 0.25
+
+    def ends(self, measure: str) -> int:
+        return self.strip if measure == "influence" else self.others
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Rows in the order in which they count: for each class by measure, at random, by stop; and
+    for the whole table by triage word and without a score."""
+
+    highest: dict[str, list[Rows]]
+    lowest: dict[str, list[Rows]]
+    random: list[Rows]
+    stops: list[dict[int, Rows]]
+    triage: dict[str, Rows]
+    undefined: Rows
+
+    def rows(self, room: Room, classes: Iterable[int] | None = None) -> Rows:
+        """All that is shown, each once, in order."""
+        chosen = list(self._parts(room, classes))
+        return np.unique(np.concatenate(chosen)) if chosen else np.empty(0, dtype=np.int64)
+
+    def _parts(self, room: Room, classes: Iterable[int] | None) -> Iterator[Rows]:
+        stops, at_stop = room.stops, room.at_stop
+        for number in range(len(self.random)) if classes is None else classes:
+            for ends in (self.highest, self.lowest):
+                for measure, lists in ends.items():
+                    yield lists[number][: room.ends(measure)]
+            yield self.random[number][: room.strip]
+            yield from (self.stops[number][stop][:at_stop] for stop in stops)
+        for flagged in self.triage.values():
+            yield flagged[: room.strip * _TRIAGE]
+        yield self.undefined[: room.strip * _UNDEFINED]
+
+    def flagged(self, word: str, room: Room) -> Rows:
+        return self.triage[word][: room.strip * _TRIAGE]
+
+    def without_score(self, room: Room) -> Rows:
+        return self.undefined[: room.strip * _UNDEFINED]
+
+
+def choose(samples: Samples, most: int = MOST) -> Choice:
+    """Choose for strips of at most ``most`` samples."""
+    room = Room(most)
+    members = samples.members()
+    measures = [name for name in MEASURES if name in samples.numbers]
+    highest: dict[str, list[Rows]] = {name: [] for name in measures}
+    lowest: dict[str, list[Rows]] = {name: [] for name in measures}
+    for name in measures:
+        for rows in members:
+            known = rows[np.isfinite(samples.numbers[name][rows])]
+            ordered = known[np.argsort(samples.numbers[name][known], kind="stable")]
+            lowest[name].append(ordered[: room.ends(name)])
+            # of equal values the earlier one comes first, here too
+            ordered = known[np.argsort(-samples.numbers[name][known], kind="stable")]
+            highest[name].append(ordered[: room.ends(name)])
+    return Choice(
+        highest=highest,
+        lowest=lowest,
+        random=[_at_random(rows, samples.ids, most) for rows in members],
+        stops=[_at_stops(rows, samples.percentiles["influence"], room) for rows in members],
+        triage=_by_triage(samples, room),
+        undefined=samples.undefined[: room.strip * _UNDEFINED],
+    )
+
+
+def shown_rows(table: pd.DataFrame, per_class: int = MOST) -> Rows:
+    """Positions of the rows that a gallery with strips of ``per_class`` samples shows, so that a
+    caller can read those images, or find their neighbours, in one go."""
+    if not 1 <= per_class <= MOST:
+        raise bad_value("per_class", per_class, f"must be from 1 to {MOST}")
+    return choose(read_table(table), per_class).rows(Room(per_class))
+
+
+def _at_random(rows: Rows, ids: NDArray[np.object_], most: int) -> Rows:
+    """By a hash of the id: the same samples for the same data, in whatever order it comes."""
+    if not len(rows):
+        return rows
+    keys = pd.util.hash_array(ids[rows], categorize=False)
+    return rows[np.argsort(keys, kind="stable")[:most]]
+
+
+def _at_stops(rows: Rows, percentile: Floats, room: Room) -> dict[int, Rows]:
+    """The samples nearest to each percentile."""
+    known = rows[np.isfinite(percentile[rows])]
+    ordered = known[np.argsort(percentile[known], kind="stable")]
+    places = percentile[ordered]
+    found = {}
+    for stop in room.stops:
+        middle, reach = int(np.searchsorted(places, stop)), room.at_stop
+        window = ordered[max(0, middle - reach) : middle + reach]
+        near = np.argsort(np.abs(percentile[window] - stop), kind="stable")
+        found[stop] = window[near[:reach]]
+    return found
+
+
+def _by_triage(samples: Samples, room: Room) -> dict[str, Rows]:
+    """The flagged rows of each word, most atypical first; the word with fewest samples first."""
+    if samples.triage is None:
+        return {}
+    urgency = -np.nan_to_num(samples.percentiles["influence"], nan=-1.0)
+    found: dict[str, Rows] = {}
+    words, counts = np.unique(samples.triage.astype(str), return_counts=True)
+    for word in words[np.argsort(counts, kind="stable")]:
+        if word:
+            rows = np.flatnonzero(samples.triage == word)
+            found[str(word)] = rows[np.argsort(urgency[rows], kind="stable")][
+                : room.strip * _TRIAGE
+            ]
+    return found

@@ -1,0 +1,218 @@
+"""The gallery: scores of a labelled set as one HTML page to look at, pick from and pass on.
+
+One file that opens offline. However many samples there are, it stays below a number of bytes:
+fewer are shown a class until it does, and the page says how many of how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from numpy.typing import NDArray
+
+from rarefy import __version__
+from rarefy.core.errors import UsageError, bad_value
+from rarefy.report import style
+from rarefy.report.gallery.cards import Cells, class_cards, triage_cards
+from rarefy.report.gallery.choice import MOST, Choice, Room, choose
+from rarefy.report.gallery.covariance import CovarianceView, covariance_view
+from rarefy.report.gallery.numbers import as_json, payload
+from rarefy.report.gallery.pictures import Columns, Pictures, Thumbnail
+from rarefy.report.gallery.plan import Plan, first_plan, longest, rows_for, with_neighbours
+from rarefy.report.gallery.table import Rows, Samples, plain_text, read_table
+from rarefy.report.page import write_whole
+
+MOST_BYTES = 10_000_000
+SCOREBOARD = "docs/influence.md"
+"""Where a reader finds what the score can and cannot detect, beside its baselines."""
+Neighbours = Callable[[Sequence[int]], Mapping[int, Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class GalleryReport:
+    """What was written: ``shown`` of ``samples`` samples in strips of ``per_class``, with so many
+    ``pictures``; those of ``unreadable`` rows could not be read."""
+
+    path: Path
+    bytes: int
+    samples: int
+    shown: int
+    per_class: int
+    classes: int
+    classes_shown: int
+    undefined: int
+    pictures: int
+    unreadable: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.shown:,} of {self.samples:,} samples, {self.classes_shown:,} of "
+            f"{self.classes:,} classes, {self.bytes / 1e6:.1f} MB"
+        )
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What stays the same while the page is made to fit."""
+
+    title: str
+    facts: Sequence[tuple[str, object]]
+    samples: Samples
+    choice: Choice
+    pictures: Pictures
+    covariance: CovarianceView | None
+
+
+def write_gallery(
+    path: Path | str,
+    table: pd.DataFrame,
+    *,
+    title: str,
+    classes: Sequence[str],
+    thumbnail: Thumbnail | None = None,
+    covariance: NDArray[np.floating] | None = None,
+    neighbours: Neighbours | None = None,
+    facts: Sequence[tuple[str, object]] = (),
+    columns: Columns | None = None,
+    limit: int = MOST_BYTES,
+) -> GalleryReport:
+    """Write the page of a score table. ``thumbnail`` (uint8, (height, width[, channels])) or else
+    ``columns`` (names and numbers of a sample) is asked by position in the table; ``neighbours``
+    gives the nearest typical samples of many positions at once; ``covariance`` is
+    tr(Sigma_i Sigma_j) of the classes, in their order."""
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError(f"path={str(target)!r}: is a folder; name a file such as gallery.html")
+    if not len(table):
+        raise bad_value("table", "0 rows", "must have at least one sample")
+    samples = read_table(table, classes)
+    view = None
+    if covariance is not None and len(samples.classes) > 1:
+        view = covariance_view(covariance, samples.classes, samples.sizes())
+    # numbers of an image are its pixels: nobody reads those beside it
+    pictures = Pictures(thumbnail, columns if thumbnail is None else None)
+    choice = choose(samples)
+    content = _Content(title, facts, samples, choice, pictures, view)
+    plan = first_plan(samples, choice, pictures, limit, neighbours is not None)
+    plan, rows, page = _fitted(content, plan, _Nearest(neighbours, len(samples)), limit)
+    write_whole(target, page)
+    return GalleryReport(
+        path=target,
+        bytes=len(page),
+        samples=len(samples),
+        shown=len(rows),
+        per_class=plan.room.strip,
+        classes=len(samples.classes),
+        classes_shown=len(plan.classes),
+        undefined=len(samples.undefined),
+        pictures=sum(bool(pictures.address(int(row))) for row in rows),
+        unreadable=tuple(sorted(pictures.unreadable)),
+    )
+
+
+@dataclass
+class _Nearest:
+    """Asks the caller for the neighbours of each row once."""
+
+    neighbours: Neighbours | None
+    samples: int
+    known: dict[int, Sequence[int]] = field(default_factory=dict)
+
+    def __call__(self, rows: Rows) -> dict[int, Sequence[int]]:
+        asked = [row for row in rows.tolist() if row not in self.known]
+        if self.neighbours is not None and asked:
+            found = self.neighbours(asked)
+            for row in asked:
+                self.known[row] = [self._checked(int(other), row) for other in found.get(row, ())]
+        return self.known
+
+    def _checked(self, other: int, row: int) -> int:
+        if not 0 <= other < self.samples:
+            allowed = f"must give rows from 0 to {self.samples - 1}"
+            raise bad_value("neighbours", f"{other} for row {row}", allowed)
+        return other
+
+
+def _fitted(
+    content: _Content, plan: Plan, nearest: _Nearest, limit: int
+) -> tuple[Plan, Rows, bytes]:
+    """The largest page that is small enough, sought from this plan up or down."""
+    best: tuple[Plan, Rows, bytes] | None = None
+    too_long = MOST + 1
+    while True:
+        rows, kept = with_neighbours(plan, content.choice, nearest)
+        page = _filled(content, plan, rows, kept).encode()
+        if len(page) <= limit:
+            best = plan, rows, page
+        else:
+            too_long = min(too_long, plan.room.strip)
+        if best is None:
+            smaller = plan.smaller(len(page) / limit)
+            if smaller is None:
+                allowed = f"must be at least {len(page)} bytes for this page"
+                raise bad_value("limit", limit, allowed)
+            plan = smaller
+            continue
+        plan, rows, page = best
+        room = rows_for(limit, plan, len(rows), len(page))
+        asked = nearest.neighbours is not None
+        longer = longest(content.choice, plan.classes, room, asked, too_long)
+        if longer <= plan.room.strip:
+            return best
+        plan = replace(plan, room=Room(longer))
+
+
+def _filled(content: _Content, plan: Plan, rows: Rows, near: Mapping[int, Sequence[int]]) -> str:
+    """The template with everything in it."""
+    samples, choice, pictures = content.samples, content.choice, content.pictures
+    environment = Environment(
+        loader=PackageLoader("rarefy.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["count"] = lambda value: f"{value:,}"
+    addresses = [pictures.address(int(row)) for row in rows]
+    cells = Cells(samples, rows, addresses)
+    told = payload(samples, choice, plan.room, plan.classes, rows, near, pictures)
+    told["pictures"] = [int(bool(address)) for address in addresses]
+    if content.covariance is not None and content.covariance.numbers:
+        view = content.covariance
+        told["covariance"] = [view.order, view.numbers, view.diagonal]
+    sizes = samples.sizes()
+    return environment.get_template("gallery.html.j2").render(
+        title=plain_text(content.title),
+        facts=[
+            (plain_text(name), plain_text(value))
+            for name, value in content.facts
+            if name not in ("samples", "classes")  # the page says so already
+        ],
+        samples=len(samples),
+        classes=samples.classes,
+        sizes=sizes.tolist(),
+        shown=len(rows),
+        strip=plan.room.strip,
+        cards=class_cards(samples, choice, plan.room, plan.classes, cells),
+        absent=[samples.classes[number] for number in np.flatnonzero(sizes == 0)],
+        triage=triage_cards(samples, choice, plan.room, cells),
+        undefined=cells.of(choice.without_score(plan.room)),
+        undefined_size=len(samples.undefined),
+        addresses=[(place, address) for place, address in enumerate(addresses) if address],
+        side=pictures.side(),
+        large=pictures.large(),
+        named=bool(any(samples.names)),
+        pixels=pictures.enlarged,
+        bars=pictures.thumbnail is None,
+        unreadable=len(pictures.unreadable),
+        view=content.covariance,
+        gradient=", ".join(colour for _, colour in style.colour_steps(False)),
+        scoreboard=SCOREBOARD,
+        numbers=as_json(told),
+        version=__version__,
+    )

@@ -1,0 +1,158 @@
+"""What a gallery chooses, its histograms, its matrix and its sheet."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from toy_scores import Page, digit, scores
+
+from rarefy.core.errors import UsageError
+from rarefy.report.gallery import gallery_figure, shown_rows, write_gallery
+from rarefy.report.gallery.choice import MOST, STOPS, Room, choose
+from rarefy.report.gallery.covariance import WRITTEN, cosine
+from rarefy.report.gallery.numbers import histogram
+from rarefy.report.gallery.table import read_table
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 60), min_size=1, max_size=5).filter(any),
+    seed=st.integers(0, 99),
+)
+def test_a_smaller_page_shows_part_of_a_larger_one(sizes: list[int], seed: int) -> None:
+    table = scores({f"c{number}": size for number, size in enumerate(sizes) if size}, seed)
+    choice = choose(read_table(table))
+    larger: set[int] = set(range(len(table)))
+    for strip in range(MOST, 0, -1):
+        rows = set(choice.rows(Room(strip)).tolist())
+        assert rows <= larger
+        larger = rows
+    highest = table.dropna(subset="influence").groupby("label")["influence"].idxmax()
+    assert set(highest) <= larger, "every class's highest, to the last"
+    assert set(shown_rows(table, 3).tolist()) == set(choice.rows(Room(3)).tolist())
+
+
+def test_a_stop_has_the_samples_nearest_to_it() -> None:
+    table = scores({"a": 500, "b": 80})
+    choice = choose(read_table(table))
+    for number, name in enumerate(("a", "b")):
+        mine = table[table["label"] == name]
+        number = list(table["label"].unique()).index(name)
+        for stop in STOPS:
+            gaps = (mine["percentile"] - stop).abs()
+            found = gaps.loc[choice.stops[number][stop]]
+            assert np.allclose(sorted(found), sorted(gaps)[: Room(MOST).at_stop])
+
+
+def test_samples_at_random_do_not_depend_on_the_order_of_rows() -> None:
+    table = scores({"a": 300})
+    turned = table.sample(frac=1, random_state=1).reset_index(drop=True)
+    first, second = (set(t["id"].iloc[choose(read_table(t)).random[0]]) for t in (table, turned))
+    assert first == second
+    assert len(first) == MOST
+
+
+def test_equal_scores_and_categories_are_fine() -> None:
+    table = scores({"a": 40, "b": 3}).assign(influence=1.0, percentile=50.0)
+    table["label"] = table["label"].astype("category")
+    rows = choose(read_table(table, ("a", "b"))).highest["influence"][0]
+    assert rows.tolist() == np.flatnonzero(table["label"] == "a")[:MOST].tolist()
+
+
+@pytest.mark.parametrize("per_class", [0, 25])
+def test_a_strip_has_a_length(per_class: int) -> None:
+    with pytest.raises(UsageError, match="per_class=.*must be from 1 to 24"):
+        shown_rows(scores({"a": 4}), per_class)
+
+
+def test_a_histogram_counts_every_score() -> None:
+    drawn = histogram(np.array([0.0, 0.0, 0.0, 0.0, 1.0, 2.0]))
+    assert drawn is not None
+    assert (drawn.low, drawn.middle, drawn.high, drawn.logarithmic) == ("0", "0", "2", False)
+    heights = [40 - int(y) for y in re.findall(r"V(\d+)h4", drawn.path)]
+    assert [heights[place] for place in (0, 20, 39)] == [40, 10, 10]
+    assert sum(height > 0 for height in heights) == 3
+    tail = histogram(np.append(np.zeros(999), 1.0))
+    assert tail is not None
+    assert tail.logarithmic
+    assert tail.path.endswith("V35h4V40z"), "log 2 / log 1000 of 40, rounded up to be seen"
+    assert histogram(np.array([])) is None
+    assert histogram(np.array([3.0])) is not None
+
+
+def _classes(count: int) -> dict[str, int]:
+    return {f"c{number:02d}": 5 for number in range(count)}
+
+
+def test_the_matrix_is_shown_normalised_and_as_it_is(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    roots = [random.normal(size=(6, 6)) * (number + 1) for number in range(4)]
+    matrix = np.array([[np.trace(a @ a.T @ b @ b.T) for b in roots] for a in roots])
+    write_gallery(
+        tmp_path / "g.html", scores(_classes(4)), title="t", classes=tuple(_classes(4)),
+        covariance=matrix,
+    )  # fmt: skip
+    cells = re.findall(
+        r'<td style="background:#\w{6};color:(?:black|white)" data-style=".*?" '
+        r'data-text="(.*?)">(.*?)</td>',
+        (tmp_path / "g.html").read_text(),
+    )
+    sizes = np.sqrt(np.diag(matrix))
+    for (raw, ratio), value, scale in zip(
+        cells, matrix.ravel(), np.outer(sizes, sizes).ravel(), strict=True
+    ):
+        assert raw == f"{value:.3g}"
+        assert ratio == f"{value / scale:.2g}"
+    assert np.allclose(np.diag(cosine(matrix)), 1)
+
+
+def test_a_large_matrix_is_a_picture_with_numbers_behind_it(tmp_path: Path) -> None:
+    count = WRITTEN + 4
+    matrix = np.full((count, count), 0.5) + np.diag(np.arange(count) * 1.0)
+    matrix[3, :] = matrix[:, 3] = 0.0  # a class without variance
+    write_gallery(
+        tmp_path / "g.html", scores(_classes(count)), title="t", classes=tuple(_classes(count)),
+        covariance=matrix,
+    )  # fmt: skip
+    page = Page.read(tmp_path / "g.html")
+    order, ratios, squares = page.numbers["covariance"]
+    assert order == list(range(count))
+    full = np.full((count, count), np.nan)
+    full[np.triu_indices(count)] = np.array(ratios, dtype=float)
+    expected = cosine(matrix)
+    assert np.isnan(full[3, 3])
+    assert np.allclose(full[1, 2:3], expected[1, 2:3], rtol=1e-3)
+    assert np.allclose(np.array(squares, dtype=float), np.diag(matrix), rtol=1e-3)
+    (image,) = page.all("img")
+    assert (image["width"], image["height"]) == (str(count), str(count))
+    assert not page.all("table", "matrix")
+
+
+def test_the_sheet_has_the_ends_of_each_class(tmp_path: Path) -> None:
+    table = scores({"a": 12, "b": 3, "single": 1, "c$": 30})
+    asked: list[int] = []
+
+    def seen(row: int) -> np.ndarray:
+        asked.append(row)
+        return digit(row)
+
+    path = gallery_figure(table, ("a", "b", "single", "c$"), seen, tmp_path / "new" / "g.png", 4)
+    scored = table[table["influence"].notna()].sort_values("influence")
+    expected = [
+        *scored.groupby("label").tail(4).index,
+        *scored.groupby("label").head(4).index,
+    ]
+    assert sorted(asked) == sorted(expected)
+    with Image.open(path) as image:
+        assert image.width > 500
+        assert len(image.convert("RGB").getcolors(1 << 24) or []) > 50
+    with pytest.raises(UsageError, match="must have a sample with a score"):
+        gallery_figure(scores({"a": 1}), ("a",), seen, tmp_path / "g.png")
+    with pytest.raises(UsageError, match="per_class=0"):
+        gallery_figure(table, ("a", "b", "single", "c$"), seen, tmp_path / "g.png", 0)
