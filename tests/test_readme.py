@@ -16,6 +16,7 @@ PAGES = (
     "README.md",
     "docs/guide.md",
     "docs/index.md",
+    "docs/influence.md",
     "docs/pruning.md",
     "docs/training.md",
     "CONTRIBUTING.md",
@@ -37,7 +38,8 @@ def command_lines(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/guide.md", "docs/pruning.md", "docs/training.md"]
+    "page",
+    ["README.md", "docs/guide.md", "docs/influence.md", "docs/pruning.md", "docs/training.md"],
 )
 def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page are one program, as a reader who follows it would type it."""

@@ -63,6 +63,11 @@ def removal_verdicts(study: InfluenceRemoval, results: xr.Dataset, scale: str) -
                 low, high = (accuracies(results, asked, within, by) for by in (LOW, HIGH))
                 samples = low - high
             note = "points: accuracy without low scores less that without high ones"
+            if study.subsample < 1:
+                note += (
+                    f"; seeds draw {100 * study.subsample:g} % of the same samples and share the "
+                    "test set: intervals are about that draw alone"
+                )
             cases = [("mean over fractions", samples[:, fractions > 0].mean(axis=1))]
             cases += [
                 (f"{fraction:g} left out", samples[:, place])

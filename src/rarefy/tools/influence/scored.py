@@ -16,8 +16,9 @@ from rarefy.measure.influence.passes import ClassScores
 from rarefy.tools.influence.triage import WORDS
 from rarefy.tools.samples.samples import Samples
 
-TYPICAL = 50.0
-"""Percentile up to which a sample counts as typical of its class."""
+TYPICAL = 0.5
+"""Share of a class that counts as typical: its smaller Mahalanobis distances. (A low influence does
+not make a sample typical: off the directions in which a class varies, anything has one.)"""
 SHOWN = 5
 SCATTERS, LEAST_MEMORY = 8, 1 << 30
 """Bytes of an entry of a scatter matrix, and what such matrices may take in any case."""
@@ -49,13 +50,14 @@ class Scored:
     def typical_neighbours(self, rows: Sequence[int]) -> dict[int, list[int]]:
         """For each asked sample the nearest typical ones of its class: what it might look like."""
         samples, found = self.samples, {}
-        percentile = self.table["percentile"].to_numpy()
+        apart_from_mean = self.table["mahalanobis"].to_numpy()
         asked = np.asarray(rows, dtype=np.int64)
         for label in np.unique(samples.labels[asked]):
-            own = np.flatnonzero((samples.labels == label) & (percentile <= TYPICAL))
-            mine = asked[samples.labels[asked] == label]
-            if not len(own):
+            own = np.flatnonzero(samples.labels == label)
+            if np.isnan(apart_from_mean[own]).all():
                 continue
+            own = own[apart_from_mean[own] <= np.nanquantile(apart_from_mean[own], TYPICAL)]
+            mine = asked[samples.labels[asked] == label]
             typical = torch.as_tensor(np.asarray(samples.features[own]), dtype=torch.float32)
             some = torch.as_tensor(np.asarray(samples.features[mine]), dtype=torch.float32)
             apart = torch.cdist(some.to(self.device), typical.to(self.device))
