@@ -211,7 +211,7 @@ def _scored(
 ) -> Scored:
     from rarefy.core.progress import Progress
     from rarefy.core.settings import resolve_device
-    from rarefy.tools.influence.forecast import forecast
+    from rarefy.tools.influence.forecasting import forecast
     from rarefy.tools.influence.scoring import Scoring, score_samples
     from rarefy.tools.samples.features import embed as embedded
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
-from rarefy.tools.influence.held_out import held_out
 from rarefy.tools.influence.removal import (
     Order,
     Removal,
@@ -23,7 +22,6 @@ from rarefy.tools.influence.removal import (
     score_of,
     train_without,
 )
-from rarefy.tools.samples.arrays import from_arrays
 from rarefy.tools.sparse_training import Task
 from rarefy.train.image_batches import Changes
 from rarefy.train.supervised import Recipe
@@ -92,24 +90,6 @@ def test_plainer_scores_choose_too(by: str) -> None:
     parts = parts_of("digits")
     left = left_after(Removal(by, 0.1), parts, "", 0, CPU)
     assert left.mean() == pytest.approx(0.9, abs=0.01)
-
-
-def test_held_out_scores_are_those_of_a_sample_that_joins() -> None:
-    generator = np.random.default_rng(0)
-    features, labels = generator.normal(0, 1, (40, 6)), np.arange(40) % 2
-    joining = generator.normal(0, 2, (2, 6))
-    found = held_out(from_arrays(features, labels), from_arrays(joining, [0, 1]), CPU)
-    for label in (0, 1):
-        own = features[labels == label]
-        before, after = (
-            float((np.cov(rows, rowvar=False) ** 2).sum())
-            for rows in (own, np.vstack([own, joining[label]]))
-        )
-        common = before * ((len(own) - 1) ** 2 / len(own) ** 2 - 1)  # of all that might join
-        assert found[label] == pytest.approx(after - before - common)
-    far = from_arrays(np.vstack([joining, 5 * joining]), [0, 1, 0, 1])
-    more = held_out(from_arrays(features, labels), far, CPU)
-    assert (more[2:] > more[:2]).all()
 
 
 # ---------------------------------------------------------------------------------------- training

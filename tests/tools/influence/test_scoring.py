@@ -15,8 +15,9 @@ from torch import nn
 
 import rarefy
 from rarefy.core.errors import OutOfTime, UsageError
-from rarefy.tools.influence.forecast import forecast
-from rarefy.tools.influence.scoring import COLUMNS, Scoring, percentiles, score_samples
+from rarefy.tools.influence.forecasting import forecast
+from rarefy.tools.influence.percentiles import percentiles
+from rarefy.tools.influence.scoring import COLUMNS, Scoring, score_samples
 from rarefy.tools.samples.arrays import from_arrays
 from rarefy.tools.samples.opening import open_samples
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from rarefy.core.errors import RunError, UsageError, bad_value
 from rarefy.data.noise_structure import noise_correlation_ratio
 from rarefy.measure.influence.products import add_scatter, symmetric
-from rarefy.measure.influence.rows import Rows
+from rarefy.measure.influence.rows import MEMORY, Rows
 
 _AT_ONCE = 4096
 """Rows made float64 at a time."""
@@ -154,7 +154,7 @@ def gather_statistics(
     classes: int,
     *,
     device: torch.device | str = "cpu",
-    memory: int = 1 << 30,
+    memory: int = MEMORY,
 ) -> ClassStatistics:
     """Statistics of all classes of a data set, which is read once. ``memory``: bytes they may take
     (``score_classes`` needs less: it can go over the classes in groups)."""

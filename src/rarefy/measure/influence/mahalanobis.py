@@ -28,7 +28,7 @@ from rarefy.measure.influence.rows import Rows
 FULL_WIDTH = 1024
 DIRECTIONS = 256
 """Leading directions above ``FULL_WIDTH``."""
-SAMPLE = 4096
+SAMPLE = 2048
 """Rows from which they are found."""
 _EXTRA, _POWERS = 16, 2
 """Of the randomised range finder (Halko, Martinsson and Tropp 2011, Algorithm 4.4)."""

@@ -29,7 +29,7 @@ from rarefy.measure.influence.leave_one_out import (
 )
 from rarefy.measure.influence.mahalanobis import leading_directions
 from rarefy.measure.influence.plan import CovarianceStep, GramStep, make_plan
-from rarefy.measure.influence.rows import Rows
+from rarefy.measure.influence.rows import MEMORY, Rows
 from rarefy.measure.influence.state import State
 from rarefy.measure.influence.work import Work
 
@@ -64,7 +64,7 @@ class ClassScores:
     """In so many principal directions the Mahalanobis distance knows a class's spread."""
     ddof: int
     memory: int
-    """Bytes of own memory at the peak, as planned; features, if they are in memory, not counted."""
+    """Bytes of its arrays at the peak, as planned."""
 
 
 def score_classes(
@@ -74,7 +74,7 @@ def score_classes(
     *,
     scale: float = 1.0,
     ddof: int = 1,
-    memory: int = 1 << 30,
+    memory: int = MEMORY,
     chunk: int | None = None,
     device: torch.device | str = "cpu",
     state: Path | None = None,
@@ -84,11 +84,12 @@ def score_classes(
     """Scores of all samples. features: (n, d), any real type, in memory or memory-mapped; labels:
     (n,), 0 .. classes - 1.
 
-    memory: bytes that may be taken beside the features. chunk: rows of a class at a time (chosen,
-    if None). progress: is told the share of the work just done; the shares add up to 1. deadline:
-    asked after each piece of work; once it says True, what is done is written to the folder
-    ``state`` and ``OutOfTime`` is raised. The same call then goes on from there and gives the same
-    numbers as one that was never stopped; for other data or settings the folder is refused.
+    memory: bytes that arrays may take, beside the features; torch and BLAS take some 100 MB more
+    for themselves. chunk: rows of a class at a time (chosen, if None). progress: is told the share
+    of the work just done; the shares add up to 1. deadline: asked after each piece of work; once it
+    says True, what is done is written to the folder ``state`` and ``OutOfTime`` is raised. The same
+    call then goes on from there and gives the same numbers as one that was never stopped; for other
+    data or settings the folder is refused.
     """
     check_ddof(ddof)
     if not (math.isfinite(scale) and scale != 0):

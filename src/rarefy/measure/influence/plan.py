@@ -99,6 +99,27 @@ def make_plan(
     of work that are done at once."""
     if chunk is not None and chunk < 1:
         raise bad_value("chunk", chunk, "must be at least 1")
+    if memory < 1:
+        raise bad_value("memory", memory, "must be at least 1")
+    plan = _plan(counts, width, itemsize, memory, chunk, cores)
+    if plan.memory <= memory:
+        return plan
+    enough = memory
+    while _plan(counts, width, itemsize, enough, chunk, cores).memory > enough:
+        enough *= 2
+    what = f"{int(counts.sum())} samples of width {width}"
+    raise bad_value("memory", memory, f"is too little for {what}; {enough} would do")
+
+
+def _plan(
+    counts: NDArray[np.int64],
+    width: int,
+    itemsize: int,
+    memory: int,
+    chunk: int | None,
+    cores: int,
+) -> Plan:
+    """What would be done; its memory may be more than there is."""
     samples = int(counts.sum())
     fixed = FLOAT * (samples * RESULTS + len(counts) * width)
     row = cores * width * (itemsize + 3 * FLOAT)  # as given, float64, a copy for a product, a spare
@@ -109,13 +130,6 @@ def make_plan(
     fast = min(max(_SEGMENT_VALUES // width, 512), 8192)
     segment = min(chunk or fast, max(1, room // row))
     free -= segment * row
-    least = FLOAT * 4 * width
-    if free < least:
-        raise bad_value(
-            "memory",
-            memory,
-            f"must be at least {memory - free + least} for {samples} samples of width {width}",
-        )
     grams: list[GramStep] = []
     groups: list[CovarianceStep] = []
     inside = directions or width

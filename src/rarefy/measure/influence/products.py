@@ -21,10 +21,14 @@ from torch import Tensor
 from rarefy.measure.influence.blas import add_to_upper, times_upper_in_place
 
 
+def uses_blas(rows: Tensor) -> bool:
+    return rows.device.type == "cpu"
+
+
 def add_scatter(scatter: Tensor, rows: Tensor) -> None:
     """``scatter += rows^T rows`` in place: (d, d) and (m, d), float64, contiguous. Only the upper
     triangle of the result counts."""
-    if scatter.device.type == "cpu":
+    if uses_blas(rows):
         add_to_upper(scatter.numpy(), rows.numpy())
     else:
         scatter.addmm_(rows.T, rows)
@@ -33,7 +37,7 @@ def add_scatter(scatter: Tensor, rows: Tensor) -> None:
 def times_upper(rows: Tensor, upper: Tensor) -> Tensor:
     """``rows @ triu(upper)``: (m, d) and (d, d), float64, contiguous; what lies below the diagonal
     is not read."""
-    if rows.device.type != "cpu":
+    if not uses_blas(rows):
         return rows @ upper.triu()
     made = rows.clone()
     times_upper_in_place(made.numpy(), upper.numpy())

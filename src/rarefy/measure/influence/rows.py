@@ -12,6 +12,9 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
 
+MEMORY = 3 << 28
+"""Bytes that may be taken unless said otherwise: 768 MiB, so that with what the libraries take for
+themselves it stays below a gigabyte."""
 _KNOWN_TO_TORCH = {
     np.dtype(name).str
     for name in ("u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8")  # in this machine's byte order

@@ -21,12 +21,12 @@ from rarefy.core.errors import UsageError, bad_value, unknown
 from rarefy.core.rng import key
 from rarefy.data.images.catalog import SETS
 from rarefy.data.images.ids import chosen_by_content, digest_of
+from rarefy.measure.influence.held_out import score_held_out
 from rarefy.measure.influence.passes import ClassScores
-from rarefy.measure.nearest import nearest
 from rarefy.nets.by_name import identity
 from rarefy.tools.answers import Scorer, finished
 from rarefy.tools.image_data import on_device
-from rarefy.tools.influence.held_out import held_out
+from rarefy.tools.influence.neighbours import neighbour_labels
 from rarefy.tools.influence.scoring import NEIGHBOURS, influence_of
 from rarefy.tools.samples.opening import open_samples
 from rarefy.tools.samples.samples import Samples
@@ -152,16 +152,24 @@ def _tail(
     text: str, label: str, folder: str | None, share: float, device: torch.device
 ) -> NDArray[np.bool_]:
     parts = _parts(text, label, folder)
-    scores = held_out(parts.train, parts.test, device)
-    return highest(scores, parts.test.labels, share, "class")
+    train, test = parts.train, parts.test
+    scores = score_held_out(
+        train.features,
+        train.labels,
+        test.features,
+        test.labels,
+        len(train.classes),
+        scale=train.scale,
+        device=device,
+    )
+    return highest(scores.influence, test.labels, share, "class")
 
 
 @lru_cache(maxsize=2)
 def _disagreement(
     text: str, label: str, folder: str | None, device: torch.device
 ) -> NDArray[np.float64]:
-    train = _parts(text, label, folder).train
-    return nearest(train.features, train.labels, NEIGHBOURS, device=device).disagreement
+    return neighbour_labels(_parts(text, label, folder).train, NEIGHBOURS, device).disagreement
 
 
 def score_of(parts: Parts, label: str, name: str, device: torch.device) -> NDArray[np.float64]:

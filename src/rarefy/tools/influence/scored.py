@@ -12,13 +12,16 @@ import torch
 from numpy.typing import NDArray
 
 from rarefy.measure.influence.class_statistics import covariance_overlaps, gather_statistics
+from rarefy.measure.influence.neighbours import make_space, typical_neighbours
 from rarefy.measure.influence.passes import ClassScores
+from rarefy.tools.influence.neighbours import WIDTH
+from rarefy.tools.influence.percentiles import percentiles
 from rarefy.tools.influence.triage import WORDS
 from rarefy.tools.samples.samples import Samples
 
-TYPICAL = 0.5
-"""Share of a class that counts as typical: its smaller Mahalanobis distances. (A low influence does
-not make a sample typical: off the directions in which a class varies, anything has one.)"""
+TYPICAL = 50.0
+"""Percentile of the Mahalanobis distance up to which a sample counts as typical of its class. (A
+low influence makes none typical: off the directions in which a class varies, anything has one.)"""
 SHOWN = 5
 SCATTERS, LEAST_MEMORY = 8, 1 << 30
 """Bytes of an entry of a scatter matrix, and what such matrices may take in any case."""
@@ -49,30 +52,21 @@ class Scored:
 
     def typical_neighbours(self, rows: Sequence[int]) -> dict[int, list[int]]:
         """For each asked sample the nearest typical ones of its class: what it might look like."""
-        samples, found = self.samples, {}
-        apart_from_mean = self.table["mahalanobis"].to_numpy()
-        asked = np.asarray(rows, dtype=np.int64)
-        for label in np.unique(samples.labels[asked]):
-            own = np.flatnonzero(samples.labels == label)
-            if np.isnan(apart_from_mean[own]).all():
-                continue
-            own = own[apart_from_mean[own] <= np.nanquantile(apart_from_mean[own], TYPICAL)]
-            mine = asked[samples.labels[asked] == label]
-            typical = torch.as_tensor(np.asarray(samples.features[own]), dtype=torch.float32)
-            some = torch.as_tensor(np.asarray(samples.features[mine]), dtype=torch.float32)
-            apart = torch.cdist(some.to(self.device), typical.to(self.device))
-            apart[torch.from_numpy(mine[:, None] == own[None, :])] = float("inf")
-            nearest = apart.topk(min(SHOWN, len(own)), largest=False)
-            for place, (distances, others) in enumerate(
-                zip(nearest.values.tolist(), nearest.indices.tolist(), strict=True)
-            ):
-                kept = [
-                    int(own[other])
-                    for distance, other in zip(distances, others, strict=True)
-                    if distance < float("inf")
-                ]
-                found[int(mine[place])] = kept
-        return found
+        samples, asked = self.samples, np.asarray(rows, dtype=np.int64)
+        found = typical_neighbours(
+            samples.features,
+            samples.labels,
+            percentiles(self.table["mahalanobis"].to_numpy(), samples.labels),
+            asked,
+            SHOWN,
+            below=TYPICAL,
+            space=make_space(samples.features, WIDTH, device=self.device),
+            device=self.device,
+        )
+        return {
+            row: [int(other) for other in others if other >= 0]
+            for row, others in zip(asked.tolist(), found.indices, strict=True)
+        }
 
     def columns(self, row: int) -> list[tuple[str, float]]:
         """The features of a sample, by name."""

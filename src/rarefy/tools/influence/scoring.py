@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 
-from rarefy.core.errors import OutOfTime, bad_value
+from rarefy.core.errors import bad_value
 from rarefy.core.provenance import provenance
 from rarefy.core.settings import resolve_device
 from rarefy.measure.influence.passes import ClassScores, score_classes
-from rarefy.measure.nearest import Near, nearest
+from rarefy.tools.influence.neighbours import NeighbourLabels, neighbour_labels
+from rarefy.tools.influence.percentiles import percentiles
 from rarefy.tools.influence.scored import Scored
 from rarefy.tools.influence.triage import Rules, triaged
 from rarefy.tools.samples.opening import as_samples
@@ -127,18 +127,12 @@ def score_samples(
     )
     near = None
     if settings.neighbours:
-
-        def stop() -> None:
-            if late():
-                raise OutOfTime("the time given with --max-seconds is over")
-
-        near = nearest(
-            samples.features,
-            samples.labels,
-            min(settings.neighbours, len(samples) - 1),
-            device=device,
+        near = neighbour_labels(
+            samples,
+            settings.neighbours,
+            device,
             progress=lambda share: done((1 - part) * share),
-            stop=stop,
+            deadline=late,
         )
     table = triaged(_table(samples, scores, near), settings.rules)[list(COLUMNS)]
     table.attrs = _facts(samples, settings, scores, near, device, time.monotonic() - began)
@@ -152,7 +146,7 @@ def influence_of(samples: Samples, device: torch.device) -> ClassScores:
     )
 
 
-def _table(samples: Samples, scores: ClassScores, near: Near | None) -> pd.DataFrame:
+def _table(samples: Samples, scores: ClassScores, near: NeighbourLabels | None) -> pd.DataFrame:
     names = np.array(samples.classes, dtype=object)
     copied = copies_of(samples.ids, samples.labels)
     count = len(samples)
@@ -181,24 +175,11 @@ def _table(samples: Samples, scores: ClassScores, near: Near | None) -> pd.DataF
     )
 
 
-def percentiles(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Of each value within its class: the share of the class's other values below it, in per cent;
-    of equal values the middle one's. 0 is the lowest, 100 the highest, 50 a class's only value."""
-    found = np.full(len(values), np.nan)
-    for rows in pd.Series(values).groupby(labels).indices.values():
-        own = pd.Series(values[rows])
-        defined = int(own.notna().sum())
-        ranks = own.rank(method="average") - 1
-        found[rows] = 50.0 if defined == 1 else 100 * ranks / max(defined - 1, 1)
-        found[rows[own.isna().to_numpy()]] = np.nan
-    return found
-
-
 def _facts(
     samples: Samples,
     settings: Scoring,
     scores: ClassScores,
-    near: Near | None,
+    near: NeighbourLabels | None,
     device: torch.device,
     seconds: float,
 ) -> dict[str, Any]:

@@ -1,0 +1,241 @@
+"""Nearest neighbours by blocked matrix products: exact, on a CPU and on a GPU.
+
+Distances are compared in float32 from inner products. The few best candidates of a row are then
+measured again in float64 from differences; where rounding could have hidden a nearer one (a bound
+says so), the row is searched again in float64. Equal distances are ordered by row number, and a
+sample is kept from being its own neighbour by its number, so that its exact copies still count.
+
+The cost is 2 x queries x references x width FLOPs. ``make_space`` (fewer dimensions) and
+``reference_rows`` (fewer references, of every class some) keep it within bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rarefy.core.errors import OutOfTime, bad_value
+from rarefy.core.precision import matrix_products
+from rarefy.core.rng import Draws, key
+from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.mahalanobis import principal_directions, seeded_sample
+from rarefy.measure.influence.rows import MEMORY, Rows
+from rarefy.measure.influence.search import BLOCK, References
+
+SPACES = ("principal", "random")
+_SAMPLE = 2048
+_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Row numbers of the nearest, (query, k), nearest first, and their distances; -1 and NaN where
+    there are fewer than k."""
+
+    indices: NDArray[np.int64]
+    distances: NDArray[np.float64]
+    references: int
+    """Of so many rows they were the nearest."""
+    width: int
+    """In so many dimensions."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where distances are measured: rows minus ``mean``, (d,), times ``directions``, (d, width) (or
+    as they are), rounded to float32."""
+
+    mean: Tensor
+    directions: Tensor | None
+
+    def coordinates(self, rows: Tensor) -> Tensor:
+        rows = rows.sub_(self.mean)
+        return (rows if self.directions is None else rows @ self.directions).float()
+
+    def width(self) -> int:
+        return len(self.mean) if self.directions is None else self.directions.shape[1]
+
+
+def make_space(
+    features: NDArray[Any],
+    width: int | None = None,
+    *,
+    method: str = "principal",
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+) -> Space:
+    """At most ``width`` dimensions (None: all): the leading principal directions of a seeded sample
+    of rows, or a seeded random projection, which keeps distances up to 1 +- 1 / sqrt(width / 2)."""
+    if method not in SPACES:
+        raise bad_value("method", method, f"must be one of {', '.join(SPACES)}")
+    if width is not None and width < 1:
+        raise bad_value("width", width, "must be at least 1")
+    rows = _rows(features)
+    picked = seeded_sample(rows.labels, 1, _SAMPLE, seed)
+    sample = rows.take(picked, device)
+    mean = sample.mean(dim=0)
+    if not bool(torch.isfinite(mean).all()):
+        rows.complain_of_nonfinite()
+    if width is None or width >= rows.width:
+        return Space(mean, None)
+    if method == "principal":
+        return Space(mean, principal_directions(sample.sub_(mean), width, seed))
+    draws = Draws([key("influence projection", seed)], device, torch.float64)
+    return Space(mean, draws.normal("directions", (rows.width, width))[0] / width**0.5)
+
+
+def reference_rows(
+    labels: NDArray[np.int64], classes: int, most: int, seed: int = 0
+) -> NDArray[np.int64]:
+    """At most ``most`` seeded row numbers in which every class that has rows is represented."""
+    present = len(np.unique(labels))
+    if most < present:
+        raise bad_value("most", most, f"must be at least {present}, one for each class")
+    return seeded_sample(labels, classes, most, seed)
+
+
+def nearest(
+    features: NDArray[Any],
+    k: int = 10,
+    *,
+    queries: NDArray[np.int64] | None = None,
+    references: NDArray[np.int64] | None = None,
+    space: Space | None = None,
+    scale: float = 1.0,
+    device: torch.device | str = "cpu",
+    memory: int = MEMORY,
+    progress: Callable[[float], None] | None = None,
+    deadline: Callable[[], bool] | None = None,
+) -> Neighbours:
+    """The k nearest of the rows ``references`` for each of the rows ``queries`` (row numbers; None:
+    all), itself left out. ``progress`` and ``deadline`` as in ``score_classes``; nothing is kept
+    when the time is over."""
+    if k < 1:
+        raise bad_value("k", k, "must be at least 1")
+    rows, where = _rows(features), torch.device(device)
+    space = make_space(features, device=where) if space is None else space
+    asked = np.arange(len(rows)) if queries is None else np.asarray(queries, dtype=np.int64)
+    among = np.arange(len(rows)) if references is None else np.unique(references)
+    for name, chosen in (("queries", asked), ("references", among)):
+        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(rows):
+            raise bad_value(name, chosen[[0, -1]].tolist(), f"must be in 0..{len(rows) - 1}")
+    need = 4 * len(among) * space.width() + 16 * len(asked) * k
+    if need > memory:
+        raise bad_value(
+            "memory",
+            memory,
+            f"must be at least {need} for {len(among)} references in {space.width()} dimensions",
+        )
+    found = Neighbours(
+        np.full((len(asked), k), -1), np.full((len(asked), k), np.nan), len(among), space.width()
+    )
+    starts = list(range(0, len(asked), BLOCK[where.type]))
+    with Crew(where) as crew, matrix_products("float32", where):
+        held = References(among, _coordinates(rows, among, space, crew, where))
+
+        def search(first: int) -> None:
+            if deadline is not None and deadline():
+                raise OutOfTime("stopped while looking for neighbours: nothing is kept")
+            part = asked[first : first + BLOCK[where.type]]
+            places, squares = held.search(
+                _coordinates(rows, part, space, None, where), held.place_of(part), k
+            )
+            here = slice(first, first + len(part)), slice(0, places.shape[1])
+            there = places >= 0
+            found.indices[here] = np.where(there, among[places], -1)
+            found.distances[here] = np.where(there, np.sqrt(squares) * abs(scale), np.nan)
+            if progress is not None:
+                progress(len(part) / len(asked))
+
+        crew.map(search, starts)
+    return found
+
+
+def disagreement(
+    neighbours: Neighbours, labels: NDArray[np.int64], own: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """For each query: the share of its neighbours that have another label (NaN if it has none), and
+    the most common label among them (-1 if none; of equally common ones that of the nearest).
+
+    labels: of all rows of the data; own: of the queries.
+    """
+    there = neighbours.indices >= 0
+    theirs = np.where(there, labels[neighbours.indices], -1)
+    amount = there.sum(axis=1)
+    other = ((theirs != own[:, None]) & there).sum(axis=1)
+    share = np.full(len(own), np.nan)
+    np.divide(other, amount, out=share, where=amount > 0)
+    common = np.full(len(own), -1)
+    for first in range(0, len(own), 1 << 16):
+        part = slice(first, first + (1 << 16))
+        same = theirs[part, :, None] == theirs[part, None, :]
+        votes = (same & there[part, None, :]).sum(axis=2) * there[part]
+        common[part] = np.take_along_axis(theirs[part], votes.argmax(axis=1)[:, None], 1)[:, 0]
+    return share, common
+
+
+def typical_neighbours(
+    features: NDArray[Any],
+    labels: NDArray[np.int64],
+    percentile: NDArray[np.float64],
+    asked: NDArray[np.int64],
+    k: int = 5,
+    *,
+    below: float = 50.0,
+    space: Space | None = None,
+    scale: float = 1.0,
+    device: torch.device | str = "cpu",
+) -> Neighbours:
+    """The nearest samples of the same class whose score lies at or below a percentile of it: what
+    is usual and yet most like each of the samples ``asked`` (row numbers)."""
+    asked = np.asarray(asked, dtype=np.int64)
+    space = make_space(features, device=device) if space is None else space
+    indices, distances = np.full((len(asked), k), -1), np.full((len(asked), k), np.nan)
+    typical = percentile <= below  # a NaN is not
+    for label in np.unique(labels[asked]).tolist():
+        mine = np.flatnonzero(labels[asked] == label)
+        among = np.flatnonzero((labels == label) & typical)
+        if len(among) == 0:
+            continue
+        part = nearest(
+            features,
+            k,
+            queries=asked[mine],
+            references=among,
+            space=space,
+            scale=scale,
+            device=device,
+        )
+        indices[mine], distances[mine] = part.indices, part.distances
+    return Neighbours(indices, distances, int(typical.sum()), space.width())
+
+
+def _rows(features: NDArray[Any]) -> Rows:
+    return Rows(features, np.zeros(len(features), dtype=np.int64), 1)
+
+
+def _coordinates(
+    rows: Rows, picked: NDArray[np.int64], space: Space, crew: Crew | None, device: torch.device
+) -> Tensor:
+    """(row, width), float32; made in pieces, so that little is float64 at a time."""
+    made = torch.empty(len(picked), space.width(), device=device)
+
+    def fill(first: int) -> None:
+        part = picked[first : first + _AT_ONCE]
+        made[first : first + _AT_ONCE] = space.coordinates(rows.take(part, device))
+
+    starts = range(0, len(picked), _AT_ONCE)
+    if crew is None:
+        for first in starts:
+            fill(first)
+    else:
+        crew.map(fill, starts)
+    if not bool(torch.isfinite(made).all()):
+        rows.complain_of_nonfinite()
+    return made
