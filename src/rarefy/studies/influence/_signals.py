@@ -1,0 +1,61 @@
+"""What samples can be sorted by without training, and how well that finds what was put in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rarefy.core.rng import Draws
+from rarefy.measure.influence.neighbours import Neighbours, disagreement
+from rarefy.measure.influence.passes import score_classes
+from rarefy.tools.influence.injections import Injected
+from rarefy.tools.influence.percentiles import percentiles
+from rarefy.tools.samples.row_ids import copies_of, row_ids
+
+WORDS = {
+    "percentile": "influence, percentile in class",
+    "influence": "influence, raw",
+    "own": "influence, own part",
+    "shared": "influence, shared part",
+    "distance": "distance to class mean",
+    "mahalanobis": "Mahalanobis distance in class",
+    "norm": "norm",
+    "disagreement": "neighbours of other labels",
+    "isolation": "distance to nearest neighbour",
+    "conflict": "same content, other label",
+    "random": "at random",
+}
+SIGNALS = tuple(WORDS)
+SCORES = ("influence", "own", "shared", "distance", "mahalanobis", "norm")
+
+
+def signals_of(
+    injected: Injected, scale: float, near: Neighbours, draws: Draws, device: torch.device
+) -> NDArray[np.float64]:
+    """(signal, sample); high is what should be looked at first."""
+    labels = injected.labels
+    scores = score_classes(injected.features, labels, injected.classes, scale=scale, device=device)
+    ids = row_ids(injected.features, labels)
+    values: dict[str, NDArray[Any]] = {name: getattr(scores, name) for name in SCORES}
+    values["percentile"] = percentiles(scores.influence, labels)
+    values["disagreement"] = disagreement(near, labels, labels)[0]
+    values["isolation"] = near.distances[:, 0]
+    values["conflict"] = copies_of(ids, labels).conflict
+    values["random"] = draws.uniform("random", (len(labels),))[0].cpu().numpy()
+    return np.stack([values[name].astype(np.float64) for name in SIGNALS])
+
+
+def recall(values: NDArray[np.float64], positive: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Share of the positives among as many samples as there are of them, the highest by each row
+    of values; of equal values at the end, what drawing lots among them gives on average."""
+    count = int(positive.sum())
+    if count == 0:
+        return np.full(len(values), np.nan)
+    last = -np.partition(-values, count - 1, axis=1)[:, count - 1 : count]
+    above, equal = values > last, values == last
+    lots = (count - above.sum(axis=1)) / equal.sum(axis=1)
+    found = (above & positive).sum(axis=1) + lots * (equal & positive).sum(axis=1)
+    return np.asarray(found / count, dtype=np.float64)
