@@ -133,7 +133,7 @@ def _where_it_loses(results: xr.Dataset) -> str:
     parts = [
         f"Sorted by the influence score, {len(won) or 'none'} of {len(asked)} searches for "
         f"injected samples {'comes' if len(won) == 1 else 'come'} out best (or within {CLOSE:g} "
-        f"AUROC of it); in {len(behind)} a plainer column finds more."
+        f"AUROC of it); in {len(behind)} another column finds more."
     ]
     if behind:
         score, name, text = min(behind)

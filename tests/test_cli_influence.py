@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,61 @@ def test_an_embedding_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         "def halves(images):\n    return images.flatten(1)[:, ::2]\n", encoding="utf-8"
     )
     assert main(["influence", "digits", "--embed", "seen:halves", "--no-gallery"]) == 0
-    assert read_table("runs/influence-digits/scores.parquet").attrs["features"] == 32
+    folder = Path("runs/influence-digits-seen-halves")
+    assert read_table(folder / "scores.parquet").attrs["features"] == 32
+
+
+def test_parts_and_embeddings_have_folders_of_their_own() -> None:
+    Path("unchanged.py").write_text("def same(images):\n    return images\n", encoding="utf-8")
+    assert main(["influence", "digits", "--csv", "--no-gallery"]) == 0
+    assert main(["influence", "digits", "--split", "test", "--no-gallery"]) == 0
+    assert main(["influence", "digits", "--embed", "unchanged:same", "--no-gallery"]) == 0
+    assert {path.name for path in Path("runs").iterdir()} == {
+        *("influence-digits", "influence-digits-test", "influence-digits-unchanged-same")
+    }
+    table = read_table("runs/influence-digits-unchanged-same/scores.parquet")
+    assert any("unchanged:same" in note for note in table.attrs["notes"])
+
+
+def test_nothing_of_other_scores_is_left_beside_a_table() -> None:
+    assert main(["influence", "digits", "--csv", "--out", "o"]) == 0
+    assert main(["influence", "digits", "--split", "test", "--no-gallery", "--out", "o"]) == 0
+    assert [path.name for path in Path("o").iterdir()] == ["scores.parquet"]
+
+
+def test_small_classes_do_not_rule_the_most_atypical(capsys: pytest.CaptureFixture[str]) -> None:
+    some = frame(63)
+    some.loc[:2, "kind"] = "yew"
+    some.loc[30, ["height", "girth", "age"]] = 9.0
+    some.to_csv("trees.csv", index=False)
+    call = ["influence", "trees.csv", "--label", "kind", "--no-gallery", "--json"]
+    assert main(call) == 0
+    first = json.loads(capsys.readouterr().out)["highest"][0]
+    assert first["label"] != "yew"
+
+
+def test_class_names_that_are_no_text(capsys: pytest.CaptureFixture[str]) -> None:
+    generator = np.random.default_rng(0)
+    for kind in (b"photos/a", b"photos/\xff"):
+        os.makedirs(kind)
+        for number in range(5):
+            pixels = generator.integers(0, 255, (8, 8)).astype(np.uint8)
+            path = Path(os.fsdecode(kind)) / f"{number}.png"
+            Image.fromarray(pixels).save(path)
+    assert main(["influence", "photos", "--out", "there", "--csv"]) == 0
+    assert Path("there/gallery.html").exists()
+
+
+def test_removal_reads_what_scoring_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    some = frame()
+    np.save("x.npy", some[["height", "girth"]].to_numpy())
+    np.save("y.npy", some["kind"].to_numpy().astype("U3"))
+    np.save("labels.npy", np.zeros(60, dtype=np.int64))
+    call = ["influence", "x.npy", "--labels", "y.npy", "--remove", "0.2", "--seeds", "2"]
+    assert main([*call, "--jobs", "1"]) == 0
+    frame().to_csv("trees.csv", index=False)
+    call = ["influence", "trees.csv", "--label", "kind", "--columns", "height,girth"]
+    assert main([*call, "--remove", "0.2", "--seeds", "2", "--jobs", "1"]) == 0
 
 
 def test_removal_prints_accuracies_and_can_be_extended(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +144,7 @@ def test_removal_prints_accuracies_and_can_be_extended(capsys: pytest.CaptureFix
     assert "highest" in told and "tail of" in told and "95 % interval" in " ".join(told.split())
     assert main([*call, "--seeds", "3", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["removed-class"]
-    assert [row["n"] for row in rows] == [3] * 4
+    assert [row["n"] for row in rows] == [3] * 6
 
 
 @pytest.mark.parametrize(
@@ -106,6 +161,14 @@ def test_removal_prints_accuracies_and_can_be_extended(capsys: pytest.CaptureFix
         (["digits", "--split", "half"], "split='half': must be one of train, test, all"),
         (["digits", "--out", "trees.csv"], "out='trees.csv': is a file; name a folder"),
         (["trees.csv", "--label", "kind", "--remove", "0.1", "--network", "lenet"], "needs images"),
+        (["digits", "--remove", "0.1", "--ddof", "0"], "ddof=0: does not fit --remove"),
+        (["digits", "--remove", "0.1", "--split", "test"], "split='test': does not fit --remove"),
+        (["digits", "--remove", "0.1", "--epochs", "3"], "epochs=3: has no meaning for logistic"),
+        (["digits", "--remove", "0.1", "--network", "lenett"], "did you mean 'lenet'"),
+        (["digits", "--remove", "0.1", "--by", "influence"], "by='influence': is called high"),
+        (["digits", "--memory", "nan"], "memory=nan: must be above 0"),
+        (["digits", "--max-seconds", "-3"], "max_seconds=-3.0: must be at least 0"),
+        (["digits", "--open", "--no-gallery"], "there is no page to open"),
     ],
 )
 def test_wrong_use_is_told_in_one_line(

@@ -48,8 +48,8 @@ def test_high_scores_that_cost_more_hold_and_those_that_cost_less_fail() -> None
 
 def test_each_fraction_is_judged_and_their_mean() -> None:
     verdicts = STUDY.verdicts(made(STUDY, {"high": 0.5}), "quick")
-    # two places, all test samples and the tail, four fractions and their mean
-    assert len(verdicts) == 2 * 2 * 5 == len({each.identity for each in verdicts})
+    # two places, all test samples and two tails, four fractions and their mean
+    assert len(verdicts) == 2 * 3 * 5 == len({each.identity for each in verdicts})
     first = verdicts[0]
     assert "mean over fractions" in first.setting and first.n == 4
     assert first.setting.startswith("digits, logistic, same share of every class, all test")
@@ -77,7 +77,7 @@ def test_tables_show_differences_from_random_removal() -> None:
 
 def test_pictures_have_a_curve_a_way() -> None:
     (picture,) = STUDY.picture(made(STUDY, {"high": 0.5}))
-    assert len(picture.panels) == 4
+    assert len(picture.panels) == 6
     assert [curve.label for curve in picture.panels[0].curves] == [spoken(by) for by in STUDY.by]
     assert spoken("norm-low") == "lowest by norm"
 
@@ -106,6 +106,7 @@ def test_what_leaves_nothing_out_is_trained_once(
         ({"fraction": (0.1,)}, "must have 0, all samples, to compare with"),
         ({"tail_share": 1.0}, "tail_share=1.0: must be above 0 and below 1"),
         ({"by": ("hihg",)}, "did you mean 'high'"),
+        ({"by": ("influence-low",)}, "by='influence-low': is called low here"),
         ({"within": ("class", "row")}, "unknown within 'row'"),
     ],
 )

@@ -172,7 +172,7 @@ def test_the_page_is_made_of_results_and_begins_with_where_the_score_loses(
 def test_the_page_says_so_where_the_score_is_best() -> None:
     text = page_maker().page(STUDY, "quick", made_up(percentile=0.9, distance=0.7))
     first = text.split("\n\n")[2]
-    assert "2 of 2 searches for injected samples come out best" in first and "in 0 a" in first
+    assert "2 of 2 searches for injected samples come out best" in first and "in 0 another" in first
     assert "Where it comes out best" in first and "no detector" not in first
 
 

@@ -127,7 +127,7 @@ def test_the_page_says_what_it_shows_and_what_the_score_is_not(page: Page) -> No
     shown = len(page.numbers["id"])
     assert f"{shown} of 399 samples, 24 in a strip" in page.text
     assert "It is not a detector of label errors" in page.text
-    assert "docs/influence.md" in page.text
+    assert "docs/scoreboard.md" in page.text
     assert "made up" in page.text
     assert "twice" not in page.text
     assert "columns" not in page.numbers, "an image is seen, not read"
@@ -137,7 +137,7 @@ def test_the_page_says_what_it_shows_and_what_the_score_is_not(page: Page) -> No
 
 def test_triage_words_come_with_rule_and_count(page: Page, table: pd.DataFrame) -> None:
     flagged = int((table["triage"] != "").sum())
-    assert f"{flagged} of {flagged} shown, most atypical first" in page.text
+    assert f"{flagged} of {flagged} shown, most other labels nearby first" in page.text
     assert f"disagreement above 0.9 of 10 neighbours ({flagged})" in page.text
 
 

@@ -14,10 +14,11 @@ from toy_scores import Page, digit, scores
 
 from rarefy.core.errors import UsageError
 from rarefy.report.gallery import gallery_figure, shown_rows, write_gallery
-from rarefy.report.gallery.choice import MOST, STOPS, Room, choose
+from rarefy.report.gallery.choice import MISLABELLED, MOST, STOPS, Room, choose
 from rarefy.report.gallery.covariance import WRITTEN, cosine
 from rarefy.report.gallery.numbers import histogram
 from rarefy.report.gallery.table import read_table
+from rarefy.tools.influence import triage
 
 
 @settings(max_examples=25, deadline=None)
@@ -63,6 +64,23 @@ def test_equal_scores_and_categories_are_fine() -> None:
     table["label"] = table["label"].astype("category")
     rows = choose(read_table(table, ("a", "b"))).highest["influence"][0]
     assert rows.tolist() == np.flatnonzero(table["label"] == "a")[:MOST].tolist()
+
+
+def test_wrong_labels_come_by_disagreement_and_others_by_influence() -> None:
+    table = scores({"a": 60, "b": 60})
+    table["triage"] = np.where(np.arange(120) % 2, MISLABELLED, "rare but right")
+    for word, keys in {
+        MISLABELLED: ["disagreement", "percentile"],
+        "rare but right": ["percentile"],
+    }.items():
+        mine = table[table["triage"] == word]
+        expected = mine.sort_values(keys, ascending=False, kind="stable").index
+        assert choose(read_table(table)).triage[word].tolist() == expected.tolist()
+    without = table.drop(columns="disagreement")
+    mine = without[without["triage"] == MISLABELLED]
+    expected = mine.sort_values("percentile", ascending=False, kind="stable").index
+    assert choose(read_table(without)).triage[MISLABELLED].tolist() == expected.tolist()
+    assert MISLABELLED == triage.MISLABELLED, "the page and the rules have one word for it"
 
 
 @pytest.mark.parametrize("per_class", [0, 25])

@@ -24,21 +24,18 @@ from rarefy.cli.frame import (
     app,
     complain,
     print_,
-    run_study,
     told,
     use_data_folder,
 )
-from rarefy.core.errors import UsageError, bad_value
+from rarefy.cli.removing import Removing, plain, removed, with_folder_options
+from rarefy.cli.scored_tables import classes_table, described, top_table
+from rarefy.core.errors import bad_value
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from rich.table import Table
-
-    from rarefy.tools.influence.scoring import Scored
+    from rarefy.tools.influence.scored import Scored
     from rarefy.tools.samples.samples import Samples
 
-TOP = 10
-"""Samples named on the terminal."""
+NEIGHBOURS = 10
 UNFINISHED = ".unfinished"
 """In the folder that is written: what an interrupted command goes on from."""
 LITTLE_SAID = (
@@ -84,7 +81,7 @@ def influence(
     ] = None,
     neighbours: Annotated[
         int, typer.Option(help="Nearest samples asked for their label; 0 saves that time.")
-    ] = 10,
+    ] = NEIGHBOURS,
     ddof: Annotated[int, typer.Option(help="Covariance divided by n - ddof: 0 or 1.")] = 1,
     memory: Annotated[
         float, typer.Option(help="GB that scoring may use besides the features.")
@@ -149,11 +146,49 @@ def influence(
     """
     use_data_folder(folder)
     if remove is not None:
-        _remove(
-            data, label, remove, by, within, network, epochs, seeds, jobs, device,
-            (size, test_share, skip_bad), out, overwrite, max_seconds, as_json,
-        )  # fmt: skip
+        only_for_scores = {
+            "names": names,
+            "image": image,
+            "standardize": standardize or None,
+            "split": split,
+            "embed": embed,
+            "neighbours": None if neighbours == NEIGHBOURS else neighbours,
+            "ddof": None if ddof == 1 else ddof,
+            "memory": None if memory == 1.0 else memory,
+            "csv": csv or None,
+            "open": open_ or None,
+        }
+        for option, value in only_for_scores.items():
+            if value is not None:
+                raise bad_value(option, value, "does not fit --remove")
+        removed(
+            Removing(
+                data=with_folder_options(data, size, test_share, skip_bad),
+                label=label or "",
+                labels="" if labels is None else str(labels),
+                columns=columns or "",
+                fractions=remove,
+                by=by,
+                within=within,
+                network=network,
+                epochs=epochs,
+                seeds=seeds,
+            ),
+            out,
+            device,
+            overwrite,
+            max_seconds,
+            jobs,
+            as_json,
+        )
         return
+    if open_ and not gallery:
+        raise bad_value("open", True, "there is no page to open with --no-gallery")
+    if not 0 < memory < float("inf"):
+        raise bad_value("memory", memory, "must be above 0 (GB)")
+    if max_seconds is not None and not max_seconds >= 0:
+        raise bad_value("max_seconds", max_seconds, "must be at least 0")
+    began = time.monotonic()
     samples = _opened(
         data,
         split=split,
@@ -169,21 +204,22 @@ def influence(
     )
     for note in samples.notes:
         complain(note, 0)
-    target = out if out is not None else Path("runs") / f"influence-{_plain(samples.name)}"
+    target = out if out is not None else Path("runs") / _folder_name(samples, embed)
     if target.exists() and not target.is_dir():
         raise bad_value("out", str(target), "is a file; name a folder")
     if overwrite:
         shutil.rmtree(target / UNFINISHED, ignore_errors=True)
-    scored = _scored(samples, embed, neighbours, ddof, memory, device, target, max_seconds)
+    deadline = None if max_seconds is None else began + max_seconds
+    scored = _scored(samples, embed, neighbours, ddof, memory, device, target, deadline)
     written = _written(scored, target, csv, gallery)
     shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     if scored.doubtful_neighbours():
         complain(LITTLE_SAID, 0)
     if as_json:
-        typer.echo(json.dumps(_described(scored, written), indent=1))
+        typer.echo(json.dumps(described(scored, written), indent=1))
     else:
-        print_(_classes(scored))
-        print_(_top(scored.table))
+        print_(classes_table(scored))
+        print_(top_table(scored.table))
         for what, path in written.items():
             typer.echo(f"{what}: {path}")
     if open_ and "gallery" in written:
@@ -207,7 +243,7 @@ def _scored(
     memory: float,
     device: str,
     target: Path,
-    max_seconds: float | None,
+    deadline: float | None,
 ) -> Scored:
     from rarefy.core.progress import Progress
     from rarefy.core.settings import resolve_device
@@ -228,7 +264,6 @@ def _scored(
     words = forecast(samples, settings, WORTH_SAYING)
     if words:
         typer.echo(f"forecast: {words}", err=True)
-    deadline = None if max_seconds is None else time.monotonic() + max_seconds
     with Progress(f"influence of {samples.name}", 1.0) as progress:
         return score_samples(
             samples,
@@ -244,6 +279,9 @@ def _written(scored: Scored, target: Path, csv: bool, gallery: bool) -> dict[str
     from rarefy.tools.influence.writing import write_table
 
     target.mkdir(parents=True, exist_ok=True)
+    for older in ("scores.csv", "scores.csv.json", "gallery.html"):
+        # what is not written anew would be of other scores than the table beside it
+        (target / older).unlink(missing_ok=True)
     found = {"table": write_table(scored.table, target / "scores.parquet")}
     if csv:
         found["csv"] = write_table(scored.table, target / "scores.csv")
@@ -255,7 +293,7 @@ def _written(scored: Scored, target: Path, csv: bool, gallery: bool) -> dict[str
             target / "gallery.html",
             scored.table,
             title=f"Atypical samples of {samples.name}",
-            classes=samples.classes,
+            classes=scored.table.attrs["classes"],
             thumbnail=samples.images,
             covariance=scored.overlaps(),
             neighbours=scored.typical_neighbours,
@@ -266,157 +304,9 @@ def _written(scored: Scored, target: Path, csv: bool, gallery: bool) -> dict[str
     return found
 
 
-def _described(scored: Scored, written: dict[str, Path]) -> dict[str, Any]:
-    table = scored.table
-    words = table["triage"].value_counts()
-    columns = ["id", "name", "label", "influence", "percentile"]
-    return {
-        "samples": len(table),
-        "classes": len(scored.samples.classes),
-        "undefined": int(table["influence"].isna().sum()),
-        "triage": {word: int(count) for word, count in words.items() if word},
-        "highest": _highest(table)[columns].to_dict("records"),
-        "seconds": table.attrs["seconds"],
-        "written": {what: str(path) for what, path in written.items()},
-    }
-
-
-def _highest(table: pd.DataFrame) -> pd.DataFrame:
-    """Those with the largest share of their class's covariance norm: raw scores of different
-    classes cannot be compared."""
-    moved = table["own"] + table["shared"]
-    share = moved / moved.groupby(table["label"]).transform("sum")
-    return table.assign(share=share).nlargest(TOP, "share")
-
-
-def _classes(scored: Scored) -> Table:
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
-    table = RichTable(
-        title=f"{escape(scored.samples.name)}: {len(scored.table):,} samples, "
-        f"{len(scored.samples.classes)} classes",
-        caption="words: what a curator should look at a sample for, with their numbers of samples",
-    )
-    words = [word for word in scored.words() if word]
-    for head in ("class", "samples", "undefined", *words):
-        table.add_column(head, justify="left" if head == "class" else "right")
-    shown = scored.by_class()
-    for row in shown[: 2 * TOP]:
-        table.add_row(
-            escape(str(row["class"])), *(f"{row[head]:,}" for head in row if head != "class")
-        )
-    if len(shown) > 2 * TOP:
-        table.add_row(f"... {len(shown) - 2 * TOP} more", *[""] * (len(words) + 2))
-    return table
-
-
-def _top(table: pd.DataFrame) -> Table:
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
-    found = RichTable(
-        title="most atypical", caption="share: of the class's covariance norm, own and shared parts"
-    )
-    for head in ("sample", "class", "influence", "share", "neighbours disagree", "look for"):
-        found.add_column(head, justify="left" if head in ("class", "look for") else "right")
-    for row in _highest(table).itertuples():
-        found.add_row(
-            escape(str(row.name or row.index)),
-            escape(str(row.label)),
-            f"{row.influence:.4g}",
-            f"{100 * row.share:.2g} %",
-            "-" if row.disagreement != row.disagreement else f"{100 * row.disagreement:.0f} %",
-            escape(str(row.triage)),
-        )
-    return found
-
-
-def _plain(text: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text)
-
-
-# ------------------------------------------------------------------------------------------ removal
-
-
-def _remove(
-    data: str,
-    label: str | None,
-    remove: str,
-    by: str,
-    within: str,
-    network: str,
-    epochs: int | None,
-    seeds: int,
-    jobs: int | None,
-    device: str,
-    options: tuple[int | None, float | None, bool],
-    out: Path | None,
-    overwrite: bool,
-    max_seconds: float | None,
-    as_json: bool,
-) -> None:
-    import torch
-
-    from rarefy.studies import get_study
-    from rarefy.tools.image_data import on_device, with_options
-    from rarefy.tools.influence.removal import LOGISTIC, parts_of
-    from rarefy.tools.recipes import usual_recipe
-
-    try:
-        fractions = tuple(float(part) for part in remove.split(","))
-    except ValueError:
-        raise UsageError(f"remove={remove!r}: must be numbers, separated by commas") from None
-    data = with_options(data, *options)
-    parts = parts_of(data, label or "")
-    chosen: dict[str, Any] = {"epochs": 1, "subsample": 0.9}
-    if network != LOGISTIC:
-        if not parts.is_images:
-            raise bad_value("network", network, f"needs images; for other data use {LOGISTIC}")
-        usual = usual_recipe(on_device(data, torch.device("cpu")), network)
-        chosen = {name: usual[name] for name in REMOVAL_RECIPE} | {"subsample": 1.0}
-        if epochs is not None:
-            chosen["epochs"] = epochs
-    study = get_study("influence-removal").at(
-        "quick",
-        data=data,
-        label=label or "",
-        network=network,
-        by=tuple(word.strip() for word in by.split(",")),
-        within=(within,),
-        fraction=tuple(dict.fromkeys((0.0, *fractions))),
-        seeds=seeds,
-        **chosen,
-    )
-    store = (
-        out if out is not None else Path("runs") / f"removal-{_plain(parts.train.name)}-{network}"
-    )
-    execution = run_study(study, "quick", store, device, "float32", overwrite, max_seconds, jobs)
-    if as_json:
-        described: dict[str, Any] = {"store": str(execution.path), "finished": execution.finished}
-        for table in study.tables(execution.dataset):
-            described[table.name] = [
-                dict(zip(table.columns, row, strict=True)) for row in table.rows
-            ]
-        typer.echo(json.dumps(described, indent=1, default=str))
-    elif execution.cells_done:
-        for table in study.tables(execution.dataset):
-            print_(_as_rich(table))
-        typer.echo(f"store: {execution.path} (rarefy report {execution.path} draws it)")
-    if not execution.finished:
-        complain(execution.note, 0)
-
-
-REMOVAL_RECIPE = ("epochs", "batch", "learning_rate", "weight_decay", "shift", "flip")
-
-
-def _as_rich(table: Any) -> Table:
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
-    found = RichTable(title=table.title, caption=table.caption)
-    for head in table.columns:
-        found.add_column(escape(str(head)))
-    for row in table.rows:
-        found.add_row(*(escape(str(cell)) for cell in row))
-    return found
+def _folder_name(samples: Samples, embed: str | None) -> str:
+    """One for each thing that can be scored, so that none replaces another."""
+    words = ["influence", samples.name]
+    words += [samples.split] if samples.split == "test" else []
+    words += [embed] if embed else []
+    return "-".join(plain(word) for word in words)

@@ -33,7 +33,9 @@ def test_against_plain_products(seed, count, width):
     assert torch.allclose(scatter.triu(), (before + rows.T @ rows).triu(), rtol=1e-12, atol=1e-12)
     assert torch.equal(scatter.tril(-1), before.tril(-1))
     kept = rows.clone()
-    assert torch.allclose(times_upper(rows, scatter), rows @ scatter.triu(), rtol=1e-12, atol=1e-12)
+    assert torch.allclose(
+        times_upper(rows.clone(), scatter), rows @ scatter.triu(), rtol=1e-12, atol=1e-12
+    )
     assert torch.equal(rows, kept)
     whole = symmetric(scatter)
     assert torch.equal(whole, whole.T)

@@ -112,7 +112,7 @@ def test_sparse_rows_and_wrong_lengths() -> None:
         from_arrays(sparse.csr_array(np.eye(4)), Y)
     with pytest.raises(UsageError, match="labels='3 labels': must be 4"):
         from_arrays(np.zeros((4, 2)), Y[:3])
-    with pytest.raises(UsageError, match="names='1 names': must be 4"):
+    with pytest.raises(UsageError, match="names='1 name': must be 4"):
         from_arrays(np.zeros((4, 2)), Y, names=["a"])
 
 
@@ -176,6 +176,20 @@ def test_npz_files(tmp_path: Path, keys: tuple[str, str], split: str | None, fir
     samples = from_npz(path, split)
     assert samples.features[0, 0] == first
     assert samples.labels.tolist() == Y
+
+
+def test_a_split_of_an_npz_file_must_be_there(tmp_path: Path) -> None:
+    path = tmp_path / "set.npz"
+    np.savez(path, X=np.zeros((4, 2)), y=np.array(Y), X_test=np.ones((4, 2)), y_test=np.array(Y))
+    assert from_npz(path, "test").features[0, 0] == 1
+    assert from_npz(path).features[0, 0] == 0
+    for split in ("train", "valid"):
+        message = f"no features of the split '{split}' in it .*features_{split}.*it has X; X_test"
+        with pytest.raises(UsageError, match=message):
+            from_npz(path, split)
+    np.savez(path, X_test=np.ones((4, 2)), y=np.array(Y))
+    with pytest.raises(UsageError, match="no labels of the split 'test' in it"):
+        from_npz(path, "test")
 
 
 def test_bad_npz_files(tmp_path: Path) -> None:

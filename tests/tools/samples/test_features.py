@@ -181,6 +181,14 @@ def test_another_model_or_other_data_are_refused(tmp_path: Path) -> None:
         embed(_samples(), nn.Identity(), folder=tmp_path)
 
 
+def test_another_order_is_refused_even_behind_the_first_batch(tmp_path: Path) -> None:
+    embed(_samples(), Counting(), batch=2, folder=tmp_path)
+    turned = _samples().take([0, 1, *range(9, 1, -1)])
+    assert turned.fingerprint == _samples().fingerprint
+    with pytest.raises(UsageError, match="features.npy: was made from another order of samples"):
+        embed(turned, Counting(), batch=2, folder=tmp_path)
+
+
 def test_too_large_for_memory() -> None:
     with pytest.raises(
         UsageError, match="features of 10 samples would take 160 bytes of memory, 100"

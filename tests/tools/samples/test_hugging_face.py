@@ -113,7 +113,8 @@ def test_images_that_cannot_be_read_are_listed() -> None:
     pictures = [_picture(0), OSError(), _picture(2), None, _picture(4)]
     stand = Stand({"image": pictures, "label": [0, 1, 1, 0, 0]})
     message = (
-        r"2 of 5 images cannot be read: row 1 \(cannot identify.*\); row 3 \(no image\); leave"
+        r"2 of 5 images cannot be read \(counting from 0\): row 1 \(cannot identify.*\); "
+        r"row 3 \(no image\); leave"
     )
     with pytest.raises(UsageError, match=message):
         from_hugging_face(stand, image="image")
@@ -145,7 +146,9 @@ def test_minus_one_is_a_label_only_where_classes_have_no_names() -> None:
     plain = Stand({"x": [1.0, 2.0, 3.0], "label": [-1, 1, 1]})
     assert from_hugging_face(plain).classes == ("-1", "1")
     named = Stand({"x": [1.0, 2.0, 3.0], "label": [-1, 1, 1]}, {"label": ["a", "b"]})
-    with pytest.raises(UsageError, match=r"no label \(-1\) in row 0: is this a test split"):
+    with pytest.raises(
+        UsageError, match=r"no label \(-1\) in row 0 .counting from 0.: is this a test split"
+    ):
         from_hugging_face(named)
 
 

@@ -111,8 +111,8 @@ def test_files_that_cannot_be_read_are_listed(tmp_path: Path) -> None:
     assert len(samples) == 10
     assert samples.left_out == ("cat/broken.png (not an image)",)
     assert samples.notes == (
-        "1 files that are no images (by extension) were ignored",
-        "1 files that cannot be read were left out",
+        "1 file that is no image (by extension) was ignored",
+        "1 file that cannot be read was left out",
     )
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
 from rarefy.tools.samples.labels import encoded
-from rarefy.tools.samples.messages import rows_text
+from rarefy.tools.samples.messages import counted, rows_text
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ from rarefy.tools.samples.messages import rows_text
         (["dog", "cat", "dog"], [1, 0, 1], ("cat", "dog")),
         (np.array(["dog", "cat", "dog"]), [1, 0, 1], ("cat", "dog")),
         (np.array([b"dog", b"cat", b"dog"]), [1, 0, 1], ("cat", "dog")),
+        ([b"dog", b"cat", "dog"], [1, 0, 1], ("cat", "dog")),
         (pd.Series(["dog", "cat", "dog"]), [1, 0, 1], ("cat", "dog")),
         (pd.Series(["dog", "cat", "dog"], dtype="category"), [1, 0, 1], ("cat", "dog")),
         (np.array([True, False, True]), [1, 0, 1], ("False", "True")),
@@ -68,15 +69,29 @@ def test_names_come_back(names: list[str]) -> None:
         (["a", "b", float("nan")], None, r"no label in row 2"),
         (pd.Series(["a", pd.NA, "b"]), None, r"no label in row 1"),
         (["a", "", "b"], None, r"no label \(empty text\) in row 1"),
-        (np.array([0, 0.5, 1]), None, r"labels='0.5 in row 1': must be classes"),
-        (np.array([0, np.inf, 1]), None, r"labels='inf in row 1': must be classes"),
+        (np.array([0, 0.5, 1]), None, r"labels='0.5 in row 1 .counting from 0.': must be classes"),
+        (
+            np.array([0, np.inf, 1]),
+            None,
+            r"labels='inf in row 1 .counting from 0.': must be classes",
+        ),
         (np.eye(3), None, r"labels='shape \(3, 3\)': must be \(n,\).*argmax"),
-        ([[1], [2, 3], [4]], None, r"labels='a list in rows 0, 1, 2': must be one label a sample"),
+        (
+            [[1], [2, 3], [4]],
+            None,
+            r"labels='a list in rows 0, 1, 2 .counting from 0.': must be one",
+        ),
         (np.array([1j, 2, 3]), None, r"labels='type complex128': must be names or whole numbers"),
         (["x", "x", "x"], None, r"all 3 samples have the label 'x': at least 2 classes"),
-        ([0, 1, 3], ["a", "b"], r"labels='3 in row 2': must be from 0 to 1"),
-        ([-1, 1, 0], ["a", "b"], r"labels='-1 in row 0': must be from 0 to 1"),
+        ([0, 1, 3], ["a", "b"], r"labels='3 in row 2 .counting from 0.': must be from 0 to 1"),
+        ([-1, 1, 0], ["a", "b"], r"labels='-1 in row 0 .counting from 0.': must be from 0 to 1"),
         (["a", "b", "z"], ["a", "b"], r"labels='z': is no class \(known: a; b\)"),
+        (
+            np.array([b"a", b"\xff", b"b"]),
+            None,
+            r"labels='bytes in row 1 .*': must be text in UTF-8",
+        ),
+        ([b"a", b"\xff", b"b"], None, r"labels='bytes in row 1 .*': must be text in UTF-8"),
         ([0, 1, 0], ["a", "a"], r"classes=\('a', 'a'\): must be different names"),
     ],
 )
@@ -91,6 +106,7 @@ def test_no_samples() -> None:
 
 
 def test_many_rows_are_counted() -> None:
-    assert rows_text([4]) == "row 4"
-    assert rows_text([4, 5]) == "rows 4, 5"
-    assert rows_text(np.arange(9)) == "rows 0, 1, 2, 3, 4 (9 in all)"
+    assert rows_text([4]) == "row 4 (counting from 0)"
+    assert rows_text([4, 5]) == "rows 4, 5 (counting from 0)"
+    assert rows_text(np.arange(9)) == "rows 0, 1, 2, 3, 4 (9 in all, counting from 0)"
+    assert [counted(count, "file") for count in (0, 1, 2)] == ["0 files", "1 file", "2 files"]

@@ -144,6 +144,70 @@ def test_objects(files: Path) -> None:
     assert as_samples(frame.assign(kind=Y), "kind", columns=["b"]).features.shape == (4, 1)
     pairs = TensorDataset(torch.tensor(X), torch.tensor(Y))
     assert as_samples(pairs).features.tolist() == X.tolist()
-    for data in (X, X.tolist(), torch.tensor(X), frame):
+    for data in (X, X.tolist(), torch.tensor(X), frame, frame["a"]):
         with pytest.raises(UsageError, match="labels=None: must be given: one label a sample"):
             as_samples(data)
+
+
+def test_labels_of_text(files: Path) -> None:
+    """They are never passed over: a file or an array for an array, a column for a table."""
+    other = np.array(["p", "q", "q", "q"])
+    np.save("other.npy", other)
+    for given in (other, other.tolist(), "other.npy", Path("other.npy")):
+        samples = as_samples("features.npy", given)
+        assert (samples.classes, samples.labels.tolist()) == (("p", "q"), [0, 1, 1, 1])
+        assert samples.notes == ()
+    beside = ("labels: from labels.npy beside features.npy",)
+    assert as_samples("features.npy").notes == open_samples("features.npy").notes == beside
+    assert as_samples("table.csv", "kind").labels.tolist() == Y.tolist()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=Y)
+    assert as_samples(frame, label="kind").labels.tolist() == Y.tolist()
+    with pytest.raises(UsageError, match="labels='3 labels': must be 4"):
+        as_samples("features.npy", other[:3])
+
+
+class Columns:
+    """Stands for a Hugging Face set."""
+
+    column_names = ["x", "label"]
+
+
+@pytest.mark.parametrize(
+    ("data", "labels", "options", "message"),
+    [
+        ("table.csv", Y, {}, "labels='ndarray': does not fit tables, which take label, col"),
+        ("table.csv", "kind", {"label": "kind"}, "label='kind': give either label or labels"),
+        ("set.npz", Y, {}, "labels='ndarray': does not fit .npz files, which take split"),
+        ("digits", Y, {}, "labels='ndarray': does not fit images, which take split, size"),
+        ("digits", "kind", {}, "labels='kind': does not fit images"),
+        ("hf:x", Y, {}, "labels='ndarray': does not fit Hugging Face sets, which take split, lab"),
+        ("digits", None, {"classes": ["a"]}, "classes='list': does not fit files and names, which"),
+        (Columns(), Y, {}, "labels='ndarray': does not fit Hugging Face sets, name the column"),
+        (Columns(), None, {"split": "test"}, "split='test': does not fit Hugging Face sets, which"),
+        (Columns(), "x", {"label": "x"}, "label='x': give either label or labels"),
+        ("samples", Y, {}, "labels='ndarray': does not fit samples that are made already$"),
+        ("samples", None, {"size": 3}, "size=3: does not fit samples that are made already$"),
+        (X, Y, {"standardize": True}, "standardize=True: does not fit arrays, which take names, c"),
+        (X, Y, {"label": "kind"}, "label='kind': does not fit arrays"),
+        (pd.DataFrame(X), "0", {"size": 3}, "size=3: does not fit tables, which take columns, na"),
+        (TensorDataset(torch.ones(2, 2)), None, {"size": 3}, "size=3: does not fit data sets of p"),
+        (X, Y, {"nmaes": list("abcd")}, "unknown option 'nmaes'; did you mean 'names'"),
+        ("digits", None, {"spilt": "test"}, "unknown option 'spilt'; did you mean 'split'"),
+        ("samples", None, {"X": X}, "unknown option 'X'"),
+    ],
+)
+def test_nothing_that_is_given_is_passed_over(
+    files: Path, data: object, labels: object, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as raised:
+        as_samples(
+            as_samples(X, Y) if isinstance(data, str) and data == "samples" else data,
+            labels,
+            **options,
+        )
+    assert "\n" not in str(raised.value)
+
+
+def test_options_without_a_value_are_not_given() -> None:
+    samples = as_samples(X, Y, standardize=False, split=None)
+    assert as_samples(samples, size=None, skip_bad=False) is samples

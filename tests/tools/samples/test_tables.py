@@ -116,6 +116,22 @@ def test_columns_in_different_units_are_told_and_can_be_standardized() -> None:
     np.testing.assert_allclose(equal.features.mean(axis=0), 0, atol=1e-12)
 
 
+def test_ids_are_those_of_the_table_whatever_is_done_to_it() -> None:
+    plain = from_frame(FRAME, "kind")
+    assert from_frame(FRAME, "kind", standardize=True).ids == plain.ids
+    whole = pd.DataFrame({"x": [1, 2, 4], "kind": list("abb")})
+    assert from_frame(whole.astype({"x": float}), "kind").ids == from_frame(whole, "kind").ids
+
+
+def test_infinite_numbers_are_told_without_a_warning_before(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y,kind\n1,2,a\ninf,3,b\n2,5,a\n")
+    with pytest.raises(UsageError, match=r"infinite in row 1 \(counting from 0\), of 3 samples"):
+        from_table(path, "kind").check_finite()
+    with pytest.raises(UsageError, match=r"t.csv: column 'x' is NaN or infinite in row 1 \("):
+        from_table(path, "kind", standardize=True)
+
+
 def test_yes_and_no_are_numbers() -> None:
     frame = pd.DataFrame({"flag": [True, False, True], "kind": ["a", "b", "b"]})
     assert from_frame(frame, "kind").features.tolist() == [[1], [0], [1]]
@@ -158,7 +174,10 @@ def test_what_is_wrong_with_a_table(
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
-        ([[1.0], [1.0, 2.0], [3.0]], "'e' has lists of 1 numbers in row 0, but of 2 in row 1"),
+        (
+            [[1.0], [1.0, 2.0], [3.0]],
+            "'e' has lists of 1 number in row 0, but of 2 in row 1 .counting from 0.",
+        ),
         ([[], [], []], "'e' has an empty list in row 0"),
         ([[1.0], None, [2.0]], "column 'e' has no value in row 1"),
         ([[1.0], [None], [2.0]], "column 'e' has gaps in row 1"),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cython_blas
 
-Matrix = NDArray[np.float64]
+Matrix = NDArray[np.float64] | NDArray[np.float32]
 _LEFT, _LOWER, _PLAIN, _GENERAL = (ctypes.c_char_p(word) for word in (b"L", b"L", b"N", b"N"))
 
 
@@ -34,7 +34,8 @@ def _pointer(name: str, arguments: int) -> Callable[..., None]:
 
 
 _dsyrk = _pointer("dsyrk", 10)
-_dtrmm = _pointer("dtrmm", 11)
+_trmm = {np.float64: _pointer("dtrmm", 11), np.float32: _pointer("strmm", 11)}
+_REAL = {np.float64: ctypes.c_double, np.float32: ctypes.c_float}
 
 
 def add_to_upper(scatter: Matrix, rows: Matrix) -> None:
@@ -45,31 +46,32 @@ def add_to_upper(scatter: Matrix, rows: Matrix) -> None:
     # BLAS counts columns first: it sees both matrices transposed, and our upper triangle as lower
     _dsyrk(
         *(_LOWER, _PLAIN, _whole(width), _whole(count)),
-        *(_real(1.0), rows.ctypes.data, _whole(width)),
-        *(_real(1.0), scatter.ctypes.data, _whole(width)),
+        *(_one(np.float64), rows.ctypes.data, _whole(width)),
+        *(_one(np.float64), scatter.ctypes.data, _whole(width)),
     )
 
 
 def times_upper_in_place(rows: Matrix, upper: Matrix) -> None:
-    """``rows`` becomes rows @ triu(upper)."""
+    """``rows`` becomes rows @ triu(upper); both float64, or both float32."""
     count, width = rows.shape
-    _check(upper, (width, width))
-    _check(rows, (count, width))
-    _dtrmm(
+    kind = np.float32 if rows.dtype == np.float32 else np.float64
+    _check(upper, (width, width), kind)
+    _check(rows, (count, width), kind)
+    _trmm[kind](
         *(_LEFT, _LOWER, _PLAIN, _GENERAL, _whole(width), _whole(count)),
-        *(_real(1.0), upper.ctypes.data, _whole(width), rows.ctypes.data, _whole(width)),
+        *(_one(kind), upper.ctypes.data, _whole(width), rows.ctypes.data, _whole(width)),
     )
 
 
-def _check(matrix: Matrix, shape: tuple[int, int]) -> None:
+def _check(matrix: Matrix, shape: tuple[int, int], kind: type = np.float64) -> None:
     """A pointer asks no questions."""
-    if matrix.shape != shape or matrix.dtype != np.float64 or not matrix.flags.c_contiguous:
-        raise ValueError(f"needs a contiguous float64 matrix of shape {shape}")
+    if matrix.shape != shape or matrix.dtype != kind or not matrix.flags.c_contiguous:
+        raise ValueError(f"needs a contiguous {kind.__name__} matrix of shape {shape}")
 
 
 def _whole(value: int) -> Any:
     return ctypes.byref(ctypes.c_int(value))
 
 
-def _real(value: float) -> Any:
-    return ctypes.byref(ctypes.c_double(value))
+def _one(kind: type) -> Any:
+    return ctypes.byref(_REAL[kind](1.0))

@@ -16,10 +16,11 @@ from torch import Tensor
 
 from rarefy.core.errors import RunError, UsageError, bad_value
 from rarefy.data.noise_structure import noise_correlation_ratio
+from rarefy.measure.influence.crew import Crew, cores
 from rarefy.measure.influence.products import add_scatter, symmetric
 from rarefy.measure.influence.rows import MEMORY, Rows
 
-_AT_ONCE = 4096
+_AT_ONCE = 1024
 """Rows made float64 at a time."""
 
 
@@ -159,20 +160,26 @@ def gather_statistics(
     """Statistics of all classes of a data set, which is read once. ``memory``: bytes they may take
     (``score_classes`` needs less: it can go over the classes in groups)."""
     rows = Rows(features, labels, classes)
-    need = 8 * rows.width**2 * classes + 24 * rows.width * _AT_ONCE
+    at_once = cores(torch.device(device)) * _AT_ONCE
+    need = 8 * rows.width * (rows.width * classes + 3 * at_once)
     if need > memory:
         raise bad_value(
             "memory", memory, f"must be at least {need} for {classes} classes of width {rows.width}"
         )
     made = ClassStatistics(classes, rows.width, device)
     window = _AT_ONCE * classes
-    for start in range(0, len(rows), window):
-        for label in range(classes):
-            indices = rows.of_class(label, start, start + window)
-            for first in range(0, len(indices), _AT_ONCE):
-                made.add_class(label, rows.take(indices[first : first + _AT_ONCE], made.device))
-        if not bool(torch.isfinite(made.offsets).all()):
-            rows.complain_of_nonfinite()
+    with Crew(made.device, classes) as crew:
+        for start in range(0, len(rows), window):
+
+            def add(label: int, start: int = start) -> None:
+                indices = rows.of_class(label, start, start + window)
+                for first in range(0, len(indices), _AT_ONCE):
+                    part = indices[first : first + _AT_ONCE]
+                    made.add_class(label, rows.take(part, made.device))
+
+            crew.map(add, range(classes))
+            if not bool(torch.isfinite(made.offsets).all()):
+                rows.complain_of_nonfinite()
     return made
 
 

@@ -69,7 +69,7 @@ def calibrate(device: torch.device | str = "cpu") -> Rates:
 
     def products(scatter: torch.Tensor) -> None:
         add_scatter(scatter, rows)
-        times_upper(rows, scatter)
+        times_upper(rows.clone(), scatter)
         gram_squares(rows, rows)
 
     def read(_: torch.Tensor) -> None:

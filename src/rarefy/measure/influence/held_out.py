@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.errors import bad_value
 from rarefy.measure.influence.class_statistics import ClassStatistics
+from rarefy.measure.influence.crew import Crew
 from rarefy.measure.influence.leave_one_out import Terms, add_one, check_ddof, row_squares
 from rarefy.measure.influence.products import square_norm, times_upper
 from rarefy.measure.influence.rows import MEMORY, Rows
@@ -54,8 +55,8 @@ def score_held_out(
     device: torch.device | str = "cpu",
     memory: int = MEMORY,
 ) -> Terms:
-    """``score_against`` without statistics made before: one class at a time, so that one scatter
-    matrix is in memory. features, labels: the data; rows, row_labels: what is scored."""
+    """``score_against`` without statistics made before: few classes at a time, so that few scatter
+    matrices are in memory. features, labels: the data; rows, row_labels: what is scored."""
     check_ddof(ddof)
     data, asked = Rows(features, labels, classes), Rows(rows, row_labels, classes)
     if asked.width != data.width:
@@ -64,7 +65,8 @@ def score_held_out(
     if need > memory:
         raise bad_value("memory", memory, f"must be at least {need} for a width of {data.width}")
     terms = _empty(len(asked))
-    for label in np.flatnonzero(asked.counts).tolist():
+
+    def score(label: int) -> None:
         statistics = ClassStatistics(1, data.width, device)
         indices = data.of_class(label)
         for first in range(0, len(indices), _AT_ONCE):
@@ -72,6 +74,9 @@ def score_held_out(
         if not bool(torch.isfinite(statistics.offsets).all()):
             data.complain_of_nonfinite()
         _score_class(statistics, 0, asked, asked.of_class(label), terms, ddof)
+
+    with Crew(torch.device(device), memory // need) as crew:
+        crew.map(score, np.flatnonzero(asked.counts).tolist())
     return _scaled(terms, scale)
 
 
@@ -90,7 +95,7 @@ def _score_class(
         centred = statistics.centred(place, rows.take(part, statistics.device))
         r = row_squares(centred)
         # the upper triangle twice, less the diagonal that is then counted twice
-        q = times_upper(centred, scatter).mul_(centred).sum(dim=1).mul_(2)
+        q = times_upper(centred.clone(), scatter).mul_(centred).sum(dim=1).mul_(2)
         q -= centred.square_() @ diagonal
         if not bool(torch.isfinite(q).all()):
             rows.complain_of_nonfinite()

@@ -3,7 +3,7 @@ has fewer samples than features.
 
 The class covariance is shrunk towards a multiple of the identity with the weight that would be best
 for normal data (Chen, Wiesel, Eldar and Hero 2010, Eq. (23), "OAS"): it needs nothing but the trace
-and the norm of the covariance, which the score has anyway, and is finite for every n >= 2.
+and the norm of the covariance, which the score has anyway, and is positive for every n >= 2.
 
 Up to ``FULL_WIDTH`` features this is done in all directions. Above it a factorisation for each
 class would cost more than the score, so it is done in the leading principal directions of the
@@ -45,10 +45,13 @@ def shrinkage(count: int, width: int, trace: float, norm: float) -> float:
 
 @dataclass(frozen=True)
 class ClassMetric:
-    """The shrunk inverse covariance of one class, ready to be applied to centred rows."""
+    """The shrunk inverse covariance of one class, ready to be applied to centred rows. The product
+    is done in float32, which costs the distance its last digits and saves half of its time."""
 
     factor: Tensor
-    """Upper triangular, (k, k): |y W|^2 in the leading directions, y the row's part in them."""
+    """Upper triangular, (k, k), float32: |y W / unit|^2, y a row's part in the directions."""
+    unit: float
+    """The class's mean standard deviation, so that float32 sees numbers near 1."""
     outside: float
     """1 / variance in each of the other directions."""
     directions: Tensor | None
@@ -62,7 +65,9 @@ class ClassMetric:
 
     def distances_inside(self, seen: Tensor, squares: Tensor) -> Tensor:
         """The same from the rows' parts in the leading directions: (m, k)."""
-        found = row_squares(times_upper(seen, self.factor))
+        single = torch.empty(seen.shape, device=seen.device)
+        torch.mul(seen, 1 / self.unit, out=single)
+        found = row_squares(times_upper(single, self.factor)).double()
         if self.directions is not None:
             found += (squares - row_squares(seen)).clamp_(min=0) * self.outside
         return found.sqrt_()
@@ -82,13 +87,16 @@ def class_metric(
     if count < 2 or not trace > 0:
         return None
     weight = shrinkage(count, width, trace, norm)
-    level = weight * trace / width / count
+    variance = trace / width / count
+    level = weight * variance
     led = float(spread.diagonal().sum())
     covariance = spread.mul_((1 - weight) / count)
     covariance.diagonal().add_(level)
     others = width - len(covariance)
     left = max(trace - led, 0.0) / others * (1 - weight) / count if others else 0.0
-    return ClassMetric(whitening(covariance), 1 / (left + level), directions, weight)
+    unit = variance**0.5
+    factor = whitening(covariance).mul_(unit).float()
+    return ClassMetric(factor, unit, 1 / (left + level), directions, weight)
 
 
 def leading_directions(

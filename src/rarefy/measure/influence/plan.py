@@ -130,10 +130,11 @@ def _plan(
     fast = min(max(_SEGMENT_VALUES // width, 512), 8192)
     segment = min(chunk or fast, max(1, room // row))
     free -= segment * row
+    inside = directions or width
+    free -= FLOAT * 6 * cores * inside**2  # while a covariance is factored
     grams: list[GramStep] = []
     groups: list[CovarianceStep] = []
-    inside = directions or width
-    per_class = FLOAT * (width**2 + 2 * inside**2 + 4 * width)
+    per_class = FLOAT * (width**2 + inside**2 + 4 * width)
     group: list[int] = []
     most = FLOAT * sample * width  # before the first step
     for label, count in enumerate(counts.tolist()):
@@ -175,7 +176,7 @@ def _gram_step(
     label: int, count: int, width: int, inside: int, free: int, chunk: int | None, cores: int
 ) -> tuple[GramStep, int]:
     """The step and its bytes. q and r, the class's spread for the Mahalanobis distance, rows."""
-    base = FLOAT * (4 * count + 3 * inside**2 + (inside < width) * count * inside)
+    base = FLOAT * (4 * count + inside**2 + (inside < width) * count * inside)
     tile = min(chunk or _TILE, count)
     used = base + FLOAT * (count * width + 2 * cores * tile**2)
     if used <= free:

@@ -1,19 +1,17 @@
-"""The few matrix products behind the score, each symmetric product done once, in float64.
+"""The few matrix products behind the score, each symmetric product done once.
 
 On a CPU they are BLAS's symmetric and triangular routines (``blas.py``); a GPU multiplies in full.
 
-**Why float64 throughout.** In float32, with unit roundoff u = 2^-24 and sums of d terms, rounding
+**Why the score is all float64.** In float32, with unit roundoff u = 2^-24 and sums of d terms, rounding
 may change q = x^T S x by gamma_2d |x|^T |S| |x| <= 2 d u r |S|_F, where r = |x|^2. The score has
 2 q / D^2, so in parts of |Cov|_F^2 = |S|_F^2 / D^2 it moves by up to 4 d u r / |S|_F. The largest r
 of a class is several times tr(S) / n, and tr(S) / |S|_F lies between 1 and sqrt(d): to keep 1e-9
 for every sample of 512 features a class must have millions of them, and a class of the Gram route,
 with n < 2 d, never does. Where the bound holds float32 would save a third of the time at most. So
-there is one precision, which TF32 does not touch.
+there is one precision, which TF32 does not touch. (Mahalanobis distances are float32.)
 """
 
 from __future__ import annotations
-
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -35,19 +33,18 @@ def add_scatter(scatter: Tensor, rows: Tensor) -> None:
 
 
 def times_upper(rows: Tensor, upper: Tensor) -> Tensor:
-    """``rows @ triu(upper)``: (m, d) and (d, d), float64, contiguous; what lies below the diagonal
-    is not read."""
+    """``rows @ triu(upper)``: (m, d) and (d, d), contiguous and of one type. What lies below the
+    diagonal is not read; on a CPU ``rows`` itself becomes the result."""
     if not uses_blas(rows):
         return rows @ upper.triu()
-    made = rows.clone()
-    times_upper_in_place(made.numpy(), upper.numpy())
-    return made
+    times_upper_in_place(rows.numpy(), upper.numpy())
+    return rows
 
 
 def quadratic_form(rows: Tensor, halved: Tensor) -> Tensor:
     """x^T S x for each row x: (m,). ``halved`` is S with its diagonal halved (``halve_diagonal``):
     the upper triangle of that is half of the form."""
-    return times_upper(rows, halved).mul_(rows).sum(dim=1).mul_(2)
+    return times_upper(rows.clone(), halved).mul_(rows).sum(dim=1).mul_(2)
 
 
 def halve_diagonal(scatter: Tensor) -> None:
@@ -81,9 +78,23 @@ def whitening(covariance: Tensor) -> Tensor:
     covariance: (k, k), positive definite; whole.
     """
     lower = torch.linalg.cholesky(covariance)
-    unit = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
-    inverse = torch.linalg.solve_triangular(lower, unit, upper=False)
-    return cast(Tensor, inverse.T.contiguous())
+    _invert_lower(lower)
+    return lower.T.contiguous()
+
+
+def _invert_lower(lower: Tensor) -> None:
+    """In place, by halves: nearly all of it is products, of which there are a third of those of a
+    solution with the identity."""
+    size = len(lower)
+    if size <= 64:
+        unit = torch.eye(size, dtype=lower.dtype, device=lower.device)
+        lower.copy_(torch.linalg.solve_triangular(lower, unit, upper=False))
+        return
+    half = size // 2
+    first, below, second = lower[:half, :half], lower[half:, :half], lower[half:, half:]
+    _invert_lower(first)
+    _invert_lower(second)
+    below.copy_(-(second @ below @ first))
 
 
 def gram_squares(rows: Tensor, others: Tensor) -> Tensor:

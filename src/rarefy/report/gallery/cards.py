@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rarefy.report.gallery.choice import Choice, Room
+from rarefy.report.gallery.choice import Choice, Room, sorted_by
 from rarefy.report.gallery.numbers import Histogram, histogram
 from rarefy.report.gallery.table import Rows, Samples
 
 _RULES = 3  # so many different rules of a triage word are all written out
+ORDERS = {"influence": "most atypical", "disagreement": "most other labels nearby"}
+"""Which samples of a triage word come first, in words."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class TriageCard:
     almost every sample has numbers of its own in it, one rule as an ``example``."""
 
     word: str
+    order: str
     size: int
     cells: list[Cell]
     rules: list[tuple[str, int]]
@@ -118,6 +121,7 @@ def triage_cards(samples: Samples, choice: Choice, room: Room, cells: Cells) -> 
         cards.append(
             TriageCard(
                 word=word,
+                order=ORDERS[sorted_by(word, samples)],
                 size=len(flagged),
                 cells=cells.of(choice.flagged(word, room)),
                 rules=rules.most_common() if few else [],

@@ -20,6 +20,8 @@ MOST = 24
 """Samples of one strip (highest, lowest, random) on the most generous page."""
 STOPS = (0, *range(5, 100, 5), 99, 100)
 """Where the percentile slider stops; a page with little room has fewer."""
+MISLABELLED = "maybe mislabelled"
+"""The word of ``rarefy.tools.influence.triage`` for samples whose neighbours have other labels."""
 _FEWER_STOPS = ((8, STOPS), (5, (0, *range(10, 100, 10), 100)), (1, (0, 20, 50, 80, 100)))
 _TRIAGE, _UNDEFINED = 5, 8  # times the length of a strip
 
@@ -148,8 +150,16 @@ def _at_stops(rows: Rows, percentile: Floats, room: Room) -> dict[int, Rows]:
     return found
 
 
+def sorted_by(word: str, samples: Samples) -> str:
+    """The measure by which the rows of a triage word come: of wrong labels disagreement knows more
+    than the influence does."""
+    known = word == MISLABELLED and "disagreement" in samples.numbers
+    return "disagreement" if known else "influence"
+
+
 def _by_triage(samples: Samples, room: Room) -> dict[str, Rows]:
-    """The flagged rows of each word, most atypical first; the word with fewest samples first."""
+    """The flagged rows of each word, most atypical first, but those that may be mislabelled by how
+    many neighbours say so; the word with fewest samples first."""
     if samples.triage is None:
         return {}
     urgency = -np.nan_to_num(samples.percentiles["influence"], nan=-1.0)
@@ -158,7 +168,8 @@ def _by_triage(samples: Samples, room: Room) -> dict[str, Rows]:
     for word in words[np.argsort(counts, kind="stable")]:
         if word:
             rows = np.flatnonzero(samples.triage == word)
-            found[str(word)] = rows[np.argsort(urgency[rows], kind="stable")][
-                : room.strip * _TRIAGE
-            ]
+            keys = [urgency[rows]]
+            if sorted_by(str(word), samples) == "disagreement":
+                keys.append(-np.nan_to_num(samples.numbers["disagreement"][rows], nan=-1.0))
+            found[str(word)] = rows[np.lexsort(keys)][: room.strip * _TRIAGE]
     return found

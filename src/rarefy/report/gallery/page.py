@@ -28,7 +28,7 @@ from rarefy.report.gallery.table import Rows, Samples, plain_text, read_table
 from rarefy.report.page import write_whole
 
 MOST_BYTES = 10_000_000
-SCOREBOARD = "docs/influence.md"
+SCOREBOARD = "docs/scoreboard.md"
 """Where a reader finds what the score can and cannot detect, beside its baselines."""
 Neighbours = Callable[[Sequence[int]], Mapping[int, Sequence[int]]]
 

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 POINTS = 100.0
 HIGH, LOW, RANDOM = "high", "low", "random"
-ASKED = {"test_accuracy": "all test samples", "tail_accuracy": "the tail of the test set"}
+ASKED = {
+    "test_accuracy": "all test samples",
+    "tail_accuracy": "the tail of the test set",
+    "far_accuracy": "those farthest from the class mean",
+}
+"""The tail is chosen by the score under test, the last by a plainer one."""
 PLACES = {"class": "same share of every class", "all": "sorted over the whole set"}
 WORDS = {
     HIGH: "highest influence",
@@ -64,10 +69,7 @@ def removal_verdicts(study: InfluenceRemoval, results: xr.Dataset, scale: str) -
                 samples = low - high
             note = "points: accuracy without low scores less that without high ones"
             if study.subsample < 1:
-                note += (
-                    f"; seeds draw {100 * study.subsample:g} % of the same samples and share the "
-                    "test set: intervals are about that draw alone"
-                )
+                note += f"; {_about(study)}"
             cases = [("mean over fractions", samples[:, fractions > 0].mean(axis=1))]
             cases += [
                 (f"{fraction:g} left out", samples[:, place])
@@ -78,6 +80,13 @@ def removal_verdicts(study: InfluenceRemoval, results: xr.Dataset, scale: str) -
                 identity = ("B13", study.name, scale, f"{named}: {what}")
                 found.append(judge_difference(identity, values, "positive", note=note))
     return found
+
+
+def _about(study: InfluenceRemoval) -> str:
+    return (
+        f"seeds draw {100 * study.subsample:g} % of the same samples and share the test set: "
+        "intervals are about that draw alone"
+    )
 
 
 def removal_pictures(study: InfluenceRemoval, results: xr.Dataset) -> list[Picture]:
@@ -109,6 +118,8 @@ def removal_pictures(study: InfluenceRemoval, results: xr.Dataset) -> list[Pictu
         f"that training needs. The tail: the {100 * study.tail_share:g} % of each class's test "
         "samples with the highest held-out scores."
     )
+    if study.subsample < 1:
+        caption += f" {_about(study).capitalize()}."
     return [Picture("removed", "Accuracy after leaving samples out", caption, panels)]
 
 
@@ -131,6 +142,8 @@ def removal_tables(study: InfluenceRemoval, results: xr.Dataset) -> list[Table]:
             "Per cent right by share left out; in brackets the difference from random removal, "
             "seed by seed, ± half its 95 % interval; *: that interval is all on one side of 0."
         )
+        if study.subsample < 1:
+            caption += f" {_about(study).capitalize()}."
         title = f"Accuracy after leaving samples out, {PLACES[within]}"
         found.append(Table(f"removed-{within}", title, caption, heads, rows))
     return [*found, *([_shares(results, fractions)] if "all" in places else [])]

@@ -20,7 +20,8 @@ from rarefy.studies.influence._removal_report import (
     removal_tables,
     removal_verdicts,
 )
-from rarefy.tools.influence.removal import LOGISTIC, After, Removal, parts_of, train_without
+from rarefy.tools.influence.removal import FULL, LOGISTIC, After, Removal, train_without
+from rarefy.tools.influence.removal_data import Source, parts_of
 from rarefy.tools.sparse_training import Task
 from rarefy.train.image_batches import Changes
 from rarefy.train.supervised import Recipe
@@ -42,8 +43,9 @@ class InfluenceRemoval(Study):
         "(Fig. 7): leaving out high scores costs far more test accuracy. Fractions, repeats and a "
         "random control are not given. Here: also at random and by plainer scores (distance to the "
         "class mean, class Mahalanobis, norm, neighbours' labels), from each class the same share "
-        "or from the whole set, asked on all test samples and on their tail, the tenth of each "
-        "class that a class's own statistics call most atypical."
+        "or from the whole set, asked on all test samples, on their tail (the tenth of each class "
+        "with the highest held-out influence) and, as that is the score's own choice, on the tenth "
+        "farthest from the class mean."
     )
     claims: ClassVar[tuple[str, ...]] = ("B13",)
     axes: ClassVar[tuple[str, ...]] = ("within", "by", "fraction")
@@ -86,6 +88,10 @@ class InfluenceRemoval(Study):
     """image set by name, a folder of class folders, a table or an array file"""
     label: str = ""
     """of a table: the column with the classes"""
+    labels: str = ""
+    """of a .npy file: the file with its labels"""
+    columns: str = ""
+    """of a table: its feature columns, separated by commas; all numeric ones if empty"""
     network: str = "lenet"
     """logistic (anything), or on images lenet, cnn, resnet18, vit, module:callable"""
     by: tuple[str, ...] = ("high", "low", "random", "distance", "mahalanobis")
@@ -123,6 +129,9 @@ class InfluenceRemoval(Study):
         super().check()
         if not 0 < self.tail_share < 1:
             raise bad_value("tail_share", self.tail_share, "must be above 0 and below 1")
+        for by in self.by:
+            if by in FULL:
+                raise bad_value("by", by, f"is called {FULL[by]} here")
         if 0.0 not in self.fraction:
             raise bad_value("fraction", self.fraction, "must have 0, all samples, to compare with")
         for by in self.by:
@@ -130,6 +139,9 @@ class InfluenceRemoval(Study):
                 for fraction in self.fraction:
                     Removal(by, fraction, within, self.subsample)
         self.task()
+
+    def source(self) -> Source:
+        return Source(self.data, self.label, self.labels, self.columns)
 
     def task(self) -> Task:
         recipe = Recipe(
@@ -144,7 +156,7 @@ class InfluenceRemoval(Study):
         )
 
     def inputs(self) -> dict[str, str]:
-        parts = parts_of(self.data, self.label)
+        parts = parts_of(self.source())
         own = "" if self.network == LOGISTIC else identity(self.network)
         seen = f"{parts.train.name} ({parts.train.fingerprint}, {parts.test.fingerprint})"
         return {"data": seen, **({"network": own} if own else {})}
@@ -153,7 +165,8 @@ class InfluenceRemoval(Study):
         return (
             Output("test_accuracy", (), "share of test samples classified right"),
             Output("tail_accuracy", (), "the same of the tail of the test set"),
-            Output("rest_accuracy", (), "the same of the others"),
+            Output("far_accuracy", (), "the same of those farthest from their class mean"),
+            Output("rest_accuracy", (), "the same of those in neither"),
             Output("trained", (), "training samples that were left"),
             Output("smallest", (), "share that the class with the largest loss has left"),
         )
@@ -176,7 +189,14 @@ class InfluenceRemoval(Study):
         removal = Removal(str(cell["by"]), fraction, str(cell["within"]), self.subsample)
         name = f"{removal.by}-{fraction:g}-{removal.within}-seed-{cell['seed']}"
         train = partial(
-            train_without, removal, self.task(), key, context, self.label, self.tail_share, name
+            train_without,
+            removal,
+            self.source(),
+            self.task(),
+            key,
+            context,
+            self.tail_share,
+            name,
         )
         if fraction or context.scratch is None or len(self.by) * len(self.within) == 1:
             return _numbers(train())
@@ -202,6 +222,7 @@ def _numbers(after: After) -> dict[str, np.ndarray]:
     found = {
         "test_accuracy": after.test,
         "tail_accuracy": after.tail,
+        "far_accuracy": after.far,
         "rest_accuracy": after.rest,
         "trained": after.trained,
         "smallest": after.smallest,

@@ -6,30 +6,20 @@ nothing of the test set; what is left out never depends on how well anything was
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from rarefy.core.contracts import Context
-from rarefy.core.errors import UsageError, bad_value, unknown
+from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
-from rarefy.data.images.catalog import SETS
-from rarefy.data.images.ids import chosen_by_content, digest_of
-from rarefy.measure.influence.held_out import score_held_out
-from rarefy.measure.influence.passes import ClassScores
 from rarefy.nets.by_name import identity
 from rarefy.tools.answers import Scorer, finished
 from rarefy.tools.image_data import on_device
-from rarefy.tools.influence.neighbours import neighbour_labels
-from rarefy.tools.influence.scoring import NEIGHBOURS, influence_of
-from rarefy.tools.samples.opening import open_samples
-from rarefy.tools.samples.samples import Samples
+from rarefy.tools.influence.removal_data import Parts, Source, parts_of
 from rarefy.tools.sparse_training import Task, new_training, own_random_state
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.image_batches import Scaling
@@ -41,10 +31,9 @@ LOGISTIC = "logistic"
 LOW = "-low"
 SCORES = ("influence", "distance", "mahalanobis", "norm", "disagreement")
 SHORT = {"high": "influence", "low": "influence-low"}
+FULL = {full: word for word, full in SHORT.items()}
 RANDOM = "random"
 WITHIN = ("class", "all")
-TEST_SHARE = 0.2
-"""Of data that has no test part of its own."""
 LOGISTIC_STEPS = 300
 
 
@@ -96,7 +85,10 @@ class After:
     test: float
     tail: float
     """On the tail of the test set: its highest held-out scores, class by class."""
+    far: float
+    """On the test samples farthest from their class mean: a tail that the score did not choose."""
     rest: float
+    """On those in neither."""
     trained: int
     """Samples that were left."""
     smallest: float
@@ -104,94 +96,27 @@ class After:
     nonfinite_step: int = -1
 
 
-# --------------------------------------------------------------------------------------------- data
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """A data set in two parts, and the scores of its training part."""
-
-    text: str
-    train: Samples
-    test: Samples
-    is_images: bool
-    copied: int
-    """Test samples whose content is in the training part too."""
-
-
-@lru_cache(maxsize=2)
-def _parts(text: str, label: str, folder: str | None) -> Parts:
-    path = Path(text.rpartition("?")[0] or text)
-    is_images = text in SETS or path.is_dir()
-    if is_images:
-        train, test = (open_samples(text, split=split) for split in ("train", "test"))
-    else:
-        whole = open_samples(text, label=label or None)
-        contents = [digest_of(one) for one in whole.ids]
-        asked = np.array(chosen_by_content(contents, whole.labels.tolist(), TEST_SHARE))
-        if not asked.any() or asked.all():
-            raise UsageError(f"{text}: too few different samples a class for a test part")
-        train, test = whole.take(~asked), whole.take(asked)
-    known = {digest_of(one) for one in train.ids}
-    copied = sum(digest_of(one) in known for one in test.ids)
-    return Parts(text, train, test, is_images, copied)
-
-
-def parts_of(text: str, label: str = "") -> Parts:
-    """Training and test part of what ``text`` names; what has no test part gets one by content."""
-    return _parts(text, label, os.environ.get("RAREFY_DATA"))
-
-
-@lru_cache(maxsize=2)
-def _scores(text: str, label: str, folder: str | None, device: torch.device) -> ClassScores:
-    return influence_of(_parts(text, label, folder).train, device=device)
-
-
-@lru_cache(maxsize=2)
-def _tail(
-    text: str, label: str, folder: str | None, share: float, device: torch.device
-) -> NDArray[np.bool_]:
-    parts = _parts(text, label, folder)
-    train, test = parts.train, parts.test
-    scores = score_held_out(
-        train.features,
-        train.labels,
-        test.features,
-        test.labels,
-        len(train.classes),
-        scale=train.scale,
-        device=device,
-    )
-    return highest(scores.influence, test.labels, share, "class")
-
-
-@lru_cache(maxsize=2)
-def _disagreement(
-    text: str, label: str, folder: str | None, device: torch.device
-) -> NDArray[np.float64]:
-    return neighbour_labels(_parts(text, label, folder).train, NEIGHBOURS, device).disagreement
-
-
-def score_of(parts: Parts, label: str, name: str, device: torch.device) -> NDArray[np.float64]:
-    """One number a training sample; cells of a study share the work."""
-    where = parts.text, label, os.environ.get("RAREFY_DATA"), device
-    if name == "disagreement":
-        return _disagreement(*where)
-    return np.asarray(getattr(_scores(*where), name))
+# ------------------------------------------------------------------------------------ who leaves
 
 
 def highest(
-    values: NDArray[np.float64], labels: NDArray[np.int64], share: float, within: str
+    values: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    share: float,
+    within: str,
+    chance: NDArray[np.float64] | None = None,
 ) -> NDArray[np.bool_]:
     """Which samples have the highest values: the share of every class, or of all. Values that are
-    undefined are never among them; ties are broken by place; a class keeps at least one sample."""
+    undefined are never among them; of equal ones those with the smaller ``chance`` (by place if
+    there is none: the order of a file often means something); a class keeps at least one sample."""
     chosen = np.zeros(len(values), dtype=bool)
     ranked = np.where(np.isfinite(values), values, -np.inf)
+    ties = np.arange(len(values), dtype=np.float64) if chance is None else chance
     groups = [np.flatnonzero(labels == one) for one in np.unique(labels)]
     for rows in groups if within == "class" else [np.arange(len(values))]:
         defined = int(np.isfinite(values[rows]).sum())
         count = min(round(share * len(rows)), defined, len(rows) - 1)
-        chosen[rows[np.argsort(-ranked[rows], kind="stable")[:count]]] = True
+        chosen[rows[np.lexsort((ties[rows], -ranked[rows]))[:count]]] = True
     if within == "all":
         for rows in groups:
             if chosen[rows].all():  # nobody can learn a class that is gone
@@ -200,22 +125,24 @@ def highest(
 
 
 def left_after(
-    removal: Removal, parts: Parts, label: str, run_key: int, device: torch.device
+    removal: Removal, parts: Parts, run_key: int, device: torch.device
 ) -> NDArray[np.bool_]:
     """Which training samples are left."""
     generator = np.random.default_rng([key(run_key, "removal") & (2**63 - 1)])
     labels = parts.train.labels
     drawn = np.ones(len(labels), dtype=bool)
     if removal.subsample < 1:
-        drawn = highest(generator.random(len(labels)), labels, removal.subsample, "class")
+        first = generator.random(len(labels))
+        # by what is not drawn: so that a class of one sample stays
+        drawn = ~highest(first, labels, 1 - removal.subsample, "class")
     chance = generator.random(len(labels))
     if removal.fraction == 0:
         return drawn
     order = Order.parse(removal.by)
-    values = chance if order.score == RANDOM else score_of(parts, label, order.score, device)
+    values = chance if order.score == RANDOM else parts.score(order.score, device)
     rows = np.flatnonzero(drawn)
     own = -values[rows] if order.lowest else values[rows]
-    gone = highest(own, labels[rows], removal.fraction, removal.within)
+    gone = highest(own, labels[rows], removal.fraction, removal.within, chance[rows])
     left = drawn.copy()
     left[rows[gone]] = False
     return left
@@ -226,35 +153,45 @@ def left_after(
 
 def train_without(
     removal: Removal,
+    source: Source,
     task: Task,
     run_key: int,
     context: Context,
-    label: str = "",
     tail_share: float = 0.1,
     name: str = "run",
 ) -> After:
-    """Train ``task.network`` on what is left of ``task.data`` and ask it."""
-    parts = parts_of(task.data, label)
-    left = left_after(removal, parts, label, run_key, context.device)
-    folder = os.environ.get("RAREFY_DATA")
-    tail = _tail(task.data, label, folder, tail_share, context.device)
+    """Train ``task.network`` on what is left of ``source`` and ask it."""
+    parts = parts_of(source)
+    left = left_after(removal, parts, run_key, context.device)
+    tail, far = (
+        highest(values, parts.test.labels, tail_share, "class")
+        for values in parts.held_out(context.device)
+    )
     if task.network == LOGISTIC:
         right, stopped = _logistic(parts, left), -1
         context.advance(task.recipe.epochs)
         context.say(f"{name}: test accuracy {100 * right.mean():.1f} %")
     elif parts.is_images:
-        right, stopped = _network(task, left, tail, run_key, context, name)
+        right, stopped = _network(task, left, 2 * tail + far, run_key, context, name)
     else:
         raise bad_value("network", task.network, f"needs images; for other data use {LOGISTIC}")
-    had, has = (np.bincount(parts.train.labels[rows]) for rows in (slice(None), left))
+    classes = len(parts.train.classes)
+    had, has = (
+        np.bincount(parts.train.labels[rows], minlength=classes) for rows in (slice(None), left)
+    )
     return After(
         test=float(right.mean()),
-        tail=float(right[tail].mean()) if tail.any() else float("nan"),
-        rest=float(right[~tail].mean()),
+        tail=_mean(right[tail]),
+        far=_mean(right[far]),
+        rest=_mean(right[~tail & ~far]),
         trained=int(left.sum()),
-        smallest=float((has / np.maximum(had[: len(has)], 1))[had[: len(has)] > 0].min()),
+        smallest=float((has[had > 0] / had[had > 0]).min()),
         nonfinite_step=stopped,
     )
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else float("nan")
 
 
 def _logistic(parts: Parts, left: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -277,15 +214,15 @@ def _logistic(parts: Parts, left: NDArray[np.bool_]) -> NDArray[np.float64]:
 def _network(
     task: Task,
     left: NDArray[np.bool_],
-    tail: NDArray[np.bool_],
+    piece: NDArray[np.int64],
     run_key: int,
     context: Context,
     name: str,
 ) -> tuple[NDArray[np.float64], int]:
-    """The same from a network; accuracies of tail and rest stand for the single answers."""
+    """The same from a network; the accuracy of each ``piece`` of the test set stands for the single
+    answers, of which only means over whole pieces are used."""
     data = on_device(task.data, context.device)
     rows = torch.from_numpy(np.flatnonzero(left))
-    pieces = [data.test.take(torch.from_numpy(which)) for which in (tail, ~tail)]
     with own_random_state(run_key, context.device):
         training = new_training(task, Thinning(), data, data.train.take(rows), run_key, context)
 
@@ -300,9 +237,10 @@ def _network(
         history = training.run(context, checkpoint, watch)
         network = finished(training)
         scorer = Scorer(training, Scaling(data.mean, data.std), run_key, context)
-        right = np.empty(len(tail))
-        for which, piece in zip((tail, ~tail), pieces, strict=True):
-            right[which] = scorer(network, piece, 0.0).accuracy if len(piece) else np.nan
+        right = np.empty(len(piece))
+        for one in np.unique(piece):
+            asked = data.test.take(torch.from_numpy(piece == one))
+            right[piece == one] = scorer(network, asked, 0.0).accuracy
         if checkpoint is not None:
             checkpoint.remove()
     if history.nonfinite_step >= 0:

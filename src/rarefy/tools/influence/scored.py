@@ -94,7 +94,7 @@ class Scored:
                 "undefined": int(part["influence"].isna().sum()),
             }
             found.append(row | {word: int((part["triage"] == word).sum()) for word in self.words()})
-        order = {name: place for place, name in enumerate(self.samples.classes)}
+        order = {name: place for place, name in enumerate(self.table.attrs["classes"])}
         return sorted(found, key=lambda row: order.get(row["class"], len(order)))
 
     def facts(self) -> list[tuple[str, object]]:
@@ -105,11 +105,13 @@ class Scored:
             ("samples", f"{told['samples']:,}"),
             ("features", f"{told['features']:,}"),
             ("covariance divided by", "n - 1" if told["ddof"] else "n"),
-            ("scored in", f"{told['seconds']:g} s, without a model"),
+            ("scored in", f"{told['seconds']:g} s"),
             ("made", f"{told['date'][:10]}, rarefy"),
         ]
         if told["neighbours"]:
-            found.append(("neighbours asked", f"{told['neighbours']} each"))
+            among = f"{told['neighbours']} each, among {told['neighbours_among']:,} samples"
+            found.append(("neighbours", f"{among} in {told['neighbours_width']} directions"))
+        found += [("note", note) for note in told["notes"]]
         if told["left_out"]:
             found.append(("left out", f"{len(told['left_out'])} files that cannot be read"))
         return found

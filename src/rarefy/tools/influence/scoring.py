@@ -147,7 +147,7 @@ def influence_of(samples: Samples, device: torch.device) -> ClassScores:
 
 
 def _table(samples: Samples, scores: ClassScores, near: NeighbourLabels | None) -> pd.DataFrame:
-    names = np.array(samples.classes, dtype=object)
+    names = np.array([_readable(name) for name in samples.classes], dtype=object)
     copied = copies_of(samples.ids, samples.labels)
     count = len(samples)
     return pd.DataFrame(
@@ -175,6 +175,11 @@ def _table(samples: Samples, scores: ClassScores, near: NeighbourLabels | None) 
     )
 
 
+def _readable(name: str) -> str:
+    """The name of a class folder may hold bytes that are no text; tables are text."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def _facts(
     samples: Samples,
     settings: Scoring,
@@ -192,14 +197,16 @@ def _facts(
         "fingerprint": samples.fingerprint,
         "samples": len(samples),
         "features": int(samples.features.shape[1]),
-        "classes": list(samples.classes),
+        "classes": [_readable(name) for name in samples.classes],
         "counts": [int(count) for count in samples.counts],
         "ddof": settings.ddof,
         "neighbours": settings.neighbours,
         "neighbours_among": 0 if near is None else near.among,
+        "neighbours_width": 0 if near is None else near.width,
         "routes": {str(route): int(count) for route, count in routes.items() if route},
         "memory": int(scores.memory),
         "seconds": round(seconds, 2),
+        "notes": list(samples.notes),
         "left_out": list(samples.left_out),
         **{name: made[name] for name in ("torch", "numpy", "machine", "date")},
     }

@@ -2,8 +2,8 @@
 
 The rules are few, fixed and told: they sort what to look at first, and prove nothing. The first
 that fits counts, from what is certain (content that exists twice with two labels) to what is a
-guess. ``docs/influence.md`` says how often each word is right on flips, rare modes and copies that
-were put in on purpose.
+guess. ``docs/scoreboard.md`` says how well the columns behind them find flips, rare modes
+and copies that were put in on purpose.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def robust_deviation(values: NDArray[np.float64], label: NDArray[np.object_]) ->
     """How many robust stds (by the median distance from the median) a value lies above the median
     of its class; 0 where a class has no spread, so that no rule fires on rounding."""
     found = np.zeros(len(values))
-    for rows in pd.Series(label).groupby(label).indices.values():
+    for rows in pd.Series(label, dtype=object).groupby(label).indices.values():
         own = values[rows]
         middle = np.nanmedian(own) if np.isfinite(own).any() else np.nan
         spread = _NORMAL * np.nanmedian(np.abs(own - middle)) if np.isfinite(middle) else np.nan

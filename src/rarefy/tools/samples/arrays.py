@@ -63,20 +63,22 @@ def from_arrays(
 
 def from_npy(
     features: str | Path,
-    labels: str | Path,
+    labels: object,
     names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
 ) -> Samples:
-    """Two .npy files; the features are never read into memory as a whole."""
-    X, y = load_npy(features, mapped=True), load_npy(labels)
+    """A .npy file, never read into memory as a whole, and another with the labels, or these."""
+    X = load_npy(features, mapped=True)
+    y = load_npy(labels) if isinstance(labels, str | Path) else labels
     path = Path(features)
     return from_arrays(X, y, names, classes, path.stem, str(features))
 
 
 def from_npz(path: str | Path, split: str | None = None) -> Samples:
-    """One .npz file with features and labels, under the usual names; see ``FEATURE_KEYS``."""
+    """One .npz file with features and labels, under the usual names; see ``FEATURE_KEYS``. A split
+    that is asked for must be there; by default ``_train`` is looked for, then names alone."""
     with opened_npz(path) as held:
-        found = _keys(set(held.files), path, split or "train")
+        found = _keys(set(held.files), path, split)
         X, y = held[found[0]], held[found[1]]
     return from_arrays(X, y, name=Path(path).stem, source=str(path))
 
@@ -203,14 +205,16 @@ def _image_shape(values: NDArray[Any]) -> tuple[Shape | None, bool, tuple[str, .
     return None, False, ()
 
 
-def _keys(keys: set[str], path: str | Path, split: str) -> tuple[str, str]:
+def _keys(keys: set[str], path: str | Path, split: str | None) -> tuple[str, str]:
     found = []
     for what, usual in (("features", FEATURE_KEYS), ("labels", LABEL_KEYS)):
-        tried = [key for word in usual for key in (f"{word}_{split}", word)]
-        here = [key for key in tried if key in keys]
+        tried = [f"{word}_{split or 'train'}" for word in usual]
+        told = usual if split is None else tried
+        here = [key for key in (*tried, *(usual if split is None else ())) if key in keys]
         if not here:
+            of = "" if split is None else f" of the split {split!r}"
             raise UsageError(
-                f"{path}: no {what} in it (looked for {', '.join(usual)}; it has "
+                f"{path}: no {what}{of} in it (looked for {', '.join(told)}; it has "
                 f"{listed(sorted(keys)) or 'nothing'})"
             )
         found.append(here[0])

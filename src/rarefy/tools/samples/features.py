@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.progress import Progress
 from rarefy.core.settings import resolve_device
+from rarefy.data.images.ids import short_hash
 from rarefy.nets.by_name import current_folder_importable, named_callable
 from rarefy.tools.samples.messages import in_a_line, rows_text
 from rarefy.tools.samples.row_ids import CHUNK_BYTES
@@ -139,7 +140,11 @@ def _filled(
 ) -> NDArray[Any]:
     count = len(samples)
     head = rows_of(0, min(batch, count))
-    spec = {"data": samples.fingerprint, "embedding": called} if folder is not None else {}
+    spec = {}
+    if folder is not None:
+        # the fingerprint is the same in any order, the rows of the file are not
+        order = short_hash(samples.ids)
+        spec = {"data": samples.fingerprint, "order of samples": order, "embedding": called}
     store = RowStore((count, head.shape[1]), np.float32, folder, spec, "features", limit)
     if store.done:
         kept = np.asarray(store.rows[: min(len(head), store.done)])

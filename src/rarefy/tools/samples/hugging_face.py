@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images.listing import listed
 from rarefy.tools.samples.arrays import from_arrays
-from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
+from rarefy.tools.samples.messages import counted, in_a_line, no_column, rows_text
 from rarefy.tools.samples.pixels import is_picture, pixels_of, side_of
 from rarefy.tools.samples.row_store import RowStore
 from rarefy.tools.samples.samples import Samples
@@ -216,8 +216,8 @@ def _pictured(
             labels.append(batch[label][place])
     if bad and not (skip_bad and labels):
         raise UsageError(
-            f"{len(bad)} of {len(dataset)} images cannot be read: {listed(bad)}; leave them out "
-            "with skip_bad"
+            f"{len(bad)} of {len(dataset)} images cannot be read (counting from 0): "
+            f"{listed(bad)}; leave them out with skip_bad"
         )
     assert store is not None
     store.advance(len(store.rows))
@@ -226,7 +226,8 @@ def _pictured(
     found = from_arrays(pixels, known, None, classes, name, SOURCE)
     if not bad:
         return found
-    note = f"{len(bad)} images that cannot be read were left out"
+    were = "was" if len(bad) == 1 else "were"
+    note = f"{counted(len(bad), 'image')} that cannot be read {were} left out"
     return replace(found, notes=(*found.notes, note), left_out=tuple(bad))
 
 

@@ -18,6 +18,7 @@ from rarefy.data.images.folders import FolderOptions, decode_all, planes
 from rarefy.data.images.listing import listed
 from rarefy.tools.image_data import split_options
 from rarefy.tools.samples.arrays import pictures
+from rarefy.tools.samples.messages import counted
 from rarefy.tools.samples.samples import Samples
 
 SPLITS = ("train", "test", "all")
@@ -113,9 +114,13 @@ def _whole_folder(found: Found, options: FolderOptions) -> Samples:
         pixels[place] = planes(image.pixels, side, channels)
     notes = []
     if found.others:
-        notes.append(f"{found.others} files that are no images (by extension) were ignored")
+        one = found.others == 1
+        what = "file that is no image" if one else "files that are no images"
+        was = "was" if one else "were"
+        notes.append(f"{found.others} {what} (by extension) {was} ignored")
     if bad:
-        notes.append(f"{len(bad)} files that cannot be read were left out")
+        were = "was" if len(bad) == 1 else "were"
+        notes.append(f"{counted(len(bad), 'file')} that cannot be read {were} left out")
     labels: Tensor = torch.tensor([label for _, label, _ in good], dtype=torch.int64)
     files = tuple(shown for shown, _, _ in good)
     return _samples(

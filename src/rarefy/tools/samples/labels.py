@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images.listing import listed
-from rarefy.tools.samples.messages import rows_text
+from rarefy.tools.samples.messages import counted, rows_text
 
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)")
 
@@ -27,7 +27,7 @@ def encoded(
     """
     values = _flat(labels)
     if len(values) != count:
-        raise bad_value("labels", f"{len(values)} labels", f"must be {count}, one a sample")
+        raise bad_value("labels", counted(len(values), "label"), f"must be {count}, one a sample")
     if not count:
         raise UsageError("there are no samples")
     names = None if classes is None else tuple(str(name) for name in classes)
@@ -88,7 +88,7 @@ def _flat(labels: object) -> NDArray[Any]:
     if values.dtype.kind in "OT":
         return _objects(values)
     if values.dtype.kind == "S":
-        return np.char.decode(values, "utf-8")
+        return np.array(_decoded(values.tolist()))
     if values.dtype.kind not in "iuU":
         raise bad_value("labels", f"type {values.dtype}", "must be names or whole numbers")
     return values
@@ -108,7 +108,21 @@ def _objects(values: NDArray[Any]) -> NDArray[Any]:
         raise UsageError(f"no label in {rows_text(missing)}")
     if all(isinstance(value, int | float | np.number) for value in values.tolist()):
         return _flat(np.array(values.tolist()))
+    if any(isinstance(value, bytes) for value in values.tolist()):
+        return np.array([*_decoded(values.tolist()), None], dtype=object)[:-1]
     return values
+
+
+def _decoded(values: list[Any]) -> list[Any]:
+    """Bytes as the text they are."""
+    found = []
+    for row, value in enumerate(values):
+        try:
+            found.append(value.decode("utf-8") if isinstance(value, bytes) else value)
+        except UnicodeDecodeError:
+            where = f"bytes in {rows_text([row])}"
+            raise bad_value("labels", where, "must be text in UTF-8") from None
+    return found
 
 
 def _whole(values: NDArray[Any]) -> NDArray[np.int64]:

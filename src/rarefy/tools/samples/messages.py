@@ -15,11 +15,16 @@ SHOWN = 5
 
 
 def rows_text(rows: NDArray[Any] | Sequence[int]) -> str:
-    """``row 7`` or ``rows 3, 5, 8, 9, 11 (12 in all)``, counted from 0."""
+    """``row 7 (counting from 0)``, or ``rows 3, 5, 8, 9, 11 (12 in all, counting from 0)``."""
     shown = ", ".join(str(int(row)) for row in rows[:SHOWN])
-    if len(rows) == 1:
-        return f"row {shown}"
-    return f"rows {shown}" + (f" ({len(rows)} in all)" if len(rows) > SHOWN else "")
+    several = "row" if len(rows) == 1 else "rows"
+    many = f"{len(rows)} in all, " if len(rows) > SHOWN else ""
+    return f"{several} {shown} ({many}counting from 0)"
+
+
+def counted(count: int, what: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def in_a_line(error: BaseException) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ def open_samples(
     *,
     split: str | None = None,
     label: str | None = None,
-    labels: str | Path | None = None,
+    labels: object = None,
     columns: Sequence[str] | None = None,
     names: str | None = None,
     image: str | None = None,
@@ -36,9 +38,9 @@ def open_samples(
     folder: str | Path | None = None,
 ) -> Samples:
     """By what the text is: the name of a built-in set, a folder of class folders, a .npy file
-    (``labels``: another, by default ``labels.npy`` beside it), an .npz file, a table (``label``,
-    ``columns``, ``names``, ``standardize``), or ``hf:NAME`` (``label``, ``columns``, ``image``).
-    An option that does not fit the kind of data is an error."""
+    (``labels``: another, or the labels; by default ``labels.npy`` beside it), an .npz file, a table
+    (``label``, ``columns``, ``names``, ``standardize``), or ``hf:NAME`` (``label``, ``columns``,
+    ``image``). An option that does not fit the kind of data is an error."""
     word = str(text)
     given: dict[str, Any] = {
         "split": split,
@@ -64,7 +66,12 @@ def open_samples(
     suffix = path.suffix.lower()
     if suffix == ".npy":
         _fitting(options, ("labels",), ".npy files")
-        return from_npy(path, _labels_beside(path) if labels is None else labels)
+        if labels is not None:
+            return from_npy(path, labels)
+        beside = _labels_beside(path)
+        found = from_npy(path, beside)
+        note = f"labels: from {beside.name} beside {path.name}"
+        return replace(found, notes=(*found.notes, note))
     if suffix == ".npz":
         _fitting(options, ("split",), ".npz files")
         return from_npz(path, split)
@@ -79,28 +86,96 @@ def open_samples(
 
 
 def as_samples(data: object, labels: object = None, **options: Any) -> Samples:
-    """The same for objects: samples as they are, text and paths by ``open_samples``, DataFrames
-    (``labels``: a column, or the labels), Hugging Face sets (``labels``: a column), PyTorch data
-    sets of pairs, and otherwise arrays with their labels."""
+    """The same for objects: samples as they are, text and paths by ``open_samples`` (``labels``: a
+    column, or the labels of an .npy file), DataFrames (``labels``: a column, or the labels),
+    Hugging Face sets (``labels``: a column), PyTorch data sets of pairs, and otherwise arrays with
+    their labels. ``label`` is another word for a column's name. An option that does not fit is an
+    error."""
+    _need_options(options)
+    options = {key: value for key, value in options.items() if _is_given(value)}
     if isinstance(data, Samples):
+        _fitting({"labels": labels, **options}, (), "samples that are made already")
         return data
     if isinstance(data, str | Path):
-        return open_samples(data, **options)
-    if hasattr(data, "column_names"):
-        return from_hugging_face(data, labels if isinstance(labels, str) else None, **options)
-    if hasattr(data, "columns") and hasattr(data, "iloc") and isinstance(labels, str):
+        return open_samples(data, **_with_labels(str(data), labels, options))
+    hugging = hasattr(data, "column_names")
+    framed = not hugging and hasattr(data, "columns") and hasattr(data, "iloc")
+    if hugging or framed:
+        labels = _one_of(labels, options)
+    if hugging:
+        if labels is not None and not isinstance(labels, str):
+            raise bad_value(
+                "labels", _shown(labels), "does not fit Hugging Face sets, name the column"
+            )
+        _fitting(options, _options_of(from_hugging_face), "Hugging Face sets")
+        return from_hugging_face(data, labels, **options)
+    if framed and isinstance(labels, str):
+        _fitting(options, _options_of(from_frame), "tables")
         return from_frame(data, labels, **options)
     if labels is None:
         if isinstance(data, np.ndarray | Tensor | list | tuple) or hasattr(data, "iloc"):
             raise bad_value("labels", None, "must be given: one label a sample")
+        _fitting(options, _options_of(from_pairs), "data sets of pairs")
         return from_pairs(data, **options)
+    _fitting(options, _options_of(from_arrays), "arrays")
     return from_arrays(data, labels, **options)
 
 
-def _fitting(options: dict[str, Any], fit: Sequence[str], kind: str) -> None:
+# ----------------------------------------------------------------------------------------- options
+
+_GIVEN_ELSEWHERE = ("dataset", "frame", "X", "y", "text", "label", "labels")
+"""The data and their labels: parameters, but no options."""
+
+
+def _options_of(reader: Callable[..., Samples]) -> tuple[str, ...]:
+    names = inspect.signature(reader).parameters
+    return tuple(name for name in names if name not in _GIVEN_ELSEWHERE)
+
+
+def _need_options(options: Mapping[str, Any]) -> None:
+    """Complain about what is no option of any kind of data."""
+    readers = (open_samples, from_arrays, from_frame, from_hugging_face, from_pairs)
+    known = {"label", *(name for reader in readers for name in _options_of(reader))}
+    for option in options:
+        if option not in known:
+            raise unknown("option", option, known)
+
+
+def _with_labels(text: str, labels: object, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of ``open_samples``; what it calls ``label`` may have come as ``labels``."""
+    taken = inspect.signature(open_samples).parameters
+    _fitting(options, [name for name in taken if name not in ("text", "labels")], "files and names")
+    if labels is None:
+        return options
+    tabular = text.startswith(PREFIX) or ending_of(text) is not None
+    if tabular and isinstance(labels, str):
+        return {**options, "label": _one_of(labels, options)}
+    return {**options, "labels": labels}
+
+
+def _one_of(labels: object, options: dict[str, Any]) -> object:
+    """The label column, by whichever word it was given; taken out of the options."""
+    label = options.pop("label", None)
+    if label is not None and labels is not None:
+        raise bad_value("label", _shown(label), "give either label or labels")
+    return labels if label is None else label
+
+
+def _fitting(options: Mapping[str, Any], fit: Sequence[str], kind: str) -> None:
     for option, value in options.items():
-        if option not in fit:
-            raise bad_value(option, value, f"does not fit {kind}, which take {', '.join(fit)}")
+        if option not in fit and _is_given(value):
+            takes = f", which take {', '.join(fit)}" if fit else ""
+            raise bad_value(option, _shown(value), f"does not fit {kind}{takes}")
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False
+
+
+def _shown(value: object) -> object:
+    """Short: an array would take many lines."""
+    plain = isinstance(value, str | int | float | Path) or value is None
+    return value if plain else type(value).__name__
 
 
 def _labels_beside(path: Path) -> Path:

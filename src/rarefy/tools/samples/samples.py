@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images.ids import short_hash
-from rarefy.tools.samples.messages import rows_text
+from rarefy.tools.samples.messages import counted, rows_text
 from rarefy.tools.samples.row_ids import CHUNK_BYTES, Shape, row_ids
 
 Rows = slice | Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]
@@ -69,10 +69,10 @@ class Samples:
             extremes = [int(self.labels.min()), int(self.labels.max())]
             raise bad_value("labels", extremes, f"must be from 0 to {len(self.classes) - 1}")
         if self.files is not None and len(self.files) != len(self):
-            found = f"{len(self.files)} names"
+            found = counted(len(self.files), "name")
             raise bad_value("names", found, f"must be {len(self)}, one a sample")
         if self.feature_names is not None and len(self.feature_names) != shape[1]:
-            found = f"{len(self.feature_names)} names"
+            found = counted(len(self.feature_names), "name")
             raise bad_value("feature_names", found, f"must be {shape[1]}, one a feature")
 
     def __len__(self) -> int:
@@ -151,5 +151,6 @@ class Samples:
                 bad += (first + np.flatnonzero(~np.isfinite(chunk).all(axis=1))).tolist()
         if bad:
             raise UsageError(
-                f"{self.name}: features that are NaN or infinite in {rows_text(bad)} of {len(self)}"
+                f"{self.name}: features that are NaN or infinite in {rows_text(bad)}, of "
+                f"{counted(len(self), 'sample')}"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images.listing import listed
 from rarefy.tools.samples.labels import encoded
-from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
+from rarefy.tools.samples.messages import counted, in_a_line, no_column, rows_text
+from rarefy.tools.samples.row_ids import row_ids
 from rarefy.tools.samples.samples import Samples
 
 if TYPE_CHECKING:
@@ -141,8 +143,11 @@ def _samples(
     features, feature_names = _features(table, chosen, about)
     values = table.column(label)
     labels, known = encoded(_labels(values), table.num_rows, classes)
+    ids_from = None
     if standardize:
-        features = _standardized(features)
+        # of what stands in the table: the same row has one id, however it is scored
+        ids_from = partial(row_ids, features, labels)
+        features = _standardized(features, feature_names, about)
     elif len(chosen) > 1:
         notes += _units(features, feature_names)
     files = None
@@ -157,6 +162,7 @@ def _samples(
         feature_names=feature_names,
         source=source,
         notes=tuple(notes),
+        ids_from=ids_from,
     )
 
 
@@ -260,11 +266,11 @@ def _rows_of_lists(values: Any, column: str, about: str) -> NDArray[Any]:
     lengths = compute.list_value_length(values).to_numpy()
     other = np.flatnonzero(lengths != lengths[0])
     if not lengths[0]:
-        raise UsageError(f"{about}: column {column!r} has an empty list in row 0")
+        raise UsageError(f"{about}: column {column!r} has an empty list in {rows_text([0])}")
     if other.size:
         raise UsageError(
-            f"{about}: column {column!r} has lists of {lengths[0]} numbers in row 0, but of "
-            f"{lengths[other[0]]} in {rows_text(other)}; all must have one length"
+            f"{about}: column {column!r} has lists of {counted(lengths[0], 'number')} in row 0, "
+            f"but of {lengths[other[0]]} in {rows_text(other)}; all must have one length"
         )
     flat = compute.list_flatten(values)
     if flat.null_count:
@@ -273,8 +279,15 @@ def _rows_of_lists(values: Any, column: str, about: str) -> NDArray[Any]:
     return np.asarray(flat.to_numpy()).reshape(len(values), -1)
 
 
-def _standardized(features: NDArray[Any]) -> NDArray[np.float64]:
+def _standardized(
+    features: NDArray[Any], names: tuple[str, ...], about: str
+) -> NDArray[np.float64]:
     values = features.astype(np.float64)
+    endless = ~np.isfinite(values)
+    if endless.any():  # told here: it would make NaN of every row
+        column = int(endless.any(axis=0).argmax())
+        where = rows_text(np.flatnonzero(endless[:, column]))
+        raise UsageError(f"{about}: column {names[column]!r} is NaN or infinite in {where}")
     values -= values.mean(axis=0)
     spread = values.std(axis=0)
     return values / np.where(spread > 0, spread, 1.0)
@@ -282,7 +295,8 @@ def _standardized(features: NDArray[Any]) -> NDArray[np.float64]:
 
 def _units(features: NDArray[Any], names: tuple[str, ...]) -> list[str]:
     """A covariance is ruled by the columns with the largest numbers; that should be told."""
-    spread = features.astype(np.float64).std(axis=0)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinite numbers are told elsewhere
+        spread = features.astype(np.float64).std(axis=0)
     if not np.isfinite(spread).all() or not (spread > 0).any():
         return []
     largest, typical = float(spread.max()), float(np.median(spread[spread > 0]))

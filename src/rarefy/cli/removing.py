@@ -1,0 +1,140 @@
+"""``rarefy influence --remove``: train without some of the samples, and print what it costs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from rarefy.cli.frame import complain, print_, run_study
+from rarefy.core.errors import UsageError, bad_value
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+RECIPE = ("epochs", "batch", "learning_rate", "weight_decay", "shift", "flip")
+SUBSAMPLE = 0.9
+"""Of the training samples, drawn by each seed where nothing else differs between seeds."""
+
+
+@dataclass(frozen=True)
+class Removing:
+    """What was asked for."""
+
+    data: str
+    label: str
+    labels: str
+    columns: str
+    fractions: str
+    by: str
+    within: str
+    network: str
+    epochs: int | None
+    seeds: int
+
+
+def with_folder_options(
+    data: str, size: int | None, test_share: float | None, skip_bad: bool
+) -> str:
+    from rarefy.tools.image_data import with_options
+
+    return with_options(data, size, test_share, skip_bad)
+
+
+def plain(text: str) -> str:
+    """For the name of a folder."""
+    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text)
+
+
+def removed(
+    asked: Removing,
+    out: Path | None,
+    device: str,
+    overwrite: bool,
+    max_seconds: float | None,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    from rarefy.studies import get_study
+    from rarefy.tools.influence.removal_data import Source, parts_of
+
+    try:
+        fractions = tuple(float(part) for part in asked.fractions.split(","))
+    except ValueError:
+        text = asked.fractions
+        raise UsageError(f"remove={text!r}: must be numbers, separated by commas") from None
+    parts = parts_of(Source(asked.data, asked.label, asked.labels, asked.columns))
+    study = get_study("influence-removal").at(
+        "quick",
+        data=asked.data,
+        label=asked.label,
+        labels=asked.labels,
+        columns=asked.columns,
+        network=asked.network,
+        by=tuple(word.strip() for word in asked.by.split(",")),
+        within=(asked.within,),
+        fraction=tuple(dict.fromkeys((0.0, *fractions))),
+        seeds=asked.seeds,
+        **_training(asked, parts),
+    )
+    if parts.copied:
+        complain(
+            f"{parts.copied} test samples have a copy in the training part (with another label, or "
+            "as the set was split): they are easier than new ones",
+            0,
+        )
+    usual = Path("runs") / f"removal-{plain(parts.train.name)}-{plain(asked.network)}"
+    store = out if out is not None else usual
+    execution = run_study(study, "quick", store, device, "float32", overwrite, max_seconds, jobs)
+    tables = study.tables(execution.dataset) if execution.cells_done else []
+    if as_json:
+        described: dict[str, Any] = {"store": str(execution.path), "finished": execution.finished}
+        for table in tables:
+            described[table.name] = [
+                dict(zip(table.columns, row, strict=True)) for row in table.rows
+            ]
+        typer.echo(json.dumps(described, indent=1, default=str))
+    elif tables:
+        for table in tables:
+            print_(_as_rich(table))
+        typer.echo(f"store: {execution.path} (rarefy report {execution.path} draws it)")
+    if not execution.finished:
+        complain(execution.note, 0)
+
+
+def _training(asked: Removing, parts: Any) -> dict[str, Any]:
+    """Parameters of the study, checked before anything is written."""
+    import torch
+
+    from rarefy.nets.by_name import build
+    from rarefy.tools.image_data import on_device
+    from rarefy.tools.influence.removal import LOGISTIC
+    from rarefy.tools.recipes import usual_recipe
+
+    if asked.network == LOGISTIC:
+        if asked.epochs is not None:
+            raise bad_value("epochs", asked.epochs, f"has no meaning for {LOGISTIC}")
+        return {"epochs": 1, "subsample": SUBSAMPLE}
+    if not parts.is_images:
+        raise bad_value("network", asked.network, f"needs images; for other data use {LOGISTIC}")
+    data = on_device(asked.data, torch.device("cpu"))
+    channels, size, _ = data.shape
+    build(asked.network, channels=channels, size=size, classes=len(data.classes))
+    usual = usual_recipe(data, asked.network)
+    chosen = {name: usual[name] for name in RECIPE} | {"subsample": 1.0}
+    return chosen if asked.epochs is None else chosen | {"epochs": asked.epochs}
+
+
+def _as_rich(table: Any) -> Table:
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    found = RichTable(title=escape(table.title), caption=escape(table.caption))
+    for head in table.columns:
+        found.add_column(escape(str(head)))
+    for row in table.rows:
+        found.add_row(*(escape(str(cell)) for cell in row))
+    return found

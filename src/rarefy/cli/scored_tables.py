@@ -1,0 +1,86 @@
+"""What is printed about a scored set: its classes, its most atypical samples, or both as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+    from rarefy.tools.influence.scored import Scored
+
+TOP = 10
+"""Samples named on the terminal."""
+
+
+def printable(text: str) -> str:
+    """File names may hold bytes that are no text, which a terminal refuses."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def described(scored: Scored, written: dict[str, Path]) -> dict[str, Any]:
+    table = scored.table
+    words = table["triage"].value_counts()
+    columns = ["id", "name", "label", "influence", "percentile"]
+    return {
+        "samples": len(table),
+        "classes": len(scored.samples.classes),
+        "undefined": int(table["influence"].isna().sum()),
+        "triage": {word: int(count) for word, count in words.items() if word},
+        "highest": highest_of(table)[columns].to_dict("records"),
+        "seconds": table.attrs["seconds"],
+        "written": {what: str(path) for what, path in written.items()},
+    }
+
+
+def highest_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Those with the most of their class's covariance norm for one sample of it: raw scores of
+    different classes cannot be compared, nor can shares of classes of different sizes."""
+    moved = table["own"] + table["shared"]
+    times = moved / moved.groupby(table["label"]).transform("mean")
+    return table.assign(times=times).dropna(subset=["times"]).nlargest(TOP, "times")
+
+
+def classes_table(scored: Scored) -> Table:
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    table = RichTable(
+        title=f"{escape(scored.samples.name)}: {len(scored.table):,} samples, "
+        f"{len(scored.samples.classes)} classes",
+        caption="words: what a curator should look at a sample for, with their numbers of samples",
+    )
+    words = [word for word in scored.words() if word]
+    for head in ("class", "samples", "undefined", *words):
+        table.add_column(head, justify="left" if head == "class" else "right")
+    shown = scored.by_class()
+    for row in shown[: 2 * TOP]:
+        table.add_row(
+            escape(str(row["class"])), *(f"{row[head]:,}" for head in row if head != "class")
+        )
+    if len(shown) > 2 * TOP:
+        table.add_row(f"... {len(shown) - 2 * TOP} more", *[""] * (len(words) + 2))
+    return table
+
+
+def top_table(table: pd.DataFrame) -> Table:
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    found = RichTable(
+        title="most atypical", caption="times: what the class's mean sample adds to its covariance"
+    )
+    for head in ("sample", "class", "influence", "times", "neighbours disagree", "look for"):
+        found.add_column(head, justify="left" if head in ("class", "look for") else "right")
+    for row in highest_of(table).itertuples():
+        found.add_row(
+            escape(printable(str(row.name or row.index))),
+            escape(str(row.label)),
+            f"{row.influence:.4g}",
+            f"{row.times:.1f}",
+            "-" if row.disagreement != row.disagreement else f"{100 * row.disagreement:.0f} %",
+            escape(str(row.triage)),
+        )
+    return found
