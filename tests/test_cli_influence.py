@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,8 @@ import pytest
 from PIL import Image
 
 from rarefy.cli import main
+from rarefy.core.errors import OutOfTime
+from rarefy.tools.influence import scoring
 from rarefy.tools.influence.writing import read_table
 
 
@@ -73,6 +76,32 @@ def test_stopped_scoring_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     assert not Path("runs/influence-digits/scores.parquet").exists()
     assert main(["influence", "digits", "--no-gallery"]) == 0
     assert not Path("runs/influence-digits/.unfinished").exists()
+
+
+def test_scores_are_kept_when_neighbours_are_stopped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = scoring.neighbour_labels
+
+    def late(*arguments: Any, **options: Any) -> Any:
+        raise OutOfTime("stopped while looking for neighbours")
+
+    monkeypatch.setattr(scoring, "neighbour_labels", late)
+    assert main(["influence", "digits", "--no-gallery"]) == 0
+    assert Path("runs/influence-digits/.unfinished/scores/state.npz").exists()
+    monkeypatch.setattr(scoring, "neighbour_labels", real)
+    assert main(["influence", "digits", "--no-gallery", "--ddof", "0"]) == 2
+    assert "--overwrite begins anew" in capsys.readouterr().err
+    assert main(["influence", "digits", "--no-gallery"]) == 0
+
+
+def test_an_error_does_not_stand_in_the_way_of_corrected_data() -> None:
+    some = frame()[["height", "girth"]].to_numpy()
+    np.save("labels.npy", frame()["kind"].to_numpy().astype("U3"))
+    np.save("x.npy", np.where(np.arange(60)[:, None] == 7, np.nan, some))
+    assert main(["influence", "x.npy", "--no-gallery"]) == 2
+    np.save("x.npy", some)
+    assert main(["influence", "x.npy", "--no-gallery"]) == 0
 
 
 def test_an_embedding_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from rarefy.cli.frame import (
 )
 from rarefy.cli.removing import Removing, plain, removed, with_folder_options
 from rarefy.cli.scored_tables import classes_table, described, top_table
-from rarefy.core.errors import bad_value
+from rarefy.core.errors import UsageError, bad_value
 
 if TYPE_CHECKING:
     from rarefy.tools.influence.scored import Scored
@@ -264,14 +264,19 @@ def _scored(
     words = forecast(samples, settings, WORTH_SAYING)
     if words:
         typer.echo(f"forecast: {words}", err=True)
-    with Progress(f"influence of {samples.name}", 1.0) as progress:
-        return score_samples(
-            samples,
-            settings,
-            state=state / "scores",
-            progress=progress.advance,
-            deadline=deadline,
-        )
+    try:
+        with Progress(f"influence of {samples.name}", 1.0) as progress:
+            return score_samples(
+                samples,
+                settings,
+                state=state / "scores",
+                progress=progress.advance,
+                deadline=deadline,
+            )
+    except UsageError as error:
+        if str(error).startswith("state="):
+            raise UsageError(f"{error}; --overwrite begins anew") from None
+        raise
 
 
 def _written(scored: Scored, target: Path, csv: bool, gallery: bool) -> dict[str, Path]:

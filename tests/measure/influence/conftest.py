@@ -10,6 +10,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from rarefy.core.errors import UsageError
+from rarefy.measure.influence.plan import make_plan
+
 BruteForce = Callable[..., tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
@@ -41,6 +44,23 @@ def _scores(
 def brute_force() -> BruteForce:
     """``brute_force(features, labels, classes, ddof)``: scores, and |Cov|_F^2 of each class."""
     return _scores
+
+
+@pytest.fixture(scope="session")
+def least_memory() -> Callable[..., int]:
+    """``least_memory(counts, width, itemsize, chunk, cores)``: bytes with which it just works."""
+
+    def least(*arguments: Any) -> int:
+        counts, width, itemsize, chunk, cores = arguments
+        for memory in range(1000, 10**6, 50):
+            try:
+                make_plan(np.asarray(counts), width, itemsize, memory, chunk, cores)
+                return memory
+            except UsageError:
+                continue
+        raise AssertionError("a megabyte is not enough")
+
+    return least
 
 
 @pytest.fixture(params=[1, 2], ids=["one core", "two cores"])

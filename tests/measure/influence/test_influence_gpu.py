@@ -35,7 +35,7 @@ def test_scores(width):
         assert (away[known] <= allowed[known]).all()
     for name in ("distance", "norm", "means"):
         assert np.allclose(getattr(cpu, name), getattr(gpu, name), rtol=1e-10, equal_nan=True)
-    assert np.allclose(cpu.mahalanobis, gpu.mahalanobis, rtol=1e-6, equal_nan=True)
+    assert np.allclose(cpu.mahalanobis, gpu.mahalanobis, rtol=1e-4, equal_nan=True)
     assert cpu.routes == gpu.routes
 
 

@@ -12,6 +12,9 @@ from rarefy.measure.influence import mahalanobis, plan
 from rarefy.measure.influence.mahalanobis import principal_directions, seeded_sample, shrinkage
 from rarefy.measure.influence.passes import score_classes
 
+SINGLE = 1e-4
+"""Relative: the product is float32 (6e-8), with covariances of a condition of some thousands."""
+
 
 def directly(rows: np.ndarray) -> np.ndarray:
     """From the formulas, with an explicit inverse."""
@@ -32,7 +35,7 @@ def test_against_a_direct_inverse(seed, count, width):
     random = np.random.default_rng(seed)
     rows = random.standard_normal((count, width)) * np.exp(random.standard_normal(width))
     found = score_classes(rows, np.zeros(count, dtype=np.int64), 1)
-    assert np.allclose(found.mahalanobis, directly(rows), rtol=1e-8)
+    assert np.allclose(found.mahalanobis, directly(rows), rtol=SINGLE)
     assert 0 < found.shrinkage[0] <= 1
 
 
@@ -81,13 +84,20 @@ def test_above_the_full_width_the_rest_is_isotropic(monkeypatch):
         rest = (trace - np.trace(inside)) / 7 * (np.eye(10) - lead @ lead.T)
         shrunk = (1 - weight) * (inside + rest) / count + weight * trace / 10 / count * np.eye(10)
         expected = np.sqrt(np.einsum("ia,ab,ib->i", x, np.linalg.inv(shrunk), x))
-        assert np.allclose(found.mahalanobis[mine], expected, rtol=1e-6)
+        assert np.allclose(found.mahalanobis[mine], expected, rtol=SINGLE)
         assert found.shrinkage[label] == pytest.approx(weight)
     monkeypatch.setattr(plan, "DIRECTIONS", 10)
     everything = score_classes(rows, labels, 2)
     for label in (0, 1):
         mine = labels == label
-        assert np.allclose(everything.mahalanobis[mine], directly(rows[mine]), rtol=1e-7)
+        assert np.allclose(everything.mahalanobis[mine], directly(rows[mine]), rtol=SINGLE)
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1e-30, 1e30, 1e60])
+def test_float32_does_not_limit_the_range(unit):
+    rows = np.random.default_rng(4).standard_normal((20, 3))
+    found = score_classes(rows * unit, np.zeros(20, dtype=np.int64), 1)
+    assert np.allclose(found.mahalanobis, directly(rows), rtol=SINGLE)
 
 
 def test_finite_for_fewer_samples_than_features_and_zero_at_the_mean():
@@ -95,7 +105,7 @@ def test_finite_for_fewer_samples_than_features_and_zero_at_the_mean():
     rows[4] = rows[:4].mean(axis=0)
     found = score_classes(rows, np.zeros(5, dtype=np.int64), 1)
     assert np.isfinite(found.mahalanobis).all()
-    assert found.mahalanobis[4] < 1e-12 < found.mahalanobis[:4].min()
+    assert found.mahalanobis[4] < 1e-6 < found.mahalanobis[:4].min()
 
 
 def test_principal_directions_are_those_of_an_svd():

@@ -152,7 +152,7 @@ def test_progress_and_deadline():
     shares: list[float] = []
     nearest(rows, 2, progress=shares.append)
     assert sum(shares) == pytest.approx(1)
-    with pytest.raises(OutOfTime, match="stopped while looking for neighbours: nothing is kept"):
+    with pytest.raises(OutOfTime, match="stopped while looking for neighbours"):
         nearest(rows, 2, deadline=lambda: True)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+import torch
 
 from rarefy.core.errors import OutOfTime, RunError, UsageError
 from rarefy.measure.influence import mahalanobis, plan, state
@@ -28,11 +29,31 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 
 FEATURES, LABELS = data()
-OPTIONS = {"chunk": 2, "memory": 8 * (9 * len(LABELS) + CLASSES * 5) + 2300}
+FIXED = 8 * (9 * len(LABELS) + CLASSES * 5)
+OPTIONS = {"chunk": 2, "memory": FIXED + 2100}
+"""On one core. Just enough: two classes do not fit together, nor do nine rows."""
+TWO_CORES = {"chunk": 2, "memory": FIXED + 3600}
+
+
+@pytest.fixture(autouse=True)
+def one_core() -> Iterator[None]:
+    """Unless a test asks for another number; memory depends on it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def score(**options) -> ClassScores:
-    return score_classes(FEATURES, LABELS, CLASSES, **{**OPTIONS, **options})
+    usual = OPTIONS if torch.get_num_threads() == 1 else TWO_CORES
+    return score_classes(FEATURES, LABELS, CLASSES, **{**usual, **options})
+
+
+@pytest.mark.parametrize(("cores", "options"), [(1, OPTIONS), (2, TWO_CORES)])
+def test_what_is_stopped_below_has_all_kinds_of_steps(cores, options):
+    counts = np.bincount(LABELS)
+    made = plan.make_plan(counts, 5, 4, options["memory"], options["chunk"], cores)
+    assert [getattr(step, "kept", None) for step in made.steps] == [False, True, None, None]
 
 
 def same(first: ClassScores, second: ClassScores) -> bool:
@@ -143,11 +164,25 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     assert score(state=tmp_path, scale=2.0).norm == pytest.approx(2 * score().norm)
 
 
+def test_finished_scores_are_kept_for_what_comes_after_them(tmp_path):
+    whole = score(state=tmp_path)
+    alarm = Alarm(0)
+    assert same(score(state=tmp_path, deadline=alarm), whole)  # nothing is left to be stopped
+
+
+def test_content_stands_for_all_rows(tmp_path):
+    score(state=tmp_path, content="these")
+    with pytest.raises(UsageError, match=r"was begun with data 'these', now it is 'those'"):
+        score(state=tmp_path, content="those")
+
+
 def test_damaged_folders(tmp_path):
+    (tmp_path / "about.json").write_text("no JSON")
+    score(state=tmp_path)  # nothing had been done there: it stands in nobody's way
     (tmp_path / "about.json").write_text("no JSON")
     with pytest.raises(RunError, match=r"cannot read .*about\.json"):
         score(state=tmp_path)
-    (tmp_path / "about.json").unlink()
+    (tmp_path / "state.npz").unlink()
     score(state=tmp_path)
     assert json.loads((tmp_path / "about.json").read_text())["samples"] == 65
     (tmp_path / "state.npz").write_bytes(b"nothing")
@@ -166,7 +201,7 @@ def test_rows_that_are_not_finite_are_named(value, memory):
     with pytest.raises(
         UsageError, match=r"features: 3 of 65 rows hold NaN or infinite values \(rows 3, 17, 60\)$"
     ):
-        score_classes(features, LABELS, CLASSES, memory=memory)
+        score_classes(features, LABELS, CLASSES, memory=memory, chunk=2)
     features[:, 0] = value
     with pytest.raises(UsageError, match=r"65 of 65 rows .* \(rows 0, 1, 2, 3, 4, \.\.\.\)$"):
         score_classes(features, LABELS, CLASSES, memory=memory)

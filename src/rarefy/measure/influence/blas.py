@@ -34,8 +34,11 @@ def _pointer(name: str, arguments: int) -> Callable[..., None]:
 
 
 _dsyrk = _pointer("dsyrk", 10)
-_trmm = {np.float64: _pointer("dtrmm", 11), np.float32: _pointer("strmm", 11)}
-_REAL = {np.float64: ctypes.c_double, np.float32: ctypes.c_float}
+_trmm: dict[type, Callable[..., None]] = {
+    np.float64: _pointer("dtrmm", 11),
+    np.float32: _pointer("strmm", 11),
+}
+_REAL: dict[type, Any] = {np.float64: ctypes.c_double, np.float32: ctypes.c_float}
 
 
 def add_to_upper(scatter: Matrix, rows: Matrix) -> None:

@@ -31,6 +31,8 @@ from rarefy.measure.influence.search import BLOCK, References
 SPACES = ("principal", "random")
 _SAMPLE = 2048
 _AT_ONCE = 1024
+_VOTES = 1 << 24
+"""Pairs of neighbours compared at a time."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,9 @@ def nearest(
 
         def search(first: int) -> None:
             if deadline is not None and deadline():
-                raise OutOfTime("stopped while looking for neighbours: nothing is kept")
+                raise OutOfTime(
+                    "stopped while looking for neighbours, which begins anew the next time"
+                )
             part = asked[first : first + BLOCK[where.type]]
             places, squares = held.search(
                 _coordinates(rows, part, space, None, where), held.place_of(part), k
@@ -172,8 +176,9 @@ def disagreement(
     share = np.full(len(own), np.nan)
     np.divide(other, amount, out=share, where=amount > 0)
     common = np.full(len(own), -1)
-    for first in range(0, len(own), 1 << 16):
-        part = slice(first, first + (1 << 16))
+    step = max(1, _VOTES // max(1, theirs.shape[1]) ** 2)
+    for first in range(0, len(own), step):
+        part = slice(first, first + step)
         same = theirs[part, :, None] == theirs[part, None, :]
         votes = (same & there[part, None, :]).sum(axis=2) * there[part]
         common[part] = np.take_along_axis(theirs[part], votes.argmax(axis=1)[:, None], 1)[:, 0]

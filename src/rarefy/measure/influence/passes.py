@@ -78,6 +78,7 @@ def score_classes(
     chunk: int | None = None,
     device: torch.device | str = "cpu",
     state: Path | None = None,
+    content: str = "",
     progress: Callable[[float], None] | None = None,
     deadline: Callable[[], bool] | None = None,
 ) -> ClassScores:
@@ -89,7 +90,8 @@ def score_classes(
     of the work just done; the shares add up to 1. deadline: asked after each piece of work; once it
     says True, what is done is written to the folder ``state`` and ``OutOfTime`` is raised. The same
     call then goes on from there and gives the same numbers as one that was never stopped; for other
-    data or settings the folder is refused.
+    data or settings the folder is refused (``content``: a text that stands for all rows in their
+    order, if the caller has one; else a few thousand rows are compared).
     """
     check_ddof(ddof)
     if not (math.isfinite(scale) and scale != 0):
@@ -106,7 +108,7 @@ def score_classes(
         "memory": memory,
         "chunk": chunk,
         "cores": cores(where),  # these three decide what is computed together
-        "data": rows.fingerprint(),
+        "data": content or rows.fingerprint(),
     }
     work = Work(rows, plan, where, State(state, about, deadline), progress)
     work.resume()

@@ -101,11 +101,18 @@ def make_plan(
         raise bad_value("chunk", chunk, "must be at least 1")
     if memory < 1:
         raise bad_value("memory", memory, "must be at least 1")
-    plan = _plan(counts, width, itemsize, memory, chunk, cores)
+
+    def try_with(memory: int) -> Plan:
+        plan = _plan(counts, width, itemsize, memory, chunk, cores)
+        while plan.memory > memory and plan.segment > 1:  # what is fast does not fit
+            plan = _plan(counts, width, itemsize, memory, chunk, cores, plan.segment // 2)
+        return plan
+
+    plan = try_with(memory)
     if plan.memory <= memory:
         return plan
     enough = memory
-    while _plan(counts, width, itemsize, enough, chunk, cores).memory > enough:
+    while try_with(enough).memory > enough:
         enough *= 2
     what = f"{int(counts.sum())} samples of width {width}"
     raise bad_value("memory", memory, f"is too little for {what}; {enough} would do")
@@ -118,8 +125,9 @@ def _plan(
     memory: int,
     chunk: int | None,
     cores: int,
+    most: int = 8192,
 ) -> Plan:
-    """What would be done; its memory may be more than there is."""
+    """What would be done; its memory may be more than there is. ``most``: rows of a segment."""
     samples = int(counts.sum())
     fixed = FLOAT * (samples * RESULTS + len(counts) * width)
     row = cores * width * (itemsize + 3 * FLOAT)  # as given, float64, a copy for a product, a spare
@@ -127,8 +135,8 @@ def _plan(
     directions, sample = _directions(width, free)
     free -= FLOAT * width * directions
     room = max(free, 0) // 4
-    fast = min(max(_SEGMENT_VALUES // width, 512), 8192)
-    segment = min(chunk or fast, max(1, room // row))
+    fast = max(_SEGMENT_VALUES // width, 512)
+    segment = min(chunk or fast, most, max(1, room // row))
     free -= segment * row
     inside = directions or width
     free -= FLOAT * 6 * cores * inside**2  # while a covariance is factored
@@ -136,23 +144,23 @@ def _plan(
     groups: list[CovarianceStep] = []
     per_class = FLOAT * (width**2 + inside**2 + 4 * width)
     group: list[int] = []
-    most = FLOAT * sample * width  # before the first step
+    peak = FLOAT * sample * width  # before the first step
     for label, count in enumerate(counts.tolist()):
         if count == 0:
             continue
         if count < 2 * width or per_class > free:
             step, used = _gram_step(label, count, width, inside, free, chunk, cores)
             grams.append(step)
-            most = max(most, used)
+            peak = max(peak, used)
         elif (len(group) + 1) * per_class > free:
             groups.append(_covariance_step(group, counts, segment, width * itemsize))
             group = [label]
         else:
             group.append(label)
-        most = max(most, len(group) * per_class)
+        peak = max(peak, len(group) * per_class)
     if group:
         groups.append(_covariance_step(group, counts, segment, width * itemsize))
-    return Plan((*grams, *groups), segment, directions, sample, memory - free + most)
+    return Plan((*grams, *groups), segment, directions, sample, memory - free + peak)
 
 
 def _directions(width: int, free: int) -> tuple[int, int]:

@@ -2,13 +2,13 @@
 
 On a CPU they are BLAS's symmetric and triangular routines (``blas.py``); a GPU multiplies in full.
 
-**Why the score is all float64.** In float32, with unit roundoff u = 2^-24 and sums of d terms, rounding
-may change q = x^T S x by gamma_2d |x|^T |S| |x| <= 2 d u r |S|_F, where r = |x|^2. The score has
-2 q / D^2, so in parts of |Cov|_F^2 = |S|_F^2 / D^2 it moves by up to 4 d u r / |S|_F. The largest r
-of a class is several times tr(S) / n, and tr(S) / |S|_F lies between 1 and sqrt(d): to keep 1e-9
-for every sample of 512 features a class must have millions of them, and a class of the Gram route,
-with n < 2 d, never does. Where the bound holds float32 would save a third of the time at most. So
-there is one precision, which TF32 does not touch. (Mahalanobis distances are float32.)
+**Why the score is all float64.** In float32, with unit roundoff u = 2^-24 and sums of d terms,
+rounding may change q = x^T S x by gamma_2d |x|^T |S| |x| <= 2 d u r |S|_F, where r = |x|^2. The
+score has 2 q / D^2, so in parts of |Cov|_F^2 = |S|_F^2 / D^2 it moves by up to 4 d u r / |S|_F. The
+largest r of a class is several times tr(S) / n, and tr(S) / |S|_F lies between 1 and sqrt(d): to
+keep 1e-9 for every sample of 512 features a class must have millions of them, and a class of the
+Gram route, with n < 2 d, never does. Where the bound holds, float32 would save a third of the time
+at most. So there is one precision, which TF32 does not touch.
 """
 
 from __future__ import annotations
@@ -78,23 +78,8 @@ def whitening(covariance: Tensor) -> Tensor:
     covariance: (k, k), positive definite; whole.
     """
     lower = torch.linalg.cholesky(covariance)
-    _invert_lower(lower)
-    return lower.T.contiguous()
-
-
-def _invert_lower(lower: Tensor) -> None:
-    """In place, by halves: nearly all of it is products, of which there are a third of those of a
-    solution with the identity."""
-    size = len(lower)
-    if size <= 64:
-        unit = torch.eye(size, dtype=lower.dtype, device=lower.device)
-        lower.copy_(torch.linalg.solve_triangular(lower, unit, upper=False))
-        return
-    half = size // 2
-    first, below, second = lower[:half, :half], lower[half:, :half], lower[half:, half:]
-    _invert_lower(first)
-    _invert_lower(second)
-    below.copy_(-(second @ below @ first))
+    unit = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
+    return torch.linalg.solve_triangular(lower, unit, upper=False).T.contiguous()
 
 
 def gram_squares(rows: Tensor, others: Tensor) -> Tensor:

@@ -96,8 +96,8 @@ class Rows:
         )
 
     def fingerprint(self) -> str:
-        """Changes with the labels, the shape, the type and (all but surely) the features, of which
-        a few thousand evenly spaced rows are looked at."""
+        """Changes with the labels, the shape, the type and with the features of a few thousand
+        evenly spaced rows; a change to others alone is not seen."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(repr((self.features.shape, self.features.dtype.str, self.classes)).encode())
         digest.update(np.ascontiguousarray(self.labels, dtype=np.int64).tobytes())

@@ -30,45 +30,48 @@ class State:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.folder, self._deadline, self._clock = folder, deadline, clock
-        self._written = clock()
-        if folder is not None:
-            self._agree(folder / "about.json", about)
+        self._about, self._written = about, clock()
 
-    def _agree(self, path: Path, about: dict[str, Any]) -> None:
-        if not path.exists():
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                partial = path.with_suffix(f".{os.getpid()}.partial")
-                partial.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-                os.replace(partial, path)
-            except OSError as error:
-                raise RunError(f"cannot write {path}: {error}") from error
-            return
+    def load(self) -> Arrays | None:
+        """How far an earlier call came, or None; refused if that was about something else."""
+        if self.folder is None or not (self.folder / "state.npz").exists():
+            return None
+        path = self.folder / "about.json"
         try:
             before = json.loads(path.read_text(encoding="utf-8"))
-            differing = [name for name in about if before.get(name) != about[name]]
+            differing = [name for name in self._about if before.get(name) != self._about[name]]
         except (OSError, ValueError, AttributeError) as error:
             raise RunError(f"cannot read {path}: {error}") from error
         if differing:
             name = differing[0]
             raise UsageError(
                 f"state={str(path.parent)!r}: was begun with {name} {before.get(name)!r}, "
-                f"now it is {about[name]!r}; give another folder or remove this one"
+                f"now it is {self._about[name]!r}; give another folder or remove this one"
             )
-
-    def load(self) -> Arrays | None:
-        """How far an earlier call came, or None."""
-        if self.folder is None or not (self.folder / "state.npz").exists():
-            return None
         return read_arrays(self.folder / "state.npz")
+
+    def keep(self, arrays: Arrays) -> None:
+        """Write how far it is, and first of all what it is about: a folder that an error left
+        behind before anything was done stands in nobody's way."""
+        if self.folder is None:
+            return
+        path = self.folder / "about.json"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(f".{os.getpid()}.partial")
+            partial.write_text(json.dumps(self._about, indent=1) + "\n", encoding="utf-8")
+            os.replace(partial, path)
+        except OSError as error:
+            raise RunError(f"cannot write {path}: {error}") from error
+        write_arrays(self.folder / "state.npz", arrays)
+        self._written = self._clock()
 
     def unit_done(self, arrays: Callable[[], Arrays]) -> None:
         """Call after each piece of work. Writes when the last writing is long ago; when the time is
         over, writes and raises ``OutOfTime``."""
         over = self._deadline is not None and self._deadline()
         if self.folder is not None and (over or self._clock() - self._written >= EVERY_SECONDS):
-            write_arrays(self.folder / "state.npz", arrays())
-            self._written = self._clock()
+            self.keep(arrays())
         if over:
             kept = "nothing is kept without a state folder"
             if self.folder is not None:

@@ -98,8 +98,11 @@ class Work:
     def step_done(self) -> None:
         self.step += 1
         self.in_hand = {}
-        if self.present() is not None:  # at the end there is nothing to stop
+        if self.present() is not None:
             self.unit_done(0, 0, dict)
+        else:  # nothing to stop any more, but what follows may be stopped: scores stay
+            self.reading = self.row = 0
+            self._state.keep(self._arrays())
 
     def resume(self) -> None:
         """Go to where an earlier call stopped, if there was one."""

@@ -15,6 +15,7 @@ import torch
 from rarefy.core.errors import bad_value
 from rarefy.core.provenance import provenance
 from rarefy.core.settings import resolve_device
+from rarefy.data.images.ids import short_hash
 from rarefy.measure.influence.passes import ClassScores, score_classes
 from rarefy.tools.influence.neighbours import NeighbourLabels, neighbour_labels
 from rarefy.tools.influence.percentiles import percentiles
@@ -122,6 +123,7 @@ def score_samples(
         memory=settings.memory,
         device=device,
         state=state,
+        content="" if state is None else short_hash(samples.ids),
         progress=lambda share: done(part * share),
         deadline=late,
     )
