@@ -15,7 +15,7 @@ from rarefy.measure.influence.passes import score_classes
 from rarefy.measure.influence.plan import CovarianceStep, GramStep, make_plan
 
 TOLERANCE = 1e-9
-"""In parts of |Cov|_F^2, as the issue of this tool asks; rounding alone gives about 1e-14."""
+"""In parts of |Cov|_F^2: what is promised; rounding alone gives about 1e-14."""
 
 
 def made_up(
