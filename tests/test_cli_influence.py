@@ -70,7 +70,7 @@ def test_class_folders_with_a_bad_file(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_stopped_scoring_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["influence", "digits", "--max-seconds", "0", "--no-gallery"]) == 0
+    assert main(["influence", "digits", "--max-seconds", "1e-6", "--no-gallery"]) == 0
     assert "note: stopped while scoring" in capsys.readouterr().err
     assert Path("runs/influence-digits/.unfinished").is_dir()
     assert not Path("runs/influence-digits/scores.parquet").exists()
@@ -166,6 +166,21 @@ def test_removal_reads_what_scoring_reads(capsys: pytest.CaptureFixture[str]) ->
     assert main([*call, "--remove", "0.2", "--seeds", "2", "--jobs", "1"]) == 0
 
 
+def test_removal_tells_of_copies_across_its_parts_and_stops_when_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    some = frame()
+    other = some.assign(kind=np.roll(some["kind"].to_numpy(), 1))
+    pd.concat([some, other]).to_csv("twice.csv", index=False)
+    call = ["influence", "twice.csv", "--label", "kind", "--remove", "0.2", "--seeds", "2"]
+    assert main([*call, "--jobs", "1", "--max-seconds", "1e-6"]) == 0
+    told = capsys.readouterr().err
+    assert "test samples have a copy in the training part" in told and "note:" in told
+    some.assign(age=np.inf).to_csv("endless.csv", index=False)
+    assert main(["influence", "endless.csv", "--label", "kind", "--remove", "0.2"]) == 2
+    assert "infinite" in capsys.readouterr().err
+
+
 def test_removal_prints_accuracies_and_can_be_extended(capsys: pytest.CaptureFixture[str]) -> None:
     call = ["influence", "digits", "--remove", "0.5", "--by", "high,random", "--jobs", "1"]
     assert main([*call, "--seeds", "2"]) == 0
@@ -196,7 +211,7 @@ def test_removal_prints_accuracies_and_can_be_extended(capsys: pytest.CaptureFix
         (["digits", "--remove", "0.1", "--network", "lenett"], "did you mean 'lenet'"),
         (["digits", "--remove", "0.1", "--by", "influence"], "by='influence': is called high"),
         (["digits", "--memory", "nan"], "memory=nan: must be above 0"),
-        (["digits", "--max-seconds", "-3"], "max_seconds=-3.0: must be at least 0"),
+        (["digits", "--max-seconds", "-3"], "max_seconds=-3.0: must be more than 0"),
         (["digits", "--open", "--no-gallery"], "there is no page to open"),
     ],
 )

@@ -8,17 +8,8 @@ from sparse_results import made
 
 from rarefy.core.errors import UsageError
 from rarefy.measure.estimates import mean_interval
-from rarefy.studies.sparse._pairs import (
-    FEWEST,
-    PLACES,
-    Paired,
-    at_test_noise,
-    band_gain,
-    cautious,
-    comparisons,
-    placed,
-    without_noise,
-)
+from rarefy.studies.sparse._pairs import FEWEST, band_gain, cautious, comparisons
+from rarefy.studies.sparse._readings import PLACES, Paired, at_test_noise, placed, without_noise
 from rarefy.studies.sparse.sparse_cifar100_noise import SparseCifar100Noise
 
 SEEDS = 6

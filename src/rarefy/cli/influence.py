@@ -27,9 +27,10 @@ from rarefy.cli.frame import (
     told,
     use_data_folder,
 )
-from rarefy.cli.removing import Removing, plain, removed, with_folder_options
+from rarefy.cli.removing import Removing, removed, with_folder_options
 from rarefy.cli.scored_tables import classes_table, described, top_table
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.text import file_name
 
 if TYPE_CHECKING:
     from rarefy.tools.influence.scored import Scored
@@ -186,8 +187,8 @@ def influence(
         raise bad_value("open", True, "there is no page to open with --no-gallery")
     if not 0 < memory < float("inf"):
         raise bad_value("memory", memory, "must be above 0 (GB)")
-    if max_seconds is not None and not max_seconds >= 0:
-        raise bad_value("max_seconds", max_seconds, "must be at least 0")
+    if max_seconds is not None and not max_seconds > 0:
+        raise bad_value("max_seconds", max_seconds, "must be more than 0")
     began = time.monotonic()
     samples = _opened(
         data,
@@ -314,4 +315,4 @@ def _folder_name(samples: Samples, embed: str | None) -> str:
     words = ["influence", samples.name]
     words += [samples.split] if samples.split == "test" else []
     words += [embed] if embed else []
-    return "-".join(plain(word) for word in words)
+    return "-".join(file_name(word) for word in words)

@@ -11,6 +11,7 @@ import typer
 
 from rarefy.cli.frame import complain, print_, run_study
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.text import file_name
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -42,11 +43,6 @@ def with_folder_options(
     from rarefy.tools.image_data import with_options
 
     return with_options(data, size, test_share, skip_bad)
-
-
-def plain(text: str) -> str:
-    """For the name of a folder."""
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text)
 
 
 def removed(
@@ -86,7 +82,7 @@ def removed(
             "as the set was split): they are easier than new ones",
             0,
         )
-    usual = Path("runs") / f"removal-{plain(parts.train.name)}-{plain(asked.network)}"
+    usual = Path("runs") / f"removal-{file_name(parts.train.name)}-{file_name(asked.network)}"
     store = out if out is not None else usual
     execution = run_study(study, "quick", store, device, "float32", overwrite, max_seconds, jobs)
     tables = study.tables(execution.dataset) if execution.cells_done else []

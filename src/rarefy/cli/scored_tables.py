@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rarefy.core.text import printable
+
 if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
@@ -13,11 +15,6 @@ if TYPE_CHECKING:
 
 TOP = 10
 """Samples named on the terminal."""
-
-
-def printable(text: str) -> str:
-    """File names may hold bytes that are no text, which a terminal refuses."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def described(scored: Scored, written: dict[str, Path]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from rarefy.cli.frame import (
     use_data_folder,
 )
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.text import file_name
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -193,7 +194,7 @@ def _numbers(name: str, text: str) -> tuple[float, ...]:
 
 def _store_name(data: str, network: str) -> str:
     words = f"train-{Path(data).name}-{network}"
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in words)
+    return file_name(words)
 
 
 def _check_network(network: str, data: Any) -> None:

@@ -24,16 +24,8 @@ from rarefy.measure.statistics import (
     mean_interval,
     wilson_interval,
 )
-from rarefy.studies.sparse._pairs import (
-    NONE,
-    at_test_noise,
-    number,
-    readings,
-    said,
-    seed_means,
-    setting_of,
-    without_noise,
-)
+from rarefy.studies.sparse._pairs import NONE, number, said, seed_means
+from rarefy.studies.sparse._readings import at_test_noise, readings, setting_of, without_noise
 
 if TYPE_CHECKING:
     import xarray as xr

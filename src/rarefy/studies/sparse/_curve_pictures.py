@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.estimates import mean_band
 from rarefy.studies.sparse._curve_verdicts import AXES
-from rarefy.studies.sparse._pairs import POINTS, readings, without_noise
+from rarefy.studies.sparse._readings import POINTS, readings, without_noise
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -10,20 +10,8 @@ from rarefy.core.picture import Table
 from rarefy.measure.estimates import Interval, mean_interval
 from rarefy.studies.sparse._advice import advice_table
 from rarefy.studies.sparse._curve_verdicts import AXES
-from rarefy.studies.sparse._pairs import (
-    FEWEST,
-    LEVEL,
-    NONE,
-    POINTS,
-    Paired,
-    asked_at,
-    at_test_noise,
-    is_apart,
-    number,
-    readings,
-    said,
-    without_noise,
-)
+from rarefy.studies.sparse._pairs import FEWEST, LEVEL, NONE, asked_at, is_apart, number, said
+from rarefy.studies.sparse._readings import POINTS, Paired, at_test_noise, readings, without_noise
 
 if TYPE_CHECKING:
     import xarray as xr

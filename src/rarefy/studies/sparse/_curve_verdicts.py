@@ -26,14 +26,11 @@ from rarefy.measure.statistics import (
     spearman_trend,
 )
 from rarefy.studies.sparse._advice import advice_verdicts
-from rarefy.studies.sparse._pairs import (
-    FEWEST,
+from rarefy.studies.sparse._pairs import FEWEST, asked_at, cautious, number
+from rarefy.studies.sparse._readings import (
     POINTS,
     Paired,
-    asked_at,
     at_test_noise,
-    cautious,
-    number,
     readings,
     setting_of,
     without_noise,

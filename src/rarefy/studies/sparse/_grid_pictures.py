@@ -10,16 +10,8 @@ from numpy.typing import NDArray
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
 from rarefy.measure.estimates import mean_band
 from rarefy.studies.sparse._grid_tables import published_data, published_difference
-from rarefy.studies.sparse._pairs import (
-    BANDS,
-    PLACES,
-    POINTS,
-    Paired,
-    comparisons,
-    placed,
-    pooled,
-    readings,
-)
+from rarefy.studies.sparse._pairs import comparisons, pooled
+from rarefy.studies.sparse._readings import BANDS, PLACES, POINTS, Paired, placed, readings
 
 if TYPE_CHECKING:
     import xarray as xr

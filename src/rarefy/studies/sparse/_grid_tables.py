@@ -13,21 +13,16 @@ from rarefy.core.picture import Table
 from rarefy.measure.estimates import mean_band, mean_interval
 from rarefy.studies.sparse._advice import advice_table
 from rarefy.studies.sparse._pairs import (
-    BANDS,
     LEVEL,
     NONE,
-    PLACES,
     Comparison,
-    Paired,
-    band_of,
     comparisons,
     number,
-    placed,
-    readings,
     said,
     yes_no,
 )
 from rarefy.studies.sparse._published import KEEP, NOISE
+from rarefy.studies.sparse._readings import BANDS, PLACES, Paired, band_of, placed, readings
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -25,19 +25,8 @@ from rarefy.measure.statistics import (
     mean_interval,
 )
 from rarefy.studies.sparse._advice import advice_verdicts
-from rarefy.studies.sparse._pairs import (
-    FEWEST,
-    PLACES,
-    Paired,
-    band_gain,
-    band_of,
-    cautious,
-    number,
-    placed,
-    readings,
-    seed_means,
-    setting_of,
-)
+from rarefy.studies.sparse._pairs import FEWEST, band_gain, cautious, number, seed_means
+from rarefy.studies.sparse._readings import PLACES, Paired, band_of, placed, readings, setting_of
 
 if TYPE_CHECKING:
     import xarray as xr

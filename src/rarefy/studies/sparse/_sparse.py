@@ -13,6 +13,7 @@ import numpy as np
 
 from rarefy.core.contracts import Cells, Context, Cost, Output, Study
 from rarefy.core.errors import bad_value, unknown
+from rarefy.core.text import file_name
 from rarefy.measure.gradient_noise import LEAST_BATCHES
 from rarefy.nets.by_name import identity
 from rarefy.studies._kept_on_disk import hash_of, kept_on_disk
@@ -225,8 +226,7 @@ class SparseTraining(Study):
 
     def _name(self, cell: Mapping[str, Any]) -> str:
         made_of = f"{Path(self.data).name}-{self.network}"
-        made_of = "".join(one if one.isalnum() or one in "-_." else "-" for one in made_of)
-        name = f"{made_of}-keep-{cell['keep']:g}-noise-{cell['noise']:g}"
+        name = f"{file_name(made_of)}-keep-{cell['keep']:g}-noise-{cell['noise']:g}"
         for axis in ("update", "drawn"):
             if len(getattr(self, axis)) > 1:
                 name += f"-{cell[axis]}"

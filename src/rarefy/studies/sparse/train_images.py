@@ -12,7 +12,7 @@ from rarefy.core.picture import Picture, Table
 from rarefy.measure.statistics import judge_difference
 from rarefy.studies.sparse._curve_pictures import curve_pictures
 from rarefy.studies.sparse._curve_tables import curve_tables
-from rarefy.studies.sparse._pairs import at_test_noise, readings, setting_of
+from rarefy.studies.sparse._readings import at_test_noise, readings, setting_of
 from rarefy.studies.sparse._sparse import SMALLEST, SparseTraining
 
 

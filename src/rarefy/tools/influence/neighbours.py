@@ -27,8 +27,6 @@ class NeighbourLabels:
 
     disagreement: NDArray[np.float64]
     label: NDArray[np.int64]
-    nearest: NDArray[np.float64]
-    """Distance to the nearest other sample."""
     among: int
     """Samples among which they were looked for."""
     width: int
@@ -69,7 +67,6 @@ def neighbour_labels(
     return NeighbourLabels(
         share,
         np.where(common < 0, labels, common),
-        found.distances[:, 0],
         found.references,
         found.width,
     )

@@ -58,7 +58,7 @@ class Parts:
     test: Samples
     is_images: bool
     copied: int
-    """Test samples whose content is in the training part too, with another label."""
+    """Test samples whose content is in the training part too."""
     _kept: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def _once(self, name: str, device: torch.device, compute: Callable[[], Any]) -> Any:
@@ -120,6 +120,7 @@ def _parts(source: Source, folder: str | None, seen: tuple[tuple[int, int], ...]
         )
     else:
         whole = open_samples(source.text, **source.options())
+        whole.check_finite()  # here rows still have the numbers they have in the file
         contents = [digest_of(one) for one in whole.ids]
         asked = np.array(chosen_by_content(contents, whole.labels.tolist(), TEST_SHARE))
         if not asked.any() or asked.all():

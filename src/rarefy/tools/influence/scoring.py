@@ -15,6 +15,7 @@ import torch
 from rarefy.core.errors import bad_value
 from rarefy.core.provenance import provenance
 from rarefy.core.settings import resolve_device
+from rarefy.core.text import printable
 from rarefy.data.images.ids import short_hash
 from rarefy.measure.influence.passes import ClassScores, score_classes
 from rarefy.tools.influence.neighbours import NeighbourLabels, neighbour_labels
@@ -149,7 +150,7 @@ def influence_of(samples: Samples, device: torch.device) -> ClassScores:
 
 
 def _table(samples: Samples, scores: ClassScores, near: NeighbourLabels | None) -> pd.DataFrame:
-    names = np.array([_readable(name) for name in samples.classes], dtype=object)
+    names = np.array([printable(name) for name in samples.classes], dtype=object)
     copied = copies_of(samples.ids, samples.labels)
     count = len(samples)
     return pd.DataFrame(
@@ -177,11 +178,6 @@ def _table(samples: Samples, scores: ClassScores, near: NeighbourLabels | None) 
     )
 
 
-def _readable(name: str) -> str:
-    """The name of a class folder may hold bytes that are no text; tables are text."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
 def _facts(
     samples: Samples,
     settings: Scoring,
@@ -199,7 +195,7 @@ def _facts(
         "fingerprint": samples.fingerprint,
         "samples": len(samples),
         "features": int(samples.features.shape[1]),
-        "classes": [_readable(name) for name in samples.classes],
+        "classes": [printable(name) for name in samples.classes],
         "counts": [int(count) for count in samples.counts],
         "ddof": settings.ddof,
         "neighbours": settings.neighbours,
