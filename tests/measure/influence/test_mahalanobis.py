@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rarefy.measure.influence import mahalanobis, plan
@@ -24,13 +24,14 @@ def directly(rows: np.ndarray) -> np.ndarray:
     trace, norm = np.trace(covariance), (covariance**2).sum()
     over = (1 - 2 / width) * norm + trace**2
     under = (count + 1 - 2 / width) * (norm - trace**2 / width)
-    weight = 1.0 if under <= 0 else min(1.0, over / under)
+    weight = 1.0 if width == 1 or under <= 1e-12 * norm else min(1.0, over / under)
     shrunk = (1 - weight) * covariance + weight * trace / width * np.eye(width)
     return np.sqrt(np.einsum("ia,ab,ib->i", x, np.linalg.inv(shrunk), x))
 
 
 @settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 40), st.integers(1, 8))
+@example(6, 36, 1)
 def test_against_a_direct_inverse(seed, count, width):
     random = np.random.default_rng(seed)
     rows = random.standard_normal((count, width)) * np.exp(random.standard_normal(width))
@@ -55,6 +56,8 @@ def test_the_weight_falls_with_samples_and_is_one_without_shape():
     assert weights == sorted(weights, reverse=True) and weights[-1] < 0.01
     assert shrinkage(10, 4, 8.0, 16.0) == 1.0  # isotropic: |S|^2 = tr(S)^2 / d
     assert shrinkage(10, 1, 3.0, 9.0) == 1.0
+    rounded = 9.0 * (1 + 2e-16)  # a difference that is rounding and nothing else
+    assert shrinkage(10, 1, 3.0, rounded) == shrinkage(10, 3, 27**0.5, rounded) == 1.0
 
 
 def test_above_the_full_width_the_rest_is_isotropic(monkeypatch):

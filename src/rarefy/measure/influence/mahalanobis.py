@@ -30,6 +30,8 @@ DIRECTIONS = 256
 """Leading directions above ``FULL_WIDTH``."""
 SAMPLE = 2048
 """Rows from which they are found."""
+ROUNDING = 1e-12
+"""Share of |S|_F^2 below which its difference to tr(S)^2 / d is what float64 leaves over."""
 _EXTRA, _POWERS = 16, 2
 """Of the randomised range finder (Halko, Martinsson and Tropp 2011, Algorithm 4.4)."""
 
@@ -37,7 +39,7 @@ _EXTRA, _POWERS = 16, 2
 def shrinkage(count: int, width: int, trace: float, norm: float) -> float:
     """Weight of the identity, in (0, 1], from tr(S) and |S|_F^2 of the scatter matrix."""
     spread = norm - trace**2 / width
-    if not spread > 0:  # isotropic, or constant, or of one feature
+    if width == 1 or not spread > ROUNDING * norm:  # one feature, isotropic, or constant
         return 1.0
     over = (1 - 2 / width) * norm + trace**2
     return min(1.0, over / ((count + 1 - 2 / width) * spread))
