@@ -45,6 +45,11 @@ test: $(VENV)/.installed-dev
 	@echo "== tests, $(JOBS) at a time"
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
+search: $(VENV)/.installed-dev
+	@echo "== property tests with examples that nobody has tried yet"
+	@HYPOTHESIS_PROFILE=search OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile \
+		$$(grep -rl "^@given" tests)
+
 lint: $(VENV)/.installed-dev
 	@echo "== ruff"
 	@$(BIN)/python -m ruff check .

@@ -9,10 +9,17 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 
 import rarefy
+
+# The same examples every time, so that a change is judged by what it does; ``make search`` looks
+# for new ones.
+hypothesis.settings.register_profile("fixed", derandomize=True)
+hypothesis.settings.register_profile("search", print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 TESTS = Path(__file__).parent
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
