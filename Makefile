@@ -9,11 +9,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -c constraints.txt
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test search lint bench docs clean
 
 help:
 	@echo "make demo   run the headline studies at quick scale and write report.html"
 	@echo "make test   run the whole test suite"
+	@echo "make search property tests with new examples"
 	@echo "make lint   style, types and the one-way imports"
 	@echo "make bench  run every benchmark beside its plain baseline"
 	@echo "make docs   build the documentation into site/"

@@ -84,7 +84,7 @@ def our_steps(training: Training) -> Callable[[int], None]:
 
     def steps(count: int) -> None:
         for _ in range(count):
-            training.update(*next(batches))
+            training.advance(next(batches))
             training.step = 0  # a timing needs no end
 
     return steps

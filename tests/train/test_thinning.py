@@ -149,7 +149,7 @@ def chosen_at(thinning: Thinning, epochs: int = 3) -> list[int]:
     supports = [mask.clone() for mask in made.pruner.masks.values()]
     for epoch in range(epochs):
         for x, y in batches().epoch(epoch):
-            made.update(x, y)
+            made.advance((x, y))
             now = [mask.clone() for mask in made.pruner.masks.values()]
             if not all(torch.equal(a, b) for a, b in zip(now, supports, strict=True)):
                 found.append(made.step)

@@ -39,12 +39,15 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 _TRIED = 2
 
 
-def build(name: str, channels: int, size: int, classes: int) -> nn.Module:
+def build(
+    name: str, channels: int, size: int, classes: int, any_width: bool = False
+) -> nn.Module:
     """A new network for images (channels, size, size) and so many classes, its first weights drawn
     from PyTorch's global generator.
 
     name: one of ``NETWORKS``, or ``module:callable``, the module being installed or in the current
     folder; the callable gets those of channels, size and classes that it has a parameter for.
+    any_width: it may answer anything, not only a number a class.
     """
     smallest = 1 if ":" in name else SMALLEST
     for argument, value, least in (
@@ -55,7 +58,7 @@ def build(name: str, channels: int, size: int, classes: int) -> nn.Module:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise bad_value(argument, value, f"must be a whole number, at least {least}")
     if ":" in name:
-        return _somebodys(name, channels, size, classes)
+        return _somebodys(name, channels, size, None if any_width else classes, classes)
     if name not in NETWORKS:
         raise _unknown(name)
     return NETWORKS[name](channels, size, classes)
@@ -68,7 +71,9 @@ def _unknown(name: str) -> UsageError:
 # ------------------------------------------------------------------------------- somebody's network
 
 
-def _somebodys(name: str, channels: int, size: int, classes: int) -> nn.Module:
+def _somebodys(
+    name: str, channels: int, size: int, width: int | None, classes: int
+) -> nn.Module:
     given = {"channels": channels, "size": size, "classes": classes}
     with current_folder_importable():  # also for what the callable itself imports
         maker = named_callable(name)
@@ -83,7 +88,7 @@ def _somebodys(name: str, channels: int, size: int, classes: int) -> nn.Module:
         if not isinstance(model, nn.Module):
             kind = type(model).__name__
             raise bad_value("network", name, f"must return a torch.nn.Module, not {kind}")
-        _try_out(name, model, (channels, size, size), classes)
+        _try_out(name, model, (channels, size, size), width)
     return model
 
 
@@ -165,20 +170,22 @@ def _arguments(
     return positional, named
 
 
-def _try_out(name: str, model: nn.Module, shape: tuple[int, ...], classes: int) -> None:
-    """Complain unless two images give two rows of ``classes`` numbers."""
+def _try_out(name: str, model: nn.Module, shape: tuple[int, ...], width: int | None) -> None:
+    """Complain unless two images give two rows of ``width`` numbers (None: anything)."""
     size = " x ".join(map(str, shape))
     try:
-        with _untouched(model):
+        with untouched(model):
             answers = model(_images(model, _TRIED, shape))
     except Exception as error:
         raise bad_value(
             "network", name, f"given images of {size} it raised {_in_a_line(error)}"
         ) from error
-    wanted = f"must return ({_TRIED}, {classes}) numbers for {_TRIED} images of {size}"
+    if width is None:
+        return
+    wanted = f"must return ({_TRIED}, {width}) numbers for {_TRIED} images of {size}"
     if not isinstance(answers, Tensor):
         raise bad_value("network", name, f"{wanted}, not {type(answers).__name__}")
-    if tuple(answers.shape) != (_TRIED, classes):
+    if tuple(answers.shape) != (_TRIED, width):
         raise bad_value("network", name, f"{wanted}, not {tuple(answers.shape)}")
     if not answers.is_floating_point():
         raise bad_value("network", name, f"{wanted} of a floating type, not {answers.dtype}")
@@ -205,7 +212,7 @@ def _device(model: nn.Module) -> torch.device:
 
 
 @contextlib.contextmanager
-def _untouched(model: nn.Module) -> Iterator[None]:
+def untouched(model: nn.Module) -> Iterator[None]:
     """Evaluate a model and leave no trace: modes, buffers and random state are as before."""
     modes = [(module, module.training) for module in model.modules()]
     buffers = [
@@ -244,7 +251,7 @@ def describe(model: nn.Module, shape: tuple[int, ...]) -> dict[str, int]:
 
     counter = FlopCounterMode(display=False)
     # attention as plain products: the counter does not know the CPU's own version of it
-    with _untouched(model), sdpa_kernel(SDPBackend.MATH):
+    with untouched(model), sdpa_kernel(SDPBackend.MATH):
         images = _images(model, 1, shape)
         with counter:
             model(images)

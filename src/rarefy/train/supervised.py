@@ -4,8 +4,7 @@ step with the same result.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,15 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rarefy.core.contracts import Context
-from rarefy.core.errors import RunError, UsageError, bad_value, unknown
+from rarefy.core.errors import UsageError, bad_value, unknown
 from rarefy.core.settings import can_compile
-from rarefy.pruning.models.pruner import Pruner
-from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.cuda_graphs import recorded
 from rarefy.train.evaluation import mixed_precision
 from rarefy.train.image_batches import ImageBatches
 from rarefy.train.rate_schedules import SCHEDULES, rate_factor
+from rarefy.train.resumable import Resumable
 from rarefy.train.thinning import Thinning
 
 OPTIMIZERS = ("sgd", "adamw")
@@ -91,10 +88,12 @@ class History:
     nonfinite_step: int = -1
 
 
-class Training:
-    """One network on its way. ``run`` trains to the end, or to the deadline of the context, at
-    which the checkpoint has everything that is needed to go on. ``graphs``: on a GPU, record the
-    network as CUDA graphs where it can be."""
+class Training(Resumable):
+    """One network on its way. ``graphs``: on a GPU, record the network as CUDA graphs where it can
+    be."""
+
+    batches: ImageBatches
+    history: History
 
     def __init__(
         self,
@@ -106,76 +105,21 @@ class Training:
         compiled: bool = False,
         graphs: bool = True,
     ) -> None:
-        self.model, self.batches, self.recipe, self.thinning = model, batches, recipe, thinning
-        self.precision = precision
+        super().__init__(batches)
+        self.model, self.recipe, self.thinning = model, recipe, thinning
+        self.precision, self.epochs = precision, recipe.epochs
         self.optimizer = recipe.make_optimizer(model)
-        self.pruner: Pruner | None = thinning.attach(model, self.optimizer, batches.steps)
+        self.pruner = thinning.attach(model, self.optimizer, batches.steps)
         self.forward: Callable[[Tensor], Tensor] = (
             torch.compile(model) if compiled and can_compile(batches.device) else model
         )
         self._recorded = batches.device.type != "cuda" or not graphs
         self.history = History()
-        self.step = 0
-        self._between = True
-        """Whether weights, history and step belong together: not so inside an update."""
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
-        self._losses = torch.zeros(batches.steps, dtype=torch.float32, device=batches.device)
         self._right = torch.zeros((), dtype=torch.int64, device=batches.device)
 
-    @property
-    def model_dtype(self) -> torch.dtype:
-        return next(self.model.parameters()).dtype
-
-    @property
-    def steps(self) -> int:
-        return self.recipe.epochs * self.batches.steps
-
-    @property
-    def epoch(self) -> int:
-        return self.step // self.batches.steps
-
-    def run(
-        self,
-        context: Context,
-        checkpoint: Checkpoint | None = None,
-        watch: Callable[[Training], None] | None = None,
-    ) -> History:
-        """Train to the end; ``watch`` is called after every epoch."""
-        if checkpoint is not None:
-            state = checkpoint.load(self.batches.device)
-            if state is not None:
-                try:
-                    self.load_state_dict(state)
-                except (RuntimeError, KeyError, ValueError) as error:
-                    why = (str(error).splitlines() or [type(error).__name__])[0]
-                    raise RunError(
-                        f"checkpoint {checkpoint.path} is of another network ({why}); remove it"
-                    ) from error
-                context.advance(self.step / self.batches.steps)
-        with self._saved_when_stopped(checkpoint):
-            while self.step < self.steps and self.history.nonfinite_step < 0:
-                for x, y in self.batches.epoch(self.epoch, self.step % self.batches.steps):
-                    context.check_time()
-                    self._between = False
-                    self.update(x, y)
-                    if self.step % self.batches.steps == 0:
-                        self._end_of_epoch()
-                        if watch is not None and self.history.nonfinite_step < 0:
-                            watch(self)
-                    self._between = True
-                    context.advance(1 / self.batches.steps)
-                    if checkpoint is not None and checkpoint.due():
-                        checkpoint.save(self.state_dict())
-        if self.history.nonfinite_step < 0 and not self._finite():
-            self.history.nonfinite_step = self.steps - 1  # the very last update did it
-        if self.step < self.steps:
-            context.advance(
-                (self.steps - self.step) / self.batches.steps
-            )  # a run that blew up has no more to do
-        return self.history
-
-    def update(self, x: Tensor, y: Tensor) -> None:
-        """One step of the optimiser on one batch."""
+    def update(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+        x, y = batch
         factor = rate_factor(self.recipe.schedule, self.step, self.steps, self.recipe.warm_up)
         for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
@@ -190,35 +134,14 @@ class Training:
         loss = functional.cross_entropy(answers, y, label_smoothing=self.recipe.label_smoothing)
         loss.backward()
         self.optimizer.step()
-        # read once an epoch: asking the GPU for a number makes it wait
-        self._losses[self.step % self.batches.steps] = loss.detach()
         self._right += (answers.detach().argmax(dim=1) == y).sum()
-        self.step += 1
+        return loss
 
-    def _end_of_epoch(self) -> None:
-        losses = self._losses.cpu().double()
-        finite = torch.isfinite(losses)
-        if not bool(finite.all()):
-            begun = self.step - self.batches.steps
-            self.history.nonfinite_step = begun + int((~finite).nonzero()[0])
+    def end_of_epoch(self, losses: Tensor) -> None:
         self.history.loss.append(float(losses.mean()))
         shown = self.batches.steps * self.batches.batch
         self.history.accuracy.append(float(self._right) / shown)
         self._right.zero_()
-
-    def _finite(self) -> bool:
-        return all(bool(torch.isfinite(one).all()) for one in self.model.parameters())
-
-    @contextlib.contextmanager
-    def _saved_when_stopped(self, checkpoint: Checkpoint | None) -> Iterator[None]:
-        """Out of time, Ctrl-C, a lost disk elsewhere: what was trained so far is kept. Not in the
-        middle of an update, which nobody could go on from: the last checkpoint stays then."""
-        try:
-            yield
-        except BaseException:
-            if checkpoint is not None and self.step > 0 and self._between:
-                checkpoint.save(self.state_dict())
-            raise
 
     # ------------------------------------------------------------------------------ what it answers
 
@@ -232,35 +155,11 @@ class Training:
     # ---------------------------------------------------------------------------------------- state
 
     def state_dict(self) -> dict[str, Any]:
-        device = self.batches.device
-        state: dict[str, Any] = {
-            "step": self.step,
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "losses": self._losses,
-            "right": self._right,
-            "history": vars(self.history),
-            # networks of others may draw (dropout)
-            "random": torch.get_rng_state(),
-        }
-        if self.pruner is not None:
-            state["pruner"] = self.pruner.state_dict()
-        if device.type == "cuda":
-            state["cuda random"] = torch.cuda.get_rng_state(device)
-        return state
+        return {**super().state_dict(), "right": self._right}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.pruner is not None:
-            self.pruner.load_state_dict(state["pruner"])
-        self.step = state["step"]
-        self._losses.copy_(state["losses"])
+        super().load_state_dict(state)
         self._right.copy_(state["right"])
-        self.history = History(**state["history"])
-        torch.set_rng_state(state["random"].cpu())
-        if "cuda random" in state:
-            torch.cuda.set_rng_state(state["cuda random"].cpu(), self.batches.device)
 
 
 def resolve_precision(precision: str, device: torch.device, dtype: torch.dtype) -> str:

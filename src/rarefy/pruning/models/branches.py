@@ -23,7 +23,8 @@ class MaskedBranch:
     here, so that the model's state dict is what it was.
 
     Gradients of weights that are left out are those at the masked point (the mask is passed over
-    in the backward pass), or zero with ``masked_gradients``.
+    in the backward pass), or zero with ``masked_gradients``. ``give_own`` lets the branch have some
+    parameters for itself.
     """
 
     def __init__(self, model: nn.Module, held: Iterable[Held], masked_gradients: bool) -> None:
@@ -35,11 +36,24 @@ class MaskedBranch:
             for name, buffer in model.named_buffers()
             if name.rpartition(".")[2] in STATISTICS
         }
+        self.own: dict[str, nn.Parameter] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         weights = {name: self._weight(each) for name, each in self.held.items()}
         self._follow()
-        return torch.func.functional_call(self.model, {**weights, **self.buffers}, args, kwargs)
+        inside = {**weights, **self.own, **self.buffers}
+        return torch.func.functional_call(self.model, inside, args, kwargs)
+
+    def give_own(self, names: Iterable[str]) -> list[nn.Parameter]:
+        """From here on the branch has copies of these parameters of the model (the affine weights
+        of normalisation layers, say), which an optimiser must be told of."""
+        theirs = dict(self.model.named_parameters())
+        for name in names:
+            if name in self.held or name not in theirs:
+                why = "is pruned" if name in self.held else "is no parameter of the model"
+                raise bad_value("names", name, f"{why}: the branch cannot have its own")
+            self.own[name] = nn.Parameter(theirs[name].detach().clone())
+        return list(self.own.values())
 
     def _weight(self, held: Held) -> Tensor:
         weight = held.parameter
@@ -54,22 +68,27 @@ class MaskedBranch:
         self.buffers = {name: value.to(own[name]) for name, value in self.buffers.items()}
 
     def values(self) -> dict[Tensor, Tensor]:
-        """The model's statistics, and what they are in this branch."""
-        own = dict(self.model.named_buffers())
-        return {own[name]: value for name, value in self.buffers.items()}
+        """The model's statistics and parameters that differ in this branch, and what they are."""
+        theirs = {**dict(self.model.named_buffers()), **dict(self.model.named_parameters())}
+        return {theirs[name]: value for name, value in self._differing()}
 
+    @torch.no_grad()
     def into(self, model: nn.Module) -> None:
-        """Write the statistics into a model."""
-        own = dict(model.named_buffers())
-        for name, value in self.buffers.items():
-            own[name].copy_(value)
+        """Write them into a model."""
+        theirs = {**dict(model.named_buffers()), **dict(model.named_parameters())}
+        for name, value in self._differing():
+            theirs[name].copy_(value)
 
     def state(self) -> dict[str, Tensor]:
-        return {name: value.clone() for name, value in self.buffers.items()}
+        return {name: value.detach().clone() for name, value in self._differing()}
 
+    @torch.no_grad()
     def load(self, state: Mapping[str, Tensor]) -> None:
-        for name, value in self.buffers.items():
+        for name, value in self._differing():
             value.copy_(state[name])
+
+    def _differing(self) -> list[tuple[str, Tensor]]:
+        return [*self.buffers.items(), *self.own.items()]
 
 
 class ActivationMask:
