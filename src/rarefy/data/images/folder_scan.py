@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rarefy.core.errors import UsageError
-from rarefy.data.images.listing import listed
+from rarefy.data.images.listing import counted, listed
 
 EXTENSIONS = frozenset(
     ".avif .bmp .dib .gif .jfif .jpe .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()
@@ -35,8 +35,7 @@ def scan(root: Path) -> Found:
     """Look at ``root/train/CLASS/*`` and ``root/test/CLASS/*`` (or val, valid, validation), or at
     ``root/CLASS/*``. Everything wrong with the layout is told in one error."""
     folders = _subfolders(root)
-    train = _first(folders, TRAIN_NAMES)
-    test = _first(folders, TEST_NAMES)
+    train, test = _own_split(folders)
     if train is None and test is not None and set(folders) <= {*TEST_NAMES, test.name}:
         raise UsageError(f"{root}: has {test.name}/ but no train/ (class folders go into both)")
     if train is not None and test is None:
@@ -47,6 +46,16 @@ def scan(root: Path) -> Found:
     if train is None or test is None:
         return _unsplit(root, folders)
     return _split(root, train, test)
+
+
+def both_splits(root: Path) -> tuple[Path, Path] | None:
+    """The folders trained and tested on, of a folder that has both."""
+    train, test = _own_split(_subfolders(root))
+    return None if train is None or test is None else (train, test)
+
+
+def _own_split(folders: dict[str, Path]) -> tuple[Path | None, Path | None]:
+    return _first(folders, TRAIN_NAMES), _first(folders, TEST_NAMES)
 
 
 def _unsplit(root: Path, folders: dict[str, Path]) -> Found:
@@ -93,17 +102,17 @@ def _gather(
     for label, name in enumerate(classes):
         if name not in folders:
             continue
-        paths, more = _images_below(folders[name])
+        paths, more = images_below(folders[name])
         others += more
         pairs += [(path, label) for path in paths]
         if not paths:
             shown = folders[name].relative_to(root).as_posix()
-            holds = f"holds no images ({more} other files)" if more else "is empty"
+            holds = f"holds no images ({counted(more, 'other file')})" if more else "is empty"
             problems.append(f"class folder {shown!r} {holds}")
     return tuple(pairs), others, problems
 
 
-def _images_below(folder: Path) -> tuple[list[Path], int]:
+def images_below(folder: Path) -> tuple[list[Path], int]:
     """Image files at any depth, sorted, and how many files are something else. Links are followed,
     each folder once, so that a loop of links ends."""
     images: list[Path] = []

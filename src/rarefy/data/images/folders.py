@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageFile
+from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.progress import Progress
@@ -23,7 +24,7 @@ from rarefy.data.images.decoding import FALLBACK, BadImage, Decoded, decode, fit
 from rarefy.data.images.folder_scan import Found, scan
 from rarefy.data.images.ids import chosen_by_content
 from rarefy.data.images.image_set import ImageData, ImageSet
-from rarefy.data.images.listing import listed
+from rarefy.data.images.listing import counted, listed
 
 MANY = 2000
 """From so many files on there is a progress bar."""
@@ -60,13 +61,19 @@ def load_folder(folder: Path, options: FolderOptions | None = None) -> ImageData
     or at another size, are split alike.
     """
     data = read_folder(folder, options)
-    if data.left_out:
+    warn_of(data.left_out, folder)
+    return data
+
+
+def warn_of(left_out: Sequence[str], folder: Path) -> None:
+    """One line on standard error about files that are left out, if there are any."""
+    if left_out:
+        they = "is left out, it" if len(left_out) == 1 else "are left out, they"
         print(
-            f"warning: {len(data.left_out)} files of {folder} are left out, they cannot be read: "
-            f"{listed(data.left_out)}",
+            f"warning: {counted(len(left_out), 'file')} of {folder} {they} cannot be read: "
+            f"{listed(left_out)}",
             file=sys.stderr,
         )
-    return data
 
 
 def read_folder(folder: Path, options: FolderOptions | None = None) -> ImageData:
@@ -74,23 +81,31 @@ def read_folder(folder: Path, options: FolderOptions | None = None) -> ImageData
     options = options if options is not None else FolderOptions()
     found = scan(folder)
     pairs = [*found.train, *(found.test or ())]
-    results = decode_all([path for path, _ in pairs], options.size, folder)
-    bad = tuple(
-        f"{_shown(path, folder)} ({result})"
-        for (path, _), result in zip(pairs, results, strict=True)
-        if isinstance(result, BadImage)
-    )
-    if bad and not options.skip_bad:
-        raise UsageError(
-            f"{len(bad)} of {len(pairs)} files of {folder} cannot be read: {listed(bad)}; "
-            "remove them, or leave them out with --skip-bad (skip_bad=True)"
-        )
+    results, bad = decode_or_stop([path for path, _ in pairs], folder, options)
     samples = [
-        _Sample(_shown(path, folder), label, position >= len(found.train), result)
+        _Sample(shown(path, folder), label, position >= len(found.train), result)
         for position, ((path, label), result) in enumerate(zip(pairs, results, strict=True))
         if isinstance(result, Decoded)
     ]
     return _assembled(found, samples, bad, options)
+
+
+def decode_or_stop(
+    paths: Sequence[Path], folder: Path, options: FolderOptions
+) -> tuple[list[Decoded | BadImage], tuple[str, ...]]:
+    """Every file, and the bad ones with their reasons; an error unless those are to be skipped."""
+    results = decode_all(paths, options.size, folder)
+    bad = tuple(
+        f"{shown(path, folder)} ({result})"
+        for path, result in zip(paths, results, strict=True)
+        if isinstance(result, BadImage)
+    )
+    if bad and not options.skip_bad:
+        raise UsageError(
+            f"{len(bad)} of {counted(len(paths), 'file')} of {folder} cannot be read: "
+            f"{listed(bad)}; remove them, or leave them out with --skip-bad (skip_bad=True)"
+        )
+    return results, bad
 
 
 @dataclass(frozen=True)
@@ -106,7 +121,10 @@ def _assembled(
 ) -> ImageData:
     notes = []
     if found.others:
-        notes.append(f"{found.others} files that are no images (by extension) were ignored")
+        one = found.others == 1
+        what = "file that is no image" if one else "files that are no images"
+        was = "was" if one else "were"
+        notes.append(f"{found.others} {what} (by extension) {was} ignored")
     if found.test is None:
         in_test = _split(found, samples, bad, options.test_share)
         notes.append(f"split by content, {options.test_share:g} of each class for testing")
@@ -115,18 +133,13 @@ def _assembled(
         if found.test_name is not None and found.test_name.lower() != "test":
             notes.append(f"{found.test_name}/ is used for testing")
         _need_all(found, samples, in_test, bad)
-    side = options.size if options.size is not None else _common_side(samples)
-    grey = all(sample.image.pixels.ndim == 2 for sample in samples)
-    channels = options.channels if options.channels is not None else (1 if grey else 3)
+    channels, side = common_shape([sample.image for sample in samples], options)
     splits = []
     for wanted in (False, True):
         chosen = [one for one, here in zip(samples, in_test, strict=True) if here is wanted]
-        images = np.empty((len(chosen), channels, side, side), dtype=np.uint8)
-        for place, sample in enumerate(chosen):
-            images[place] = planes(sample.image.pixels, side, channels)
         splits.append(
             ImageSet(
-                torch.from_numpy(images),
+                stacked([sample.image for sample in chosen], channels, side),
                 torch.tensor([sample.label for sample in chosen], dtype=torch.int64),
                 found.classes,
                 tuple(sample.file for sample in chosen),
@@ -202,12 +215,24 @@ def _need_all(
 
 
 def _because(bad: tuple[str, ...]) -> str:
-    return f"; {len(bad)} files cannot be read: {listed(bad)}" if bad else ""
+    return f"; {counted(len(bad), 'file')} cannot be read: {listed(bad)}" if bad else ""
 
 
-def _common_side(samples: list[_Sample]) -> int:
-    sides = {sample.image.side for sample in samples}
-    return (sides.pop() or FALLBACK) if len(sides) == 1 else FALLBACK
+def common_shape(images: Sequence[Decoded], options: FolderOptions) -> tuple[int, int]:
+    """Channels and side of a set: what was asked for, else what its images have in common."""
+    sides = {image.side for image in images}
+    common = (sides.pop() or FALLBACK) if len(sides) == 1 else FALLBACK
+    grey = all(image.pixels.ndim == 2 for image in images)
+    channels = options.channels if options.channels is not None else (1 if grey else 3)
+    return channels, options.size if options.size is not None else common
+
+
+def stacked(images: Sequence[Decoded], channels: int, side: int) -> Tensor:
+    """uint8 (n, channels, side, side)"""
+    pixels = np.empty((len(images), channels, side, side), dtype=np.uint8)
+    for place, image in enumerate(images):
+        pixels[place] = planes(image.pixels, side, channels)
+    return torch.from_numpy(pixels)
 
 
 def planes(pixels: NDArray[np.uint8], side: int, channels: int) -> NDArray[np.uint8]:
@@ -221,5 +246,6 @@ def planes(pixels: NDArray[np.uint8], side: int, channels: int) -> NDArray[np.ui
     return pixels.transpose(2, 0, 1)
 
 
-def _shown(path: Path, folder: Path) -> str:
+def shown(path: Path, folder: Path) -> str:
+    """A path as seen from the folder that was asked for."""
     return path.relative_to(folder).as_posix()

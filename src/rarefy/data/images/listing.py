@@ -1,4 +1,4 @@
-"""Long lists in one line."""
+"""Long lists in one line, and numbers in words."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ def listed(items: Sequence[str], shown: int = SHOWN) -> str:
     """The first ones by name, then a count: ``a, b, c and 4 more``."""
     rest = len(items) - shown
     return "; ".join(items[:shown]) + (f"; and {rest} more" if rest > 0 else "")
+
+
+def counted(count: int, what: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def spell_bytes(count: float) -> str:

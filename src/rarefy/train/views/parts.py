@@ -1,0 +1,83 @@
+"""A function of images and what was drawn for them, called for some images at a time, compiled."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rarefy.train.views.drawn import VIEWS, Drawn, filled
+
+Change = Callable[[Tensor, Drawn], Tensor]
+"""(n, c, h, w) and what was drawn -> (VIEWS n, c, size, size), in the order of ``Drawn``."""
+
+PART_BYTES = {"cuda": 128 * 1024**2, "cpu": 2 * 1024**2}
+"""Views are made so many at a time, counted in float32: on a GPU a few large operations, on a CPU
+what stays in its cache from one operation to the next."""
+SMALLEST = 64
+"""Fewer images than these are filled up to them before a compiled function sees them."""
+
+
+def images_at_once(count: int, image_bytes: int, device: torch.device) -> int:
+    """Images in a part: a power of 2, so that sets of many sizes make do with a few shapes."""
+    limit = PART_BYTES.get(device.type, PART_BYTES["cuda"]) // (VIEWS * image_bytes)
+    return min(_power_from(count), max(1, _power_from(limit + 1) // 2))
+
+
+def _power_from(number: int) -> int:
+    return 1 << max(0, number - 1).bit_length()
+
+
+def in_parts(
+    change: Change, images: Tensor, drawn: Drawn, at_once: int, out: Tensor, same_shape: bool
+) -> Tensor:
+    """``out`` (VIEWS, n, c, size, size), filled part by part. same_shape: also the last part has
+    ``at_once`` images (its last image several times), because every shape is compiled anew."""
+    for first in range(0, len(images), at_once):
+        last = min(first + at_once, len(images))
+        some, theirs = images[first:last], drawn.of_images(first, last)
+        if same_shape:
+            some, theirs = filled(some, at_once - len(some)), theirs.filled_to(at_once)
+        views = change(some, theirs)
+        out[:, first:last] = views.unflatten(0, (-1, VIEWS)).transpose(0, 1)[:, : last - first]
+    return out
+
+
+def compiled(change: Change, backend: str | Callable[..., Any] = "inductor") -> Change:
+    """``change`` compiled as one graph for each shape; where no compiler works, as it is."""
+    kernel = torch.compile(_own_code(change), fullgraph=True, dynamic=False, backend=backend)
+    failed = False
+
+    def call(images: Tensor, drawn: Drawn) -> Tensor:
+        from torch._dynamo.exc import BackendCompilerFailed  # late: a second of imports
+
+        nonlocal failed
+        if failed:
+            return change(images, drawn)
+        try:
+            views: Tensor = kernel(images, drawn)
+            return views
+        except BackendCompilerFailed as error:
+            failed = True
+            cause = error.inner_exception
+            reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
+            print(f"note: making views without compiled kernels ({reason})", file=sys.stderr)
+            return change(images, drawn)
+
+    return call
+
+
+def _own_code(function: Any) -> Any:
+    """A copy with a code object of its own: the compiler counts its versions by code object, and
+    refuses the ninth; here every setting of the views is counted for itself."""
+    return FunctionType(
+        function.__code__.replace(),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
