@@ -1,0 +1,1 @@
+"""How good frozen features are, for head and for tail: probes, groups of classes, structure."""

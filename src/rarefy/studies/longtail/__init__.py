@@ -1,0 +1,1 @@
+"""Contrastive learning on long-tailed images (000 Table 2)."""

@@ -1,0 +1,134 @@
+"""How good features are for head and tail, asked in several ways with labels that the pre-training
+never saw. What has to be chosen is chosen on held-out training images, never on test images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import fmean, median
+
+import torch
+from torch import Tensor
+
+from rarefy.core.errors import bad_value, unknown
+from rarefy.data.images.ids import chosen_by_content, digest_of
+from rarefy.measure.representation.few_shot import few_shot
+from rarefy.measure.representation.labelled import accuracy_by_class
+from rarefy.measure.representation.linear_probe import Choice, fit_chosen
+from rarefy.measure.representation.nearest import knn_predict
+from rarefy.tools.longtail.sets import VALIDATION_SHARE, Parts
+
+PROTOCOLS: dict[str, str] = {
+    "linear": "logistic regression on all training images with labels",
+    "long-tail": "logistic regression on the labels of the images of the pre-training alone",
+    "few": "logistic regression on a few labels of each class",
+    "knn": "labels of the most similar training images",
+}
+MANY, FEW_NEIGHBOURS, NEIGHBOURS = 10_000, 20, 200
+"""With so many references 200 neighbours are asked (Wu et al. 2018), below 20."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """``shots``: labels a class of the protocol ``few``, drawn ``draws`` times; ``neighbours`` 0:
+    by the number of references."""
+
+    protocols: tuple[str, ...] = tuple(PROTOCOLS)
+    shots: int = 10
+    draws: int = 5
+    neighbours: int = 0
+    knn_temperature: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in self.protocols:
+            if name not in PROTOCOLS:
+                raise unknown("protocol", name, PROTOCOLS)
+        if not self.protocols:
+            raise bad_value("protocols", self.protocols, "must have at least one")
+        if self.shots < 1:
+            raise bad_value("shots", self.shots, "must be at least 1 label a class")
+        if self.draws < 1:
+            raise bad_value("draws", self.draws, "must be at least 1")
+        if self.neighbours < 0:
+            raise bad_value("neighbours", self.neighbours, "must be at least 1, or 0: by itself")
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Test accuracy by protocol and rank (head first), and what was chosen on the way."""
+
+    accuracy: dict[str, Tensor]
+    """(rank,) each, float64; NaN for a class without test images."""
+    strength: dict[str, float]
+    """Of the regularisation, chosen on held-out images."""
+    validation: dict[str, float]
+    """Best balanced accuracy there: what a choice between methods may look at."""
+    notes: tuple[str, ...] = ()
+
+
+def evaluate_features(
+    features: Callable[[Tensor], Tensor], parts: Parts, how: Evaluation
+) -> Quality:
+    """``features``: uint8 images to rows of numbers."""
+    labels, classes = parts.labelled.labels, parts.classes
+    known, asked = features(parts.labelled.images), features(parts.test.images)
+    accuracy: dict[str, Tensor] = {}
+    strength: dict[str, float] = {}
+    validation: dict[str, float] = {}
+    notes: list[str] = []
+
+    def by_rank(by_class: Tensor) -> Tensor:
+        return by_class[list(parts.order)]
+
+    def probe(name: str, rows: Tensor, held_out: Tensor) -> Tensor:
+        found, choice = fit_chosen(known[rows], labels[rows], classes, held_out)
+        strength[name], validation[name] = choice.best, _best(choice)
+        if not found.converged:
+            notes.append(f"{name}: the probe is not at its best weights (off by {found.error:.1g})")
+        return accuracy_by_class(found.predict(asked), parts.test.labels, classes)
+
+    for name in how.protocols:
+        if name == "linear":
+            every = torch.arange(len(labels), device=labels.device)
+            accuracy[name] = by_rank(probe(name, every, parts.held_out))
+        elif name == "long-tail":
+            accuracy[name] = by_rank(probe(name, _places(parts), _held_out_of_seen(parts)))
+        elif name == "few":
+            out = parts.held_out
+            found = few_shot(
+                (known[~out], labels[~out]),
+                (known[out], labels[out]),
+                (asked, parts.test.labels),
+                classes,
+                how.shots,
+                draws=how.draws,
+            )
+            accuracy[name] = by_rank(found.mean_by_class)
+            strength[name] = median(choice.best for choice in found.choices)
+            validation[name] = fmean(_best(choice) for choice in found.choices)
+        else:
+            k = how.neighbours or (NEIGHBOURS if len(known) >= MANY else FEW_NEIGHBOURS)
+            vote = knn_predict(known, labels, asked, classes, k, how.knn_temperature)
+            if vote.limited:
+                notes.append(f"knn: all {vote.k} references vote, {k} were asked for")
+            accuracy[name] = by_rank(accuracy_by_class(vote.predicted, parts.test.labels, classes))
+    return Quality(accuracy, strength, validation, tuple(notes))
+
+
+def _places(parts: Parts) -> Tensor:
+    """Where the images of the pre-training stand among the labelled ones."""
+    where = {identity: place for place, identity in enumerate(parts.labelled.ids)}
+    found = torch.tensor([where[identity] for identity in parts.seen.ids])
+    return found.to(parts.labelled.images.device)
+
+
+def _held_out_of_seen(parts: Parts) -> Tensor:
+    """Some of each class of the long tail itself: whoever has these labels alone has no others."""
+    contents = [digest_of(one) for one in parts.seen.ids]
+    labels = parts.seen.labels
+    chosen = chosen_by_content(contents, labels.tolist(), VALIDATION_SHARE, "validation")
+    return torch.tensor(chosen, device=labels.device)
+
+
+def _best(choice: Choice) -> float:
+    return max(row.balanced_accuracy for row in choice.table)

@@ -1,0 +1,300 @@
+"""Pre-train one encoder on one image set and say how good its features are.
+
+``rarefy pretrain`` and the studies of 000 Table 2 both come here: there is one such training.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rarefy.core.contracts import Context
+from rarefy.core.errors import UsageError, bad_value, unknown
+from rarefy.core.rng import key
+from rarefy.nets.backbones import Encoder, Projection, build_backbone
+from rarefy.nets.by_name import identity
+from rarefy.pruning.finishing.batchnorm import reestimate
+from rarefy.tools.image_data import on_device
+from rarefy.tools.longtail.evaluation import Evaluation, Quality, evaluate_features
+from rarefy.tools.longtail.features import features_of
+from rarefy.tools.longtail.mechanism import Mechanism, look_inside
+from rarefy.tools.longtail.sets import Parts, Tail, parts_of
+from rarefy.tools.saved_networks import save_network
+from rarefy.tools.sparse_training import own_random_state
+from rarefy.train.checkpoints import Checkpoint
+from rarefy.train.contrast.method import Method
+from rarefy.train.contrast.pretraining import Pretraining, Seen
+from rarefy.train.contrast.together import World
+from rarefy.train.contrast.view_batches import ViewBatches
+from rarefy.train.image_batches import Scaling
+from rarefy.train.supervised import PRECISIONS, Recipe, resolve_precision
+from rarefy.train.views.views import Views
+
+STATISTICS_BATCHES = 50
+"""Batches from which BatchNorm's statistics are estimated for weights that never saw an image."""
+HELPS = "a lower --lr, a longer --warm-up, a larger share kept, or --precision float32"
+_log = logging.getLogger("rarefy")
+
+
+@dataclass(frozen=True)
+class PretrainTask:
+    """Everything about a pre-training but its method and the random numbers it draws."""
+
+    data: str
+    network: str
+    recipe: Recipe
+    tail: Tail
+    views: Views | None = None
+    """None: the usual ones for such images."""
+    batch: int = 512
+    temperature: float = 0.2
+    head_depth: int = 2
+    head_out: int = 128
+    head_norm: str = "batch"
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    watched: tuple[int, ...] = ()
+    """Epochs after which features are looked at (only to show it: nothing is chosen by it)."""
+    precision: str = "auto"
+    compiled: bool = False
+
+    def __post_init__(self) -> None:
+        if self.head_out < 1:
+            raise bad_value("head_out", self.head_out, "must be at least 1")
+        if self.precision not in PRECISIONS:
+            raise unknown("precision", self.precision, PRECISIONS)
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """What one pre-training gave."""
+
+    quality: Quality | None
+    """None without labels, or where the loss stopped being a number."""
+    masked_quality: Quality | None
+    """Of the masked network, where there is one."""
+    mechanism: Mechanism | None
+    history: Seen
+    parts: Parts
+
+
+def pretrain_one(
+    task: PretrainTask,
+    method: Method,
+    run_key: int,
+    order: int,
+    context: Context,
+    name: str = "run",
+    world: World | None = None,
+) -> Pretrained:
+    """Train and measure. The same ``run_key`` means the same first weights, images and views,
+    whatever the method: outcomes can be compared in pairs. ``order``: seed of the order of classes
+    (and of the images drawn)."""
+    parts = parts_of(task.data, task.tail, order, context.device)
+    if not method.trained:
+        return _untrained(task, method, parts, run_key, context)
+    with own_random_state(run_key, context.device):
+        training = new_pretraining(task, method, parts, run_key, context, world)
+        inspect = _Watcher(task, training, parts, context, name)
+        checkpoint = None
+        if context.scratch is not None:
+            # another file for other settings: none may go on with another one's training
+            named = key(run_key, order, task, method, parts.seen.ids, identity(task.network))
+            checkpoint = Checkpoint(context.scratch / f"{named & (2**64 - 1):016x}.pt")
+        history = training.run(context, checkpoint, inspect)
+        if history.nonfinite_step >= 0:
+            _complain(training, checkpoint, name)
+            return Pretrained(None, None, None, history, parts)
+        encoder = finished(training)
+        masked = training.learnt("masked") if training.pruner is not None else None
+        found = _measured(task, training, encoder, masked, parts)
+        if context.models is not None and training.world.rank == 0:
+            save_network(
+                context.models / f"{name}.pt",
+                encoder.backbone,
+                on_device(task.data, context.device),
+                _described(task, method, parts, order, found),
+            )
+        if checkpoint is not None:
+            checkpoint.remove()
+    return found
+
+
+def _untrained(
+    task: PretrainTask, method: Method, parts: Parts, run_key: int, context: Context
+) -> Pretrained:
+    """What features are worth without any training."""
+    context.check_time()
+    quality = None
+    if parts.has_labels:
+        scaling = Scaling(parts.mean, parts.std)
+        channels, size, _ = parts.seen.images.shape[1:]
+        backbone: nn.Module = nn.Flatten()
+        if method.kind == "untrained":
+            with own_random_state(run_key, context.device):
+                backbone, _ = build_backbone(task.network, channels, size)
+                backbone = backbone.to(context.device, context.dtype)
+                views = task.views or Views.usual(channels, size)
+                batches = ViewBatches(
+                    parts.seen.images, views, scaling, task.batch, run_key, context.dtype
+                )
+                shown = (batch.flatten(0, 1) for batch in batches.epoch(0))
+                reestimate(backbone, shown, STATISTICS_BATCHES)
+        quality = evaluate_features(
+            lambda images: features_of(backbone, images, scaling), parts, task.evaluation
+        )
+    context.advance(task.recipe.epochs)
+    return Pretrained(quality, None, None, Seen(), parts)
+
+
+def new_pretraining(
+    task: PretrainTask,
+    method: Method,
+    parts: Parts,
+    run_key: int,
+    context: Context,
+    world: World | None = None,
+) -> Pretraining:
+    """An encoder with its first weights, its images and its optimiser."""
+    channels, height, width = parts.seen.images.shape[1:]
+    if height != width:
+        raise bad_value("data", task.data, f"images must be square, these are {height} x {width}")
+    cuda = context.device.type == "cuda"
+    precision = resolve_precision(task.precision, context.device, context.dtype)
+    backbone, features = build_backbone(task.network, channels, height)
+    depth = method.head_depth or task.head_depth
+    encoder = Encoder(backbone, Projection(features, task.head_out, depth, task.head_norm))
+    encoder = encoder.to(context.device, context.dtype)
+    if cuda:  # convolutions on a GPU are made for channels that lie side by side
+        encoder = encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    batches = ViewBatches(
+        parts.seen.images,
+        task.views or Views.usual(channels, height),
+        Scaling(parts.mean, parts.std),
+        task.batch,
+        run_key,
+        torch.bfloat16 if precision == "bf16" else context.dtype,
+        world,
+    )
+    return Pretraining(
+        encoder, batches, task.recipe, method, task.temperature, precision, task.compiled
+    )
+
+
+def finished(training: Pretraining) -> Encoder:
+    """The encoder as a user takes it home: all its weights, with statistics that belong to them."""
+    encoder = training.learnt("dense")
+    if training.statistics_of_other_weights:
+        views = (
+            batch.flatten(0, 1).to(training.model_dtype) for batch in training.batches.epoch(0)
+        )
+        reestimate(encoder, views, STATISTICS_BATCHES)
+    return encoder
+
+
+def _measured(
+    task: PretrainTask,
+    training: Pretraining,
+    encoder: Encoder,
+    masked: Encoder | None,
+    parts: Parts,
+) -> Pretrained:
+    if not parts.has_labels:
+        return Pretrained(None, None, None, training.history, parts)
+    scaling = training.batches.scaling
+
+    def quality(network: Encoder) -> Quality:
+        def features(images: Tensor) -> Tensor:
+            return features_of(network.backbone, images, scaling, training.precision)
+
+        return evaluate_features(features, parts, task.evaluation)
+
+    mechanism = None
+    if training.pruner is not None:
+        mechanism = look_inside(training, encoder, parts)
+    return Pretrained(
+        quality(encoder),
+        None if masked is None else quality(masked),
+        mechanism,
+        training.history,
+        parts,
+    )
+
+
+class _Watcher:
+    """After every epoch a few words; after some, a look at the features."""
+
+    def __init__(
+        self, task: PretrainTask, training: Pretraining, parts: Parts, context: Context, name: str
+    ) -> None:
+        self.task, self.parts, self.context, self.name = task, parts, context, name
+        self._known = ""
+
+    def __call__(self, now: Pretraining) -> None:
+        seen = now.history
+        if now.epoch in self.task.watched and self.parts.has_labels:
+            from rarefy.tools.longtail.watching import watched_features
+
+            found = watched_features(finished(now), now, self.parts)
+            for name, values in found.items():
+                seen.watched.setdefault(name, []).extend(values)
+            self._known = f", kNN {100 * found['knn'][0]:.1f} %"
+        words = f"{self.name}: epoch {now.epoch}/{now.epochs}, loss {seen.loss[-1]:.3f}, "
+        words += f"alignment {seen.alignment[-1]:.2f}, uniformity {seen.uniformity[-1]:.2f}"
+        if now.pruner is not None:
+            words += f", churn {100 * seen.churn[-1]:.2f} %"
+        self.context.say(words + self._known)
+
+
+def _complain(training: Pretraining, checkpoint: Checkpoint | None, name: str) -> None:
+    step = training.history.nonfinite_step
+    epoch = step // training.batches.steps + 1
+    kept = "no checkpoint was written before"
+    if checkpoint is not None and checkpoint.path.exists():
+        kept = f"the last good checkpoint is {checkpoint.path}"
+    _log.warning(
+        "%s: the loss is no number from update %d (epoch %d) on; %s; what usually helps: %s",
+        name,
+        step,
+        epoch,
+        kept,
+        HELPS,
+    )
+
+
+def _described(
+    task: PretrainTask, method: Method, parts: Parts, order: int, found: Pretrained
+) -> dict[str, Any]:
+    return {
+        "kind": "backbone",
+        "network": task.network,
+        "data": task.data,
+        "method": asdict(method),
+        "recipe": asdict(task.recipe),
+        "tail": asdict(task.tail),
+        "class_order_seed": order,
+        "class_order": list(parts.order),
+        "counts": list(parts.counts),
+        "seen": len(parts.seen),
+        "temperature": task.temperature,
+        "epochs": task.recipe.epochs,
+    }
+
+
+def check_task(task: PretrainTask, methods: tuple[str, ...], device: torch.device) -> Parts:
+    """Complain before anything is trained: about the set, the split, the batch, the network."""
+    parts = parts_of(task.data, task.tail, 0, device)
+    if task.batch > len(parts.seen):
+        raise bad_value(
+            "batch", task.batch, f"must be at most the number of images, {len(parts.seen)}"
+        )
+    channels, size, _ = parts.seen.images.shape[1:]
+    _, width = build_backbone(task.network, channels, size)
+    for text in methods:
+        method = Method.parse(text)
+        if width < 2 and method.masked:
+            raise UsageError(f"network {task.network!r} gives one number an image")
+    return parts

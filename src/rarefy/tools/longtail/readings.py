@@ -1,0 +1,125 @@
+"""Numbers that people read, from accuracies by rank: overall, many, medium, few, Delta_20; methods
+compared seed by seed, each with its balanced control."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.errors import UsageError
+from rarefy.measure.representation.groups import summary
+from rarefy.measure.statistics import Interval, mean_interval
+
+LONG_TAIL, BALANCED = "long-tail", "balanced"
+READINGS = ("overall", "many", "medium", "few", "delta_20", "spread")
+FEWEST = 3
+"""Seeds from which an interval is believed."""
+PERCENT = 100.0
+
+
+def readings(results: xr.Dataset, protocol: str, which: str = "accuracy") -> xr.Dataset:
+    """Per cent, one value a cell (images, rho, method, seed) and reading."""
+    if protocol not in results["protocol"].values:
+        known = ", ".join(map(str, results["protocol"].values))
+        raise UsageError(f"protocol {protocol!r} was not asked for; there is {known}")
+    by_rank = PERCENT * results[which].sel(protocol=protocol)
+    cells = ("images", "rho", "way", "seed")
+    found = {
+        name: xr.DataArray(
+            np.full([results.sizes[dim] for dim in cells], np.nan),
+            dims=cells,
+            coords={dim: results[dim] for dim in cells},
+        )
+        for name in READINGS
+    }
+    for place in np.ndindex(*(results.sizes[dim] for dim in cells)):
+        where = dict(zip(cells, place, strict=True))
+        values = by_rank.isel(where).values
+        counts = results["class_count"].isel(where).values
+        there = np.isfinite(values) & np.isfinite(counts)
+        if not there.any():
+            continue
+        told = summary(values[there], [int(count) for count in counts[there]])
+        for name in READINGS:
+            found[name][where] = getattr(told, name)
+    return xr.Dataset(found)
+
+
+def difference(told: xr.Dataset, name: str, method: str, baseline: str, **where: Any) -> Interval:
+    """Of a reading, method less baseline, seed by seed: its mean and 95 % interval."""
+    here = told[name].sel(where)
+    return mean_interval((here.sel(way=method) - here.sel(way=baseline)).values)
+
+
+def rows(results: xr.Dataset, protocol: str = "linear") -> Iterator[dict[str, Any]]:
+    """One row a set and method of what ``rarefy pretrain`` stores: means over seeds in per cent,
+    the difference to the first method that is trained, and Delta_20 of the control."""
+    told = readings(results, protocol)
+    methods = [str(name) for name in results["way"].values]
+    baseline = first_trained(methods)
+    kinds = [str(name) for name in results["images"].values]
+    for rho in results["rho"].values:
+        for images in kinds:
+            for method in methods:
+                here = told.sel(images=images, rho=rho, way=method)
+                ended = results["nonfinite_step"].sel(images=images, rho=rho, way=method)
+                stopped = int((ended >= 0).sum())
+                overall = mean_interval(here["overall"].values)
+                if not overall.n and not stopped:
+                    continue
+                row: dict[str, Any] = {
+                    "images": images,
+                    "rho": float(rho),
+                    "method": method,
+                    "n": overall.n,
+                    "stopped": stopped,
+                }
+                row |= {name: _mean(here[name]) for name in READINGS}
+                row["overall_interval"] = _ends(overall)
+                row["control_delta_20"] = None
+                if images == LONG_TAIL and BALANCED in kinds:
+                    control = told["delta_20"].sel(images=BALANCED, rho=rho, way=method)
+                    row["control_delta_20"] = _mean(control)
+                row |= {"difference": None, "difference_interval": None, "pairs": 0}
+                if method != baseline:
+                    gain = difference(told, "overall", method, baseline, images=images, rho=rho)
+                    row["pairs"] = gain.n
+                    row["difference"] = gain.mean if gain.n else None
+                    row["difference_interval"] = _ends(gain)
+                yield row
+
+
+def first_trained(methods: list[str]) -> str:
+    """What others are compared with: the first that learns anything, or the first."""
+    from rarefy.train.contrast.method import Method
+
+    return next((name for name in methods if Method.parse(name).trained), methods[0])
+
+
+def in_words(row: dict[str, Any], baseline: str) -> str:
+    """What the difference means: told from luck or not."""
+    if row["stopped"]:
+        return f"{row['stopped']} stopped: not finite"
+    if row["difference"] is None:
+        return ""
+    if row["pairs"] < FEWEST or row["difference_interval"] is None:
+        return f"too few seeds to tell: {FEWEST} or more"
+    low, high = row["difference_interval"]
+    if low > 0:
+        return f"better than {baseline}"
+    if high < 0:
+        return f"worse than {baseline}"
+    return f"not told apart from {baseline}"
+
+
+def _mean(values: xr.DataArray) -> float | None:
+    found = values.values[np.isfinite(values.values)]
+    return float(found.mean()) if found.size else None
+
+
+def _ends(interval: Interval) -> list[float] | None:
+    ends = [interval.low, interval.high]
+    return ends if interval.n > 1 and np.isfinite(ends).all() else None
