@@ -179,6 +179,17 @@ def run_study(
     )
 
 
+def saved_networks(folder: Path | None, began: float) -> str:
+    """How many networks a run wrote into a folder, in words behind its store."""
+    if folder is None:
+        return ""
+    # (file systems keep times less exactly than clocks do)
+    written = sum(path.stat().st_mtime >= began - 2 for path in folder.glob("*.pt"))
+    if not written:
+        return f"; none saved in {folder}: all was trained before (--overwrite trains it again)"
+    return f"; {written} networks saved in {folder}"
+
+
 def judged_results(path: Path) -> Judged:
     """Results from a committed file, with their verdicts."""
     from rarefy.sweep.results import read_results

@@ -24,6 +24,7 @@ from rarefy.cli.frame import (
     complain,
     print_,
     run_study,
+    saved_networks,
     told,
     use_data_folder,
 )
@@ -170,19 +171,9 @@ def train(
         typer.echo(json.dumps(_described(execution), indent=1))
     elif execution.cells_done:
         print_(_table(study, execution))
-        typer.echo(f"store: {execution.path}" + _saved(save, began))
+        typer.echo(f"store: {execution.path}" + saved_networks(save, began))
     if not execution.finished:
         complain(execution.note, 0)
-
-
-def _saved(folder: Path | None, began: float) -> str:
-    if folder is None:
-        return ""
-    # (file systems keep times less exactly than clocks do)
-    written = sum(path.stat().st_mtime >= began - 2 for path in folder.glob("*.pt"))
-    if not written:
-        return f"; none saved in {folder}: all was trained before (--overwrite trains it again)"
-    return f"; {written} networks saved in {folder}"
 
 
 def _numbers(name: str, text: str) -> tuple[float, ...]:

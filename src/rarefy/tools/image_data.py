@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,12 +13,25 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value, unknown
 from rarefy.data.images import ImageData, ImageSet, load_images
+from rarefy.data.images.folders import FolderOptions
 from rarefy.data.images.ids import chosen_by_content, digest_of
+from rarefy.data.images.unlabelled import load_unlabelled
 
 
-def with_options(name: str, size: int | None, test_share: float | None, skip_bad: bool) -> str:
+def with_options(
+    name: str,
+    size: int | None,
+    test_share: float | None,
+    skip_bad: bool,
+    unlabelled: bool = False,
+) -> str:
     """A folder and how it is read, as one text: ``photos?size=64&skip_bad=1``."""
-    chosen = {"size": size, "test_share": test_share, "skip_bad": 1 if skip_bad else None}
+    chosen = {
+        "size": size,
+        "test_share": test_share,
+        "skip_bad": 1 if skip_bad else None,
+        "unlabelled": 1 if unlabelled else None,
+    }
     words = [f"{option}={value:g}" for option, value in chosen.items() if value is not None]
     return f"{name}?{'&'.join(words)}" if words else name
 
@@ -31,6 +45,7 @@ def split_options(text: str) -> tuple[str, dict[str, Any]]:
         "size": int,
         "test_share": float,
         "skip_bad": lambda word: bool(int(word)),
+        "unlabelled": lambda word: bool(int(word)),
     }
     found = {}
     for word in words.split("&"):
@@ -47,8 +62,16 @@ def split_options(text: str) -> tuple[str, dict[str, Any]]:
 @lru_cache(maxsize=2)
 def _loaded(text: str, folder: str | None, device: torch.device) -> ImageData:
     name, options = split_options(text)
-    data = load_images(name, **options)
-    return data.to(device)
+    if options.pop("unlabelled", False):
+        return _without_labels(name, options).to(device)
+    return load_images(name, **options).to(device)
+
+
+def _without_labels(name: str, options: dict[str, Any]) -> ImageData:
+    """All images of a folder; nothing is tested on them."""
+    options.pop("test_share", None)
+    images = load_unlabelled(name, FolderOptions(**options))
+    return ImageData(Path(name).resolve().name or "folder", images, images, name)
 
 
 def on_device(name: str, device: torch.device) -> ImageData:

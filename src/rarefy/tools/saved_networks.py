@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,11 @@ from torch import nn
 
 from rarefy.core.errors import RunError, UsageError
 from rarefy.data.images import ImageData
+from rarefy.nets.backbones import build_backbone
 from rarefy.nets.by_name import NETWORKS, build
+
+BACKBONE = "backbone"
+"""Kind of a file without a classifier."""
 
 
 def save_network(path: Path, network: nn.Module, data: ImageData, about: Mapping[str, Any]) -> None:
@@ -46,18 +50,48 @@ def load_network(path: Path | str, network: str | None = None) -> tuple[nn.Modul
     It wants pixels in [0, 1], less ``mean``, over ``std`` (a value a channel). One of your own must
     be named again as ``network="module:callable"``: a file does not decide what is imported.
     """
+    about = _read(path)
+    if about.get("kind") == BACKBONE:
+        raise UsageError(f"{path} is a backbone of rarefy pretrain: see load_backbone")
+    return _loaded(path, network, about, lambda name: build(name, *_asked(about)))
+
+
+def load_backbone(path: Path | str, network: str | None = None) -> tuple[nn.Module, dict[str, Any]]:
+    """A backbone that ``rarefy pretrain --save`` wrote, likewise: images to rows of features."""
+    about = _read(path)
+    if about.get("kind") != BACKBONE:
+        raise UsageError(f"{path} is no backbone: rarefy pretrain --save writes them")
+    channels, size, _ = _asked(about)
+    return _loaded(path, network, about, lambda name: build_backbone(name, channels, size)[0])
+
+
+def _read(path: Path | str) -> dict[str, Any]:
     try:
         about: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        weights = about.pop("state_dict")
-        asked = (about["channels"], about["size"], len(about["classes"]))
+        about["state_dict"]
+        _asked(about)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     except Exception as error:  # whatever meets the wrong bytes first
         raise UsageError(f"{path} is not a network that rarefy wrote") from error
+    return about
+
+
+def _asked(about: dict[str, Any]) -> tuple[int, int, int]:
+    return about["channels"], about["size"], len(about["classes"])
+
+
+def _loaded(
+    path: Path | str,
+    network: str | None,
+    about: dict[str, Any],
+    make: Callable[[str], nn.Module],
+) -> tuple[nn.Module, dict[str, Any]]:
+    weights = about.pop("state_dict")
     name = network or str(about.get("network"))
     if network is None and name not in NETWORKS:
         raise UsageError(f"{path} has a network {name!r}: name it again with network={name!r}")
-    found = build(name, *asked)
+    found = make(name)
     try:
         found.load_state_dict(weights)
     except RuntimeError as error:

@@ -19,15 +19,20 @@ _log = logging.getLogger("rarefy")
 
 
 class Checkpoint:
-    """The file of one training. ``due`` says when it is time to write it again."""
+    """The file of one training. ``due`` says when it is time to write it again. Not ``written``:
+    it is another process that does."""
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self.path, self._clock, self._written = path, clock, clock()
+    def __init__(
+        self, path: Path, clock: Callable[[], float] = time.monotonic, written: bool = True
+    ) -> None:
+        self.path, self.written, self._clock, self._last = path, written, clock, clock()
 
     def due(self) -> bool:
-        return self._clock() - self._written >= EVERY_SECONDS
+        return self.written and self._clock() - self._last >= EVERY_SECONDS
 
     def save(self, state: dict[str, Any]) -> None:
+        if not self.written:
+            return
         # (two processes may train the same cell, and the file is replaced as a whole)
         partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
         try:
@@ -39,7 +44,7 @@ class Checkpoint:
                 partial.unlink()
             # torch reports a full disk as a RuntimeError of its file writer
             raise RunError(f"cannot write checkpoint {self.path}: {error}") from error
-        self._written = self._clock()
+        self._last = self._clock()
 
     def load(self, device: torch.device) -> dict[str, Any] | None:
         """The stored state, or None where there is none. A damaged file costs the time since the

@@ -123,6 +123,10 @@ class LongTailPretraining(Study):
             compiled=self.compile,
         )
 
+    def tasks(self) -> list[PretrainTask]:
+        """All that it trains, without methods and seeds."""
+        return [self.task(images, rho) for rho in self.rho for images in self.images]
+
     def _views(self) -> Views:
         from dataclasses import replace
 

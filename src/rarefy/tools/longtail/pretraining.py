@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from rarefy.core.contracts import Context
-from rarefy.core.errors import UsageError, bad_value, unknown
+from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
 from rarefy.nets.backbones import Encoder, Projection, build_backbone
 from rarefy.nets.by_name import identity
@@ -23,7 +23,7 @@ from rarefy.tools.longtail.evaluation import Evaluation, Quality, evaluate_featu
 from rarefy.tools.longtail.features import features_of
 from rarefy.tools.longtail.mechanism import Mechanism, look_inside
 from rarefy.tools.longtail.sets import Parts, Tail, parts_of
-from rarefy.tools.saved_networks import save_network
+from rarefy.tools.saved_networks import BACKBONE, save_network
 from rarefy.tools.sparse_training import own_random_state
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.contrast.method import Method
@@ -103,20 +103,25 @@ def pretrain_one(
         if context.scratch is not None:
             # another file for other settings: none may go on with another one's training
             named = key(run_key, order, task, method, parts.seen.ids, identity(task.network))
-            checkpoint = Checkpoint(context.scratch / f"{named & (2**64 - 1):016x}.pt")
+            path = context.scratch / f"{named & (2**64 - 1):016x}.pt"
+            # (of several processes all read, one writes)
+            checkpoint = Checkpoint(path, written=training.world.rank == 0)
         history = training.run(context, checkpoint, inspect)
         if history.nonfinite_step >= 0:
             _complain(training, checkpoint, name)
             return Pretrained(None, None, None, history, parts)
+        training.world.wait()
+        if training.world.rank > 0:  # the first process judges, and saves
+            return Pretrained(None, None, None, history, parts)
         encoder = finished(training)
         masked = training.learnt("masked") if training.pruner is not None else None
         found = _measured(task, training, encoder, masked, parts)
-        if context.models is not None and training.world.rank == 0:
+        if context.models is not None:
             save_network(
                 context.models / f"{name}.pt",
                 encoder.backbone,
                 on_device(task.data, context.device),
-                _described(task, method, parts, order, found),
+                _described(task, method, parts, order, method.words),
             )
         if checkpoint is not None:
             checkpoint.remove()
@@ -266,10 +271,11 @@ def _complain(training: Pretraining, checkpoint: Checkpoint | None, name: str) -
 
 
 def _described(
-    task: PretrainTask, method: Method, parts: Parts, order: int, found: Pretrained
+    task: PretrainTask, method: Method, parts: Parts, order: int, words: str
 ) -> dict[str, Any]:
     return {
-        "kind": "backbone",
+        "kind": BACKBONE,
+        "way": words,
         "network": task.network,
         "data": task.data,
         "method": asdict(method),
@@ -284,17 +290,15 @@ def _described(
     }
 
 
-def check_task(task: PretrainTask, methods: tuple[str, ...], device: torch.device) -> Parts:
+def check_task(task: PretrainTask, device: torch.device) -> Parts:
     """Complain before anything is trained: about the set, the split, the batch, the network."""
     parts = parts_of(task.data, task.tail, 0, device)
     if task.batch > len(parts.seen):
         raise bad_value(
             "batch", task.batch, f"must be at most the number of images, {len(parts.seen)}"
         )
-    channels, size, _ = parts.seen.images.shape[1:]
-    _, width = build_backbone(task.network, channels, size)
-    for text in methods:
-        method = Method.parse(text)
-        if width < 2 and method.masked:
-            raise UsageError(f"network {task.network!r} gives one number an image")
+    channels, height, width = parts.seen.images.shape[1:]
+    if height != width:
+        raise bad_value("data", task.data, f"images must be square, these are {height} x {width}")
+    build_backbone(task.network, channels, height)
     return parts

@@ -1,0 +1,281 @@
+"""The verb ``pretrain``: features of images without labels, several methods beside each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rarefy.cli.frame import (
+    AsJson,
+    DataFolder,
+    Device,
+    Jobs,
+    MaxSeconds,
+    Overwrite,
+    Size,
+    SkipBad,
+    TestShare,
+    app,
+    complain,
+    print_,
+    run_study,
+    saved_networks,
+    told,
+    use_data_folder,
+)
+from rarefy.cli.longtail_tables import quality_table
+from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.text import file_name
+
+if TYPE_CHECKING:
+    from rarefy.core.contracts import Study
+
+AUTO = "By the number and size of the images if not given."
+AS_IS = "as-is"
+
+
+@app.command()
+@told
+def pretrain(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="digits, mnist, cifar10, cifar100, a folder of class folders, or with "
+            "--unlabelled any folder of images."
+        ),
+    ],
+    rho: Annotated[
+        str | None,
+        typer.Option(
+            help="Make it long-tailed: images of the largest class over those of the smallest, "
+            "e.g. 20 or 10,100. The set as it is if not given."
+        ),
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="simclr, pruned:KEEP (masked forward, all updated), branches:KEEP (dense and "
+            "masked), sdclr; pixels, untrained. A list trains all; the first trained one is what "
+            "others are compared with."
+        ),
+    ] = "simclr,branches:0.3,pixels",
+    network: Annotated[
+        str | None,
+        typer.Option(help=f"lenet, cnn, resnet18, vit, or yours as module:callable. {AUTO}"),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help=f"Passes over the images. {AUTO}")] = None,
+    seeds: Annotated[
+        int, typer.Option(help="Repeats, each with another order of the classes and other images.")
+    ] = 3,
+    control: Annotated[
+        bool,
+        typer.Option(
+            "--control/--no-control",
+            help="Also train on the balanced set of equal size, with --rho.",
+        ),
+    ] = True,
+    split: Annotated[
+        str,
+        typer.Option(
+            help="Shape of the tail: exponential, step, pareto; or a split file (.json) that "
+            "somebody saved."
+        ),
+    ] = "exponential",
+    head: Annotated[
+        str,
+        typer.Option(
+            help="Images of the largest class: full (all), sdclr (a tenth is left for "
+            "validation), or a number."
+        ),
+    ] = "full",
+    save_split: Annotated[
+        Path | None, typer.Option(help="Write the images of the first seed as a split file.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(help=f"Images an update. {AUTO}")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option("--lr", help=f"Largest rate. {AUTO}")
+    ] = None,
+    warm_up: Annotated[
+        float | None, typer.Option(help=f"Share of the training over which it rises. {AUTO}")
+    ] = None,
+    weight_decay: Annotated[float, typer.Option(help="Of matrices and kernels.")] = 1e-4,
+    temperature: Annotated[float, typer.Option(help="tau of the contrastive loss.")] = 0.2,
+    crop: Annotated[
+        float,
+        typer.Option(help="Least share of an image that a view shows; 0: 0.1 of colour images."),
+    ] = 0.0,
+    protocols: Annotated[
+        str,
+        typer.Option(
+            help="How features are judged: linear, long-tail (labels of the trained images "
+            "alone), few, knn."
+        ),
+    ] = "linear,knn",
+    shots: Annotated[int, typer.Option(help="Labels a class of the protocol few.")] = 10,
+    precision: Annotated[str, typer.Option(help="auto (bf16 on a GPU), bf16 or float32.")] = "auto",
+    compile_: Annotated[
+        bool, typer.Option("--compile", help="Compile the network; pays for large ones on a GPU.")
+    ] = False,
+    jobs: Jobs = None,
+    device: Device = "auto",
+    folder: DataFolder = None,
+    size: Size = None,
+    test_share: TestShare = None,
+    skip_bad: SkipBad = False,
+    unlabelled: Annotated[
+        bool,
+        typer.Option(
+            "--unlabelled", help="Of a folder: all images below it, no classes; nothing is judged."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Store; runs/pretrain-DATA if not given.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the trained backbones into this folder.")
+    ] = None,
+    overwrite: Overwrite = False,
+    max_seconds: MaxSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn features of images without labels, and say how good they are for head and tail.
+
+    Contrastive learning (SimCLR) beside methods that prune while they train. Every seed has one
+    order of the classes, and all methods start from the same weights and see the same views, so
+    that differences can be told from luck. With --rho the set is made long-tailed, and its
+    balanced control of equal size is trained on too: head classes may just be easier. What is
+    finished is kept: stopped or killed, the same command goes on. [bold]rarefy probe[/] judges
+    saved backbones again, [bold]rarefy report[/] makes a page of the store. Under torchrun one
+    method and seed is trained by all processes together.
+
+    Example: [bold]rarefy pretrain digits --rho 20[/]
+
+    Example: [bold]rarefy pretrain cifar10 --rho 100 --method simclr,branches:0.1 --compile
+    --save nets[/]
+
+    Example: [bold]rarefy pretrain my_photos --unlabelled --size 64 --method branches:0.1
+    --save nets[/]
+    """
+    use_data_folder(folder)
+    if save is not None and save.exists() and not save.is_dir():
+        raise bad_value("save", str(save), "is a file; name a folder")
+    from rarefy.tools.image_data import with_options
+    from rarefy.train.contrast.method import parse_methods
+
+    methods = parse_methods(method)
+    if Path(data).is_dir():
+        data = os.path.normpath(data)  # one store, however the folder was typed
+    elif unlabelled:
+        raise bad_value("data", data, "--unlabelled is for folders, and there is none of this name")
+    data = with_options(data, size, test_share, skip_bad, unlabelled)
+    given = {
+        "network": network,
+        "epochs": epochs,
+        "batch": batch,
+        "learning_rate": learning_rate,
+        "warm_up": warm_up,
+    }
+    study = _study(
+        data,
+        rho=_imbalances(rho, split, unlabelled),
+        way=methods,
+        split=split if rho is not None or split.endswith(".json") else AS_IS,
+        head=head,
+        balanced=control and not unlabelled and (rho is not None or split.endswith(".json")),
+        given=given,
+        seeds=seeds,
+        weight_decay=weight_decay,
+        temperature=temperature,
+        crop=crop,
+        protocols=tuple(word.strip() for word in protocols.split(",") if word.strip()),
+        shots=shots,
+        precision=precision,
+        compile=compile_,
+    )
+    _check(study, save_split)
+    store = out if out is not None else Path("runs") / file_name(f"pretrain-{Path(data).name}")
+    began = time.time()
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        from rarefy.tools.longtail.several_processes import pretrain_together
+
+        pretrain_together(study.tasks()[0], methods, seeds, store, device, save, max_seconds)
+        return
+    execution = run_study(
+        study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save
+    )
+    if as_json:
+        typer.echo(json.dumps(_described(study, execution), indent=1))
+    elif execution.cells_done:
+        if unlabelled:
+            typer.echo("no labels: nothing is judged; rarefy probe does, with labelled images")
+        else:
+            print_(quality_table(study, execution.dataset))
+        typer.echo(f"store: {execution.path}" + saved_networks(save, began))
+    if not execution.finished:
+        complain(execution.note, 0)
+
+
+def _imbalances(rho: str | None, split: str, unlabelled: bool) -> tuple[float, ...]:
+    if rho is None:
+        return (1.0,)
+    if unlabelled:
+        raise UsageError("rho: without labels nobody knows which class an image is of")
+    if split.endswith(".json"):
+        raise UsageError("rho: a split file has its own imbalance")
+    try:
+        return tuple(float(part) for part in rho.split(","))
+    except ValueError:
+        raise UsageError(f"rho={rho!r}: must be numbers, separated by commas") from None
+
+
+def _study(
+    data: str, balanced: bool, given: dict[str, Any], rho: tuple[float, ...], **others: Any
+) -> Any:
+    import torch
+
+    from rarefy.studies import get_study
+    from rarefy.tools.longtail.recipes import usual_pretraining
+    from rarefy.tools.longtail.sets import Tail, parts_of
+
+    # (the smallest of several long tails must have enough images too)
+    tail = Tail(others["split"], max(rho), others["head"])
+    parts = parts_of(data, tail, 0, torch.device("cpu"))
+    side = parts.seen.images.shape[2]
+    usual = usual_pretraining(len(parts.seen), side, given["network"], given["batch"])
+    chosen = {name: usual[name] if value is None else value for name, value in given.items()}
+    images = ("long-tail", "balanced") if balanced else ("long-tail",)
+    return get_study("pretrain-images").at(
+        "quick", data=data, images=images, rho=rho, **others, **chosen
+    )
+
+
+def _check(study: Any, save_split: Path | None) -> None:
+    """Before anything is trained or written."""
+    import torch
+
+    from rarefy.data.longtail.split_file import save_split as write
+    from rarefy.tools.longtail.pretraining import check_task
+
+    for task in study.tasks():
+        parts = check_task(task, torch.device("cpu"))
+        if save_split is not None and not task.tail.balanced:
+            if parts.split is None:
+                raise UsageError("save_split: all images are used; there is no split to save")
+            write(parts.split, save_split)
+
+
+def _described(study: Study, execution: Any) -> dict[str, Any]:
+    from rarefy.tools.longtail.readings import rows
+
+    return {
+        "store": str(execution.path),
+        "cells": execution.cells,
+        "cells_done": execution.cells_done,
+        "finished": execution.finished,
+        "rows": list(rows(execution.dataset, study.parameters()["protocols"][0])),
+    }

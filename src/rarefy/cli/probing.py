@@ -1,0 +1,211 @@
+"""The verb ``probe``: how good the features of a trained network are, for head and tail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rarefy.cli.frame import (
+    AsJson,
+    DataFolder,
+    Device,
+    Size,
+    SkipBad,
+    TestShare,
+    app,
+    print_,
+    told,
+    use_data_folder,
+)
+from rarefy.cli.longtail_tables import plain_table
+from rarefy.core.errors import UsageError, bad_value
+
+if TYPE_CHECKING:
+    from rarefy.tools.longtail.probing import Probed
+
+LEGEND = (
+    "per cent of test images, mean over classes (and n orders of them); many, medium, few: thirds "
+    "of the classes by their images in pre-training; Delta_20: head fifth less tail fifth, and of the "
+    "balanced control; spread: std of the thirds; [ ]: 95 % interval, order by order"
+)
+READINGS = ("overall", "many", "medium", "few", "delta_20", "spread")
+
+
+@app.command()
+@told
+def probe(
+    networks: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files of [bold]rarefy pretrain --save[/], or yours as module:callable (--on)."
+        ),
+    ],
+    on: Annotated[
+        str | None,
+        typer.Option(
+            help="digits, mnist, cifar10, cifar100 or a folder of class folders; what a file was "
+            "trained for if not given."
+        ),
+    ] = None,
+    protocols: Annotated[
+        str,
+        typer.Option(
+            help="linear (all labels), long-tail (labels of the pre-training's images), few, knn."
+        ),
+    ] = "linear,long-tail,few,knn",
+    shots: Annotated[int, typer.Option(help="Labels a class of the protocol few.")] = 10,
+    neighbours: Annotated[
+        int, typer.Option(help="Of knn; 0: 200, or 20 below 10,000 references.")
+    ] = 0,
+    network: Annotated[
+        str | None, typer.Option(help="The module:callable that a file's network was made by.")
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="A line for every network, not for every method.")
+    ] = False,
+    table: Annotated[
+        Path | None, typer.Option(help="Write accuracy class by class to this CSV file.")
+    ] = None,
+    device: Device = "auto",
+    folder: DataFolder = None,
+    size: Size = None,
+    test_share: TestShare = None,
+    skip_bad: SkipBad = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge features with labels: linear probe, few labels, nearest neighbours; head and tail.
+
+    Regularisation is chosen on a tenth of the training images, never on test images. Of files with
+    several methods and seeds, methods are compared seed by seed, with an interval: one order of
+    the classes says little, as head classes may just be easier.
+
+    Example: [bold]rarefy pretrain digits --rho 20 --save nets[/], then [bold]rarefy probe
+    nets/*.pt[/]
+
+    Example: [bold]rarefy probe my_models:backbone --on cifar10 --protocols linear,knn[/]
+    """
+    use_data_folder(folder)
+    if table is not None and (table.is_dir() or not table.parent.is_dir()):
+        raise bad_value("table", str(table), "must be a file in a folder that exists")
+    from rarefy.core.progress import Progress
+    from rarefy.tools.image_data import with_options
+    from rarefy.tools.longtail.evaluation import Evaluation
+    from rarefy.tools.longtail.probing import by_class, probe_file, probe_network
+
+    words = tuple(word.strip() for word in protocols.split(",") if word.strip())
+    how = Evaluation(words, shots, neighbours=neighbours)
+    data = None if on is None else with_options(on, size, test_share, skip_bad)
+    _check_files(networks, data)
+    found: list[Probed] = []
+    with Progress("probing", len(networks)) as bar:
+        for name in networks:
+            if ":" in name and not Path(name).exists():
+                assert data is not None  # checked
+                found.append(probe_network(name, data, how, device=device))
+            else:
+                found.append(probe_file(Path(name), data, how, device, network))
+            bar.advance(1)
+    if table is not None:
+        by_class(found).to_csv(table, index=False)
+    if as_json:
+        typer.echo(json.dumps(_described(found, words), indent=1))
+        return
+    for protocol in words:
+        print_(_each(found, protocol) if each else _grouped(found, protocol))
+    typer.echo(LEGEND)
+    for one in found:
+        for note in one.quality.notes:
+            typer.echo(f"note: {one.name}: {note}")
+    if table is not None:
+        typer.echo(f"class by class: {table}")
+
+
+def _check_files(networks: list[str], data: str | None) -> None:
+    for name in networks:
+        if ":" in name and not Path(name).exists():
+            if data is None:
+                raise UsageError(f"{name}: say on which images, with --on")
+        elif not Path(name).is_file():
+            raise UsageError(f"cannot read {name}: there is no such file")
+
+
+def _grouped(found: list[Probed], protocol: str) -> Any:
+    from rarefy.tools.longtail.evaluation import PROTOCOLS
+    from rarefy.tools.longtail.probing import baseline_of, grouped
+
+    lines = []
+    for row in grouped(found, protocol):
+        gain = row["gain"]
+        words = "" if gain is None else f"{gain.mean:+.1f}"
+        words += f" \\[{gain.low:+.1f}, {gain.high:+.1f}]" if gain and gain.n > 1 else ""
+        numbers = [row[name] for name in READINGS]
+        control = row["control_delta_20"]
+        lines.append(
+            [
+                *(row["method"], row["images"]),
+                *(_shown(value) for value in numbers),
+                "" if control is None else _shown(control),
+                *(words, str(row["n"])),
+            ]
+        )
+    heads = (
+        *("method", "images", "all", "many", "medium", "few", "Delta_20", "spread", "of control"),
+        *(f"from {baseline_of(found) or 'the first'}", "n"),
+    )
+    return plain_table(f"{protocol}: {PROTOCOLS[protocol]}", "", heads, lines)
+
+
+def _each(found: list[Probed], protocol: str) -> Any:
+    from rarefy.tools.longtail.evaluation import PROTOCOLS
+
+    lines = []
+    for one in found:
+        told = one.told(protocol)
+        strength = one.quality.strength.get(protocol)
+        lines.append(
+            [
+                *(one.name, one.images),
+                *(_shown(100 * getattr(told, name)) for name in READINGS),
+                "" if strength is None else f"{strength:g}",
+            ]
+        )
+    heads = ("network", "images", "all", "many", "medium", "few", "Delta_20", "spread", "strength")
+    return plain_table(f"{protocol}: {PROTOCOLS[protocol]}", "", heads, lines)
+
+
+def _shown(value: float) -> str:
+    return f"{value:.1f}" if value == value else "-"
+
+
+def _described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]:
+    from rarefy.tools.longtail.probing import paired
+
+    return {
+        "networks": [
+            {
+                "network": one.name,
+                "method": one.method,
+                "images": one.images,
+                "class_order": one.order,
+                **{
+                    protocol: {
+                        **{name: 100 * getattr(one.told(protocol), name) for name in READINGS},
+                        "by_rank": [100 * v for v in one.quality.accuracy[protocol].tolist()],
+                    }
+                    for protocol in protocols
+                },
+                "notes": list(one.quality.notes),
+            }
+            for one in found
+        ],
+        "differences": {
+            protocol: {
+                method: {"mean": gain.mean, "low": gain.low, "high": gain.high, "n": gain.n}
+                for method, gain in paired(found, protocol).items()
+            }
+            for protocol in protocols
+        },
+    }

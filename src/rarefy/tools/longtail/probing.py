@@ -1,0 +1,190 @@
+"""Judge backbones that were trained already: files of ``rarefy pretrain``, or anybody's network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from rarefy.core.errors import UsageError
+from rarefy.core.settings import resolve_device
+from rarefy.measure.representation.groups import Summary, summary
+from rarefy.measure.statistics import Interval, mean_interval
+from rarefy.nets.backbones import Features, build_backbone
+from rarefy.tools.longtail.evaluation import Evaluation, Quality, evaluate_features
+from rarefy.tools.longtail.features import features_of
+from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT, READINGS
+from rarefy.tools.longtail.sets import AS_IS, Parts, Tail, parts_of
+from rarefy.tools.saved_networks import load_backbone
+from rarefy.train.contrast.method import Method
+from rarefy.train.image_batches import Scaling
+from rarefy.train.supervised import resolve_precision
+
+
+@dataclass(frozen=True)
+class Probed:
+    """One backbone and what it is worth."""
+
+    name: str
+    method: str
+    """As ``rarefy pretrain`` named it; empty for others."""
+    order: int
+    """Seed of the order of classes; -2: by the number of images of each class."""
+    images: str
+    quality: Quality
+    parts: Parts
+
+    def told(self, protocol: str) -> Summary:
+        """Accuracies are shares here."""
+        return summary(self.quality.accuracy[protocol].numpy(), self.parts.counts)
+
+
+BY_COUNTS = -2
+
+
+def probe_file(
+    path: Path, data: str | None, how: Evaluation, device: str = "auto", network: str | None = None
+) -> Probed:
+    """A file of ``rarefy pretrain --save``, on the set it was trained for or another one."""
+    backbone, about = load_backbone(path, network)
+    place = resolve_device(device)
+    if data is None or data == about["data"]:
+        tail, order = Tail(**about["tail"]), int(about["class_order_seed"])
+        parts = parts_of(str(about["data"]), tail, order, place)
+    else:
+        order = BY_COUNTS
+        parts = parts_of(data, Tail(AS_IS), 0, place)
+    channels, size = parts.seen.images.shape[1:3]
+    if (channels, size) != (about["channels"], about["size"]):
+        raise UsageError(
+            f"{path} wants images of {about['channels']} x {about['size']} x {about['size']}, "
+            f"those of {data or about['data']} are {channels} x {size} x {size}"
+        )
+    scaling = Scaling(tuple(about["mean"]), tuple(about["std"]))
+    quality = judged(backbone, parts, scaling, how, place)
+    images = BALANCED if about["tail"]["balanced"] else LONG_TAIL
+    return Probed(path.stem, str(about["way"]), order, images, quality, parts)
+
+
+def probe_network(
+    network: str | nn.Module,
+    data: str,
+    how: Evaluation | None = None,
+    tail: Tail | None = None,
+    order: int = -1,
+    device: str = "auto",
+) -> Probed:
+    """Anybody's network, ``module:callable`` or a module: images scaled to mean 0 and std 1 a
+    channel go in, what comes out are features. ``tail``: which classes are head and tail, and whose
+    labels the protocol ``long-tail`` has; by the images of each class if not given."""
+    place = resolve_device(device)
+    parts = parts_of(data, tail or Tail(AS_IS), order if tail else 0, place)
+    channels, size = parts.seen.images.shape[1:3]
+    if isinstance(network, str):
+        backbone, _ = build_backbone(network, channels, size)
+        name = network
+    else:
+        backbone = network if isinstance(network, Features) else Features(network)
+        name = type(network).__name__
+    scaling = Scaling(parts.mean, parts.std)
+    quality = judged(backbone, parts, scaling, how or Evaluation(), place)
+    return Probed(name, "", order if tail else BY_COUNTS, AS_IS, quality, parts)
+
+
+def judged(
+    backbone: nn.Module, parts: Parts, scaling: Scaling, how: Evaluation, device: torch.device
+) -> Quality:
+    if not parts.has_labels:
+        raise UsageError("a probe needs labelled images, these have no classes")
+    precision = resolve_precision("auto", device, torch.float32)
+    backbone = backbone.to(device)
+
+    def features(images: Tensor) -> Tensor:
+        return features_of(backbone, images, scaling, precision)
+
+    return evaluate_features(features, parts, how)
+
+
+# ------------------------------------------------------------------------------- beside each other
+
+
+def by_class(probed: Sequence[Probed]) -> pd.DataFrame:
+    """One row a network, protocol and class: for a spreadsheet."""
+    rows: list[dict[str, Any]] = []
+    for one in probed:
+        names = one.parts.labelled.classes
+        for protocol, accuracy in one.quality.accuracy.items():
+            for rank, value in enumerate(accuracy.tolist()):
+                label = one.parts.order[rank]
+                rows.append(
+                    {
+                        "network": one.name,
+                        "method": one.method,
+                        "images": one.images,
+                        "class_order": one.order,
+                        "protocol": protocol,
+                        "rank": rank + 1,
+                        "class": names[label],
+                        "pretraining_images": one.parts.counts[rank],
+                        "accuracy": value,
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def baseline_of(probed: Sequence[Probed]) -> str:
+    """The method that others are compared with: the first without masks, else the first."""
+    methods = list(dict.fromkeys(one.method for one in probed if one.method))
+    plain = [name for name in methods if not Method.parse(name).masked]
+    return (plain or methods or [""])[0]
+
+
+def paired(probed: Sequence[Probed], protocol: str, name: str = "overall") -> dict[str, Interval]:
+    """By method: the difference of a reading to the baseline's, in points, over the orders of
+    classes that both have (long-tailed networks alone)."""
+    values: dict[str, dict[int, float]] = {}
+    for one in probed:
+        if one.method and one.images == LONG_TAIL:
+            told = PERCENT * getattr(one.told(protocol), name)
+            values.setdefault(one.method, {})[one.order] = told
+    plain = values.pop(baseline_of(probed), {})
+    found = {}
+    for method, theirs in values.items():
+        both = sorted(plain.keys() & theirs.keys())
+        if both:
+            found[method] = mean_interval([theirs[seed] - plain[seed] for seed in both])
+    return found
+
+
+def grouped(probed: Sequence[Probed], protocol: str) -> list[dict[str, Any]]:
+    """One row a method and kind of images (or a network that has no method): means over the orders
+    of classes in per cent, Delta_20 of the control, and the difference to the baseline."""
+    gains = paired(probed, protocol)
+    groups: dict[tuple[str, str], list[Probed]] = {}
+    for one in probed:
+        groups.setdefault((one.method or one.name, one.images), []).append(one)
+    first = baseline_of(probed)
+    rows = []
+    for (method, images), members in sorted(
+        groups.items(), key=lambda item: (item[0][1] != LONG_TAIL, item[0][0] != first)
+    ):
+        told = [one.told(protocol) for one in members]
+        row: dict[str, Any] = {"method": method, "images": images, "n": len(members)}
+        row |= {
+            name: PERCENT * mean_interval([getattr(one, name) for one in told]).mean
+            for name in READINGS
+        }
+        control = groups.get((method, BALANCED), []) if images == LONG_TAIL else []
+        row["control_delta_20"] = (
+            PERCENT * mean_interval([one.told(protocol).delta_20 for one in control]).mean
+            if control
+            else None
+        )
+        row["gain"] = gains.get(method) if images == LONG_TAIL else None
+        rows.append(row)
+    return rows

@@ -1,0 +1,1 @@
+"""Contrastive learning on real images, dense or pruned while it trains."""

@@ -1,0 +1,136 @@
+"""Ways to learn without labels, in words: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ``sdclr``.
+
+simclr      both views through the network (Chen et al. 2020)
+pruned      both views through the masked network, every weight updated (000 Algorithm 1)
+branches    one view through the network, the other through its masked copy, whose gradients reach
+            the weights that it kept (Jiang et al. 2021, "SDCLR")
+sdclr       the same with the settings of its authors: a tenth kept, normalisation layers of its own
+            for each branch, three layers in the head
+untrained   the network's first weights, and
+pixels      no network at all: what features must be better than
+
+The number is the share of weights that is kept. Further words, each after a ``+``:
+
+layer, filter, neuron     what competes (else ``global``: all weights of the backbone)
+step, epoch               when masks are chosen (else: pruned at every step, branches every epoch)
+one-sided                 the loss of 000 with its stopped gradient (else: the symmetric one)
+schedule                  temperature up and down between 0.1 and 1 (Kukleva et al. 2023)
+straight                  branches: the masked one updates all weights
+own-norms                 branches: each has the weights of its normalisation layers
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from rarefy.core.errors import UsageError, bad_value, unknown
+
+FLOORS = ("untrained", "pixels")
+KINDS = ("simclr", "pruned", "branches", "sdclr", *FLOORS)
+PRUNED = ("pruned", "branches")
+GRANULARITIES = ("layer", "filter", "neuron")
+WORDS = (*GRANULARITIES, "step", "epoch", "one-sided", "schedule", "straight", "own-norms")
+_OF_BRANCHES = ("straight", "own-norms")
+_OF_MASKS = (*GRANULARITIES, "step", "epoch")
+
+
+@dataclass(frozen=True)
+class Method:
+    """``parse`` makes one of its words. ``head_depth`` 0: as the training says."""
+
+    kind: str = "simclr"
+    keep: float = 1.0
+    granularity: str = "global"
+    every_step: bool = False
+    objective: str = "nt-xent"
+    schedule: bool = False
+    straight: bool = False
+    own_norms: bool = False
+    head_depth: int = 0
+    words: str = field(default="simclr", compare=False)
+    """What it was parsed from."""
+
+    @classmethod
+    def parse(cls, text: str) -> Method:
+        first, *further = text.split("+")
+        kind, colon, share = first.partition(":")
+        if kind not in KINDS:
+            raise unknown("method", kind, KINDS)
+        if kind in FLOORS and text != kind:
+            raise bad_value("method", text, f"nothing is trained: {kind} stands alone")
+        if kind == "simclr" and colon:
+            raise bad_value("method", text, "simclr keeps all weights: no share behind it")
+        if kind in PRUNED and not colon:
+            raise bad_value("method", text, f"needs the share of weights to keep, as {kind}:0.3")
+        keep = _share(text, share) if colon else 1.0
+        if kind == "sdclr":
+            keep = keep if colon else 0.1
+            found = cls("branches", keep, own_norms=True, head_depth=3)
+        else:
+            found = cls(kind, keep, every_step=kind == "pruned")
+        for word in further:
+            found = found._with(word, text)
+        return replace(found, words=text)
+
+    def _with(self, word: str, text: str) -> Method:
+        if word not in WORDS:
+            known = ", ".join(WORDS)
+            raise bad_value("method", text, f"after a + there can be {known}")
+        if word in _OF_MASKS and self.kind == "simclr":
+            raise bad_value("method", text, f"{word} is about masks, and simclr has none")
+        if word in _OF_BRANCHES and self.kind != "branches":
+            raise bad_value("method", text, f"{word} is about branches")
+        if word in GRANULARITIES:
+            if word == "neuron" and self.kind == "branches":
+                raise bad_value("method", text, "branches mask weights, not whole neurons")
+            return replace(self, granularity=word)
+        if word in ("step", "epoch"):
+            return replace(self, every_step=word == "step")
+        if word == "one-sided":
+            return replace(self, objective="one-sided")
+        changed = {"schedule": "schedule", "straight": "straight", "own-norms": "own_norms"}
+        return replace(self, **{changed[word]: True})  # type: ignore[arg-type]
+
+    @property
+    def masked(self) -> bool:
+        return self.kind in PRUNED and self.keep < 1
+
+    @property
+    def trained(self) -> bool:
+        return self.kind not in FLOORS
+
+
+def _share(text: str, share: str) -> float:
+    try:
+        keep = float(share)
+    except ValueError:
+        raise bad_value("method", text, "behind the colon stands a share, as 0.3") from None
+    if not 0 < keep <= 1:
+        raise bad_value("method", text, "keeps a share above 0 and at most 1")
+    return keep
+
+
+def parse_methods(text: str) -> tuple[str, ...]:
+    """Several, separated by commas, each checked; the same one twice is a slip."""
+    found = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not found:
+        raise UsageError(f"method={text!r}: name at least one of {', '.join(KINDS)}")
+    for word in found:
+        Method.parse(word)
+    if len(set(found)) < len(found):
+        raise bad_value("method", text, "has the same one twice")
+    return found
+
+
+LOW, HIGH, PERIOD = 0.1, 1.0, 400
+"""Kukleva et al. 2023: temperatures between which the schedule goes, and epochs of one round (a
+shorter training has one round)."""
+
+
+def temperature(method: Method, usual: float, epoch: float, epochs: int) -> float:
+    """tau at a (broken) epoch: 0.1 + 0.45 (1 + cos(2 pi epoch / period)) with a schedule."""
+    if not method.schedule:
+        return usual
+    turn = 2 * math.pi * epoch / min(PERIOD, epochs)
+    return LOW + 0.5 * (HIGH - LOW) * (1 + math.cos(turn))
