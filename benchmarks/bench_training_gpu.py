@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from gpu_timing import milliseconds
+from gpu_timing import bf16_limit
 from torch import nn
 from torch.nn import functional
 
@@ -52,16 +52,6 @@ WAYS: dict[str, tuple[bool, bool, Thinning]] = {
     "ours, compiled, graphs, keep 0.3 every 10": (True, True, Thinning(0.3, every=10)),
     "ours, compiled, graphs, keep 0.3 every 1": (True, True, Thinning(0.3)),
 }
-
-
-def bf16_limit() -> float:
-    """Operations a second of the best of several large bf16 products."""
-    best = 0.0
-    for size in (4096, 8192):
-        a, b = (torch.randn(size, size, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
-        took = milliseconds(lambda a=a, b=b: a @ b, repeats=20, warm_up=10)
-        best = max(best, 2 * size**3 / (took / 1e3))
-    return best
 
 
 def ours(compiled: bool, graphs: bool, thinning: Thinning, run_key: int = 0) -> Training:
@@ -127,7 +117,7 @@ def throughput(rounds: int) -> dict[str, Any]:
             steps(STEPS)
             torch.cuda.synchronize()
             seconds[name].append((time.perf_counter() - began) / STEPS)
-    limit = bf16_limit()
+    limit = bf16_limit(DEVICE)
     found = {}
     for name, taken in seconds.items():
         rate = BATCH / statistics.median(taken)

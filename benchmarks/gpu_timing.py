@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -21,3 +22,13 @@ def milliseconds(action: Callable[[], object], repeats: int = 10, warm_up: int =
         torch.cuda.synchronize()
         times.append(start.elapsed_time(end))
     return statistics.median(times)
+
+
+def bf16_limit(device: torch.device) -> float:
+    """Operations a second of the best of several large bf16 products."""
+    best = 0.0
+    for size in (4096, 8192):
+        a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
+        took = milliseconds(partial(torch.matmul, a, b), repeats=20, warm_up=10)
+        best = max(best, 2 * size**3 / (took / 1e3))
+    return best

@@ -3,7 +3,8 @@
 ``rarefy.run("contrast-alignment", scale="quick")`` runs a study and gives an ``xarray.Dataset``;
 ``rarefy.judge(study, dataset, scale)`` gives its verdicts. ``rarefy.Pruner(model, optimizer,
 keep=0.3)`` prunes any PyTorch model while it trains. ``rarefy.influence(X, y)`` says which samples
-of a labelled set are atypical, without a model.
+of a labelled set are atypical, without a model. ``rarefy.pretrain(images, network,
+"branches:0.1")`` learns features without labels, ``rarefy.probe(train, test)`` judges them.
 """
 
 from __future__ import annotations
@@ -18,14 +19,27 @@ if TYPE_CHECKING:
     from rarefy.pruning.models.pruner import Pruner
     from rarefy.sweep.api import judge, run
     from rarefy.tools.influence.scoring import influence
+    from rarefy.tools.longtail.api import pretrain, probe
 
-__all__ = ["Pruner", "Study", "Verdict", "__version__", "influence", "judge", "run"]
+__all__ = [
+    "Pruner",
+    "Study",
+    "Verdict",
+    "__version__",
+    "influence",
+    "judge",
+    "pretrain",
+    "probe",
+    "run",
+]
 
 # Names are fetched on first use: importing torch takes seconds, and ``rarefy --help`` has none.
 _HOMES = {
     "run": "rarefy.sweep.api",
     "judge": "rarefy.sweep.api",
     "influence": "rarefy.tools.influence.scoring",
+    "pretrain": "rarefy.tools.longtail.api",
+    "probe": "rarefy.tools.longtail.api",
     "Pruner": "rarefy.pruning.models.pruner",
     "Study": "rarefy.core.contracts",
     "Verdict": "rarefy.core.contracts",

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 LEGEND = (
     "per cent of test images, mean over classes (and n orders of them); many, medium, few: thirds "
-    "of the classes by their images in pre-training; Delta_20: head fifth less tail fifth, and of the "
-    "balanced control; spread: std of the thirds; [ ]: 95 % interval, order by order"
+    "of the classes by their images in pre-training; Delta_20: head fifth less tail fifth, and of "
+    "the balanced control; spread: std of the thirds; [ ]: 95 % interval, order by order"
 )
 READINGS = ("overall", "many", "medium", "few", "delta_20", "spread")
 

@@ -129,9 +129,13 @@ def queue(
         typer.echo(json.dumps(described, indent=1))
     else:
         print_(_table(str(file), rows, list_))
+        reasons: dict[str, list[int]] = {}
         for each in standings:
             if each.state in (State.REFUSED, State.FAILED, State.BUSY):  # said long ago, maybe
-                typer.echo(f"line {each.entry.line} {each.state}: {' '.join(each.note.split())}")
+                why = f"{each.state}: {' '.join(each.note.split())}"
+                reasons.setdefault(why, []).append(each.entry.line)
+        for why, lines in reasons.items():  # (one missing data set stops many lines)
+            typer.echo(f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))} {why}")
         typer.echo(words)
     if any(each.state == State.FAILED for each in standings):
         raise typer.Exit(1)

@@ -20,6 +20,9 @@ from rarefy.studies.longtail._report import (
 ALGORITHM_1 = "pruned:0.7"
 BRANCHES = "branches:0.1"
 EPOCHS = (500, 1000, 2000)
+TRIED = (0.3, 0.5, 0.7, 0.9)
+"""Shares kept among which that of Algorithm 1 is chosen, on held-out training images."""
+CURVE = (0.05, 0.1, 0.3, 0.5, 0.7, 0.9)
 IMBALANCES = {"cifar10": (1, 10, 50, 100), "cifar100": (10, 50, 100)}
 ON_CIFAR: dict[str, Any] = {
     "network": "resnet18",
@@ -53,25 +56,31 @@ def row_scales() -> dict[str, dict[str, Any]]:
         }
         for data in IMBALANCES
     }
-    keeps = {
+    tried = {
         f"{data}-keep-100": {
-            **rows[f"{data}-rho100-500"],
-            "epochs": 100,
-            "warm_up": 0.1,
-            "seeds": 1,
-            "way": (
-                "simclr",
-                *(f"pruned:{keep:g}" for keep in KEEPS),
-                *(f"branches:{keep:g}" for keep in KEEPS),
-            ),
-            "protocols": ("linear", "knn"),
+            **_one_order(rows[f"{data}-rho100-500"], 100),
+            "way": ("simclr", *(f"pruned:{keep:g}" for keep in TRIED)),
         }
         for data in IMBALANCES
     }
-    return {**rows, **controls, **keeps}
+    curves = {
+        f"{data}-curve-200": {
+            **_one_order(rows[f"{data}-rho100-500"], 200),
+            "way": (
+                "simclr",
+                *(f"pruned:{keep:g}" for keep in CURVE),
+                *(f"branches:{keep:g}" for keep in CURVE),
+            ),
+        }
+        for data in IMBALANCES
+    }
+    return {**rows, **controls, **tried, **curves}
 
 
-KEEPS = (0.05, 0.1, 0.3, 0.5, 0.7, 0.9)
+def _one_order(row: dict[str, Any], epochs: int) -> dict[str, Any]:
+    """The same, shorter, for one order of the classes."""
+    shorter = {"epochs": epochs, "warm_up": 10 / epochs, "seeds": 1, "protocols": ("linear", "knn")}
+    return {**row, **shorter}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,275 @@
+"""``rarefy.pretrain`` and ``rarefy.probe``: for one's own images and features, in Python."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
+
+from rarefy.core.contracts import Context
+from rarefy.core.errors import RunError, bad_value
+from rarefy.core.progress import Progress
+from rarefy.core.rng import key
+from rarefy.core.settings import resolve_device
+from rarefy.data.images import ImageData, ImageSet
+from rarefy.data.images.ids import chosen_by_content
+from rarefy.data.images.unlabelled import UNLABELLED
+from rarefy.measure.representation.few_shot import few_shot
+from rarefy.measure.representation.groups import summary
+from rarefy.measure.representation.labelled import accuracy_by_class
+from rarefy.measure.representation.linear_probe import fit_chosen
+from rarefy.measure.representation.nearest import knn_predict
+from rarefy.nets.backbones import Encoder, Features, Projection, build_backbone
+from rarefy.tools.image_data import on_device
+from rarefy.tools.longtail.evaluation import FEW_NEIGHBOURS, MANY, NEIGHBOURS
+from rarefy.tools.longtail.features import features_of
+from rarefy.tools.longtail.pretraining import HELPS, finished
+from rarefy.tools.longtail.recipes import usual_pretraining
+from rarefy.tools.longtail.sets import VALIDATION_SHARE
+from rarefy.tools.sparse_training import own_random_state
+from rarefy.train.checkpoints import Checkpoint
+from rarefy.train.contrast.method import Method
+from rarefy.train.contrast.pretraining import Pretraining
+from rarefy.train.contrast.view_batches import ViewBatches
+from rarefy.train.image_batches import Scaling
+from rarefy.train.supervised import Recipe, resolve_precision
+from rarefy.train.views.views import Views
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """A trained backbone. ``features(images)`` gives (n, d) for uint8 images like those that it was
+    trained on; the module itself wants pixels in [0, 1], less ``mean``, over ``std``."""
+
+    backbone: nn.Module
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    history: pd.DataFrame
+    """One row an epoch: loss, alignment, uniformity, churn of the mask."""
+    device: torch.device
+    precision: str
+
+    def features(self, images: Tensor | ArrayLike) -> Tensor:
+        """On the CPU."""
+        shown = _as_images(images).to(self.device)
+        scaling = Scaling(self.mean, self.std)
+        return features_of(self.backbone, shown, scaling, self.precision).cpu()
+
+
+def pretrain(
+    images: Tensor | ArrayLike | str,
+    network: str | nn.Module = "resnet18",
+    method: str = "simclr",
+    *,
+    epochs: int | None = None,
+    batch: int | None = None,
+    learning_rate: float | None = None,
+    warm_up: float | None = None,
+    weight_decay: float = 1e-4,
+    temperature: float = 0.2,
+    views: Views | None = None,
+    head_depth: int = 2,
+    head_out: int = 128,
+    seed: int = 0,
+    device: str = "auto",
+    precision: str = "auto",
+    compiled: bool = False,
+    checkpoint: Path | str | None = None,
+    max_seconds: float | None = None,
+    progress: bool = True,
+) -> Learnt:
+    """Learn features of images without labels.
+
+    images: uint8 (n, channels, size, size), or a set by name (its training images).
+    network: a name, ``module:callable``, or a module that gives a row of numbers an image; a module
+        is trained in place.
+    method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ... (``rarefy.train.contrast.method``).
+    checkpoint: a file that keeps what is trained so far; the same call goes on from it.
+
+    What is not given follows from the number of images. ``OutOfTime`` is raised when
+    ``max_seconds`` are over: with a checkpoint, call it again.
+    """
+    place = resolve_device(device)
+    data = _data_of(images, place)
+    way = Method.parse(method)
+    if not way.trained:
+        raise bad_value("method", method, "learns nothing: there is nothing to train")
+    shown = data.train.images
+    channels, size = shown.shape[1:3]
+    usual = usual_pretraining(len(shown), size, None, batch)
+    given = {
+        "epochs": epochs,
+        "batch": batch,
+        "learning_rate": learning_rate,
+        "warm_up": warm_up,
+    }
+    chosen: dict[str, Any] = {
+        name: usual[name] if value is None else value for name, value in given.items()
+    }
+    run_key = key("rarefy.pretrain", seed)
+    kind = resolve_precision(precision, place, torch.float32)
+    with own_random_state(run_key, place):
+        backbone, width = _backbone(network, channels, size)
+        depth = way.head_depth or head_depth
+        encoder = Encoder(backbone, Projection(width, head_out, depth)).to(place)
+        if place.type == "cuda":
+            encoder = encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        batches = ViewBatches(
+            shown,
+            views or Views.usual(channels, size),
+            Scaling(data.mean, data.std),
+            chosen["batch"],
+            run_key,
+            torch.bfloat16 if kind == "bf16" else torch.float32,
+        )
+        recipe = Recipe(
+            epochs=chosen["epochs"],
+            learning_rate=chosen["learning_rate"],
+            weight_decay=weight_decay,
+            warm_up=chosen["warm_up"],
+        )
+        training = Pretraining(encoder, batches, recipe, way, temperature, kind, compiled)
+        kept = None if checkpoint is None else Checkpoint(Path(checkpoint))
+        bar = Progress(method, recipe.epochs) if progress else nullcontext()
+        deadline = None if max_seconds is None else time.monotonic() + max_seconds
+        with bar as shown_bar:
+            context = Context(device=place, deadline=deadline)
+            if shown_bar is not None:
+                context = replace(context, advance=shown_bar.advance, say=shown_bar.say)
+            seen = training.run(context, kept, lambda now: context.say(_words(now)))
+        if seen.nonfinite_step >= 0:
+            last = f"; the last good checkpoint is {checkpoint}" if checkpoint else ""
+            raise RunError(
+                f"the loss is no number from update {seen.nonfinite_step} on{last}; what usually "
+                f"helps: {HELPS.replace('--', '').replace('-', '_')}"
+            )
+        learnt = finished(training).backbone.eval()
+    if kept is not None:
+        kept.remove()
+    names = ("loss", "alignment", "uniformity", "churn")
+    history = pd.DataFrame({name: getattr(seen, name) for name in names})
+    history.insert(0, "epoch", np.arange(1, len(history) + 1))
+    if isinstance(network, nn.Module):
+        if training.pruner is not None:
+            training.pruner.detach()
+        network.load_state_dict(learnt.network.state_dict())  # type: ignore[union-attr]
+    return Learnt(learnt, data.mean, data.std, history, place, kind)
+
+
+def _words(now: Pretraining) -> str:
+    seen = now.history
+    words = f"loss {seen.loss[-1]:.3f}, alignment {seen.alignment[-1]:.2f}"
+    return f"{words}, uniformity {seen.uniformity[-1]:.2f}"
+
+
+def _data_of(images: Tensor | ArrayLike | str, device: torch.device) -> ImageData:
+    if isinstance(images, str):
+        return on_device(images, device)
+    shown = _as_images(images)
+    labels = torch.zeros(len(shown), dtype=torch.int64)
+    whole = ImageSet(shown, labels, UNLABELLED)
+    return ImageData("images", whole, whole, "an array").to(device)
+
+
+def _as_images(images: Tensor | ArrayLike) -> Tensor:
+    found = images if isinstance(images, Tensor) else torch.as_tensor(np.asarray(images))
+    if found.dtype != torch.uint8 or found.ndim != 4:
+        shape = f"{found.dtype} {tuple(found.shape)}"
+        raise bad_value("images", shape, "must be uint8 (n, channels, height, width)")
+    if found.shape[2] != found.shape[3]:
+        hint = " (channels come first)" if found.shape[1] == found.shape[2] else ""
+        raise bad_value("images", tuple(found.shape), f"must be square{hint}")
+    if found.shape[1] not in (1, 3):
+        hint = "; channels come first" if found.shape[3] in (1, 3) else ""
+        raise bad_value("images", tuple(found.shape), f"must have 1 or 3 channels{hint}")
+    return found
+
+
+def _backbone(network: str | nn.Module, channels: int, size: int) -> tuple[Features, int]:
+    if isinstance(network, str):
+        return build_backbone(network, channels, size)
+    backbone = Features(network)
+    first = next(iter(network.parameters()), None)
+    if first is None:
+        raise bad_value("network", type(network).__name__, "has no weights to train")
+    was = network.training
+    with torch.no_grad():
+        example = torch.zeros(2, channels, size, size, device=first.device, dtype=first.dtype)
+        found = backbone.eval()(example)
+    backbone.train(was)
+    if found.ndim != 2 or len(found) != 2:
+        shape = tuple(found.shape)
+        raise bad_value("network", shape, "must give a row of numbers an image, for 2 images")
+    return backbone, found.shape[1]
+
+
+# -------------------------------------------------------------------------------------------- probe
+
+
+def probe(
+    train: tuple[Tensor | ArrayLike, Tensor | ArrayLike],
+    test: tuple[Tensor | ArrayLike, Tensor | ArrayLike],
+    counts: Sequence[int] | None = None,
+    *,
+    protocols: Sequence[str] = ("linear", "few", "knn"),
+    shots: int = 10,
+    draws: int = 5,
+    neighbours: int = 0,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Judge features (n, d) with labels 0 .. classes - 1: one row a protocol, per cent of test
+    samples.
+
+    counts: samples of each class in whatever the features were learnt from, by label; they say
+    which classes are head and tail (those of ``train`` if not given). Regularisation is chosen on a
+    tenth of ``train``. Columns: overall (mean over classes), many, medium, few (thirds of the
+    classes by counts), delta_20 (head fifth less tail fifth), spread, strength, and by_class.
+    """
+    x, y = (torch.as_tensor(np.asarray(part)) for part in train)
+    asked, answers = (torch.as_tensor(np.asarray(part)) for part in test)
+    if len(y) == 0 or y.is_floating_point():
+        raise bad_value("train", str(y.dtype), "labels must be whole numbers, at least one")
+    y, answers = y.long(), answers.long()
+    classes = int(max(y.max(), answers.max())) + 1
+    if counts is None:
+        sizes = torch.bincount(y, minlength=classes).tolist()
+    else:
+        sizes = [int(count) for count in counts]
+    if len(sizes) != classes:
+        raise bad_value("counts", len(sizes), f"must be one for each of {classes} classes")
+    order = sorted(range(classes), key=lambda label: -sizes[label])
+    names = [str(row) for row in range(len(y))]
+    out = torch.tensor(chosen_by_content(names, y.tolist(), VALIDATION_SHARE, f"probe {seed}"))
+    rows = []
+    for protocol in protocols:
+        strength = float("nan")
+        if protocol == "linear":
+            found, choice = fit_chosen(x, y, classes, out)
+            by_class, strength = (
+                accuracy_by_class(found.predict(asked), answers, classes),
+                choice.best,
+            )
+        elif protocol == "few":
+            parts = (x[~out], y[~out]), (x[out], y[out]), (asked, answers)
+            by_class = few_shot(*parts, classes, shots, draws=draws, seed=seed).mean_by_class
+        elif protocol == "knn":
+            k = neighbours or (NEIGHBOURS if len(x) >= MANY else FEW_NEIGHBOURS)
+            vote = knn_predict(x, y, asked, classes, k)
+            by_class = accuracy_by_class(vote.predicted, answers, classes)
+        else:
+            raise bad_value("protocols", protocol, "must be linear, few or knn")
+        told = summary(by_class[order].numpy(), [sizes[label] for label in order])
+        row: dict[str, Any] = {"protocol": protocol}
+        for name in ("overall", "many", "medium", "few", "delta_20", "spread"):
+            row[name] = 100 * getattr(told, name)
+        rows.append({**row, "strength": strength, "by_class": (100 * by_class).tolist()})
+    return pd.DataFrame(rows)
