@@ -101,6 +101,17 @@ def test_some_queries_and_some_references():
     assert (none.indices == -1).all() and np.isnan(none.distances).all()
 
 
+def test_a_rare_class_has_references_of_its_own():
+    labels = np.r_[np.zeros(5000), np.ones(60), np.full(8, 2)].astype(np.int64)
+    among = reference_rows(labels, 3, 600)
+    assert np.array_equal(among, np.unique(among))
+    common, rare, rarest = np.bincount(labels[among])
+    assert rare == 50 and rarest == 8 and 550 <= common <= 600
+    # where every class has enough, nothing is added
+    even = np.arange(5000) % 5
+    assert len(reference_rows(even, 5, 1000)) == 1000
+
+
 @pytest.mark.parametrize("method", ["principal", "random"])
 def test_fewer_dimensions(method):
     random = np.random.default_rng(4)

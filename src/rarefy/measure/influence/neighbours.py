@@ -29,6 +29,8 @@ from rarefy.measure.influence.rows import MEMORY, Rows
 from rarefy.measure.influence.search import BLOCK, References
 
 SPACES = ("principal", "random")
+OF_CLASS = 50
+"""References that a rare class has at least, if it has as many."""
 _SAMPLE = 2048
 _AT_ONCE = 1024
 _VOTES = 1 << 24
@@ -95,11 +97,24 @@ def make_space(
 def reference_rows(
     labels: NDArray[np.int64], classes: int, most: int, seed: int = 0
 ) -> NDArray[np.int64]:
-    """At most ``most`` seeded row numbers in which every class that has rows is represented."""
+    """About ``most`` seeded row numbers, ascending, drawn from all rows alike; a rare class, of which
+    such a draw has next to none, is filled up to ``OF_CLASS`` rows (or all that it has), which adds
+    at most half as many again: a sample's own class must have a chance to be near."""
     present = len(np.unique(labels))
     if most < present:
         raise bad_value("most", most, f"must be at least {present}, one for each class")
-    return seeded_sample(labels, classes, most, seed)
+    drawn = seeded_sample(labels, classes, most, seed)
+    wanted = min(OF_CLASS, most // (2 * present))
+    have = np.bincount(labels[drawn], minlength=classes)
+    everywhere = np.bincount(labels, minlength=classes)
+    rare = np.flatnonzero((have < wanted) & (have < everywhere))
+    parts = [drawn]
+    for label in rare:
+        rows = np.setdiff1d(np.flatnonzero(labels == label), drawn, assume_unique=True)
+        missing = int(wanted - have[label])
+        some = seeded_sample(np.zeros(len(rows), dtype=np.int64), 1, missing, seed)
+        parts.append(rows[some])
+    return np.sort(np.concatenate(parts))
 
 
 def nearest(
