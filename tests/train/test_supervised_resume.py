@@ -120,17 +120,17 @@ def test_killed_after_a_checkpoint_on_the_way_it_loses_nothing(at: int, tmp_path
         pass
 
     class Kill(Checkpoint):
-        written = 0
+        finished = 0
 
         def due(self) -> bool:
             return True
 
         def save(self, state: dict[str, Any]) -> None:
-            if state["step"] > at or self.written:
+            if state["step"] > at or self.finished:
                 return
             if state["step"] == at:
                 super().save(state)
-                self.written = 1
+                self.finished = 1
                 raise Killed
 
     with pytest.raises(Killed):

@@ -50,7 +50,7 @@ class Projection(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Backbone and projection: images to points for the loss; ``encoder.backbone`` is what stays."""
+    """Backbone and projection: images to points for the loss; ``.backbone`` is what stays."""
 
     def __init__(self, backbone: nn.Module, projection: nn.Module) -> None:
         super().__init__()
@@ -66,16 +66,22 @@ def build_backbone(name: str, channels: int, size: int) -> tuple[Features, int]:
     gives an image. Of somebody's network the last linear layer goes if it answers as many classes
     as were asked for; one that has no such parameter gives features already."""
     network = build(name, channels, size, CLASSES, any_width=True)
-    linear = [(place, module) for place, module in network.named_modules() if _classifies(module)]
-    if linear:
-        place = linear[-1][0]
-        if not place:  # the network is this one layer
+    example = torch.zeros(2, channels, size, size)
+    example = example.to(next(iter(network.parameters()), example).device)
+    with untouched(network):
+        answers = network(example)
+    if not isinstance(answers, Tensor):
+        kind = type(answers).__name__
+        raise bad_value("network", name, f"must give a row of numbers an image, not {kind}")
+    linear = [place for place, module in network.named_modules() if _classifies(module)]
+    # (one somewhere inside of a network that gives features is no classifier)
+    if linear and answers.shape[-1:] == (CLASSES,):
+        if not linear[-1]:  # the network is this one layer
             raise bad_value("network", name, "is its own classifier: there are no features before")
-        network.set_submodule(place, nn.Identity())
+        network.set_submodule(linear[-1], nn.Identity())
     backbone = Features(network)
     with untouched(backbone):
-        example = torch.zeros(2, channels, size, size)
-        found = backbone(example.to(next(iter(backbone.parameters()), example).device))
+        found = backbone(example)
     if found.ndim != 2 or len(found) != 2 or not found.is_floating_point():
         shape = tuple(found.shape)
         raise bad_value("network", name, f"must give a row of numbers an image, not {shape} for 2")
@@ -89,24 +95,26 @@ def _classifies(module: nn.Module) -> bool:
 def norms_behind(network: nn.Module, layers: list[str], images: Tensor) -> dict[str, str]:
     """For each layer the normalisation that reads its output, or the layer itself where none does:
     where a whole filter can be left out without its normalisation dividing by nothing. Found by
-    sending ``images`` through."""
+    sending ``images`` through. Layers whose module is never called (the output projection of an
+    attention) are not in it: nothing stands behind them."""
     modules = dict(network.named_modules())
     kinds = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm)
     norms = {name: module for name, module in modules.items() if isinstance(module, kinds)}
     made: dict[int, str] = {}
     kept: list[Tensor] = []  # alive, or another tensor may get the same id
-    behind = {layer: layer for layer in layers}
+    behind: dict[str, str] = {}
 
     def wrote(layer: str):  # type: ignore[no-untyped-def]
         def hook(module: nn.Module, given: object, output: Tensor) -> None:
             made[id(output)] = layer
             kept.append(output)
+            behind.setdefault(layer, layer)
 
         return hook
 
     def read(norm: str):  # type: ignore[no-untyped-def]
         def hook(module: nn.Module, given: tuple[Tensor, ...]) -> None:
-            layer = made.get(id(given[0]))
+            layer = made.get(id(given[0])) if given else None
             if layer is not None:
                 behind[layer] = norm
 

@@ -39,9 +39,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 _TRIED = 2
 
 
-def build(
-    name: str, channels: int, size: int, classes: int, any_width: bool = False
-) -> nn.Module:
+def build(name: str, channels: int, size: int, classes: int, any_width: bool = False) -> nn.Module:
     """A new network for images (channels, size, size) and so many classes, its first weights drawn
     from PyTorch's global generator.
 
@@ -71,9 +69,7 @@ def _unknown(name: str) -> UsageError:
 # ------------------------------------------------------------------------------- somebody's network
 
 
-def _somebodys(
-    name: str, channels: int, size: int, width: int | None, classes: int
-) -> nn.Module:
+def _somebodys(name: str, channels: int, size: int, width: int | None, classes: int) -> nn.Module:
     given = {"channels": channels, "size": size, "classes": classes}
     with current_folder_importable():  # also for what the callable itself imports
         maker = named_callable(name)

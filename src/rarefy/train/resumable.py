@@ -117,7 +117,7 @@ class Resumable(ABC):
             return
         try:
             self.load_state_dict(state)
-        except (RuntimeError, KeyError, ValueError) as error:
+        except (RuntimeError, KeyError, TypeError, ValueError) as error:
             why = (str(error).splitlines() or [type(error).__name__])[0]
             raise RunError(
                 f"checkpoint {checkpoint.path} is of another network ({why}); remove it"
@@ -133,13 +133,17 @@ class Resumable(ABC):
         self.end_of_epoch(losses)
 
     def _good(self) -> bool:
-        """Whether this is worth a checkpoint: one with a loss that is no number would take the
-        place of the last good one."""
+        """Whether this is worth a checkpoint: one with a loss that is no number, or with weights
+        that will give one, would take the place of the last good one."""
+        if self.history.nonfinite_step >= 0:
+            return False
         here = self._losses[: self.step % self.batches.steps]
-        return self.history.nonfinite_step < 0 and bool(torch.isfinite(here).all())
+        return bool(torch.isfinite(here).all()) and self._finite()
 
     def _finite(self) -> bool:
-        return all(bool(torch.isfinite(one).all()) for one in self.model.parameters())
+        """Of all that is trained: a branch may have parameters that the model has not."""
+        trained = (one for group in self.optimizer.param_groups for one in group["params"])
+        return all(bool(torch.isfinite(one).all()) for one in trained)
 
     @contextlib.contextmanager
     def _saved_when_stopped(self, checkpoint: Checkpoint | None) -> Iterator[None]:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from rarefy.pruning.models.held import Held
 
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm)
+FAINT = 2.0**-64
+"""Of what is left out before a non-linearity: far below the rounding of what is kept, and far above
+the smallest number (of float32 and bfloat16; float16 has no such number)."""
 
 
 class MaskedBranch:
@@ -46,14 +50,20 @@ class MaskedBranch:
 
     def give_own(self, names: Iterable[str]) -> list[nn.Parameter]:
         """From here on the branch has copies of these parameters of the model (the affine weights
-        of normalisation layers, say), which an optimiser must be told of."""
+        of normalisation layers, say), which an optimiser must be told of. Gives these copies."""
         theirs = dict(self.model.named_parameters())
+        given: dict[str, nn.Parameter] = {}
         for name in names:
             if name in self.held or name not in theirs:
                 why = "is pruned" if name in self.held else "is no parameter of the model"
                 raise bad_value("names", name, f"{why}: the branch cannot have its own")
-            self.own[name] = nn.Parameter(theirs[name].detach().clone())
-        return list(self.own.values())
+            if name in self.own or name in given:
+                # an optimiser may know the first copy, and would go on training that
+                raise bad_value("names", name, "the branch has its own already")
+            like = theirs[name]
+            given[name] = nn.Parameter(like.detach().clone(), requires_grad=like.requires_grad)
+        self.own |= given
+        return list(given.values())
 
     def _weight(self, held: Held) -> Tensor:
         weight = held.parameter
@@ -66,6 +76,11 @@ class MaskedBranch:
         """The model may have gone to another device or type."""
         own = dict(self.model.named_buffers())
         self.buffers = {name: value.to(own[name]) for name, value in self.buffers.items()}
+        theirs = dict(self.model.named_parameters()) if self.own else {}
+        for name, value in self.own.items():
+            like = theirs[name]
+            if value.device != like.device or value.dtype != like.dtype:
+                value.data = value.data.to(like)  # (still the one that the optimiser knows)
 
     def values(self) -> dict[Tensor, Tensor]:
         """The model's statistics and parameters that differ in this branch, and what they are."""
@@ -84,7 +99,12 @@ class MaskedBranch:
 
     @torch.no_grad()
     def load(self, state: Mapping[str, Tensor]) -> None:
-        for name, value in self._differing():
+        mine = dict(self._differing())
+        for name in [*mine, *state]:
+            if (name in mine) != (name in state):
+                where = "the branch" if name in mine else "the state"
+                raise UsageError(f"pruner state: of another branch: only {where} has {name}")
+        for name, value in mine.items():
             value.copy_(state[name])
 
     def _differing(self) -> list[tuple[str, Tensor]]:
@@ -98,17 +118,32 @@ class ActivationMask:
     the non-linearity its gradient is that of a neuron that is there: with ``dense`` updates the
     mask is passed over in the backward pass. (Its outgoing weights get none, because it shows them
     zero.)
+
+    ``before``: it stands before the non-linearity, which may be no module. A zero would be dead
+    there, too; ``FAINT`` as much of the output is nothing to what comes next, but ReLU knows where
+    the neuron would act, and lets its gradient pass.
     """
 
     def __init__(
-        self, layer: str, place: str, neurons: Tensor, dimension: int, dense: bool
+        self,
+        layer: str,
+        place: str,
+        neurons: Tensor,
+        dimension: int,
+        dense: bool,
+        before: bool = False,
     ) -> None:
         self.layer, self.place, self.mask = layer, place, neurons
-        self.dimension, self.dense = dimension, dense
+        self.dimension, self.dense, self.before = dimension, dense, before
 
     def __call__(self, module: nn.Module, args: Any, output: Tensor) -> Tensor:
-        masked = output * _along(self.mask, output, self.dimension)
-        return output + (masked - output).detach() if self.dense else masked
+        mask = _along(self.mask, output, self.dimension)
+        if not self.dense:
+            return output * mask
+        if self.before:
+            mask = mask.clamp(min=FAINT)
+        # (in this order: output + (masked - output) would round off what is faint)
+        return (output - output.detach()) + (output * mask).detach()
 
 
 class Silence(nn.Module):
@@ -163,7 +198,9 @@ def activation_masks(
         place = activations[layer]
         convolution = isinstance(modules[layer], (nn.Conv1d, nn.Conv2d, nn.Conv3d, *TRANSPOSED))
         neurons = torch.ones(each.filters.count).to(each.kept)
-        mask = ActivationMask(layer, place, neurons, 1 if convolution else -1, update == "dense")
+        along = 1 if convolution else -1
+        before = place == layer or isinstance(modules[place], NORMS)
+        mask = ActivationMask(layer, place, neurons, along, update == "dense", before)
         modules[place].register_forward_hook(mask)
         found.append(mask)
     return found

@@ -35,9 +35,10 @@ def contrast(first: Tensor, second: Tensor, tau: Tensor, objective: str = "nt-xe
     loss = nt_xent(a, b, tau) if objective == "nt-xent" else one_sided(a, b, tau)
     with torch.no_grad():
         alignment = (a - b).square().sum(dim=1).mean()
-        apart = torch.exp(_SHARPNESS * (2 * (a @ a.T) - 2))
-        pairs = len(a) * (len(a) - 1)
-        uniformity = torch.log((apart.sum() - apart.diagonal().sum()).clamp(min=0) / pairs)
+        # (not by .diagonal(), for which torch 2.13's compiler shows a warning of its own)
+        itself = torch.eye(len(a), dtype=torch.bool, device=a.device)
+        apart = torch.exp(_SHARPNESS * (2 * (a @ a.T) - 2)).masked_fill(itself, 0)
+        uniformity = torch.log(apart.sum() / (len(a) * (len(a) - 1)))
     return Contrast(loss, alignment, uniformity)
 
 

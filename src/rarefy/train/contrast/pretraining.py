@@ -65,8 +65,6 @@ class Pretraining(Resumable):
         self.model, self.recipe, self.method, self.precision = encoder, recipe, method, precision
         self.usual_tau, self.epochs = tau, recipe.epochs
         self.world = batches.world
-        # statistics of normalisation differ from process to process: those of the first are kept
-        self.saves = self.world.rank == 0
         self.world.same_start([*encoder.parameters(), *encoder.buffers()])
         self.optimizer = recipe.make_optimizer(encoder)
         self.pruner = self._attach()

@@ -1,0 +1,144 @@
+"""Small contrastive trainings for tests, each the same at every call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from small_trainings import Enough, stopped_after
+from torch import Tensor, nn
+
+from rarefy.core.contracts import Context
+from rarefy.nets.backbones import Encoder, Features, Projection
+from rarefy.train.checkpoints import Checkpoint
+from rarefy.train.contrast.method import Method
+from rarefy.train.contrast.pretraining import Pretraining
+from rarefy.train.contrast.together import World
+from rarefy.train.contrast.view_batches import ViewBatches
+from rarefy.train.image_batches import Scaling
+from rarefy.train.supervised import Recipe
+from rarefy.train.views.views import Views
+
+SIZE, IMAGES, BATCH = 8, 26, 6
+STEPS = IMAGES // BATCH
+METHODS = (
+    "simclr",
+    "simclr+one-sided",
+    "simclr+schedule",
+    "pruned:0.5",
+    "pruned:0.5+layer+epoch",
+    "pruned:0.5+neuron",
+    "branches:0.3",
+    "branches:0.3+straight+step",
+    "branches:0.3+own-norms+filter",
+    "sdclr",
+)
+
+
+def images(count: int = IMAGES) -> Tensor:
+    """Noise with a bright place of its own, somewhere else in every image."""
+    draws = torch.Generator().manual_seed(3)
+    pixels = torch.randint(0, 90, (count, 1, SIZE, SIZE), generator=draws, dtype=torch.uint8)
+    places = torch.randint(0, SIZE - 2, (count, 2), generator=draws)
+    for one, (row, column) in zip(pixels, places.tolist(), strict=True):
+        one[0, row : row + 3, column : column + 3] += 150
+    return pixels
+
+
+def batches(
+    count: int = IMAGES,
+    batch: int = BATCH,
+    dtype: torch.dtype = torch.float32,
+    world: World | None = None,
+    run_key: int = 17,
+) -> ViewBatches:
+    return ViewBatches(
+        images(count), Views.usual(1, SIZE), Scaling((0.3,), (0.3,)), batch, run_key, dtype, world
+    )
+
+
+def encoder(norms: bool = True, dropout: float = 0.0, width: int = 8, depth: int = 2) -> Encoder:
+    """Two convolutions and a projection. ``norms=False``: every image goes its own way."""
+    torch.manual_seed(11)
+
+    def block(channels: int, out: int, stride: int) -> list[nn.Module]:
+        convolution = nn.Conv2d(channels, out, 3, stride, padding=1, bias=not norms)
+        return [convolution, *([nn.BatchNorm2d(out)] if norms else []), nn.ReLU()]
+
+    network = nn.Sequential(*block(1, 6, 1), nn.Dropout(dropout), *block(6, width, 2))
+    return Encoder(Features(network), Projection(width, 5, depth, "batch" if norms else "none"))
+
+
+def pretraining(
+    method: str = "simclr",
+    model: Encoder | None = None,
+    shown: ViewBatches | None = None,
+    dtype: torch.dtype = torch.float32,
+    dropout: float = 0.0,
+    tau: float = 0.2,
+    compiled: bool = False,
+    precision: str = "float32",
+    **recipe: Any,
+) -> Pretraining:
+    """The torch generator is seeded: dropout of two trainings is the same."""
+    found = Method.parse(method)
+    settings = {"epochs": 3, "learning_rate": 0.1, **recipe}
+    made = Pretraining(
+        (model or encoder(dropout=dropout, depth=found.head_depth or 2)).to(dtype),
+        batches(dtype=dtype) if shown is None else shown,
+        Recipe(**settings),
+        found,
+        tau,
+        precision,
+        compiled,
+    )
+    torch.manual_seed(23)
+    return made
+
+
+def interrupted(
+    make: Callable[[], Pretraining], checkpoint: Checkpoint, *steps: int
+) -> Pretraining:
+    """Stopped after so many updates each time, and gone on with by a new object; the last one runs
+    to the end."""
+    for count in steps:
+        try:
+            make().run(stopped_after(count), checkpoint)
+        except Enough:
+            continue
+        raise AssertionError("it should have been stopped")
+    last = make()
+    last.run(Context(), checkpoint)
+    return last
+
+
+def everything(made: Pretraining) -> dict[str, Any]:
+    """What two trainings must have in common to be the same."""
+    found: dict[str, Any] = {f"model {name}": one for name, one in made.model.state_dict().items()}
+    for number, state in enumerate(made.optimizer.state_dict()["state"].values()):
+        found |= {f"optimizer {number} {name}": value for name, value in state.items()}
+    if made.pruner is not None:
+        found |= {f"mask {name}": mask for name, mask in made.pruner.masks.items()}
+        for name, held in made.pruner.held.items():
+            found[f"dense {name}"] = held.dense()
+        found |= {"pruner step": made.pruner.step, "choices": made.pruner.trajectory.choices}
+        if made.pruner.branch is not None:
+            found |= {f"branch {name}": one for name, one in made.pruner.branch.state().items()}
+        kept = made.learnt("masked").state_dict()
+        found |= {f"masked {name}": one for name, one in kept.items()}
+    found |= {f"dense {name}": one for name, one in made.learnt("dense").state_dict().items()}
+    return found | vars(made.history) | {"step": made.step, "sums": made._sums}
+
+
+def differences(first: Pretraining, second: Pretraining) -> list[str]:
+    """Names of what is not bit for bit the same."""
+    one, other = everything(first), everything(second)
+    assert one.keys() == other.keys()
+    return [
+        name
+        for name, value in one.items()
+        if not (
+            torch.equal(value, other[name]) if isinstance(value, Tensor) else value == other[name]
+        )
+    ]
