@@ -28,7 +28,7 @@ from rarefy.cli.frame import (
     told,
     use_data_folder,
 )
-from rarefy.cli.longtail_tables import quality_table
+from rarefy.cli.longtail_tables import differences, quality_table
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.text import file_name
 
@@ -80,19 +80,19 @@ def pretrain(
         ),
     ] = True,
     split: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Shape of the tail: exponential, step, pareto; or a split file (.json) that "
-            "somebody saved."
+            help="Shape of the tail: exponential (if not given), step, pareto, with --rho; or a "
+            "split file (.json) that somebody saved."
         ),
-    ] = "exponential",
+    ] = None,
     head: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Images of the largest class: full (all), sdclr (a tenth is left for "
-            "validation), or a number."
+            help="Images of the largest class: full (all, if not given), sdclr (a tenth is left "
+            "for validation), or a number."
         ),
-    ] = "full",
+    ] = None,
     save_split: Annotated[
         Path | None, typer.Option(help="Write the images of the first seed as a split file.")
     ] = None,
@@ -180,13 +180,19 @@ def pretrain(
         "learning_rate": learning_rate,
         "warm_up": warm_up,
     }
+    saved = split is not None and split.endswith(".json")
+    imbalances = _imbalances(rho, split, saved, unlabelled)
+    if head is not None and rho is None and not saved:
+        raise UsageError("head: of a long tail, which --rho or a split file makes")
+    if save_split is not None and len(imbalances) > 1:
+        raise UsageError("save_split: a file holds one split; name one rho")
     study = _study(
         data,
-        rho=_imbalances(rho, split, unlabelled),
+        rho=imbalances,
         way=methods,
-        split=split if rho is not None or split.endswith(".json") else AS_IS,
-        head=head,
-        balanced=control and not unlabelled and (rho is not None or split.endswith(".json")),
+        split=(split or "exponential") if rho is not None or saved else AS_IS,
+        head=head or "full",
+        balanced=control and not unlabelled and (rho is not None or saved),
         given=given,
         seeds=seeds,
         weight_decay=weight_decay,
@@ -203,7 +209,9 @@ def pretrain(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         from rarefy.tools.longtail.several_processes import pretrain_together
 
-        pretrain_together(study.tasks()[0], methods, seeds, store, device, save, max_seconds)
+        pretrain_together(
+            study.tasks(), methods, seeds, store, device, save, max_seconds, overwrite
+        )
         return
     execution = run_study(
         study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save
@@ -215,18 +223,25 @@ def pretrain(
             typer.echo("no labels: nothing is judged; rarefy probe does, with labelled images")
         else:
             print_(quality_table(study, execution.dataset))
+            for line in differences(study, execution.dataset):
+                typer.echo(line)
         typer.echo(f"store: {execution.path}" + saved_networks(save, began))
     if not execution.finished:
         complain(execution.note, 0)
 
 
-def _imbalances(rho: str | None, split: str, unlabelled: bool) -> tuple[float, ...]:
+def _imbalances(
+    rho: str | None, split: str | None, saved: bool, unlabelled: bool
+) -> tuple[float, ...]:
+    if unlabelled and (rho is not None or split is not None):
+        word = "split" if rho is None else "rho"
+        raise UsageError(f"{word}: without labels nobody knows which class an image is of")
     if rho is None:
+        if split not in (None, AS_IS) and not saved:
+            raise bad_value("split", split, "needs --rho, or is a split file (.json)")
         return (1.0,)
-    if unlabelled:
-        raise UsageError("rho: without labels nobody knows which class an image is of")
-    if split.endswith(".json"):
-        raise UsageError("rho: a split file has its own imbalance")
+    if saved or split == AS_IS:
+        raise UsageError(f"rho: {'a split file' if saved else AS_IS} has its own imbalance")
     try:
         return tuple(float(part) for part in rho.split(","))
     except ValueError:
@@ -262,7 +277,7 @@ def _check(study: Any, save_split: Path | None) -> None:
     from rarefy.tools.longtail.pretraining import check_task
 
     for task in study.tasks():
-        parts = check_task(task, torch.device("cpu"))
+        parts = check_task(task, torch.device("cpu"), study.seeds)
         if save_split is not None and not task.tail.balanced:
             if parts.split is None:
                 raise UsageError("save_split: all images are used; there is no split to save")

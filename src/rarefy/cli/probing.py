@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,16 +22,17 @@ from rarefy.cli.frame import (
     told,
     use_data_folder,
 )
-from rarefy.cli.longtail_tables import plain_table
+from rarefy.cli.longtail_tables import gain_in_words, per_cent, plain_table
 from rarefy.core.errors import UsageError, bad_value
 
 if TYPE_CHECKING:
     from rarefy.tools.longtail.probing import Probed
 
 LEGEND = (
-    "per cent of test images, mean over classes (and n orders of them); many, medium, few: thirds "
-    "of the classes by their images in pre-training; Delta_20: head fifth less tail fifth, and of "
-    "the balanced control; spread: std of the thirds; [ ]: 95 % interval, order by order"
+    "per cent of test images, mean over classes (and n seeds); many, medium, few: thirds of the "
+    "classes by their images in pre-training (in the set itself where that is another one); "
+    "Delta_20: head fifth less tail fifth; control: that of the balanced set of equal size; "
+    "spread: std of the thirds; [ ]: 95 % interval of the difference, seed by seed"
 )
 READINGS = ("overall", "many", "medium", "few", "delta_20", "spread")
 
@@ -97,6 +100,8 @@ def probe(
 
     words = tuple(word.strip() for word in protocols.split(",") if word.strip())
     how = Evaluation(words, shots, neighbours=neighbours)
+    if on is not None and Path(on).is_dir():
+        on = os.path.normpath(on)
     data = None if on is None else with_options(on, size, test_share, skip_bad)
     _check_files(networks, data)
     found: list[Probed] = []
@@ -114,7 +119,10 @@ def probe(
         typer.echo(json.dumps(_described(found, words), indent=1))
         return
     for protocol in words:
-        print_(_each(found, protocol) if each else _grouped(found, protocol))
+        if each:
+            print_(_each(found, protocol))
+        else:
+            _print_grouped(found, protocol)
     typer.echo(LEGEND)
     for one in found:
         for note in one.quality.notes:
@@ -132,30 +140,35 @@ def _check_files(networks: list[str], data: str | None) -> None:
             raise UsageError(f"cannot read {name}: there is no such file")
 
 
-def _grouped(found: list[Probed], protocol: str) -> Any:
+def _print_grouped(found: list[Probed], protocol: str) -> None:
+    """A table for each setting, and below it how far methods are from the baseline."""
     from rarefy.tools.longtail.evaluation import PROTOCOLS
-    from rarefy.tools.longtail.probing import baseline_of, grouped
+    from rarefy.tools.longtail.probing import baseline_of, grouped, settings_of
 
-    lines = []
-    for row in grouped(found, protocol):
-        gain = row["gain"]
-        words = "" if gain is None else f"{gain.mean:+.1f}"
-        words += f" \\[{gain.low:+.1f}, {gain.high:+.1f}]" if gain and gain.n > 1 else ""
-        numbers = [row[name] for name in READINGS]
-        control = row["control_delta_20"]
-        lines.append(
-            [
-                *(row["method"], row["images"]),
-                *(_shown(value) for value in numbers),
-                "" if control is None else _shown(control),
-                *(words, str(row["n"])),
-            ]
+    for setting in settings_of(found):
+        here = [one for one in found if one.setting == setting]
+        lines, below = [], []
+        for row in grouped(here, protocol):
+            control, gain = row["control_delta_20"], row["gain"]
+            lines.append(
+                [
+                    *(row["method"], row["images"]),
+                    *(per_cent(row[name]) for name in READINGS),
+                    "" if control is None else per_cent(control),
+                    str(row["n"]),
+                ]
+            )
+            if gain is not None:
+                ends = (gain.low, gain.high) if gain.n > 1 else None
+                words = gain_in_words(gain.mean, ends, baseline_of(here))
+                below.append(f"{row['method']}: {words}, n = {gain.n}")
+        heads = (
+            *("method", "images", "all", "many", "medium", "few", "Delta_20", "spread"),
+            *("control", "n"),
         )
-    heads = (
-        *("method", "images", "all", "many", "medium", "few", "Delta_20", "spread", "of control"),
-        *(f"from {baseline_of(found) or 'the first'}", "n"),
-    )
-    return plain_table(f"{protocol}: {PROTOCOLS[protocol]}", "", heads, lines)
+        print_(plain_table(f"{protocol}: {PROTOCOLS[protocol]}", setting, heads, lines))
+        for line in below:
+            typer.echo(line)
 
 
 def _each(found: list[Probed], protocol: str) -> Any:
@@ -168,7 +181,7 @@ def _each(found: list[Probed], protocol: str) -> Any:
         lines.append(
             [
                 *(one.name, one.images),
-                *(_shown(100 * getattr(told, name)) for name in READINGS),
+                *(per_cent(100 * getattr(told, name)) for name in READINGS),
                 "" if strength is None else f"{strength:g}",
             ]
         )
@@ -176,36 +189,51 @@ def _each(found: list[Probed], protocol: str) -> Any:
     return plain_table(f"{protocol}: {PROTOCOLS[protocol]}", "", heads, lines)
 
 
-def _shown(value: float) -> str:
-    return f"{value:.1f}" if value == value else "-"
-
-
 def _described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]:
-    from rarefy.tools.longtail.probing import paired
+    from rarefy.tools.longtail.probing import baseline_of, paired, settings_of
 
+    differences = []
+    for setting in settings_of(found):
+        here = [one for one in found if one.setting == setting]
+        differences += [
+            {
+                "setting": setting,
+                "protocol": protocol,
+                "method": method,
+                "baseline": baseline_of(here),
+                "n": gain.n,
+                **{name: _number(getattr(gain, name)) for name in ("mean", "low", "high")},
+            }
+            for protocol in protocols
+            for method, gain in paired(here, protocol).items()
+        ]
     return {
         "networks": [
             {
                 "network": one.name,
                 "method": one.method,
                 "images": one.images,
+                "setting": one.setting,
+                "seed": one.seed,
                 "class_order": one.order,
-                **{
-                    protocol: {
-                        **{name: 100 * getattr(one.told(protocol), name) for name in READINGS},
-                        "by_rank": [100 * v for v in one.quality.accuracy[protocol].tolist()],
-                    }
-                    for protocol in protocols
-                },
+                **{protocol: _judged(one, protocol) for protocol in protocols},
                 "notes": list(one.quality.notes),
             }
             for one in found
         ],
-        "differences": {
-            protocol: {
-                method: {"mean": gain.mean, "low": gain.low, "high": gain.high, "n": gain.n}
-                for method, gain in paired(found, protocol).items()
-            }
-            for protocol in protocols
-        },
+        "differences": differences,
     }
+
+
+def _judged(one: Probed, protocol: str) -> dict[str, Any]:
+    told = one.told(protocol)
+    return {
+        **{name: _number(100 * getattr(told, name)) for name in READINGS},
+        "by_rank": [_number(100 * value) for value in told.by_rank],
+        "strength": one.quality.strength.get(protocol),
+    }
+
+
+def _number(value: float) -> float | None:
+    """JSON has no word for what is no number."""
+    return value if math.isfinite(value) else None

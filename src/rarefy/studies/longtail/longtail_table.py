@@ -9,7 +9,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import Picture, Table
-from rarefy.studies.longtail._longtail import LongTailPretraining
+from rarefy.studies.longtail._longtail import SMALLEST, LongTailPretraining
 from rarefy.studies.longtail._report import (
     pictures,
     protocol_table,
@@ -104,16 +104,10 @@ class LongTailTable(LongTailPretraining):
     claims: ClassVar[tuple[str, ...]] = ("P4", "P6", "P8")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
-            "seeds": 2,
-            "network": "lenet",
             "rho": (4.0, 8.0),
             "way": ("simclr", "pruned:0.5", "branches:0.3"),
             "images": ("long-tail",),
-            "epochs": 2,
-            "batch": 64,
-            "learning_rate": 0.05,
-            "protocols": ("knn",),
-            "watched": 1,
+            **SMALLEST,
         },
         "quick": {
             "rho": (20.0,),
@@ -123,6 +117,7 @@ class LongTailTable(LongTailPretraining):
             "learning_rate": 0.1,
             "warm_up": 0.1,
             "protocols": ("linear", "knn"),
+            "strengths": (0.1, 0.01, 1e-3, 1e-4),
             "watched": 4,
         },
         "paper": {

@@ -9,7 +9,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import Picture, Table
-from rarefy.studies.longtail._longtail import LongTailPretraining
+from rarefy.studies.longtail._longtail import SMALLEST, LongTailPretraining
 from rarefy.studies.longtail._report import (
     pictures,
     protocol_table,
@@ -33,16 +33,10 @@ class PretrainImages(LongTailPretraining):
     claims: ClassVar[tuple[str, ...]] = ("P4", "P6")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
-            "seeds": 2,
-            "network": "lenet",
             "rho": (4.0,),
             "way": ("simclr", "branches:0.3", "pixels"),
             "images": ("long-tail",),
-            "epochs": 2,
-            "batch": 64,
-            "learning_rate": 0.05,
-            "protocols": ("linear",),
-            "watched": 1,
+            **SMALLEST,
         },
         "quick": {},
         "paper": {"seeds": 10, "epochs": 200},

@@ -14,7 +14,7 @@ from rarefy.core.errors import bad_value, unknown
 from rarefy.data.images.ids import chosen_by_content, digest_of
 from rarefy.measure.representation.few_shot import few_shot
 from rarefy.measure.representation.labelled import accuracy_by_class
-from rarefy.measure.representation.linear_probe import Choice, fit_chosen
+from rarefy.measure.representation.linear_probe import STRENGTHS, Choice, fit_chosen
 from rarefy.measure.representation.nearest import knn_predict
 from rarefy.tools.longtail.sets import VALIDATION_SHARE, Parts
 
@@ -38,6 +38,8 @@ class Evaluation:
     draws: int = 5
     neighbours: int = 0
     knn_temperature: float = 0.1
+    strengths: tuple[float, ...] = STRENGTHS
+    """Of the regularisation, from which one is chosen."""
 
     def __post_init__(self) -> None:
         for name in self.protocols:
@@ -45,6 +47,8 @@ class Evaluation:
                 raise unknown("protocol", name, PROTOCOLS)
         if not self.protocols:
             raise bad_value("protocols", self.protocols, "must have at least one")
+        if len(set(self.protocols)) < len(self.protocols):
+            raise bad_value("protocols", self.protocols, "has the same one twice")
         if self.shots < 1:
             raise bad_value("shots", self.shots, "must be at least 1 label a class")
         if self.draws < 1:
@@ -81,7 +85,7 @@ def evaluate_features(
         return by_class[list(parts.order)]
 
     def probe(name: str, rows: Tensor, held_out: Tensor) -> Tensor:
-        found, choice = fit_chosen(known[rows], labels[rows], classes, held_out)
+        found, choice = fit_chosen(known[rows], labels[rows], classes, held_out, how.strengths)
         strength[name], validation[name] = choice.best, _best(choice)
         if not found.converged:
             notes.append(f"{name}: the probe is not at its best weights (off by {found.error:.1g})")
@@ -102,10 +106,16 @@ def evaluate_features(
                 classes,
                 how.shots,
                 draws=how.draws,
+                strengths=how.strengths,
             )
             accuracy[name] = by_rank(found.mean_by_class)
             strength[name] = median(choice.best for choice in found.choices)
             validation[name] = fmean(_best(choice) for choice in found.choices)
+            fewer = int((found.picked < how.shots).sum())
+            if fewer:
+                notes.append(
+                    f"few: {fewer} of {classes} classes have fewer than {how.shots} labels"
+                )
         else:
             k = how.neighbours or (NEIGHBOURS if len(known) >= MANY else FEW_NEIGHBOURS)
             vote = knn_predict(known, labels, asked, classes, k, how.knn_temperature)

@@ -21,6 +21,7 @@ IMAGES_A_CLASS = 200
 LEAST_SELECTIVITY = 0.5
 """Half a standard deviation between the preferred class and the others."""
 ROWS = 500
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ def look_inside(training: Pretraining, encoder: Encoder, parts: Parts) -> Mechan
     activations = _activations(encoder, list(layers), images, training)
     preferred, selectivity, shares, strata = [], [], [], []
     for number, (layer, name) in enumerate(layers.items()):
+        if layer not in activations:  # its module is never called, as inside an attention
+            continue
         found = class_selectivity(activations[layer], labels, parts.classes)
         mask = pruner.rule.filters[name].rows(masks[name])
         preferred.append(found.preferred)
@@ -77,7 +80,8 @@ def look_inside(training: Pretraining, encoder: Encoder, parts: Parts) -> Mechan
 def _balanced(parts: Parts) -> Tensor:
     """The same number of held-out or other training images of each class: (image,)."""
     labels = parts.labelled.labels
-    smallest = min(int((labels == label).sum()) for label in range(parts.classes))
+    # (a class may have test images alone)
+    smallest = min(count for count in torch.bincount(labels).tolist() if count)
     wanted = min(IMAGES_A_CLASS, smallest)
     return torch.cat(
         [(labels == label).nonzero().flatten()[:wanted] for label in range(parts.classes)]
@@ -119,15 +123,18 @@ def _activations(
     finally:
         for hook in hooks:
             hook.remove()
-    return {layer: torch.cat(parts) for layer, parts in kept.items()}
+    return {layer: torch.cat(parts) for layer, parts in kept.items() if parts}
 
 
 def _spearman(values: Tensor) -> float:
-    """Of values by rank; NaN where fewer than three are known."""
+    """Of values by rank; NaN where fewer than three are known, or all are equal (as where every
+    filter keeps the same share: it then says nothing which units are masked)."""
     there = ~values.isnan()
-    if int(there.sum()) < 3:
+    # differences of rounding have no order
+    known = (values[there] / ROUNDING).round()
+    if len(known) < 3 or bool((known == known[0]).all()):
         return float("nan")
     from scipy.stats import spearmanr
 
     rank = torch.arange(len(values))[there]
-    return float(spearmanr(rank.numpy(), values[there].numpy()).statistic)
+    return float(spearmanr(rank.numpy(), known.numpy()).statistic)

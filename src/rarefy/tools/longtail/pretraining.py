@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -62,8 +63,11 @@ class PretrainTask:
     compiled: bool = False
 
     def __post_init__(self) -> None:
-        if self.head_out < 1:
-            raise bad_value("head_out", self.head_out, "must be at least 1")
+        for name, least in (("batch", 2), ("head_depth", 1), ("head_out", 1)):
+            if getattr(self, name) < least:
+                raise bad_value(name, getattr(self, name), f"must be at least {least}")
+        if not 0 < self.temperature < float("inf"):
+            raise bad_value("temperature", self.temperature, "must be positive and finite")
         if self.precision not in PRECISIONS:
             raise unknown("precision", self.precision, PRECISIONS)
 
@@ -108,7 +112,8 @@ def pretrain_one(
             checkpoint = Checkpoint(path, written=training.world.rank == 0)
         history = training.run(context, checkpoint, inspect)
         if history.nonfinite_step >= 0:
-            _complain(training, checkpoint, name)
+            if training.world.rank == 0:
+                _complain(training, checkpoint, name)
             return Pretrained(None, None, None, history, parts)
         training.world.wait()
         if training.world.rank > 0:  # the first process judges, and saves
@@ -259,7 +264,7 @@ def _complain(training: Pretraining, checkpoint: Checkpoint | None, name: str) -
     epoch = step // training.batches.steps + 1
     kept = "no checkpoint was written before"
     if checkpoint is not None and checkpoint.path.exists():
-        kept = f"the last good checkpoint is {checkpoint.path}"
+        kept = f"the last good checkpoint is {_set_aside(checkpoint.path, name)}"
     _log.warning(
         "%s: the loss is no number from update %d (epoch %d) on; %s; what usually helps: %s",
         name,
@@ -268,6 +273,17 @@ def _complain(training: Pretraining, checkpoint: Checkpoint | None, name: str) -
         kept,
         HELPS,
     )
+
+
+def _set_aside(path: Path, name: str) -> Path:
+    """Out of the folder of what is under way, which goes when all cells are through."""
+    scratch = path.parent
+    kept = scratch.with_name(f"{scratch.name.strip('.').removesuffix('scratch')}stopped")
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+        return path.replace(kept / f"{name}.pt")
+    except OSError:
+        return path
 
 
 def _described(
@@ -290,8 +306,12 @@ def _described(
     }
 
 
-def check_task(task: PretrainTask, device: torch.device) -> Parts:
-    """Complain before anything is trained: about the set, the split, the batch, the network."""
+def check_task(task: PretrainTask, device: torch.device, seeds: int = 1) -> Parts:
+    """Complain before anything is trained: about the set, the split, the batch, the network. The
+    parts are those of the first seed."""
+    if task.tail.head_count:  # then it depends on the order whether a small class is asked too much
+        for seed in range(1, seeds):
+            parts_of(task.data, task.tail, seed, device)
     parts = parts_of(task.data, task.tail, 0, device)
     if task.batch > len(parts.seen):
         raise bad_value(

@@ -38,6 +38,10 @@ class Probed:
     images: str
     quality: Quality
     parts: Parts
+    seed: int = 0
+    """Of the pre-training: methods are compared seed by seed."""
+    setting: str = ""
+    """What else was the same for networks that are compared: network, epochs, rho."""
 
     def told(self, protocol: str) -> Summary:
         """Accuracies are shares here."""
@@ -68,7 +72,26 @@ def probe_file(
     scaling = Scaling(tuple(about["mean"]), tuple(about["std"]))
     quality = judged(backbone, parts, scaling, how, place)
     images = BALANCED if about["tail"]["balanced"] else LONG_TAIL
-    return Probed(path.stem, str(about["way"]), order, images, quality, parts)
+    return Probed(
+        path.stem,
+        str(about["way"]),
+        order,
+        images,
+        quality,
+        parts,
+        int(about["class_order_seed"]),
+        _setting(about),
+    )
+
+
+def _setting(about: dict[str, Any]) -> str:
+    tail = about["tail"]
+    words = [str(about["network"]), f"{about['epochs']} epochs"]
+    if tail["shape"] != AS_IS:
+        usual = Tail()
+        words.append(f"rho {tail['rho']:g}")
+        words += [tail[name] for name in ("shape", "head") if tail[name] != getattr(usual, name)]
+    return ", ".join([str(about["data"]), *words])
 
 
 def probe_network(
@@ -100,7 +123,9 @@ def judged(
     backbone: nn.Module, parts: Parts, scaling: Scaling, how: Evaluation, device: torch.device
 ) -> Quality:
     if not parts.has_labels:
-        raise UsageError("a probe needs labelled images, these have no classes")
+        raise UsageError(
+            "a probe needs labelled images, these have no classes: name some with --on"
+        )
     precision = resolve_precision("auto", device, torch.float32)
     backbone = backbone.to(device)
 
@@ -126,11 +151,13 @@ def by_class(probed: Sequence[Probed]) -> pd.DataFrame:
                         "network": one.name,
                         "method": one.method,
                         "images": one.images,
+                        "setting": one.setting,
                         "class_order": one.order,
+                        "seed": one.seed,
                         "protocol": protocol,
                         "rank": rank + 1,
                         "class": names[label],
-                        "pretraining_images": one.parts.counts[rank],
+                        "images_of_class": one.parts.counts[rank],
                         "accuracy": value,
                     }
                 )
@@ -145,25 +172,37 @@ def baseline_of(probed: Sequence[Probed]) -> str:
 
 
 def paired(probed: Sequence[Probed], protocol: str, name: str = "overall") -> dict[str, Interval]:
-    """By method: the difference of a reading to the baseline's, in points, over the orders of
-    classes that both have (long-tailed networks alone)."""
-    values: dict[str, dict[int, float]] = {}
+    """By method: the difference of a reading to the baseline's, in points, over the settings and
+    seeds that both have (long-tailed networks alone)."""
+    values: dict[str, dict[tuple[str, int], float]] = {}
     for one in probed:
         if one.method and one.images == LONG_TAIL:
             told = PERCENT * getattr(one.told(protocol), name)
-            values.setdefault(one.method, {})[one.order] = told
+            values.setdefault(one.method, {})[one.setting, one.seed] = told
     plain = values.pop(baseline_of(probed), {})
     found = {}
     for method, theirs in values.items():
         both = sorted(plain.keys() & theirs.keys())
         if both:
-            found[method] = mean_interval([theirs[seed] - plain[seed] for seed in both])
+            found[method] = mean_interval([theirs[pair] - plain[pair] for pair in both])
     return found
 
 
+def settings_of(probed: Sequence[Probed]) -> list[str]:
+    """All settings, in the order in which they come."""
+    return list(dict.fromkeys(one.setting for one in probed))
+
+
 def grouped(probed: Sequence[Probed], protocol: str) -> list[dict[str, Any]]:
-    """One row a method and kind of images (or a network that has no method): means over the orders
-    of classes in per cent, Delta_20 of the control, and the difference to the baseline."""
+    """One row a setting, method and kind of images (or a network that has no method): means over
+    the seeds in per cent, Delta_20 of the control, and the difference to the baseline."""
+    several = settings_of(probed)
+    if len(several) > 1:
+        return [
+            row
+            for setting in several
+            for row in grouped([one for one in probed if one.setting == setting], protocol)
+        ]
     gains = paired(probed, protocol)
     groups: dict[tuple[str, str], list[Probed]] = {}
     for one in probed:
@@ -174,7 +213,8 @@ def grouped(probed: Sequence[Probed], protocol: str) -> list[dict[str, Any]]:
         groups.items(), key=lambda item: (item[0][1] != LONG_TAIL, item[0][0] != first)
     ):
         told = [one.told(protocol) for one in members]
-        row: dict[str, Any] = {"method": method, "images": images, "n": len(members)}
+        row: dict[str, Any] = {"setting": several[0], "method": method, "images": images}
+        row["n"] = len(members)
         row |= {
             name: PERCENT * mean_interval([getattr(one, name) for one in told]).mean
             for name in READINGS

@@ -39,8 +39,8 @@ def readings(results: xr.Dataset, protocol: str, which: str = "accuracy") -> xr.
         where = dict(zip(cells, place, strict=True))
         values = by_rank.isel(where).values
         counts = results["class_count"].isel(where).values
-        there = np.isfinite(values) & np.isfinite(counts)
-        if not there.any():
+        there = np.isfinite(counts)  # (a split may lack classes)
+        if not np.isfinite(values[there]).any():
             continue
         told = summary(values[there], [int(count) for count in counts[there]])
         for name in READINGS:

@@ -48,12 +48,17 @@ class Tail:
             raise unknown("split", self.shape, (*SHAPES, AS_IS))
         if not 1 <= self.rho < float("inf"):
             raise bad_value("rho", self.rho, "must be a number, at least 1 (head over tail)")
-        if self.head not in by_rank.HEADS and not self.head.isdigit():
+        if self.head not in by_rank.HEADS and self.head_count < 1:
             raise bad_value("head", self.head, "must be full, sdclr or a number of images")
 
     @property
     def from_file(self) -> bool:
         return self.shape.endswith(".json") or os.sep in self.shape
+
+    @property
+    def head_count(self) -> int:
+        """Where ``head`` is a number of images, that; else 0."""
+        return int(self.head) if self.head.isascii() and self.head.isdigit() else 0
 
 
 @dataclass(frozen=True)
@@ -127,11 +132,16 @@ def _split(pool: ImageSet, held_out: Tensor, tail: Tail, seed: int) -> LongTailS
     elif tail.from_file:
         found = load_split(Path(tail.shape))
     else:
-        n_max = int(tail.head) if tail.head.isdigit() else min(here)
+        n_max = tail.head_count or min(here)
         if n_max < 1:
             empty = pool.classes[here.index(min(here))]
             raise UsageError(f"class {empty!r} has no images to make a long tail of")
         sizes = SHAPES[tail.shape](n_max, tail.rho, len(pool.classes))
         order = class_order(len(pool.classes), seed)
         found = make_split(source, sizes, order, max(seed, 0))
-    return control(found, source) if tail.balanced else found
+    if not tail.balanced:
+        return found
+    try:
+        return control(found, source)
+    except UsageError as error:
+        raise UsageError(f"of the balanced control {error}; --no-control does without it") from None

@@ -6,9 +6,11 @@ torchrun --nproc-per-node 4 -m rarefy pretrain cifar10 --rho 100 --method branch
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +22,59 @@ from rarefy.core.rng import key
 from rarefy.core.settings import prepare_cpu, resolve_device
 from rarefy.core.text import file_name
 from rarefy.measure.representation.groups import summary
+from rarefy.nets.by_name import identity
+from rarefy.tools.image_data import data_identity
 from rarefy.tools.longtail.pretraining import Pretrained, PretrainTask, pretrain_one
+from rarefy.tools.longtail.sets import parts_of
 from rarefy.train.contrast.method import Method
-from rarefy.train.contrast.together import joined
+from rarefy.train.contrast.together import World, joined
 
 SAID_EVERY = 10.0
 """Seconds between two lines about progress."""
+TRAIN, KNOWN, OTHER = range(3)
+"""What there is to do: nothing was trained yet, this very training is finished, or another is."""
 
 
 def pretrain_together(
-    task: PretrainTask,
+    tasks: Sequence[PretrainTask],
     methods: tuple[str, ...],
     seeds: int,
     store: Path,
     device: str,
     save: Path | None,
     max_seconds: float | None,
+    overwrite: bool = False,
 ) -> None:
-    """Train; the first process judges, writes ``store``/NAME.json and prints it."""
-    if len(methods) > 1 or seeds > 1:
-        raise UsageError("under torchrun one method and one seed are trained: --method X --seeds 1")
+    """Train (the control of a long tail is left out); the first process judges, writes
+    ``store``/NAME.json and prints it. What is finished is only printed."""
+    wanted = [task for task in tasks if not task.tail.balanced]
+    if len(methods) > 1 or seeds > 1 or len(wanted) != 1:
+        raise UsageError(
+            "under torchrun one method, one rho and one seed are trained: "
+            "--method X --rho R --seeds 1"
+        )
+    task, method = wanted[0], methods[0]
     place = resolve_device(device)
     if place.type == "cuda":
         place = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(place)
     else:
         prepare_cpu()
-    name = file_name(f"{Path(task.data).name}-{task.network}-{methods[0]}-together")
+    words = f"{Path(task.data).name}-{task.network}-{method}-rho-{task.tail.rho:g}-together"
+    name = file_name(words)
+    path = store / f"{name}.json"
+    settings = _settings(task, method)
     with joined(place) as world:
+        todo = TRAIN if overwrite else _to_do(path, settings, world, place)
+        if todo == OTHER:
+            raise UsageError(
+                f"{path} is of a training with other settings; use --overwrite or another --out"
+            )
+        if todo == KNOWN:
+            if world.rank == 0:
+                print(path.read_text("utf-8"), end="")
+                print("note: this was trained before (--overwrite does it again)", file=sys.stderr)
+            return
         context = Context(
             device=place,
             say=_Spoken() if world.rank == 0 else _silent,
@@ -55,23 +82,43 @@ def pretrain_together(
             scratch=store / ".scratch",
             models=save,
         )
+        run_key = key("together", 0)
         try:
-            found = pretrain_one(
-                task, Method.parse(methods[0]), key("together", 0), 0, context, name, world
-            )
+            found = pretrain_one(task, Method.parse(method), run_key, 0, context, name, world)
         except OutOfTime:
             if world.rank == 0:
                 print("note: out of time; the same command goes on", file=sys.stderr)
             return
         if world.rank == 0:
-            _told(found, methods[0], world.size, store / f"{name}.json")
+            _told(found, task, method, world.size, path, settings)
+
+
+def _settings(task: PretrainTask, method: str) -> str:
+    """Changes with everything that changes what is trained."""
+    seen = parts_of(task.data, task.tail, 0, torch.device("cpu")).seen.ids  # (of a split file)
+    own = key(task, method, seen, data_identity(task.data), identity(task.network))
+    return f"{own & (2**64 - 1):016x}"
+
+
+def _to_do(path: Path, settings: str, world: World, place: torch.device) -> int:
+    """As the first process sees it: others may have another disk."""
+    found = TRAIN
+    if path.exists():
+        try:
+            known = json.loads(path.read_text("utf-8"))["settings"]
+        except (OSError, ValueError, KeyError, TypeError):
+            known = None
+        found = KNOWN if known == settings else OTHER
+    said = torch.tensor([found], device=place)
+    world.same_start([said])
+    return int(said)
 
 
 class _Spoken:
     """A line now and then: several processes cannot share a progress bar."""
 
     def __init__(self) -> None:
-        self._last = 0.0
+        self._last = -math.inf
 
     def __call__(self, text: str) -> None:
         if time.monotonic() - self._last >= SAID_EVERY:
@@ -83,21 +130,33 @@ def _silent(text: str) -> None:
     return None
 
 
-def _told(found: Pretrained, method: str, processes: int, path: Path) -> None:
+def _told(
+    found: Pretrained, task: PretrainTask, method: str, processes: int, path: Path, settings: str
+) -> None:
     said: dict[str, Any] = {
+        "settings": settings,
+        "data": task.data,
+        "network": task.network,
+        "rho": task.tail.rho,
+        "epochs": task.recipe.epochs,
         "method": method,
         "processes": processes,
-        "loss": found.history.loss[-1:],
+        "loss": [_number(value) for value in found.history.loss[-1:]],
         "nonfinite_step": found.history.nonfinite_step,
     }
     if found.quality is not None:
         for protocol, by_rank in found.quality.accuracy.items():
             told = summary(by_rank.numpy(), found.parts.counts)
             said[protocol] = {
-                name: 100 * getattr(told, name)
+                name: _number(100 * getattr(told, name))
                 for name in ("overall", "many", "medium", "few", "delta_20")
             }
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(said, indent=1)
     path.write_text(text + "\n", "utf-8")
     print(text)
+
+
+def _number(value: float) -> float | None:
+    """JSON has no word for what is no number."""
+    return value if math.isfinite(value) else None

@@ -21,9 +21,9 @@ MOST = 2000
 def watched_features(
     encoder: Encoder, training: Pretraining, parts: Parts
 ) -> dict[str, list[float]]:
-    """``knn``: share of held-out images whose nearest neighbours among the images of the
-    pre-training have their class; ``separability``: share of each class's held-out
-    images that are nearer to the mean of their own class than to any other, by rank."""
+    """``knn``: share of held-out images whose nearest neighbours among the other images of the
+    pre-training have their class, mean over classes; ``separability``: share of each class's
+    held-out images that are nearer to the mean of their own class than to any other, by rank."""
     scaling = training.batches.scaling
     places = parts.held_out.nonzero().flatten()
     places = places[:: -(-len(places) // MOST)]  # (files may be sorted by class)
@@ -33,12 +33,24 @@ def watched_features(
         return features_of(encoder.backbone, images, scaling, training.precision)
 
     asked = features(parts.labelled.images[places])
-    known = features(parts.seen.images)
-    k = min(FEW_NEIGHBOURS, len(known))
-    vote = knn_predict(known, parts.seen.labels, asked, parts.classes, k)
-    by_class = accuracy_by_class(vote.predicted, labels, parts.classes)
+    knn = float("nan")
+    others = _not_held_out(parts)
+    if len(others):
+        known = features(parts.seen.images[others])
+        k = min(FEW_NEIGHBOURS, len(known))
+        vote = knn_predict(known, parts.seen.labels[others], asked, parts.classes, k)
+        knn = float(torch.nanmean(accuracy_by_class(vote.predicted, labels, parts.classes)))
     apart = nearest_mean_accuracy(asked, labels, parts.classes)
     return {
-        "knn": [float(torch.nanmean(by_class))],
+        "knn": [knn],
         "separability": apart[list(parts.order)].tolist(),
     }
+
+
+def _not_held_out(parts: Parts) -> torch.Tensor:
+    """Places among the images of the pre-training. A whole head class is trained on, its held-out
+    images too: each would find itself as its nearest neighbour."""
+    marks = zip(parts.labelled.ids, parts.held_out.tolist(), strict=True)
+    held_out = {identity for identity, marked in marks if marked}
+    places = [place for place, one in enumerate(parts.seen.ids) if one not in held_out]
+    return torch.tensor(places, dtype=torch.int64, device=parts.seen.images.device)

@@ -1,0 +1,217 @@
+"""Readings, rows and pairs of hand-made results whose answers are known."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from rarefy.core.errors import UsageError
+from rarefy.tools.longtail.evaluation import Quality
+from rarefy.tools.longtail.probing import Probed, baseline_of, by_class, grouped, paired
+from rarefy.tools.longtail.readings import first_trained, in_words, readings, rows
+
+RANKS = 5
+STOPPED = -1.0
+
+
+def results(
+    overall: dict[str, list[float]], gap: float = 0.2, balanced: bool = False, ranks: int = RANKS
+) -> xr.Dataset:
+    """Accuracies that fall evenly from overall + gap / 2 at the head to overall - gap / 2; half the
+    gap for the control; STOPPED: a run that was lost."""
+    ways, seeds = list(overall), len(next(iter(overall.values())))
+    images = ["long-tail", "balanced"] if balanced else ["long-tail"]
+    dims = ("images", "rho", "way", "seed")
+    accuracy = np.full((len(images), 1, len(ways), seeds, 1, ranks), np.nan)
+    nonfinite = np.full(accuracy.shape[:4], -1)
+    for i in range(len(images)):
+        for w, way in enumerate(ways):
+            for s, value in enumerate(overall[way]):
+                if value == STOPPED:
+                    nonfinite[i, 0, w, s] = 3
+                else:
+                    fall = np.linspace(0.5, -0.5, ranks) * gap / (1 + i)
+                    accuracy[i, 0, w, s, 0] = value + fall
+    counts = np.broadcast_to(np.arange(ranks, 0, -1.0), (*accuracy.shape[:4], ranks))
+    return xr.Dataset(
+        {
+            "accuracy": ((*dims, "protocol", "rank"), accuracy),
+            "class_count": ((*dims, "rank"), counts),
+            "nonfinite_step": (dims, nonfinite),
+        },
+        coords={"images": images, "rho": [20.0], "way": ways, "protocol": ["linear"]},
+    )
+
+
+def row_of(found: xr.Dataset, method: str, images: str = "long-tail") -> dict[str, Any]:
+    return next(r for r in rows(found) if (r["method"], r["images"]) == (method, images))
+
+
+def test_readings_are_per_cent_of_the_ranks_they_name() -> None:
+    told = readings(results({"simclr": [0.5]}), "linear")
+    here = {name: float(value) for name, value in told.squeeze().data_vars.items()}
+    # five ranks: 60, 55, 50, 45, 40; thirds are 2, 2, 1; a fifth is one
+    assert here == pytest.approx(
+        {
+            "overall": 50.0,
+            "many": 57.5,
+            "medium": 47.5,
+            "few": 40.0,
+            "delta_20": 20.0,
+            "spread": np.std([57.5, 47.5, 40.0]),
+        }
+    )
+    with pytest.raises(UsageError, match="protocol 'knn' was not asked for; there is linear"):
+        readings(results({"simclr": [0.5]}), "knn")
+
+
+def test_ranks_that_a_split_lacks_are_left_out_and_one_without_test_images_keeps_its_place() -> (
+    None
+):
+    found = results({"simclr": [0.5]}, ranks=6)
+    found["accuracy"][..., 0] = np.nan  # the head has no test images
+    told = readings(found, "linear").squeeze()
+    assert np.isnan(float(told["delta_20"]))
+    assert float(told["many"]) == pytest.approx(100 * float(found["accuracy"].squeeze()[1]))
+    lacking = results({"simclr": [0.5]}, ranks=6)
+    lacking["accuracy"][..., -1] = np.nan
+    lacking["class_count"] = lacking["class_count"].where(lacking["class_count"] > 1)
+    five = readings(lacking, "linear").squeeze()
+    assert float(five["few"]) == pytest.approx(100 * float(lacking["accuracy"].squeeze()[4]))
+
+
+def test_rows_pair_seed_by_seed_beside_the_control() -> None:
+    found = results({"simclr": [0.5, 0.6, 0.7], "branches:0.3": [0.52, 0.61, 0.73]}, balanced=True)
+    row = row_of(found, "branches:0.3")
+    # differences 2, 1, 3: the spread of the seeds themselves is gone
+    assert row["difference"] == pytest.approx(2.0) and row["pairs"] == 3
+    half = 4.302652729911275 / np.sqrt(3)  # t of two degrees of freedom, standard deviation 1
+    assert row["difference_interval"] == pytest.approx([2 - half, 2 + half])
+    assert row["delta_20"] == pytest.approx(20.0) and row["control_delta_20"] == pytest.approx(10.0)
+    assert in_words(row, "simclr") == "not told apart from simclr"
+    plain = row_of(found, "simclr")
+    assert plain["difference"] is None and plain["n"] == 3 and in_words(plain, "simclr") == ""
+    assert row_of(found, "simclr", "balanced")["control_delta_20"] is None
+    assert len(list(rows(found))) == 4
+
+
+@pytest.mark.parametrize(
+    ("theirs", "words"),
+    [
+        ([0.55, 0.66, 0.75], "better than simclr"),
+        ([0.45, 0.54, 0.65], "worse than simclr"),
+        ([0.55, 0.55, 0.75], "not told apart from simclr"),
+        ([0.55, 0.65, STOPPED], "1 stopped: not finite"),
+    ],
+)
+def test_what_a_difference_means(theirs: list[float], words: str) -> None:
+    found = results({"simclr": [0.5, 0.6, 0.7], "pruned:0.5": theirs})
+    assert in_words(row_of(found, "pruned:0.5"), "simclr") == words
+
+
+def test_stopped_runs_leave_their_pair_out_and_are_counted() -> None:
+    found = results({"simclr": [0.5, STOPPED, 0.7], "pruned:0.5": [0.51, 0.9, STOPPED]})
+    row = row_of(found, "pruned:0.5")
+    assert (row["n"], row["stopped"], row["pairs"]) == (2, 1, 1)
+    assert row["difference"] == pytest.approx(1.0) and row["difference_interval"] is None
+    lost = results({"simclr": [0.5], "pruned:0.5": [STOPPED]})
+    row = row_of(lost, "pruned:0.5")
+    assert (row["n"], row["overall"], row["difference"]) == (0, None, None)
+    baseline_lost = results({"simclr": [STOPPED], "pruned:0.5": [0.5]})
+    assert row_of(baseline_lost, "pruned:0.5")["difference"] is None
+
+
+def test_one_seed_is_too_few_and_cells_that_were_not_run_have_no_row() -> None:
+    found = results({"simclr": [0.5], "pruned:0.5": [0.6]})
+    row = row_of(found, "pruned:0.5")
+    assert row["difference_interval"] is None and row["overall_interval"] is None
+    assert in_words(row, "simclr") == "too few seeds to tell: 3 or more"
+    found["accuracy"][0, 0, 1] = np.nan
+    assert [one["method"] for one in rows(found)] == ["simclr"]
+
+
+def test_others_are_compared_with_the_first_that_learns() -> None:
+    assert first_trained(["pixels", "branches:0.3", "simclr"]) == "branches:0.3"
+    assert first_trained(["pixels", "untrained"]) == "pixels"
+
+
+# ------------------------------------------------------------------------------------ probed files
+
+
+def probed(
+    method: str,
+    seed: int,
+    overall: float,
+    images: str = "long-tail",
+    setting: str = "a",
+    **more: Any,
+) -> Probed:
+    accuracy = overall + torch.linspace(0.1, -0.1, RANKS, dtype=torch.float64)
+    parts: Any = SimpleNamespace(
+        counts=tuple(range(RANKS, 0, -1)),
+        order=(4, 3, 2, 1, 0),
+        labelled=SimpleNamespace(classes=tuple("vwxyz")),
+    )
+    name = f"{method}-{seed}"
+    quality = Quality({"knn": accuracy}, {}, {})
+    order = more.pop("order", seed)
+    return Probed(name, method, order, images, quality, parts, seed, setting)
+
+
+def test_probed_networks_are_paired_by_seed_and_setting() -> None:
+    found = [
+        *(probed("branches:0.3", seed, value) for seed, value in ((0, 0.52), (1, 0.64), (2, 0.9))),
+        *(probed("simclr", seed, value) for seed, value in ((1, 0.60), (0, 0.50), (5, 0.1))),
+        probed("simclr", 0, 0.99, "balanced"),
+    ]
+    assert baseline_of(found) == "simclr"  # whatever the order of the files
+    gain = paired(found, "knn")["branches:0.3"]
+    assert gain.n == 2 and gain.mean == pytest.approx(3.0)
+    long, short = grouped(found, "knn")[:2]
+    assert (long["method"], long["n"], long["gain"]) == ("simclr", 3, None)
+    assert long["overall"] == pytest.approx(40.0) and long["control_delta_20"] == pytest.approx(20)
+    assert short["gain"] == gain and short["control_delta_20"] is None
+
+
+def test_networks_judged_on_another_set_keep_their_pairs() -> None:
+    """All have the order of that set then; each is still of its own seed."""
+    found = [
+        probed(method, seed, value + seed / 10, order=-2)
+        for method, value in (("simclr", 0.3), ("pruned:0.5", 0.31))
+        for seed in range(3)
+    ]
+    gain = paired(found, "knn")["pruned:0.5"]
+    assert gain.n == 3 and gain.mean == pytest.approx(1.0) == pytest.approx(gain.low)
+
+
+def test_settings_are_never_mixed() -> None:
+    found = [
+        probed("simclr", 0, 0.5, setting="rho 10"),
+        probed("simclr", 0, 0.3, setting="rho 100"),
+        probed("pruned:0.5", 0, 0.4, setting="rho 100"),
+    ]
+    lines = grouped(found, "knn")
+    assert [(row["setting"], row["method"], row["n"]) for row in lines] == [
+        ("rho 10", "simclr", 1),
+        ("rho 100", "simclr", 1),
+        ("rho 100", "pruned:0.5", 1),
+    ]
+    assert lines[2]["gain"].mean == pytest.approx(10.0)
+
+
+def test_a_table_by_class_names_ranks_and_classes() -> None:
+    table = by_class([probed("simclr", 0, 0.5)])
+    assert table["class"].tolist() == ["z", "y", "x", "w", "v"]
+    assert table["rank"].tolist() == [1, 2, 3, 4, 5]
+    assert table["accuracy"].tolist() == pytest.approx([0.6, 0.55, 0.5, 0.45, 0.4])
+
+
+def test_networks_of_others_have_rows_of_their_own_and_no_difference() -> None:
+    found = [probed("", 0, 0.5), probed("", 1, 0.7)]
+    assert baseline_of(found) == "" and paired(found, "knn") == {}
+    assert [row["n"] for row in grouped(found, "knn")] == [1, 1]
