@@ -120,7 +120,7 @@ def _check_saved(nets: Path, described: Described) -> None:
 def test_stopped_by_the_clock_the_same_command_goes_on(
     train: Train, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = (*SMALL, "--epochs", "80")
+    asked = (*SMALL, "--epochs", "30")
     whole = train(*asked, "--out", "whole")
     words = ["train", *asked, *HERE, "--out", "store", "--max-seconds", "1e-9"]
     assert cli.main(words) == 0

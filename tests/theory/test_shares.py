@@ -107,7 +107,7 @@ def test_the_law_of_the_count_has_the_moments_of_the_shares(d: int, t: float) ->
     assert law[math.floor(1 / t) + 1 :].sum() < 1e-9  # shares sum to 1
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(
     d=st.integers(3, 40),
     t1=st.floats(0.01, 0.9),

@@ -75,9 +75,9 @@ def test_pairs_share_first_weights_and_batches(monkeypatch: pytest.MonkeyPatch) 
     begun: list[dict[str, Tensor]] = []
     make, update = tool.new_training, Training.update
 
-    def watched(self: Training, x: Tensor, y: Tensor) -> None:
-        shown[-1].append(x.clone())
-        update(self, x, y)
+    def watched(self: Training, batch: tuple[Tensor, Tensor]) -> Tensor:
+        shown[-1].append(batch[0].clone())
+        return update(self, batch)
 
     def remembered(task: Task, thinning: Thinning, *rest: Any) -> Training:
         made = make(task, Thinning(), *rest)  # before anything is pruned

@@ -71,7 +71,7 @@ def pretrain(
     epochs: Annotated[int | None, typer.Option(help=f"Passes over the images. {AUTO}")] = None,
     seeds: Annotated[
         int, typer.Option(help="Repeats, each with another order of the classes and other images.")
-    ] = 3,
+    ] = 4,
     control: Annotated[
         bool,
         typer.Option(
@@ -83,7 +83,7 @@ def pretrain(
         str | None,
         typer.Option(
             help="Shape of the tail: exponential (if not given), step, pareto, with --rho; or a "
-            "split file (.json) that somebody saved."
+            "split file that somebody saved (.json), or a list as of ImageNet-LT (.txt)."
         ),
     ] = None,
     head: Annotated[
@@ -165,6 +165,7 @@ def pretrain(
     if save is not None and save.exists() and not save.is_dir():
         raise bad_value("save", str(save), "is a file; name a folder")
     from rarefy.tools.image_data import with_options
+    from rarefy.tools.longtail.sets import is_split_file
     from rarefy.train.contrast.method import parse_methods
 
     methods = parse_methods(method)
@@ -180,7 +181,7 @@ def pretrain(
         "learning_rate": learning_rate,
         "warm_up": warm_up,
     }
-    saved = split is not None and split.endswith(".json")
+    saved = split is not None and is_split_file(split)
     imbalances = _imbalances(rho, split, saved, unlabelled)
     if head is not None and rho is None and not saved:
         raise UsageError("head: of a long tail, which --rho or a split file makes")
@@ -238,7 +239,7 @@ def _imbalances(
         raise UsageError(f"{word}: without labels nobody knows which class an image is of")
     if rho is None:
         if split not in (None, AS_IS) and not saved:
-            raise bad_value("split", split, "needs --rho, or is a split file (.json)")
+            raise bad_value("split", split, "needs --rho, or is a split file (.json or .txt)")
         return (1.0,)
     if saved or split == AS_IS:
         raise UsageError(f"rho: {'a split file' if saved else AS_IS} has its own imbalance")

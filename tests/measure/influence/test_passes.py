@@ -78,7 +78,8 @@ def test_a_stop_anywhere_changes_no_bit(tmp_path, threads):
     alarm = Alarm()
     whole = score(deadline=alarm)
     assert alarm.asked > 30
-    for at in range(alarm.asked):
+    # with two threads the same code, in another order: some places will do
+    for at in range(0, alarm.asked, 1 if threads == 1 else 5):
         folder = tmp_path / str(at)
         with pytest.raises(OutOfTime, match=rf"the same call goes on from .*{at}"):
             score(deadline=Alarm(at), state=folder)

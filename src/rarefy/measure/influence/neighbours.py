@@ -98,8 +98,8 @@ def reference_rows(
     labels: NDArray[np.int64], classes: int, most: int, seed: int = 0
 ) -> NDArray[np.int64]:
     """About ``most`` seeded row numbers, ascending, drawn from all rows alike; a rare class, of
-    which such a draw has next to none, is filled up to ``OF_CLASS`` rows (or all that it has), which adds
-    at most half as many again: a sample's own class must have a chance to be near."""
+    which such a draw has next to none, is filled up to ``OF_CLASS`` rows (or all that it has). That
+    adds at most half as many again: a sample's own class must have a chance to be near."""
     present = len(np.unique(labels))
     if most < present:
         raise bad_value("most", most, f"must be at least {present}, one for each class")

@@ -18,7 +18,7 @@ from rarefy.nets.by_name import identity
 from rarefy.tools.image_data import data_identity, on_device
 from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation, Quality
 from rarefy.tools.longtail.pretraining import Pretrained, PretrainTask, pretrain_one
-from rarefy.tools.longtail.sets import AS_IS, Tail
+from rarefy.tools.longtail.sets import AS_IS, Tail, read_split
 from rarefy.train.contrast.method import Method
 from rarefy.train.supervised import Recipe
 from rarefy.train.views.views import Views
@@ -162,9 +162,8 @@ class LongTailPretraining(Study):
         own = identity(self.network)
         found = {"data": data_identity(self.data), **({"network": own} if own else {})}
         if Tail(self.split).from_file:
-            from rarefy.data.longtail.split_file import load_split
-
-            found["split"] = load_split(Path(self.split)).fingerprint
+            pool = on_device(self.data, torch.device("cpu")).train
+            found["split"] = read_split(self.split, pool).fingerprint
         return found
 
     # -------------------------------------------------------------------------------------- outputs

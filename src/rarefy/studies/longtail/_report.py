@@ -60,6 +60,8 @@ def pruning_verdicts(study: LongTailPretraining, results: xr.Dataset, scale: str
     """P6: pruning raises the accuracy of a linear probe, and lowers Delta_20; P8: the gain grows
     with rho; P4: the units that masks leave out prefer classes of the tail."""
     found: list[Verdict] = []
+    if not _has_tail(results):  # a control by itself says nothing of a claim
+        return found
     protocol = LINEAR if LINEAR in study.protocols else study.protocols[0]
     told = readings(results, protocol)
     baseline, masked = others(results)
@@ -72,12 +74,9 @@ def pruning_verdicts(study: LongTailPretraining, results: xr.Dataset, scale: str
         if method == baseline:
             continue
         for rho in told["rho"].values:
-            here = told.sel(images=LONG_TAIL, rho=rho) if _has_tail(told) else None
+            here = told.sel(images=LONG_TAIL, rho=rho)
             for name, words, direction in claims:
-                samples = np.full(1, np.nan)
-                if here is not None:
-                    both = here[name].sel(way=method) - here[name].sel(way=baseline)
-                    samples = both.values
+                samples = (here[name].sel(way=method) - here[name].sel(way=baseline)).values
                 setting = f"{study.setting}, rho {rho:g}, {spoken(method)}: {words}"
                 found.append(
                     judge_difference(
@@ -87,7 +86,7 @@ def pruning_verdicts(study: LongTailPretraining, results: xr.Dataset, scale: str
                         note=_note(study, float(rho), name, baseline),
                     )
                 )
-        if len(told["rho"]) > 1 and _has_tail(told):
+        if len(told["rho"]) > 1:
             found.append(_growth(study, told, scale, method, baseline))
         found.append(_mechanism(study, results, scale, method))
     return found
@@ -111,9 +110,9 @@ def _growth(
 ) -> Verdict:
     here = told["overall"].sel(images=LONG_TAIL)
     gain = here.sel(way=method, drop=True) - here.sel(way=baseline, drop=True)
-    gain = gain.transpose("rho", "seed")
-    rho = np.log(told["rho"].values.astype(float))
-    trend = spearman_trend(np.repeat(rho, gain.sizes["seed"]), gain.values.reshape(-1))
+    # the imbalances of a seed share weights, views and images
+    rho, values = told["rho"].values.astype(float), gain.transpose("seed", "rho").values
+    trend = spearman_trend(rho, values, within_rows=True)
     setting = f"{study.setting}, {spoken(method)}"
     return judge_trend(("P8", study.name, scale, setting), trend, "increasing")
 

@@ -28,7 +28,7 @@ ON_CIFAR: dict[str, Any] = {
     "network": "resnet18",
     "images": ("long-tail",),
     "way": ("simclr", ALGORITHM_1, BRANCHES),
-    "seeds": 3,
+    "seeds": 4,
     "compile": True,
     "protocols": ("linear", "long-tail", "few", "knn"),
 }
@@ -126,7 +126,7 @@ class LongTailTable(LongTailPretraining):
             "rho": (1.0, 10.0, 50.0, 100.0),
             "epochs": 2000,
             "warm_up": 0.005,
-            "seeds": 5,
+            "seeds": 6,
         },
         **row_scales(),
     }

@@ -28,20 +28,19 @@ from rarefy.measure.representation.groups import summary
 from rarefy.measure.representation.labelled import accuracy_by_class
 from rarefy.measure.representation.linear_probe import fit_chosen
 from rarefy.measure.representation.nearest import knn_predict
-from rarefy.nets.backbones import Encoder, Features, Projection, build_backbone
+from rarefy.nets.backbones import Features
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.evaluation import FEW_NEIGHBOURS, MANY, NEIGHBOURS
 from rarefy.tools.longtail.features import features_of
-from rarefy.tools.longtail.pretraining import HELPS, finished
+from rarefy.tools.longtail.pretraining import HELPS, PretrainTask, finished, new_pretraining
 from rarefy.tools.longtail.recipes import usual_pretraining
-from rarefy.tools.longtail.sets import VALIDATION_SHARE
+from rarefy.tools.longtail.sets import AS_IS, VALIDATION_SHARE, Parts, Tail
 from rarefy.tools.sparse_training import own_random_state
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.contrast.method import Method
 from rarefy.train.contrast.pretraining import Pretraining
-from rarefy.train.contrast.view_batches import ViewBatches
 from rarefy.train.image_batches import Scaling
-from rarefy.train.supervised import Recipe, resolve_precision
+from rarefy.train.supervised import Recipe
 from rarefy.train.views.views import Views
 
 
@@ -103,9 +102,9 @@ def pretrain(
     way = Method.parse(method)
     if not way.trained:
         raise bad_value("method", method, "learns nothing: there is nothing to train")
-    shown = data.train.images
-    channels, size = shown.shape[1:3]
-    usual = usual_pretraining(len(shown), size, None, batch)
+    parts = _parts_of(data)
+    channels, size = parts.seen.images.shape[1:3]
+    usual = usual_pretraining(len(parts.seen), size, None, batch)
     given = {
         "epochs": epochs,
         "batch": batch,
@@ -115,34 +114,35 @@ def pretrain(
     chosen: dict[str, Any] = {
         name: usual[name] if value is None else value for name, value in given.items()
     }
+    recipe = Recipe(
+        epochs=chosen["epochs"],
+        learning_rate=chosen["learning_rate"],
+        weight_decay=weight_decay,
+        warm_up=chosen["warm_up"],
+    )
+    task = PretrainTask(
+        data.name,
+        network if isinstance(network, str) else type(network).__name__,
+        recipe,
+        Tail(AS_IS),
+        views,
+        chosen["batch"],
+        temperature,
+        head_depth,
+        head_out,
+        precision=precision,
+        compiled=compiled,
+    )
     run_key = key("rarefy.pretrain", seed)
-    kind = resolve_precision(precision, place, torch.float32)
     with own_random_state(run_key, place):
-        backbone, width = _backbone(network, channels, size)
-        depth = way.head_depth or head_depth
-        encoder = Encoder(backbone, Projection(width, head_out, depth)).to(place)
-        if place.type == "cuda":
-            encoder = encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        batches = ViewBatches(
-            shown,
-            views or Views.usual(channels, size),
-            Scaling(data.mean, data.std),
-            chosen["batch"],
-            run_key,
-            torch.bfloat16 if kind == "bf16" else torch.float32,
-        )
-        recipe = Recipe(
-            epochs=chosen["epochs"],
-            learning_rate=chosen["learning_rate"],
-            weight_decay=weight_decay,
-            warm_up=chosen["warm_up"],
-        )
-        training = Pretraining(encoder, batches, recipe, way, temperature, kind, compiled)
+        own = None if isinstance(network, str) else _backbone(network, channels, size)
+        here = Context(device=place)
+        training = new_pretraining(task, way, parts, run_key, here, own=own)
         kept = None if checkpoint is None else Checkpoint(Path(checkpoint))
         bar = Progress(method, recipe.epochs) if progress else nullcontext()
         deadline = None if max_seconds is None else time.monotonic() + max_seconds
         with bar as shown_bar:
-            context = Context(device=place, deadline=deadline)
+            context = replace(here, deadline=deadline)
             if shown_bar is not None:
                 context = replace(context, advance=shown_bar.advance, say=shown_bar.say)
             seen = training.run(context, kept, lambda now: context.say(_words(now)))
@@ -162,7 +162,7 @@ def pretrain(
         if training.pruner is not None:
             training.pruner.detach()
         network.load_state_dict(learnt.network.state_dict())  # type: ignore[union-attr]
-    return Learnt(learnt, data.mean, data.std, history, place, kind)
+    return Learnt(learnt, data.mean, data.std, history, place, training.precision)
 
 
 def _words(now: Pretraining) -> str:
@@ -180,6 +180,14 @@ def _data_of(images: Tensor | ArrayLike | str, device: torch.device) -> ImageDat
     return ImageData("images", whole, whole, "an array").to(device)
 
 
+def _parts_of(data: ImageData) -> Parts:
+    """All training images, without labels."""
+    images = data.train
+    nobody = torch.zeros(len(images), dtype=torch.bool, device=images.images.device)
+    everyone = (images, images, nobody, images)
+    return Parts(*everyone, (0,), (len(images),), None, data.mean, data.std)
+
+
 def _as_images(images: Tensor | ArrayLike) -> Tensor:
     found = images if isinstance(images, Tensor) else torch.as_tensor(np.asarray(images))
     if found.dtype != torch.uint8 or found.ndim != 4:
@@ -194,9 +202,7 @@ def _as_images(images: Tensor | ArrayLike) -> Tensor:
     return found
 
 
-def _backbone(network: str | nn.Module, channels: int, size: int) -> tuple[Features, int]:
-    if isinstance(network, str):
-        return build_backbone(network, channels, size)
+def _backbone(network: nn.Module, channels: int, size: int) -> tuple[Features, int]:
     backbone = Features(network)
     first = next(iter(network.parameters()), None)
     if first is None:

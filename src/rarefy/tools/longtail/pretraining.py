@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
-from rarefy.nets.backbones import Encoder, Projection, build_backbone
+from rarefy.nets.backbones import Encoder, Features, Projection, build_backbone
 from rarefy.nets.by_name import identity
 from rarefy.pruning.finishing.batchnorm import reestimate
 from rarefy.tools.image_data import on_device
@@ -167,14 +167,16 @@ def new_pretraining(
     run_key: int,
     context: Context,
     world: World | None = None,
+    own: tuple[Features, int] | None = None,
 ) -> Pretraining:
-    """An encoder with its first weights, its images and its optimiser."""
+    """An encoder with its first weights, its images and its optimiser. ``own``: a backbone that is
+    there already and the numbers it gives, instead of the task's network."""
     channels, height, width = parts.seen.images.shape[1:]
     if height != width:
         raise bad_value("data", task.data, f"images must be square, these are {height} x {width}")
     cuda = context.device.type == "cuda"
     precision = resolve_precision(task.precision, context.device, context.dtype)
-    backbone, features = build_backbone(task.network, channels, height)
+    backbone, features = own or build_backbone(task.network, channels, height)
     depth = method.head_depth or task.head_depth
     encoder = Encoder(backbone, Projection(features, task.head_out, depth, task.head_norm))
     encoder = encoder.to(context.device, context.dtype)

@@ -18,7 +18,7 @@ from rarefy.data.images.unlabelled import UNLABELLED
 from rarefy.data.longtail import counts as by_rank
 from rarefy.data.longtail.order import class_order, ranked
 from rarefy.data.longtail.split import LongTailSplit, control, make_split
-from rarefy.data.longtail.split_file import load_split
+from rarefy.data.longtail.split_file import load_split, read_list, split_from_list
 from rarefy.tools.image_data import on_device
 
 SHAPES: dict[str, Callable[[int, float, int], tuple[int, ...]]] = {
@@ -31,12 +31,27 @@ VALIDATION_SHARE = 0.1
 """Of every class of the training images: regularisation is chosen on them, never on test images."""
 
 
+def is_split_file(text: str) -> bool:
+    """A split that somebody saved (.json), or a list in the format of ImageNet-LT (.txt)."""
+    return text.endswith((".json", ".txt")) or os.sep in text
+
+
+def read_split(text: str, images: ImageSet) -> LongTailSplit:
+    """Of such a file; a list names images by their files."""
+    path = Path(text)
+    return split_from_list(read_list(path), images) if path.suffix == ".txt" else load_split(path)
+
+
 @dataclass(frozen=True)
 class Tail:
-    """A long-tailed part of a set. ``shape``: exponential, step, pareto, as-is (all images, be they
-    balanced or not) or a split file. ``head``: how many images the largest class has: ``full`` all
-    that the smallest class of the set has, ``sdclr`` without the tenth for validation, or a number.
-    ``balanced``: its control instead, as many images, the same number of each class."""
+    """A long-tailed part of a set.
+
+    shape: exponential, step, pareto, as-is (all images, be they balanced or not), or a split file
+        (.json, or a .txt list).
+    head: how many images the largest class has: ``full`` all that the smallest class of the set
+        has, ``sdclr`` without the tenth for validation, or a number.
+    balanced: its control instead, as many images, the same number of each class.
+    """
 
     shape: str = "exponential"
     rho: float = 100.0
@@ -53,7 +68,7 @@ class Tail:
 
     @property
     def from_file(self) -> bool:
-        return self.shape.endswith(".json") or os.sep in self.shape
+        return is_split_file(self.shape)
 
     @property
     def head_count(self) -> int:
@@ -130,7 +145,7 @@ def _split(pool: ImageSet, held_out: Tensor, tail: Tail, seed: int) -> LongTailS
     if tail.shape == AS_IS:
         found = make_split(source, *ranked(here), max(seed, 0))
     elif tail.from_file:
-        found = load_split(Path(tail.shape))
+        found = read_split(tail.shape, pool)
     else:
         n_max = tail.head_count or min(here)
         if n_max < 1:
