@@ -112,7 +112,7 @@ class LongTailTable(LongTailPretraining):
         "quick": {
             "rho": (20.0,),
             "way": ("simclr", "pruned:0.7", "branches:0.3"),
-            "epochs": 40,
+            "epochs": 30,
             "batch": 128,
             "learning_rate": 0.1,
             "warm_up": 0.1,
