@@ -40,8 +40,10 @@ BATCH = 512
 VIEW_OPERATIONS = 3 * 2 * 555_422_720
 """A view in training: forward and twice as much backward, two operations a multiply-add (counted
 in tests/nets/test_resnet.py)."""
-TARGETS = {"simclr": 0.30, "branches:0.1": 0.42}
-"""Seconds an epoch."""
+TARGETS = {"simclr": (0.30, 0.25), "branches:0.1": (0.42, 0.35)}
+"""Seconds an epoch: at most, and hoped for."""
+VIEWS_SHARE = 0.05
+"""Of the time, at most for making views."""
 PLAIN = "plain loop, float32"
 WAYS: dict[str, tuple[str, bool]] = {
     "simclr, eager": ("simclr", False),
@@ -153,10 +155,12 @@ def measure(rounds: int) -> dict[str, Any]:
         if name != "views alone":
             found[name]["share_of_bf16_limit"] = per_epoch * VIEW_OPERATIONS / middle / limit
         if name in TARGETS:
-            found[name]["target_seconds"] = TARGETS[name]
-            found[name]["target_met"] = middle <= TARGETS[name]
+            most, goal = TARGETS[name]
+            found[name]["target_seconds"], found[name]["goal_seconds"] = most, goal
+            found[name]["target_met"], found[name]["goal_met"] = middle <= most, middle <= goal
     alone = statistics.median(seconds["views alone"])
-    found["views_share_of_simclr"] = alone / statistics.median(seconds["simclr"])
+    share = alone / statistics.median(seconds["simclr"])
+    found["views_share_of_simclr"], found["views_share_met"] = share, share <= VIEWS_SHARE
     return found
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Sequence
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +20,7 @@ from rarefy.studies import get_study
 from rarefy.studies.longtail._published import TABLE_2, published
 from rarefy.sweep.grid import grid_of
 
+DOCS = Path(__file__).parents[2] / "docs"
 RANKS, EPOCHS = 10, 2
 WAYS = ("simclr", "pruned:0.5", "branches:0.3")
 SPREAD = np.array([0.0, 0.01, 0.03])
@@ -178,3 +184,60 @@ def test_all_cells_of_a_seed_share_their_draws() -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         get_study("longtail-table").at("tiny", **wrong)
+
+
+# The page of Table 2
+
+
+def page_of(gains: dict[str, dict[str, float]]) -> str:
+    """``gains``: by scale, of the two methods over SimCLR."""
+    spec = spec_from_file_location("page", DOCS / "make_longtail_table.py")
+    assert spec is not None and spec.loader is not None
+    maker = module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    found = {}
+    for scale, by_way in gains.items():
+        rho = float(scale.split("rho")[1].split("-")[0])
+        made = results({way: (gain,) for way, gain in by_way.items()}, (rho,))
+        made.attrs["provenance"] = json.dumps({"date": "2026-01-02T03", "machine": "a machine"})
+        data, _, epochs = scale.split("-")
+        which = study((rho,), data=data, epochs=int(epochs))
+        found[scale] = maker.Found(which, scale, made)
+    text: str = maker.page(found)
+    return text
+
+
+def test_the_page_shows_what_was_run_and_says_what_was_not() -> None:
+    page = page_of({"cifar10-rho100-500": {"branches:0.3": 0.04, "pruned:0.5": -0.02}})
+    row = next(line for line in page.splitlines() if line.startswith("| CIFAR10-LT, rho 100 | 74"))
+    assert "74.24 ± 0.82 → 81.31 ± 0.94 (+7.07) | 500 |" in row and row.endswith("| 3 |")
+    assert "-2.00 [-2.25, -1.75] | -12.00" in row and "+4.00 [+3.75, +4.25]" in row
+    assert page.count("not run yet |  |") == len(TABLE_2) - 1
+    assert (
+        "**Algorithm 1 (one masked branch)**: CIFAR10-LT rho 100, 500 epochs: hurts, -2.00" in page
+    )
+    assert "**Two branches (SDCLR)**: CIFAR10-LT rho 100, 500 epochs: helps, +4.00" in page
+    assert "`branches:0.3` (two branches, 0.3 kept): over SimCLR" in page
+    assert (
+        "in 1 of 1 rows (`cifar10-rho100-500` +4.00 points) and loses more than luck in none"
+        in page
+    )
+    assert "`cifar10-rho100-500`: 2026-01-02, a machine" in page
+
+
+def test_a_method_that_helps_here_and_hurts_there_is_not_recommended() -> None:
+    page = page_of(
+        {
+            "cifar10-rho100-500": {"branches:0.3": 0.04},
+            "cifar10-rho10-500": {"branches:0.3": -0.04},
+        }
+    )
+    assert "Plain `simclr`: no pruned method" in page
+    assert "CIFAR10-LT, 500 epochs, Two branches (SDCLR): Spearman +" in page
+
+
+def test_the_committed_page_is_that_of_the_committed_results(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    words = [sys.executable, str(DOCS / "make_longtail_table.py"), "--out", str(page)]
+    subprocess.run(words, check=True, capture_output=True, timeout=120)
+    assert page.read_text("utf-8") == (DOCS / "longtail-table.md").read_text("utf-8")

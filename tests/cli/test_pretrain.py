@@ -280,7 +280,10 @@ def test_together_one_network_is_trained(more: dict[str, Any]) -> None:
         (("digits", "--rho", "8", "--head", "all"), "head='all': must be full, sdclr or a number"),
         (("digits", "--rho", "8", "--head", "900"), "too few images: class '2' has 142 images, "),
         (("digits", "--head", "sdclr"), "head: of a long tail, which --rho or a split file makes"),
-        (("digits", "--split", "step"), "split='step': needs --rho, or is a split file (.json)"),
+        (
+            ("digits", "--split", "step"),
+            "split='step': needs --rho, or is a split file (.json or .txt)",
+        ),
         (("digits", "--split", "none.json"), "cannot read none.json"),
         (("digits", "--split", "a.json", "--rho", "8"), "rho: a split file has its own imbalance"),
         (("digits", "--rho", "8", "--split", "steep"), "unknown split 'steep'"),

@@ -192,7 +192,7 @@ def test_spearman_agrees_with_scipy() -> None:
 def test_permutation_p_value_is_uniform_under_the_null(within_rows: bool) -> None:
     source = generator(8)
     p_values = []
-    for _ in range(400):
+    for _ in range(200):
         y = source.normal(size=(4, 5))
         y[0, 1] = np.nan
         if within_rows:
@@ -202,8 +202,8 @@ def test_permutation_p_value_is_uniform_under_the_null(within_rows: bool) -> Non
             spearman_trend(np.arange(5.0), y, permutations=99, within_rows=within_rows).p_value
         )
     p = np.sort(p_values)
-    gap = np.abs(p - (np.arange(400) + 0.5) / 400).max()
-    assert gap < 0.08, "Kolmogorov-Smirnov at 1 %"
+    gap = np.abs(p - (np.arange(200) + 0.5) / 200).max()
+    assert gap < 0.115, "Kolmogorov-Smirnov at 1 %"
 
 
 def test_rows_that_share_draws_need_permutation_inside_them() -> None:

@@ -64,10 +64,10 @@ def quality_table(study: Any, results: xr.Dataset) -> Table:
 
 def differences(study: Any, results: xr.Dataset) -> list[str]:
     """A line for every method that is compared or was stopped, and what its difference means."""
-    from rarefy.tools.longtail.readings import first_trained, in_words, rows
+    from rarefy.tools.longtail.readings import baseline_of, in_words, rows
 
     told = study.parameters()
-    baseline = first_trained([str(name) for name in results["way"].values])
+    baseline = baseline_of([str(name) for name in results["way"].values])
     found = []
     for row in rows(results, told["protocols"][0]):
         rho = f"rho {row['rho']:g}, " if len(told["rho"]) > 1 else ""

@@ -143,7 +143,7 @@ def _check_files(networks: list[str], data: str | None) -> None:
 def _print_grouped(found: list[Probed], protocol: str) -> None:
     """A table for each setting, and below it how far methods are from the baseline."""
     from rarefy.tools.longtail.evaluation import PROTOCOLS
-    from rarefy.tools.longtail.probing import baseline_of, grouped, settings_of
+    from rarefy.tools.longtail.probing import baseline_among, grouped, settings_of
 
     for setting in settings_of(found):
         here = [one for one in found if one.setting == setting]
@@ -160,7 +160,7 @@ def _print_grouped(found: list[Probed], protocol: str) -> None:
             )
             if gain is not None:
                 ends = (gain.low, gain.high) if gain.n > 1 else None
-                words = gain_in_words(gain.mean, ends, baseline_of(here))
+                words = gain_in_words(gain.mean, ends, baseline_among(here))
                 below.append(f"{row['method']}: {words}, n = {gain.n}")
         heads = (
             *("method", "images", "all", "many", "medium", "few", "Delta_20", "spread"),
@@ -190,7 +190,7 @@ def _each(found: list[Probed], protocol: str) -> Any:
 
 
 def _described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]:
-    from rarefy.tools.longtail.probing import baseline_of, paired, settings_of
+    from rarefy.tools.longtail.probing import baseline_among, paired, settings_of
 
     differences = []
     for setting in settings_of(found):
@@ -200,7 +200,7 @@ def _described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any
                 "setting": setting,
                 "protocol": protocol,
                 "method": method,
-                "baseline": baseline_of(here),
+                "baseline": baseline_among(here),
                 "n": gain.n,
                 **{name: _number(getattr(gain, name)) for name in ("mean", "low", "high")},
             }

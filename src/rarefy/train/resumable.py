@@ -41,6 +41,8 @@ class Resumable(ABC):
     epochs: int
     history: Any
     """A dataclass of plain lists and numbers, with ``nonfinite_step``."""
+    about: str = ""
+    """Stands for all settings; a checkpoint with another one is refused."""
 
     def __init__(self, batches: Batches) -> None:
         self.batches = batches
@@ -96,6 +98,8 @@ class Resumable(ABC):
                     context.advance(1 / self.batches.steps)
                     if checkpoint is not None and checkpoint.due() and self._good():
                         checkpoint.save(self.state_dict())
+        if checkpoint is not None and checkpoint.path.exists() and self._good():
+            checkpoint.save(self.state_dict())  # what comes after a long training may fail too
         if self.history.nonfinite_step < 0 and not self._finite():
             self.history.nonfinite_step = self.steps - 1  # the very last update did it
         if self.step < self.steps:
@@ -161,6 +165,7 @@ class Resumable(ABC):
     def state_dict(self) -> dict[str, Any]:
         device = self.batches.device
         state: dict[str, Any] = {
+            "about": self.about,
             "step": self.step,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -176,6 +181,8 @@ class Resumable(ABC):
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        if state.get("about", self.about) != self.about:
+            raise ValueError("it was made with other settings")
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if self.pruner is not None:

@@ -15,7 +15,6 @@ from rarefy.measure.representation.groups import (
     delta_20,
     group_means,
     groups,
-    in_rank_order,
     spread,
     summary,
 )
@@ -72,14 +71,6 @@ def test_an_empty_group_has_no_mean_and_the_three_no_spread():
     assert made.overall == pytest.approx(0.8)
     assert spread(GroupMeans(0.5, 0.5, 0.5)) == 0
     assert math.isnan(group_means([math.nan, 0.2, 0.3], groups((3, 2, 1))).many)
-
-
-def test_rank_order():
-    # the head is class 2
-    assert in_rank_order([0.1, 0.2, 0.3], (2, 0, 1)).tolist() == [0.3, 0.1, 0.2]
-    for order in ((0, 1), (0, 1, 1), (1, 2, 3)):
-        with pytest.raises(UsageError, match=r"order=\(.*\): must name each of 0\.\.2 once"):
-            in_rank_order([0.1, 0.2, 0.3], order)
 
 
 def test_errors():

@@ -12,8 +12,8 @@ import xarray as xr
 
 from rarefy.core.errors import UsageError
 from rarefy.tools.longtail.evaluation import Quality
-from rarefy.tools.longtail.probing import Probed, baseline_of, by_class, grouped, paired
-from rarefy.tools.longtail.readings import first_trained, in_words, readings, rows
+from rarefy.tools.longtail.probing import Probed, baseline_among, by_class, grouped, paired
+from rarefy.tools.longtail.readings import baseline_of, in_words, readings, rows
 
 RANKS = 5
 STOPPED = -1.0
@@ -136,8 +136,9 @@ def test_one_seed_is_too_few_and_cells_that_were_not_run_have_no_row() -> None:
 
 
 def test_others_are_compared_with_the_first_that_learns() -> None:
-    assert first_trained(["pixels", "branches:0.3", "simclr"]) == "branches:0.3"
-    assert first_trained(["pixels", "untrained"]) == "pixels"
+    assert baseline_of(["pixels", "branches:0.3", "simclr"]) == "simclr"
+    assert baseline_of(["pixels", "branches:0.3", "pruned:0.3"]) == "branches:0.3"
+    assert baseline_of(["pixels", "untrained"]) == "pixels"
 
 
 # ------------------------------------------------------------------------------------ probed files
@@ -169,7 +170,7 @@ def test_probed_networks_are_paired_by_seed_and_setting() -> None:
         *(probed("simclr", seed, value) for seed, value in ((1, 0.60), (0, 0.50), (5, 0.1))),
         probed("simclr", 0, 0.99, "balanced"),
     ]
-    assert baseline_of(found) == "simclr"  # whatever the order of the files
+    assert baseline_among(found) == "simclr"  # whatever the order of the files
     gain = paired(found, "knn")["branches:0.3"]
     assert gain.n == 2 and gain.mean == pytest.approx(3.0)
     long, short = grouped(found, "knn")[:2]
@@ -213,5 +214,5 @@ def test_a_table_by_class_names_ranks_and_classes() -> None:
 
 def test_networks_of_others_have_rows_of_their_own_and_no_difference() -> None:
     found = [probed("", 0, 0.5), probed("", 1, 0.7)]
-    assert baseline_of(found) == "" and paired(found, "knn") == {}
+    assert baseline_among(found) == "" and paired(found, "knn") == {}
     assert [row["n"] for row in grouped(found, "knn")] == [1, 1]

@@ -183,6 +183,24 @@ def test_all_is_kept_there_is_nothing_to_mask() -> None:
     assert made.pruner is None and not made.statistics_of_other_weights
 
 
+@pytest.mark.parametrize(
+    ("method", "batches_an_update"), [("simclr", 1), ("pruned:1", 1), ("branches:1", 2)]
+)
+def test_branches_that_keep_all_normalise_each_view_by_itself(
+    method: str, batches_an_update: int
+) -> None:
+    """The control of branches: what they owe to two batches of statistics, not to masks."""
+    made = pretraining(method)
+    assert made.pruner is None
+    norms = [
+        one for one in made.model.modules() if isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)
+    ]
+    assert len(norms) == 3  # two in the backbone, one in the projection
+    for step, views in enumerate(made.batches.epoch(0), 1):
+        made.advance(views)
+        assert [int(one.num_batches_tracked) for one in norms] == [step * batches_an_update] * 3
+
+
 @pytest.mark.parametrize("method", ["simclr", "simclr+schedule", "branches:0.3+schedule"])
 def test_temperatures_reach_the_loss(method: str) -> None:
     made = pretraining(method, tau=0.3)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._dynamo.testing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_pretrainings import (
@@ -26,6 +27,7 @@ from small_trainings import Enough, counted, stopped_after, training
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, RunError
 from rarefy.train.checkpoints import Checkpoint
+from rarefy.train.contrast import pretraining as room
 from rarefy.train.contrast.pretraining import Pretraining
 
 EPOCHS = 2
@@ -56,6 +58,31 @@ def test_stopped_before_any_update_it_ends_as_if_undisturbed(
     for step in (1, STEPS, STEPS + 1, EPOCHS * STEPS - 1):
         resumed = interrupted(make, Checkpoint(tmp_path / f"{step}.pt"), step)
         assert differences(undisturbed, resumed) == [], step
+
+
+# torch 2.13's own compiler keeps this one from being shown, but here warnings are errors
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+def test_compiled_and_stopped_it_ends_as_if_undisturbed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a graph holds on to (masks, norms of the branch) is what a checkpoint brings back."""
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    real = torch.compile
+    monkeypatch.setattr(room, "can_compile", lambda device: True)
+    monkeypatch.setattr(torch, "compile", lambda function: real(function, backend=counter))
+
+    def make() -> Pretraining:
+        torch._dynamo.reset()  # as in a new process: nothing is compiled yet
+        return pretraining("branches:0.3+own-norms+step", compiled=True, epochs=EPOCHS, warm_up=0.0)
+
+    undisturbed = make()
+    undisturbed.run(Context())
+    assert counter.frame_count == 2  # the network and the loss
+    resumed = interrupted(make, Checkpoint(tmp_path / "one.pt"), STEPS + 1)
+    assert counter.frame_count == 6
+    torch._dynamo.reset()
+    assert any(undisturbed.history.churn), "the test needs masks that move"
+    assert differences(undisturbed, resumed) == []
 
 
 def test_what_is_compared() -> None:

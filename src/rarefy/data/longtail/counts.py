@@ -7,23 +7,16 @@ below rho the tail has single images, and the true imbalance is n_max.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from fractions import Fraction
+from collections.abc import Iterable
 from operator import index
 
-from rarefy.core.errors import bad_value, unknown
+from rarefy.core.errors import bad_value
 
-HEADS: Mapping[str, Fraction] = {"full": Fraction(1), "sdclr": Fraction(9, 10)}
-"""The two data sets that are both called CIFAR-LT, by the share of a class that the head has: all
-of it (5000 images of CIFAR-10, 500 of CIFAR-100; Cao et al. 2019, and most others), or what is left
-when a tenth is kept for validation (4500 and 450; the files of SDCLR, Jiang et al. 2021)."""
-
-
-def head_size(head: str, available: int) -> int:
-    """n_max by the name of its definition, for classes of ``available`` images."""
-    if head not in HEADS:
-        raise unknown("head", head, HEADS)
-    return max(1, int(HEADS[head] * whole("available", available, 1)))
+HEADS = ("full", "sdclr")
+"""The two data sets that are both called CIFAR-LT, by how many images the head has. ``full``: all
+that the smallest class has (5000 of CIFAR-10, 500 of CIFAR-100; Cao et al. 2019, and most others).
+``sdclr``: the same without the tenth of every class that is held out for validation (4500 and 450;
+the files of SDCLR, Jiang et al. 2021). ``rarefy.tools.longtail.sets`` makes both."""
 
 
 def exponential(n_max: int, rho: float, classes: int) -> tuple[int, ...]:

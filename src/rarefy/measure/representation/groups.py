@@ -50,14 +50,6 @@ class Summary:
     by_rank: tuple[float, ...]
 
 
-def in_rank_order(accuracy_by_class: ArrayLike, order: Sequence[int]) -> NDArray[np.float64]:
-    """Accuracy by rank, (class,); ``order[r]`` is the label of the class at rank r."""
-    values = _one_axis(accuracy_by_class, "accuracy_by_class")
-    if sorted(order) != list(range(len(values))):
-        raise bad_value("order", tuple(order), f"must name each of 0..{len(values) - 1} once")
-    return values[list(order)]
-
-
 def groups(counts: Sequence[int], rule: str = "thirds") -> Groups:
     """Which ranks are many, medium and few; counts: training samples of every class, head first.
 
@@ -106,8 +98,8 @@ def spread(means: GroupMeans) -> float:
 
 
 def summary(accuracy_by_rank: ArrayLike, counts: Sequence[int], rule: str = "thirds") -> Summary:
-    """All of it. accuracy_by_rank: (class,), head first (``in_rank_order``), in any unit; counts:
-    training samples of every class, head first."""
+    """All of it. accuracy_by_rank: (class,), head first, in any unit; counts: training samples of
+    every class, head first."""
     values = _one_axis(accuracy_by_rank, "accuracy_by_rank")
     if len(counts) != len(values):
         raise bad_value("counts", len(counts), f"must be one for each of {len(values)} classes")

@@ -9,22 +9,32 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+import xarray as xr
 
-from rarefy.core.contracts import Cells, Context, Cost, Output, Study
+from rarefy.core.contracts import Cells, Context, Cost, Output, Study, Verdict
 from rarefy.core.errors import bad_value, unknown
+from rarefy.core.picture import Picture, Table
 from rarefy.core.text import file_name
 from rarefy.measure.representation.linear_probe import STRENGTHS
 from rarefy.nets.by_name import identity
+from rarefy.studies.longtail._report import (
+    pictures,
+    protocol_table,
+    pruning_verdicts,
+    quality_table,
+)
 from rarefy.tools.image_data import data_identity, on_device
 from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation, Quality
 from rarefy.tools.longtail.pretraining import Pretrained, PretrainTask, pretrain_one
+from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
 from rarefy.tools.longtail.sets import AS_IS, Tail, read_split
 from rarefy.train.contrast.method import Method
 from rarefy.train.supervised import Recipe
 from rarefy.train.views.views import Views
 
-LONG_TAIL, BALANCED = "long-tail", "balanced"
 IMAGES = (LONG_TAIL, BALANCED)
+MOST_EPOCHS = 200
+"""Epochs of which loss and its companions are kept: results stay small."""
 CELL_BYTES = 3_000_000_000
 """A set of 60,000 images with an epoch of views, and a network beside it."""
 
@@ -174,6 +184,7 @@ class LongTailPretraining(Study):
             Output("accuracy", by_rank, "share of the class's test images classified right"),
             Output("masked_accuracy", by_rank, "the same of the masked network"),
             Output("validation", ("protocol",), "best balanced accuracy on held-out images"),
+            Output("masked_validation", ("protocol",), "the same of the masked network"),
             Output("class_at", ("rank",), "label of the class, the head's first"),
             Output("class_count", ("rank",), "its images in the pre-training"),
             Output("epoch_loss", ("epoch",), "contrastive loss while the epoch ran"),
@@ -193,9 +204,14 @@ class LongTailPretraining(Study):
         return {
             "protocol": np.array(self.protocols),
             "rank": np.arange(self._classes()),
-            "epoch": np.arange(1, self.epochs + 1),
+            "epoch": self._kept_epochs(),
             "watched_epoch": self.watched_epochs(),
         }
+
+    def _kept_epochs(self) -> np.ndarray:
+        """Of the curves; evenly spread, with the last one."""
+        count = min(self.epochs, MOST_EPOCHS)
+        return np.unique(np.linspace(self.epochs / count, self.epochs, count).round().astype(int))
 
     def _classes(self) -> int:
         """Of a set that is known, without having it."""
@@ -230,18 +246,14 @@ class LongTailPretraining(Study):
         return {
             "accuracy": self._by_protocol(found.quality, ranks),
             "masked_accuracy": self._by_protocol(found.masked_quality, ranks),
-            "validation": np.array(
-                [
-                    np.nan if found.quality is None else found.quality.validation.get(name, np.nan)
-                    for name in self.protocols
-                ]
-            ),
+            "validation": self._held_out(found.quality),
+            "masked_validation": self._held_out(found.masked_quality),
             "class_at": _filled(parts.order, ranks),
             "class_count": _filled(parts.counts, ranks),
-            "epoch_loss": _filled(seen.loss, self.epochs),
-            "epoch_alignment": _filled(seen.alignment, self.epochs),
-            "epoch_uniformity": _filled(seen.uniformity, self.epochs),
-            "epoch_churn": _filled(seen.churn, self.epochs),
+            "epoch_loss": self._curve(seen.loss),
+            "epoch_alignment": self._curve(seen.alignment),
+            "epoch_uniformity": self._curve(seen.uniformity),
+            "epoch_churn": self._curve(seen.churn),
             "watched_knn": _filled(seen.watched.get("knn", ()), watched),
             "separability": _filled(seen.watched.get("separability", ()), watched * ranks).reshape(
                 watched, ranks
@@ -254,10 +266,28 @@ class LongTailPretraining(Study):
             "nonfinite_step": np.array(seen.nonfinite_step),
         }
 
+    def _curve(self, values: list[float]) -> np.ndarray:
+        return _filled(values, self.epochs)[self._kept_epochs() - 1]
+
+    def _held_out(self, quality: Quality | None) -> np.ndarray:
+        seen = {} if quality is None else quality.validation
+        return np.array([seen.get(name, np.nan) for name in self.protocols])
+
     def _by_protocol(self, quality: Quality | None, ranks: int) -> np.ndarray:
         if quality is None:
             return np.full((len(self.protocols), ranks), np.nan)
         return np.stack([_filled(quality.accuracy[name], ranks) for name in self.protocols])
+
+    # ------------------------------------------------------------------------------------- judging
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return pruning_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return [quality_table(self, results), protocol_table(self, results)]
 
 
 def _filled(values: Any, count: int) -> np.ndarray:

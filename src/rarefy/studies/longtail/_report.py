@@ -21,7 +21,7 @@ from rarefy.tools.longtail.readings import (
     BALANCED,
     LONG_TAIL,
     PERCENT,
-    first_trained,
+    baseline_of,
     readings,
     rows,
 )
@@ -50,7 +50,7 @@ def spoken(method: str) -> str:
 def others(results: xr.Dataset) -> tuple[str, list[str]]:
     """What is compared with, and the methods with masks."""
     methods = [str(name) for name in results["way"].values]
-    return first_trained(methods), [name for name in methods if Method.parse(name).masked]
+    return baseline_of(methods), [name for name in methods if Method.parse(name).masked]
 
 
 # ----------------------------------------------------------------------------------------- verdicts
@@ -286,8 +286,9 @@ def _on_the_way(results: xr.Dataset) -> Picture:
     return Picture(
         "training",
         "While it is learnt",
-        f"Of the {images} images, largest rho. Held-out training images; nothing is chosen by "
-        "these curves. Right: the fifth of the classes with most images and (dashed) with fewest.",
+        f"Of the {images} images, largest rho. Held-out training images (with head full some of "
+        "them were seen, mostly of the head); nothing is chosen by these curves. Right: the fifth "
+        "of the classes with most images and (dashed) with fewest.",
         panels,
     )
 

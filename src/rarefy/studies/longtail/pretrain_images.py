@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Verdict
-from rarefy.core.picture import Picture, Table
 from rarefy.studies.longtail._longtail import SMALLEST, LongTailPretraining
-from rarefy.studies.longtail._report import (
-    pictures,
-    protocol_table,
-    pruning_verdicts,
-    quality_table,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +39,3 @@ class PretrainImages(LongTailPretraining):
     learning_rate: float = 0.1
     warm_up: float = 0.1
     watched: int = 4
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return pruning_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return [quality_table(self, results), protocol_table(self, results)]

@@ -138,6 +138,8 @@ def pretrain(
         own = None if isinstance(network, str) else _backbone(network, channels, size)
         here = Context(device=place)
         training = new_pretraining(task, way, parts, run_key, here, own=own)
+        # (a file that is named by hand may be of another training)
+        training.about = f"{key(task, way, seed, parts.seen.ids) & (2**64 - 1):016x}"
         kept = None if checkpoint is None else Checkpoint(Path(checkpoint))
         bar = Progress(method, recipe.epochs) if progress else nullcontext()
         deadline = None if max_seconds is None else time.monotonic() + max_seconds
@@ -147,7 +149,9 @@ def pretrain(
                 context = replace(context, advance=shown_bar.advance, say=shown_bar.say)
             seen = training.run(context, kept, lambda now: context.say(_words(now)))
         if seen.nonfinite_step >= 0:
-            last = f"; the last good checkpoint is {checkpoint}" if checkpoint else ""
+            last = ""
+            if checkpoint is not None and Path(checkpoint).exists():
+                last = f"; the last good checkpoint is {checkpoint}"
             raise RunError(
                 f"the loss is no number from update {seen.nonfinite_step} on{last}; what usually "
                 f"helps: {HELPS.replace('--', '').replace('-', '_')}"

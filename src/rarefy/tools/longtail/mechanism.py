@@ -45,7 +45,7 @@ def look_inside(training: Pretraining, encoder: Encoder, parts: Parts) -> Mechan
     masks = pruner.masks
     layers = {name.rpartition(".")[0]: name for name in masks}
     places = _balanced(parts)
-    images, labels = parts.labelled.images[places], parts.labelled.labels[places]
+    images, labels = parts.test.images[places], parts.test.labels[places]
     activations = _activations(encoder, list(layers), images, training)
     preferred, selectivity, shares, strata = [], [], [], []
     for number, (layer, name) in enumerate(layers.items()):
@@ -78,9 +78,10 @@ def look_inside(training: Pretraining, encoder: Encoder, parts: Parts) -> Mechan
 
 
 def _balanced(parts: Parts) -> Tensor:
-    """The same number of held-out or other training images of each class: (image,)."""
-    labels = parts.labelled.labels
-    # (a class may have test images alone)
+    """The same number of test images of each class: (image,). Nothing is chosen by it, and training
+    images would be known ones in the head and new ones in the tail."""
+    labels = parts.test.labels
+    # (a class may have training images alone)
     smallest = min(count for count in torch.bincount(labels).tolist() if count)
     wanted = min(IMAGES_A_CLASS, smallest)
     return torch.cat(

@@ -18,10 +18,9 @@ from rarefy.measure.statistics import Interval, mean_interval
 from rarefy.nets.backbones import Features, build_backbone
 from rarefy.tools.longtail.evaluation import Evaluation, Quality, evaluate_features
 from rarefy.tools.longtail.features import features_of
-from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT, READINGS
+from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT, READINGS, baseline_of
 from rarefy.tools.longtail.sets import AS_IS, Parts, Tail, parts_of
 from rarefy.tools.saved_networks import load_backbone
-from rarefy.train.contrast.method import Method
 from rarefy.train.image_batches import Scaling
 from rarefy.train.supervised import resolve_precision
 
@@ -164,11 +163,9 @@ def by_class(probed: Sequence[Probed]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def baseline_of(probed: Sequence[Probed]) -> str:
-    """The method that others are compared with: the first without masks, else the first."""
-    methods = list(dict.fromkeys(one.method for one in probed if one.method))
-    plain = [name for name in methods if not Method.parse(name).masked]
-    return (plain or methods or [""])[0]
+def baseline_among(probed: Sequence[Probed]) -> str:
+    """The method that others are compared with; empty where none is known."""
+    return baseline_of(list(dict.fromkeys(one.method for one in probed if one.method)))
 
 
 def paired(probed: Sequence[Probed], protocol: str, name: str = "overall") -> dict[str, Interval]:
@@ -179,7 +176,7 @@ def paired(probed: Sequence[Probed], protocol: str, name: str = "overall") -> di
         if one.method and one.images == LONG_TAIL:
             told = PERCENT * getattr(one.told(protocol), name)
             values.setdefault(one.method, {})[one.setting, one.seed] = told
-    plain = values.pop(baseline_of(probed), {})
+    plain = values.pop(baseline_among(probed), {})
     found = {}
     for method, theirs in values.items():
         both = sorted(plain.keys() & theirs.keys())
@@ -207,7 +204,7 @@ def grouped(probed: Sequence[Probed], protocol: str) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str], list[Probed]] = {}
     for one in probed:
         groups.setdefault((one.method or one.name, one.images), []).append(one)
-    first = baseline_of(probed)
+    first = baseline_among(probed)
     rows = []
     for (method, images), members in sorted(
         groups.items(), key=lambda item: (item[0][1] != LONG_TAIL, item[0][0] != first)

@@ -12,6 +12,7 @@ import xarray as xr
 from rarefy.core.errors import UsageError
 from rarefy.measure.representation.groups import summary
 from rarefy.measure.statistics import Interval, mean_interval
+from rarefy.train.contrast.method import Method
 
 LONG_TAIL, BALANCED = "long-tail", "balanced"
 READINGS = ("overall", "many", "medium", "few", "delta_20", "spread")
@@ -59,7 +60,7 @@ def rows(results: xr.Dataset, protocol: str = "linear") -> Iterator[dict[str, An
     the difference to the first method that is trained, and Delta_20 of the control."""
     told = readings(results, protocol)
     methods = [str(name) for name in results["way"].values]
-    baseline = first_trained(methods)
+    baseline = baseline_of(methods)
     kinds = [str(name) for name in results["images"].values]
     for rho in results["rho"].values:
         for images in kinds:
@@ -92,11 +93,12 @@ def rows(results: xr.Dataset, protocol: str = "linear") -> Iterator[dict[str, An
                 yield row
 
 
-def first_trained(methods: list[str]) -> str:
-    """What others are compared with: the first that learns anything, or the first."""
-    from rarefy.train.contrast.method import Method
-
-    return next((name for name in methods if Method.parse(name).trained), methods[0])
+def baseline_of(methods: list[str]) -> str:
+    """What others are compared with: the first that is trained without masks, else the first that
+    is trained, else the first."""
+    trained = [name for name in methods if Method.parse(name).trained]
+    plain = [name for name in trained if not Method.parse(name).masked]
+    return (plain or trained or methods or [""])[0]
 
 
 def in_words(row: dict[str, Any], baseline: str) -> str:

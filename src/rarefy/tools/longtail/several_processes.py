@@ -19,7 +19,7 @@ import torch
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.core.rng import key
-from rarefy.core.settings import prepare_cpu, resolve_device
+from rarefy.core.settings import resolve_device
 from rarefy.core.text import file_name
 from rarefy.measure.representation.groups import summary
 from rarefy.nets.by_name import identity
@@ -58,8 +58,6 @@ def pretrain_together(
     if place.type == "cuda":
         place = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(place)
-    else:
-        prepare_cpu()
     words = f"{Path(task.data).name}-{task.network}-{method}-rho-{task.tail.rho:g}-together"
     name = file_name(words)
     path = store / f"{name}.json"

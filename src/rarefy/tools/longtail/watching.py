@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import torch
 
+from rarefy.measure.representation.class_means import nearest_mean_accuracy
 from rarefy.measure.representation.labelled import accuracy_by_class
 from rarefy.measure.representation.nearest import knn_predict
-from rarefy.measure.representation.structure import nearest_mean_accuracy
 from rarefy.nets.backbones import Encoder
 from rarefy.tools.longtail.evaluation import FEW_NEIGHBOURS
 from rarefy.tools.longtail.features import features_of

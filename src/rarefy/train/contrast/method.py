@@ -9,7 +9,9 @@ sdclr       the same with the settings of its authors: a tenth kept, normalisati
 untrained   the network's first weights, and
 pixels      no network at all: what features must be better than
 
-The number is the share of weights that is kept. Further words, each after a ``+``:
+The number is the share of weights that is kept; ``branches:1`` is the control of branches: no
+masks, but the two views one by one, each with its own batch statistics. Further words, each after
+a ``+``:
 
 layer, filter, neuron     what competes (else ``global``: all weights of the backbone)
 step, epoch               when masks are chosen (else: pruned at every step, branches every epoch)

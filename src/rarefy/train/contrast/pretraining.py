@@ -68,6 +68,8 @@ class Pretraining(Resumable):
         self.world.same_start([*encoder.parameters(), *encoder.buffers()])
         self.optimizer = recipe.make_optimizer(encoder)
         self.pruner = self._attach()
+        self._two = method.kind == "branches"
+        """Whether each view has a pass of its own (and with it its own batch statistics)."""
         self._memory = (
             torch.channels_last if batches.device.type == "cuda" else torch.contiguous_format
         )
@@ -144,8 +146,9 @@ class Pretraining(Resumable):
 
     def _points(self, views: Tensor) -> tuple[Tensor, Tensor]:
         """Where the loss sees the two views of a batch: (b, k) each."""
-        if self.method.kind == "branches" and self.pruner is not None:
-            first, second = self.model(views[0]), self.pruner.masked_branch(views[1])
+        if self._two:
+            other = self.model if self.pruner is None else self.pruner.masked_branch
+            first, second = self.model(views[0]), other(views[1])
             return first, second
         both: Tensor = self.model(views.flatten(0, 1))
         first, second = both.chunk(2)

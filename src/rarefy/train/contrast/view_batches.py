@@ -13,7 +13,7 @@ from rarefy.train.contrast.together import World
 from rarefy.train.image_batches import Scaling, generator_for
 from rarefy.train.views.views import Views
 
-PART_BYTES = 256 * 1024**2
+PART_BYTES = 512 * 1024**2
 """Views are made so many at a time (float32, both views): on a GPU an epoch of a small set costs a
 few large operations. Fixed, so that the draws are the same on every machine."""
 
