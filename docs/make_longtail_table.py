@@ -16,7 +16,7 @@ import xarray as xr
 from rarefy.core.contracts import Study
 from rarefy.measure.statistics import Interval, mean_interval, spearman_trend
 from rarefy.studies.longtail._published import TABLE_2
-from rarefy.studies.longtail._report import spoken
+from rarefy.studies.longtail._words import spoken
 from rarefy.studies.longtail.longtail_table import ALGORITHM_1, EPOCHS, LongTailTable
 from rarefy.sweep.results import find_results, read_results
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, difference, readings

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from small_trainings import Enough, stopped_after
 from torch import Tensor, nn
 
-from rarefy.core.contracts import Context
 from rarefy.nets.backbones import Encoder, Features, Projection
-from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.contrast.method import Method
 from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.contrast.together import World
@@ -95,22 +91,6 @@ def pretraining(
     )
     torch.manual_seed(23)
     return made
-
-
-def interrupted(
-    make: Callable[[], Pretraining], checkpoint: Checkpoint, *steps: int
-) -> Pretraining:
-    """Stopped after so many updates each time, and gone on with by a new object; the last one runs
-    to the end."""
-    for count in steps:
-        try:
-            make().run(stopped_after(count), checkpoint)
-        except Enough:
-            continue
-        raise AssertionError("it should have been stopped")
-    last = make()
-    last.run(Context(), checkpoint)
-    return last
 
 
 def everything(made: Pretraining) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +13,11 @@ from rarefy.core.contracts import Context
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.image_batches import Changes, ImageBatches, Scaling
+from rarefy.train.resumable import Resumable
 from rarefy.train.supervised import Recipe, Training
 from rarefy.train.thinning import Thinning
+
+Made = TypeVar("Made", bound=Resumable)
 
 SIZE, CLASSES, IMAGES, BATCH = 5, 3, 26, 5
 STEPS = IMAGES // BATCH
@@ -113,7 +116,7 @@ def counted(advanced: list[float], context: Context | None = None) -> Context:
     return dataclasses.replace(context or Context(), advance=advanced.append)
 
 
-def interrupted(make: Callable[[], Training], checkpoint: Checkpoint, *steps: int) -> Training:
+def interrupted(make: Callable[[], Made], checkpoint: Checkpoint, *steps: int) -> Made:
     """Stopped after so many updates each time, and gone on with by a new object; the last one runs
     to the end."""
     for count in steps:

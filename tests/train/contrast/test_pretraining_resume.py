@@ -19,10 +19,9 @@ from small_pretrainings import (
     differences,
     encoder,
     everything,
-    interrupted,
     pretraining,
 )
-from small_trainings import Enough, counted, stopped_after, training
+from small_trainings import Enough, counted, interrupted, stopped_after, training
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, RunError

@@ -15,6 +15,7 @@ from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
 from rarefy.nets.by_name import identity
 from rarefy.studies._kept_on_disk import hash_of, kept_on_disk
+from rarefy.studies._one_by_one import one_by_one
 from rarefy.studies.influence._removal_report import (
     removal_pictures,
     removal_tables,
@@ -178,11 +179,7 @@ class InfluenceRemoval(Study):
         return Cost(bytes_per_cell=CELL_BYTES, steps_per_cell=self.epochs)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        found = [
-            self._cell({name: column[row] for name, column in cells.values.items()}, key, context)
-            for row, key in enumerate(cells.keys.tolist())
-        ]
-        return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        return one_by_one(cells, lambda cell, key: self._cell(cell, key, context))
 
     def _cell(self, cell: Mapping[str, Any], key: int, context: Context) -> dict[str, np.ndarray]:
         fraction = float(cell["fraction"])

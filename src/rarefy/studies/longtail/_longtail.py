@@ -17,12 +17,10 @@ from rarefy.core.picture import Picture, Table
 from rarefy.core.text import file_name
 from rarefy.measure.representation.linear_probe import STRENGTHS
 from rarefy.nets.by_name import identity
-from rarefy.studies.longtail._report import (
-    pictures,
-    protocol_table,
-    pruning_verdicts,
-    quality_table,
-)
+from rarefy.studies._one_by_one import one_by_one, spread_epochs
+from rarefy.studies.longtail._pictures import pictures
+from rarefy.studies.longtail._tables import protocol_table, quality_table
+from rarefy.studies.longtail._verdicts import pruning_verdicts
 from rarefy.tools.image_data import data_identity, on_device
 from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation, Quality
 from rarefy.tools.longtail.pretraining import Pretrained, PretrainTask, pretrain_one
@@ -161,8 +159,7 @@ class LongTailPretraining(Study):
 
     def watched_epochs(self) -> np.ndarray:
         """Evenly spread, with the last one."""
-        count = min(max(self.watched, 1), self.epochs)
-        return np.unique(np.linspace(self.epochs / count, self.epochs, count).round().astype(int))
+        return spread_epochs(self.epochs, self.watched)
 
     @property
     def setting(self) -> str:
@@ -210,8 +207,7 @@ class LongTailPretraining(Study):
 
     def _kept_epochs(self) -> np.ndarray:
         """Of the curves; evenly spread, with the last one."""
-        count = min(self.epochs, MOST_EPOCHS)
-        return np.unique(np.linspace(self.epochs / count, self.epochs, count).round().astype(int))
+        return spread_epochs(self.epochs, MOST_EPOCHS)
 
     def _classes(self) -> int:
         """Of a set that is known, without having it."""
@@ -224,11 +220,7 @@ class LongTailPretraining(Study):
         return Cost(bytes_per_cell=CELL_BYTES, steps_per_cell=self.epochs)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        found = [
-            self._train({name: column[row] for name, column in cells.values.items()}, key, context)
-            for row, key in enumerate(cells.keys.tolist())
-        ]
-        return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        return one_by_one(cells, lambda cell, key: self._train(cell, key, context))
 
     def _train(self, cell: Mapping[str, Any], key: int, context: Context) -> dict[str, np.ndarray]:
         method, images = str(cell["way"]), str(cell["images"])

@@ -17,6 +17,7 @@ from rarefy.core.text import file_name
 from rarefy.measure.gradient_noise import LEAST_BATCHES
 from rarefy.nets.by_name import identity
 from rarefy.studies._kept_on_disk import hash_of, kept_on_disk
+from rarefy.studies._one_by_one import one_by_one, spread_epochs
 from rarefy.tools.image_data import data_identity, noise_in_pixels
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.image_batches import Changes
@@ -155,8 +156,7 @@ class SparseTraining(Study):
 
     def watched_epochs(self) -> np.ndarray:
         """Evenly spread, with the last one."""
-        count = min(max(self.watched, 1), self.epochs)
-        return np.unique(np.linspace(self.epochs / count, self.epochs, count).round().astype(int))
+        return spread_epochs(self.epochs, self.watched)
 
     def inputs(self) -> dict[str, str]:
         own = identity(self.network)
@@ -195,11 +195,7 @@ class SparseTraining(Study):
         return Cost(bytes_per_cell=CELL_BYTES, steps_per_cell=self.epochs)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        found = [
-            self._train({name: column[row] for name, column in cells.values.items()}, key, context)
-            for row, key in enumerate(cells.keys.tolist())
-        ]
-        return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        return one_by_one(cells, lambda cell, key: self._train(cell, key, context))
 
     def _train(self, cell: Mapping[str, Any], key: int, context: Context) -> dict[str, np.ndarray]:
         noise, keep = float(cell["noise"]), float(cell["keep"])

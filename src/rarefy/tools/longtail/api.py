@@ -32,7 +32,8 @@ from rarefy.nets.backbones import Features
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.evaluation import FEW_NEIGHBOURS, MANY, NEIGHBOURS
 from rarefy.tools.longtail.features import features_of
-from rarefy.tools.longtail.pretraining import HELPS, PretrainTask, finished, new_pretraining
+from rarefy.tools.longtail.finishing import finished
+from rarefy.tools.longtail.pretraining import HELPS, PretrainTask, new_pretraining
 from rarefy.tools.longtail.recipes import usual_pretraining
 from rarefy.tools.longtail.sets import AS_IS, VALIDATION_SHARE, Parts, Tail
 from rarefy.tools.sparse_training import own_random_state

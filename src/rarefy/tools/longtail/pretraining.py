@@ -22,8 +22,10 @@ from rarefy.pruning.finishing.batchnorm import reestimate
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.evaluation import Evaluation, Quality, evaluate_features
 from rarefy.tools.longtail.features import features_of
+from rarefy.tools.longtail.finishing import STATISTICS_BATCHES, finished
 from rarefy.tools.longtail.mechanism import Mechanism, look_inside
 from rarefy.tools.longtail.sets import Parts, Tail, parts_of
+from rarefy.tools.longtail.watching import Watcher
 from rarefy.tools.saved_networks import BACKBONE, save_network
 from rarefy.tools.sparse_training import own_random_state
 from rarefy.train.checkpoints import Checkpoint
@@ -35,8 +37,6 @@ from rarefy.train.image_batches import Scaling
 from rarefy.train.supervised import PRECISIONS, Recipe, resolve_precision
 from rarefy.train.views.views import Views
 
-STATISTICS_BATCHES = 50
-"""Batches from which BatchNorm's statistics are estimated for weights that never saw an image."""
 HELPS = "a lower --lr, a longer --warm-up, a larger share kept, or --precision float32"
 _log = logging.getLogger("rarefy")
 
@@ -102,7 +102,7 @@ def pretrain_one(
         return _untrained(task, method, parts, run_key, context)
     with own_random_state(run_key, context.device):
         training = new_pretraining(task, method, parts, run_key, context, world)
-        inspect = _Watcher(task, training, parts, context, name)
+        watch = Watcher(task.watched, parts, context, name)
         checkpoint = None
         if context.scratch is not None:
             # another file for other settings: none may go on with another one's training
@@ -110,7 +110,7 @@ def pretrain_one(
             path = context.scratch / f"{named & (2**64 - 1):016x}.pt"
             # (of several processes all read, one writes)
             checkpoint = Checkpoint(path, written=training.world.rank == 0)
-        history = training.run(context, checkpoint, inspect)
+        history = training.run(context, checkpoint, watch)
         if history.nonfinite_step >= 0:
             if training.world.rank == 0:
                 _complain(training, checkpoint, name)
@@ -196,17 +196,6 @@ def new_pretraining(
     )
 
 
-def finished(training: Pretraining) -> Encoder:
-    """The encoder as a user takes it home: all its weights, with statistics that belong to them."""
-    encoder = training.learnt("dense")
-    if training.statistics_of_other_weights:
-        views = (
-            batch.flatten(0, 1).to(training.model_dtype) for batch in training.batches.epoch(0)
-        )
-        reestimate(encoder, views, STATISTICS_BATCHES)
-    return encoder
-
-
 def _measured(
     task: PretrainTask,
     training: Pretraining,
@@ -234,31 +223,6 @@ def _measured(
         training.history,
         parts,
     )
-
-
-class _Watcher:
-    """After every epoch a few words; after some, a look at the features."""
-
-    def __init__(
-        self, task: PretrainTask, training: Pretraining, parts: Parts, context: Context, name: str
-    ) -> None:
-        self.task, self.parts, self.context, self.name = task, parts, context, name
-        self._known = ""
-
-    def __call__(self, now: Pretraining) -> None:
-        seen = now.history
-        if now.epoch in self.task.watched and self.parts.has_labels:
-            from rarefy.tools.longtail.watching import watched_features
-
-            found = watched_features(finished(now), now, self.parts)
-            for name, values in found.items():
-                seen.watched.setdefault(name, []).extend(values)
-            self._known = f", kNN {100 * found['knn'][0]:.1f} %"
-        words = f"{self.name}: epoch {now.epoch}/{now.epochs}, loss {seen.loss[-1]:.3f}, "
-        words += f"alignment {seen.alignment[-1]:.2f}, uniformity {seen.uniformity[-1]:.2f}"
-        if now.pruner is not None:
-            words += f", churn {100 * seen.churn[-1]:.2f} %"
-        self.context.say(words + self._known)
 
 
 def _complain(training: Pretraining, checkpoint: Checkpoint | None, name: str) -> None:

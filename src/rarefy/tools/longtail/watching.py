@@ -3,14 +3,18 @@ Only to be seen: nothing is chosen by it."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 
+from rarefy.core.contracts import Context
 from rarefy.measure.representation.class_means import nearest_mean_accuracy
 from rarefy.measure.representation.labelled import accuracy_by_class
 from rarefy.measure.representation.nearest import knn_predict
 from rarefy.nets.backbones import Encoder
 from rarefy.tools.longtail.evaluation import FEW_NEIGHBOURS
 from rarefy.tools.longtail.features import features_of
+from rarefy.tools.longtail.finishing import finished
 from rarefy.tools.longtail.sets import Parts
 from rarefy.train.contrast.pretraining import Pretraining
 
@@ -54,3 +58,24 @@ def _not_held_out(parts: Parts) -> torch.Tensor:
     held_out = {identity for identity, marked in marks if marked}
     places = [place for place, one in enumerate(parts.seen.ids) if one not in held_out]
     return torch.tensor(places, dtype=torch.int64, device=parts.seen.images.device)
+
+
+class Watcher:
+    """After every epoch a few words; after some, a look at the features."""
+
+    def __init__(self, watched: Collection[int], parts: Parts, context: Context, name: str) -> None:
+        self.watched, self.parts, self.context, self.name = watched, parts, context, name
+        self._known = ""
+
+    def __call__(self, now: Pretraining) -> None:
+        seen = now.history
+        if now.epoch in self.watched and self.parts.has_labels:
+            found = watched_features(finished(now), now, self.parts)
+            for name, values in found.items():
+                seen.watched.setdefault(name, []).extend(values)
+            self._known = f", kNN {100 * found['knn'][0]:.1f} %"
+        words = f"{self.name}: epoch {now.epoch}/{now.epochs}, loss {seen.loss[-1]:.3f}, "
+        words += f"alignment {seen.alignment[-1]:.2f}, uniformity {seen.uniformity[-1]:.2f}"
+        if now.pruner is not None:
+            words += f", churn {100 * seen.churn[-1]:.2f} %"
+        self.context.say(words + self._known)

@@ -1,0 +1,81 @@
+"""Tables of long-tailed pre-training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.picture import Table
+from rarefy.measure.statistics import mean_interval
+from rarefy.studies.longtail._words import judged_by, spoken
+from rarefy.tools.longtail.readings import readings, rows
+
+if TYPE_CHECKING:
+    from rarefy.studies.longtail._longtail import LongTailPretraining
+
+
+def quality_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
+    protocol = judged_by(study.protocols)
+    lines = []
+    for row in rows(results, protocol):
+        ends = row["difference_interval"]
+        gain = "" if row["difference"] is None else f"{row['difference']:+.2f}"
+        gain += f" [{ends[0]:+.2f}, {ends[1]:+.2f}]" if ends else ""
+        lines.append(
+            (
+                f"{row['rho']:g}",
+                row["images"],
+                spoken(row["method"]),
+                *(_shown(row[name]) for name in ("overall", "many", "medium", "few")),
+                _shown(row["delta_20"]),
+                _shown(row["control_delta_20"]),
+                gain,
+                row["n"],
+            )
+        )
+    return Table(
+        "quality",
+        f"How good the features are ({protocol})",
+        "Per cent of test images, mean over classes and seeds (each another order of classes). "
+        "Many, medium, few: thirds of the classes by their number of images. Delta_20: head fifth "
+        "less tail fifth; beside it the same of the balanced set of equal size. Gain: over the "
+        "first trained method, seed by seed, with its 95 % interval.",
+        (
+            *("rho", "images", "method", "all", "many", "medium", "few", "Delta_20"),
+            *("of control", "gain", "n"),
+        ),
+        lines,
+    )
+
+
+def protocol_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
+    """Overall accuracy by each way to judge, dense and masked."""
+    lines = []
+    told = [
+        readings(results, protocol, which)["overall"]
+        for which in ("accuracy", "masked_accuracy")
+        for protocol in study.protocols
+    ]
+    for rho in results["rho"].values:
+        for images in results["images"].values:
+            for method in results["way"].values:
+                here = [one.sel(rho=rho, images=images, way=method).values for one in told]
+                shown = [_shown(mean_interval(values).mean) for values in here]
+                lines.append((f"{rho:g}", str(images), spoken(str(method)), *shown))
+    heads = [*study.protocols] + [f"{name}, masked" for name in study.protocols]
+    return Table(
+        "protocols",
+        "Other ways to judge",
+        "Overall accuracy in per cent. linear: all labels; long-tail: only those of the images "
+        f"that were trained on; few: {study.shots} labels a class; knn: nearest neighbours. "
+        "Masked: the "
+        "network with what its mask left.",
+        ("rho", "images", "method", *heads),
+        lines,
+    )
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None or not np.isfinite(value) else f"{value:.2f}"

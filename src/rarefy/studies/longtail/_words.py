@@ -1,0 +1,37 @@
+"""Methods in words, and which of them are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+
+from rarefy.tools.longtail.readings import baseline_of
+from rarefy.train.contrast.method import Method
+
+LINEAR = "linear"
+
+
+def judged_by(protocols: Sequence[str]) -> str:
+    """The protocol that verdicts and the first table are about."""
+    return LINEAR if LINEAR in protocols else protocols[0]
+
+
+def spoken(method: str) -> str:
+    """A method for people."""
+    found = Method.parse(method)
+    if found.kind == "pruned":
+        return f"Algorithm 1, {method.removeprefix('pruned:')} kept"
+    if method.startswith("sdclr"):
+        return "two branches as in SDCLR"
+    if found.kind == "branches":
+        return f"two branches, {method.removeprefix('branches:')} kept"
+    if not found.trained:
+        return {"pixels": "raw pixels", "untrained": "untrained network"}[found.kind]
+    return method.replace("simclr", "SimCLR")
+
+
+def others(results: xr.Dataset) -> tuple[str, list[str]]:
+    """What is compared with, and the methods with masks."""
+    methods = [str(name) for name in results["way"].values]
+    return baseline_of(methods), [name for name in methods if Method.parse(name).masked]
