@@ -324,14 +324,19 @@ def test_an_unfinished_store_is_not_reported(
 @contextmanager
 def running(environment: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A slow run of which at least one batch is stored."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rarefy", *SLOW],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    # tests that were started with an & ignore Ctrl-C, and whoever they start would too
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rarefy", *SLOW],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     try:
         give_up = time.monotonic() + 60
         while not (folder / "store" / "done" / "c" / "0").exists():
