@@ -45,15 +45,18 @@ TARGETS = {"simclr": (0.30, 0.25), "branches:0.1": (0.42, 0.35)}
 VIEWS_SHARE = 0.05
 """Of the time, at most for making views."""
 PLAIN = "plain loop, float32"
-WAYS: dict[str, tuple[str, bool]] = {
-    "simclr, eager": ("simclr", False),
-    "simclr": ("simclr", True),
-    "pruned:0.7": ("pruned:0.7", True),
-    "pruned:0.7+epoch": ("pruned:0.7+epoch", True),
-    "branches:0.1, eager": ("branches:0.1", False),
-    "branches:0.1": ("branches:0.1", True),
-    "sdclr": ("sdclr", True),
+WAYS: dict[str, tuple[str, bool, bool]] = {
+    "simclr, not compiled, not recorded": ("simclr", False, False),
+    "simclr, not compiled": ("simclr", False, True),
+    "simclr, not recorded": ("simclr", True, False),
+    "simclr": ("simclr", True, True),
+    "pruned:0.7": ("pruned:0.7", True, True),
+    "pruned:0.7+epoch": ("pruned:0.7+epoch", True, True),
+    "branches:0.1, not recorded": ("branches:0.1", True, False),
+    "branches:0.1": ("branches:0.1", True, True),
+    "sdclr": ("sdclr", True, True),
 }
+"""Words, compiled, an update as one recorded CUDA graph."""
 PUBLISHED = {
     "lightly, CIFAR-10, batch 512, RTX A6000": "26 s an epoch of 50,000 images with kNN (its docs)",
     "p3i0t/SimCLR-CIFAR10, GTX 1080 Ti": "38 s an epoch of 50,000 images (its README)",
@@ -61,7 +64,7 @@ PUBLISHED = {
 """Other machines, other sets: for orientation, not a comparison."""
 
 
-def ours(words: str, compiled: bool) -> Pretraining:
+def ours(words: str, compiled: bool, graphs: bool) -> Pretraining:
     task = PretrainTask(
         "cifar10",
         "resnet18",
@@ -69,6 +72,7 @@ def ours(words: str, compiled: bool) -> Pretraining:
         Tail(rho=100.0),
         batch=BATCH,
         compiled=compiled,
+        graphs=graphs,
     )
     parts = parts_of("cifar10", task.tail, 0, DEVICE)
     with own_random_state(0, DEVICE):
@@ -128,9 +132,10 @@ def views_alone(training: Pretraining) -> Callable[[int], None]:
 
 def measure(rounds: int) -> dict[str, Any]:
     epochs: dict[str, Callable[[int], None]] = {PLAIN: plain_epoch()}
-    for name, (words, compiled) in WAYS.items():
-        training = ours(words, compiled)
-        epochs[name] = our_epoch(training)
+    trainings: dict[str, Pretraining] = {}
+    for name, (words, compiled, graphs) in WAYS.items():
+        training = ours(words, compiled, graphs)
+        epochs[name], trainings[name] = our_epoch(training), training
         if name == "simclr":
             epochs["views alone"] = views_alone(training)
         per_epoch = training.batches.steps * BATCH * 2
@@ -154,6 +159,8 @@ def measure(rounds: int) -> dict[str, Any]:
         }
         if name != "views alone":
             found[name]["share_of_bf16_limit"] = per_epoch * VIEW_OPERATIONS / middle / limit
+        if name in trainings:
+            found[name]["recorded"] = trainings[name].recording is not None
         if name in TARGETS:
             most, goal = TARGETS[name]
             found[name]["target_seconds"], found[name]["goal_seconds"] = most, goal

@@ -48,9 +48,11 @@ def batches(
     dtype: torch.dtype = torch.float32,
     world: World | None = None,
     run_key: int = 17,
+    device: str = "cpu",
 ) -> ViewBatches:
+    pixels = images(count).to(device)
     return ViewBatches(
-        images(count), Views.usual(1, SIZE), Scaling((0.3,), (0.3,)), batch, run_key, dtype, world
+        pixels, Views.usual(1, SIZE), Scaling((0.3,), (0.3,)), batch, run_key, dtype, world
     )
 
 
@@ -75,19 +77,22 @@ def pretraining(
     tau: float = 0.2,
     compiled: bool = False,
     precision: str = "float32",
+    device: str = "cpu",
+    graphs: bool = True,
     **recipe: Any,
 ) -> Pretraining:
     """The torch generator is seeded: dropout of two trainings is the same."""
     found = Method.parse(method)
     settings = {"epochs": 3, "learning_rate": 0.1, **recipe}
     made = Pretraining(
-        (model or encoder(dropout=dropout, depth=found.head_depth or 2)).to(dtype),
-        batches(dtype=dtype) if shown is None else shown,
+        (model or encoder(dropout=dropout, depth=found.head_depth or 2)).to(device, dtype),
+        batches(dtype=dtype, device=device) if shown is None else shown,
         Recipe(**settings),
         found,
         tau,
         precision,
         compiled,
+        graphs,
     )
     torch.manual_seed(23)
     return made

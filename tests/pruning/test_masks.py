@@ -244,6 +244,26 @@ def test_a_device_that_is_not_waited_for_chooses_the_same(
     assert torch.equal(kept, sorted_out(scores, count))
 
 
+@many
+@given(scores_and_counts(), st.integers(0, 2**31 - 1))
+def test_a_long_row_that_is_not_waited_for_is_searched_byte_by_byte(
+    case: tuple[Tensor, Tensor], flipped: int
+) -> None:
+    row = case[0].reshape(1, -1)
+    if not row.shape[1]:
+        return
+    count = 1 + flipped % row.shape[1]
+    # ranks as scores have them, and such that use all bits
+    ranks = masks._ranks(row)
+    for these in (ranks, ranks ^ flipped) if ranks.dtype == torch.int32 else ():
+        last = these.sort(dim=1, descending=True).values[0, count - 1]
+        assert masks._digit_by_digit(these.flatten(), count).tolist() == [int(last)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(masks, "LONG", 1)
+        kept = masks._without_asking(ranks, torch.tensor([count]), count)
+    assert torch.equal(kept, sorted_out(row, torch.tensor([count])))
+
+
 @pytest.mark.parametrize("width", [1, 2, 4, masks.SHORTEST, masks.SHORTEST + 1])
 def test_very_short_rows_are_compared_and_not_sorted(width: int) -> None:
     generator = torch.Generator().manual_seed(width)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from types import FunctionType, MethodType
+from typing import Any, TypeVar
 
 import torch
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @cache
@@ -44,3 +47,27 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*arguments)
 
     return call
+
+
+def own_code(function: Function) -> Function:
+    """A copy of a function or bound method with a code object of its own. The compiler keeps its
+    versions by code object: it refuses the ninth, and takes one that was made for another network
+    although this one has hooks, at which it does not look."""
+    given: Any = function
+    inner = getattr(given, "__func__", given)
+    copied = FunctionType(
+        inner.__code__.replace(),
+        inner.__globals__,
+        inner.__name__,
+        inner.__defaults__,
+        inner.__closure__,
+    )
+    found: Any = copied if inner is given else MethodType(copied, given.__self__)
+    return found
+
+
+def forget_compiled() -> None:
+    """After hooks came or went: compiled code does not look at them, and would go on as before.
+    What is compiled is compiled again when it is next called (usually from files, in seconds)."""
+    if "torch._dynamo" in sys.modules:  # else nothing has been compiled
+        torch._dynamo.reset()

@@ -241,12 +241,33 @@ def _compared(ranks: Tensor, keep: Tensor) -> Tensor:
     return marks
 
 
+def _digit_by_digit(ranks: Tensor, keep: int) -> Tensor:
+    """The last number of one row that is kept: (1,). Its four bytes are found one after the other,
+    by counting how often each occurs behind those that are known; torch would sort the row."""
+    missing = torch.full((1,), keep, dtype=torch.float64, device=ranks.device)
+    found = torch.zeros(1, dtype=torch.int32, device=ranks.device)
+    for shift in (24, 16, 8, 0):
+        byte = ranks >> shift if shift == 24 else (ranks >> shift) & 0xFF
+        lowest = -128 if shift == 24 else 0  # the highest has the sign
+        if shift < 24:  # out of reach if the higher bytes differ
+            byte = torch.where(ranks >> (shift + 8) == found, byte, -1)
+        # (histc counts in the type it is given: float64 is exact, and all devices have it)
+        counts = torch.histc(byte.double(), bins=256, min=lowest, max=lowest + 256)
+        from_here = counts.flip(0).cumsum(0).flip(0)  # how many have this byte or a higher one
+        digit = (from_here >= missing).sum(dim=0, keepdim=True) - 1
+        missing = missing - (from_here - counts).gather(0, digit)  # (an index [] would wait for it)
+        found = (found << 8) + digit.to(torch.int32) + lowest
+    return found
+
+
 def _without_asking(ranks: Tensor, keep: Tensor, one: int | None) -> Tensor:
     """The mask on a device that should not be waited for: no step depends on a value there."""
     width = ranks.shape[-1]
     if one is not None and one in (0, width):
         return torch.full(ranks.shape, one == width, dtype=torch.bool, device=ranks.device)
-    if one is not None:
+    if one is not None and ranks.numel() == width >= LONG and ranks.dtype == torch.int32:
+        threshold = _digit_by_digit(ranks.flatten(), one).reshape(*keep.shape, 1)
+    elif one is not None:
         threshold = ranks.topk(one, dim=-1, sorted=False).values.amin(dim=-1, keepdim=True)
     else:
         place = (width - keep)[..., None].long().clamp(max=width - 1)

@@ -217,3 +217,21 @@ def test_inductor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             with pruner.dense():
                 assert (compiled(X) - masked).abs().max() > 1e-3
     assert counter.frame_count == 1
+
+
+def test_masks_on_activations_reach_a_model_that_was_compiled_before_them() -> None:
+    """Compiled code does not look at hooks: it must be made anew when they come, and when they
+    go."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+    x = torch.randn(5, 6)
+    compiled = torch.compile(model, backend="eager")
+    dense = compiled(x).detach()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    settings = {"keep": 0.5, "granularity": "neuron", "layers": ["0"], "activations": {"0": "1"}}
+    pruner = Pruner(model, optimizer, **settings)
+    with torch._dynamo.config.patch(error_on_recompile=False):
+        masked = compiled(x).detach()
+        assert torch.equal(masked, model(x)) and not torch.allclose(masked, dense, atol=1e-2)
+        pruner.detach()
+        assert torch.equal(compiled(x), dense)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from rarefy.core.compilation import forget_compiled
 from rarefy.core.errors import UsageError
 from rarefy.pruning.models.around_updates import AroundUpdates
 from rarefy.pruning.models.branches import (
@@ -134,6 +135,8 @@ class Pruner(AroundUpdates):
         self.silencers = (
             activation_masks(model, self.held, activations, update) if activations else []
         )
+        if self.silencers:
+            forget_compiled()
         held = [each for _, each in self.everything()]
         self.branch = MaskedBranch(model, held, masked_gradients) if branches else None
         self._hooks = self._register()
@@ -213,6 +216,7 @@ class Pruner(AroundUpdates):
             each.release()
         if self.silencers:
             without_activation_masks(self.model, self.silencers)
+            forget_compiled()
         self._ended = f"detached after {self.step} updates"
         _pruners.discard(self)
 

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from rarefy.core.compilation import own_code
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, RunError, UsageError, bad_value
 from rarefy.core.settings import can_compile
@@ -21,6 +22,7 @@ from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.contrast.method import Method, temperature
 from rarefy.train.contrast.objective import Contrast, contrast
 from rarefy.train.contrast.view_batches import ViewBatches
+from rarefy.train.cuda_graphs import RecordedGradients, record_gradients
 from rarefy.train.evaluation import mixed_precision
 from rarefy.train.rate_schedules import rate_factor
 from rarefy.train.resumable import Resumable
@@ -43,7 +45,8 @@ class Seen:
 
 
 class Pretraining(Resumable):
-    """``encoder`` on its way by a method; temperature ``tau`` where the method has no schedule."""
+    """``encoder`` on its way by a method; temperature ``tau`` where the method has no schedule.
+    ``graphs``: on a GPU, and alone, start loss and gradients of a batch as one recorded graph."""
 
     model: Encoder
     batches: ViewBatches
@@ -58,6 +61,7 @@ class Pretraining(Resumable):
         tau: float = 0.2,
         precision: str = "float32",
         compiled: bool = False,
+        graphs: bool = True,
     ) -> None:
         super().__init__(batches)
         if not 0 < tau < math.inf:
@@ -73,13 +77,17 @@ class Pretraining(Resumable):
         self._memory = (
             torch.channels_last if batches.device.type == "cuda" else torch.contiguous_format
         )
-        own = self._points
+        points = self._points
+        if self.pruner is not None and self.pruner.silencers:
+            points = own_code(points)  # or what was compiled for a training without them is taken
         self._forward: Callable[[Tensor], tuple[Tensor, Tensor]] = (
-            torch.compile(own) if compiled and can_compile(batches.device) else own
+            torch.compile(points) if compiled and can_compile(batches.device) else points
         )
         self._contrast: Callable[..., Contrast] = (
             torch.compile(contrast) if compiled and can_compile(batches.device) else contrast
         )
+        self.recording: RecordedGradients[Contrast] | None = None
+        self._to_record = graphs and batches.device.type == "cuda" and self.world.size == 1
         self.history = Seen()
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
         self._tau = torch.full((), tau, dtype=torch.float32, device=batches.device)
@@ -169,15 +177,32 @@ class Pretraining(Resumable):
         epoch = self.step / self.batches.steps
         self._tau.fill_(temperature(self.method, self.usual_tau, epoch, self.epochs))
         self.model.train()
-        self.optimizer.zero_grad(set_to_none=True)
-        found = self.loss_of(batch)
-        found.loss.backward()
-        self.world.sum_gradients(
-            one for group in self.optimizer.param_groups for one in group["params"]
-        )
+        if self._to_record:
+            self._record(batch)
+        if self.recording is None:
+            self.optimizer.zero_grad(set_to_none=True)
+            found = self.gradients_of(batch)
+        else:
+            found = self.recording(batch)
+        self.world.sum_gradients(self._trained())
         self.optimizer.step()
         self._sums += torch.stack([found.alignment, found.uniformity])
         return found.loss
+
+    def gradients_of(self, views: Tensor) -> Contrast:
+        """As ``loss_of``, without a graph: gradients lie in the weights."""
+        found = self.loss_of(views)
+        found.loss.backward()
+        return Contrast(*(one.detach() for one in found))
+
+    def _record(self, batch: Tensor) -> None:
+        self._to_record = False
+        branch = {} if self.pruner is None or not self._two else self.pruner.masked_branch.buffers
+        buffers = [*self.model.buffers(), *branch.values()]
+        self.recording = record_gradients(self.gradients_of, batch, self._trained(), buffers)
+
+    def _trained(self) -> list[nn.Parameter]:
+        return [one for group in self.optimizer.param_groups for one in group["params"]]
 
     def end_of_epoch(self, losses: Tensor) -> None:
         alignment, uniformity = (self._sums / self.batches.steps).tolist()

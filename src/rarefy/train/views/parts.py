@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from rarefy.core.compilation import own_code
 from rarefy.train.views.drawn import VIEWS, Drawn, filled
 
 Change = Callable[[Tensor, Drawn], Tensor]
@@ -49,7 +49,7 @@ def in_parts(
 
 def compiled(change: Change, backend: str | Callable[..., Any] = "inductor") -> Change:
     """``change`` compiled as one graph for each shape; where no compiler works, as it is."""
-    kernel = torch.compile(_own_code(change), fullgraph=True, dynamic=False, backend=backend)
+    kernel = torch.compile(own_code(change), fullgraph=True, dynamic=False, backend=backend)
     failed = False
 
     def call(images: Tensor, drawn: Drawn) -> Tensor:
@@ -69,15 +69,3 @@ def compiled(change: Change, backend: str | Callable[..., Any] = "inductor") -> 
             return change(images, drawn)
 
     return call
-
-
-def _own_code(function: Any) -> Any:
-    """A copy with a code object of its own: the compiler counts its versions by code object, and
-    refuses the ninth; here every setting of the views is counted for itself."""
-    return FunctionType(
-        function.__code__.replace(),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
