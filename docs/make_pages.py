@@ -218,17 +218,19 @@ def _short(value: object) -> str:
 
 
 SHOWN = {
-    "headline.png": ("contrast-dynamics", "map"),
-    "topk.png": ("topk-phase", "map"),
-    "scale.png": ("regimes-at-scale", "boundaries"),
-    "granularity.png": ("granularity-detectors", "responses"),
+    "headline.png": ("contrast-dynamics", "map", "paper"),
+    "topk.png": ("topk-phase", "map", "paper"),
+    "scale.png": ("regimes-at-scale", "boundaries", "paper"),
+    "granularity.png": ("granularity-detectors", "responses", "paper"),
+    "removal-mnist.png": ("influence-removal", "removed", "paper"),
+    "removal-cifar10.png": ("influence-removal", "removed", "cifar10"),
 }
-"""Pictures of the README: file, study and picture, from the results at paper scale."""
+"""Pictures of the README and of pages: file, study, picture and the scale of its results."""
 
 
-def readme_pictures() -> None:
-    for name, (study_name, picture) in SHOWN.items():
-        study, _, results = read_results(DOCS.parent / "results" / f"{study_name}-paper.parquet")
+def shown_pictures() -> None:
+    for name, (study_name, picture, scale) in SHOWN.items():
+        study, _, results = read_results(DOCS.parent / "results" / f"{study_name}-{scale}.parquet")
         with tempfile.TemporaryDirectory() as folder:
             pictures = {path.stem: path for path in save_pictures(study, results, folder)}
             target = DOCS / "images" / name
@@ -245,7 +247,7 @@ def main() -> None:
     only_claims = reader.parse_args().claims
     (DOCS / "claims.md").write_text(claims_page(), encoding="utf-8")
     print("docs/claims.md")
-    readme_pictures()
+    shown_pictures()
     if only_claims:
         return
     shutil.rmtree(BUILD, ignore_errors=True)
