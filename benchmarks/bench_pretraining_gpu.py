@@ -32,7 +32,7 @@ from rarefy.tools.sparse_training import own_random_state
 from rarefy.train.contrast.method import Method
 from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import Scaling, generator_for
-from rarefy.train.supervised import Recipe
+from rarefy.train.recipe import Recipe
 from rarefy.train.views.views import Views
 
 DEVICE = torch.device("cuda")

@@ -30,7 +30,8 @@ from rarefy.tools.image_data import on_device
 from rarefy.tools.sparse_training import Task, new_training, own_random_state
 from rarefy.train.evaluation import evaluate
 from rarefy.train.image_batches import Changes, Scaling
-from rarefy.train.supervised import Recipe, Training
+from rarefy.train.recipe import Recipe
+from rarefy.train.supervised import Training
 from rarefy.train.thinning import Thinning
 
 DEVICE = torch.device("cuda")

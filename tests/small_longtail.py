@@ -14,7 +14,7 @@ from rarefy.data.images import ImageSet
 from rarefy.tools.longtail.evaluation import Evaluation
 from rarefy.tools.longtail.pretraining import PretrainTask
 from rarefy.tools.longtail.sets import Parts, Tail
-from rarefy.train.supervised import Recipe
+from rarefy.train.recipe import Recipe
 
 CPU = torch.device("cpu")
 KNN = Evaluation(("knn",))

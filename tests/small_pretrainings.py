@@ -13,7 +13,7 @@ from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.contrast.together import World
 from rarefy.train.contrast.view_batches import ViewBatches
 from rarefy.train.image_batches import Scaling
-from rarefy.train.supervised import Recipe
+from rarefy.train.recipe import Recipe
 from rarefy.train.views.views import Views
 
 SIZE, IMAGES, BATCH = 8, 26, 6

@@ -13,8 +13,9 @@ from rarefy.core.contracts import Context
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.image_batches import Changes, ImageBatches, Scaling
+from rarefy.train.recipe import Recipe
 from rarefy.train.resumable import Resumable
-from rarefy.train.supervised import Recipe, Training
+from rarefy.train.supervised import Training
 from rarefy.train.thinning import Thinning
 
 Made = TypeVar("Made", bound=Resumable)

@@ -249,7 +249,7 @@ def test_together_what_is_finished_is_printed_and_other_settings_are_refused(
 
 
 def wild() -> Any:
-    from rarefy.train.supervised import Recipe
+    from rarefy.train.recipe import Recipe
 
     return Recipe(epochs=1, learning_rate=1e30)
 

@@ -19,7 +19,7 @@ from rarefy.tools.image_data import some_of
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.evaluation import Score, evaluate
 from rarefy.train.image_batches import Changes, Scaling, unit_pixels
-from rarefy.train.supervised import Recipe
+from rarefy.train.recipe import Recipe
 from rarefy.train.thinning import Thinning
 
 CPU = torch.device("cpu")

@@ -20,7 +20,8 @@ from rarefy.tools.answers import finished
 from rarefy.tools.keep_advisor import Advice
 from rarefy.tools.sparse_training import Task, advised_for, train_one
 from rarefy.train.image_batches import Changes, Scaling
-from rarefy.train.supervised import Recipe, Training
+from rarefy.train.recipe import Recipe
+from rarefy.train.supervised import Training
 from rarefy.train.thinning import Thinning
 
 KEY = 5

@@ -10,7 +10,7 @@ import torch
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.tools.recipes import usual_recipe
 from rarefy.train.image_batches import Changes
-from rarefy.train.supervised import Recipe
+from rarefy.train.recipe import Recipe
 
 
 def data(count: int, channels: int = 1, size: int = 8) -> ImageData:

@@ -22,7 +22,8 @@ from rarefy.tools import sparse_training as tool
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.evaluation import evaluate
 from rarefy.train.image_batches import Changes, Scaling
-from rarefy.train.supervised import Recipe, Training
+from rarefy.train.recipe import Recipe
+from rarefy.train.supervised import Training
 from rarefy.train.thinning import Thinning
 
 CPU = torch.device("cpu")

@@ -26,7 +26,8 @@ from rarefy.tools.sparse_training import Task, own_random_state, train_one
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.cuda_graphs import recorded
 from rarefy.train.image_batches import Changes
-from rarefy.train.supervised import Recipe, Training
+from rarefy.train.recipe import Recipe
+from rarefy.train.supervised import Training
 from rarefy.train.thinning import Thinning
 
 pytestmark = [

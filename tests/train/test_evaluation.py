@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rarefy.train import evaluation
-from rarefy.train.evaluation import Score, evaluate, mixed_precision
+from rarefy.train.evaluation import Score, evaluate
 from rarefy.train.image_batches import Scaling
+from rarefy.train.precision import mixed_precision
 
 PLAIN = Scaling((0.0,), (1.0,))
 

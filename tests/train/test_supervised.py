@@ -25,8 +25,10 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.image_batches import Changes
+from rarefy.train.precision import resolve_precision
 from rarefy.train.rate_schedules import rate_factor
-from rarefy.train.supervised import Recipe, Training, resolve_precision
+from rarefy.train.recipe import Recipe
+from rarefy.train.supervised import Training
 from rarefy.train.thinning import Thinning
 
 DOUBLE = torch.float64

@@ -68,7 +68,7 @@ def advise(
     from rarefy.tools.image_data import with_options
     from rarefy.tools.sparse_training import Task, advised_for
     from rarefy.train.image_batches import Changes
-    from rarefy.train.supervised import Recipe
+    from rarefy.train.recipe import Recipe
 
     if batches < LEAST_BATCHES:
         raise bad_value("batches", batches, f"must be at least {LEAST_BATCHES}")

@@ -40,7 +40,7 @@ def check_folder(study: Study, scale: str, dtype: str, folder: Path | str) -> No
         stored = json.loads(beside.read_text("utf-8")).get("spec")
         differ = differences(stored, spec_of(study, dtype)) if stored else []
         if differ:
-            raise UsageError(f"results {beside} were made with {differ[0]}; name another folder")
+            raise UsageError(f"results: {beside} {differ[0]}; name another folder")
 
 
 def write_results(study: Study, scale: str, dataset: xr.Dataset, folder: Path | str) -> Path:

@@ -11,8 +11,9 @@ from rarefy.core.contracts import Context
 from rarefy.core.rng import key
 from rarefy.data.images import ImageSet
 from rarefy.pruning.finishing.batchnorm import reestimate
-from rarefy.train.evaluation import Score, evaluate, mixed_precision
+from rarefy.train.evaluation import Score, evaluate
 from rarefy.train.image_batches import Scaling
+from rarefy.train.precision import mixed_precision
 from rarefy.train.supervised import Training
 
 REESTIMATED_BATCHES = 20

@@ -28,7 +28,9 @@ from rarefy.tools.saved_networks import save_network
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.evaluation import Score
 from rarefy.train.image_batches import Changes, ImageBatches, Scaling
-from rarefy.train.supervised import PRECISIONS, History, Recipe, Training, resolve_precision
+from rarefy.train.precision import PRECISIONS, resolve_precision
+from rarefy.train.recipe import Recipe
+from rarefy.train.supervised import History, Training
 from rarefy.train.thinning import Thinning
 
 TRAIN_SCORED = 10_000

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from rarefy.train.evaluation import mixed_precision
+from rarefy.train.precision import mixed_precision
 
 _log = logging.getLogger("rarefy")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import NamedTuple
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rarefy.train.image_batches import Scaling, generator_for, unit_pixels
+from rarefy.train.precision import mixed_precision
 
 ROWS = 2048
 """Images at a time; no gradient is kept, so that many fit anywhere."""
@@ -20,15 +20,6 @@ class Score(NamedTuple):
 
     loss: float
     accuracy: float
-
-
-def mixed_precision(
-    device: torch.device, precision: str, remember_casts: bool = True
-) -> contextlib.AbstractContextManager[None]:
-    """bfloat16 products with float32 weights where asked for, else nothing."""
-    if precision == "bf16":
-        return torch.autocast(device.type, torch.bfloat16, cache_enabled=remember_casts)
-    return contextlib.nullcontext()
 
 
 @torch.no_grad()

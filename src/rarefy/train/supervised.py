@@ -12,69 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rarefy.core.errors import UsageError, bad_value, unknown
 from rarefy.core.settings import can_compile
 from rarefy.train.cuda_graphs import recorded
-from rarefy.train.evaluation import mixed_precision
 from rarefy.train.image_batches import ImageBatches
-from rarefy.train.rate_schedules import SCHEDULES, rate_factor
+from rarefy.train.precision import mixed_precision
+from rarefy.train.rate_schedules import rate_factor
+from rarefy.train.recipe import Recipe
 from rarefy.train.resumable import Resumable
 from rarefy.train.thinning import Thinning
-
-OPTIMIZERS = ("sgd", "adamw")
-PRECISIONS = ("auto", "bf16", "float32")
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a network is trained; ``weight_decay`` is for matrices and kernels alone."""
-
-    epochs: int = 20
-    optimizer: str = "sgd"
-    learning_rate: float = 0.1
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
-    schedule: str = "cosine"
-    warm_up: float = 0.1
-    label_smoothing: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise bad_value("epochs", self.epochs, "must be at least 1")
-        if self.optimizer not in OPTIMIZERS:
-            raise unknown("optimizer", self.optimizer, OPTIMIZERS)
-        if self.schedule not in SCHEDULES:
-            raise unknown("schedule", self.schedule, SCHEDULES)
-        if not 0 < self.learning_rate < float("inf"):
-            raise bad_value("learning_rate", self.learning_rate, "must be positive and finite")
-        for name, limit in (("momentum", 1.0), ("warm_up", 1.0), ("label_smoothing", 1.0)):
-            if not 0 <= getattr(self, name) < limit:
-                raise bad_value(name, getattr(self, name), "must be at least 0 and below 1")
-        if not 0 <= self.weight_decay < float("inf"):
-            raise bad_value("weight_decay", self.weight_decay, "must be finite and at least 0")
-
-    def make_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        weights = [one for one in model.parameters() if one.requires_grad]
-        if not weights:
-            raise UsageError("the network has no weights to train")
-        groups: list[dict[str, Any]] = [
-            {"params": [one for one in weights if one.ndim > 1]},
-            {"params": [one for one in weights if one.ndim <= 1], "weight_decay": 0.0},
-        ]
-        groups = [group for group in groups if group["params"]]
-        fused = weights[0].is_cuda
-        if self.optimizer == "sgd":
-            return torch.optim.SGD(
-                groups,
-                self.learning_rate,
-                momentum=self.momentum,
-                nesterov=self.momentum > 0,
-                weight_decay=self.weight_decay,
-                fused=fused,
-            )
-        return torch.optim.AdamW(
-            groups, self.learning_rate, weight_decay=self.weight_decay, fused=fused
-        )
 
 
 @dataclass
@@ -160,14 +105,3 @@ class Training(Resumable):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         self._right.copy_(state["right"])
-
-
-def resolve_precision(precision: str, device: torch.device, dtype: torch.dtype) -> str:
-    """``auto``: bfloat16 products on a GPU, plain arithmetic on a CPU and in float64."""
-    if precision not in PRECISIONS:
-        raise unknown("precision", precision, PRECISIONS)
-    if dtype == torch.float64:
-        return "float32"  # no autocast: everything is double then
-    if precision == "auto":
-        return "bf16" if device.type == "cuda" else "float32"
-    return precision

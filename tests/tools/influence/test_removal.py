@@ -17,7 +17,7 @@ from rarefy.tools.influence.removal import Order, Removal, highest, left_after, 
 from rarefy.tools.influence.removal_data import Source, parts_of
 from rarefy.tools.sparse_training import Task
 from rarefy.train.image_batches import Changes
-from rarefy.train.supervised import Recipe
+from rarefy.train.recipe import Recipe
 
 CPU = torch.device("cpu")
 DIGITS = Source("digits")

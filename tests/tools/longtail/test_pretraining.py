@@ -32,7 +32,7 @@ from rarefy.train import checkpoints
 from rarefy.train.contrast.method import Method
 from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import Scaling
-from rarefy.train.supervised import Recipe
+from rarefy.train.recipe import Recipe
 
 pytestmark = pytest.mark.usefixtures("eager")
 

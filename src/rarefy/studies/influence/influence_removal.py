@@ -25,7 +25,7 @@ from rarefy.tools.influence.removal import FULL, LOGISTIC, After, Removal, train
 from rarefy.tools.influence.removal_data import Source, parts_of
 from rarefy.tools.sparse_training import Task
 from rarefy.train.image_batches import Changes
-from rarefy.train.supervised import Recipe
+from rarefy.train.recipe import Recipe
 
 CELL_BYTES = 2_000_000_000
 

@@ -27,7 +27,7 @@ from rarefy.tools.longtail.pretraining import Pretrained, PretrainTask, pretrain
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
 from rarefy.tools.longtail.sets import AS_IS, Tail, read_split
 from rarefy.train.contrast.method import Method
-from rarefy.train.supervised import Recipe
+from rarefy.train.recipe import Recipe
 from rarefy.train.views.views import Views
 
 IMAGES = (LONG_TAIL, BALANCED)

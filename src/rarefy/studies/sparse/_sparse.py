@@ -21,7 +21,7 @@ from rarefy.studies._one_by_one import one_by_one, spread_epochs
 from rarefy.tools.image_data import data_identity, noise_in_pixels
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.image_batches import Changes
-from rarefy.train.supervised import Recipe
+from rarefy.train.recipe import Recipe
 from rarefy.train.thinning import Thinning
 
 DRAWN = ("fresh", "once")

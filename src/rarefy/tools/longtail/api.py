@@ -41,7 +41,7 @@ from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.contrast.method import Method
 from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import Scaling
-from rarefy.train.supervised import Recipe
+from rarefy.train.recipe import Recipe
 from rarefy.train.views.views import Views
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from rarefy.train.evaluation import mixed_precision
 from rarefy.train.image_batches import Scaling, unit_pixels
+from rarefy.train.precision import mixed_precision
 
 ROWS = 2048
 """Images at a time: no gradient is kept, so that many fit anywhere."""

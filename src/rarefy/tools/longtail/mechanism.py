@@ -13,8 +13,8 @@ from rarefy.nets.backbones import Encoder, norms_behind
 from rarefy.pruning.filters import TRANSPOSED
 from rarefy.tools.longtail.sets import Parts
 from rarefy.train.contrast.pretraining import Pretraining
-from rarefy.train.evaluation import mixed_precision
 from rarefy.train.image_batches import unit_pixels
+from rarefy.train.precision import mixed_precision
 
 IMAGES_A_CLASS = 200
 """As many of each class, or units that prefer nothing would seem to prefer the tail."""

@@ -34,7 +34,8 @@ from rarefy.train.contrast.pretraining import Pretraining, Seen
 from rarefy.train.contrast.together import World
 from rarefy.train.contrast.view_batches import ViewBatches
 from rarefy.train.image_batches import Scaling
-from rarefy.train.supervised import PRECISIONS, Recipe, resolve_precision
+from rarefy.train.precision import PRECISIONS, resolve_precision
+from rarefy.train.recipe import Recipe
 from rarefy.train.views.views import Views
 
 HELPS = "a lower --lr, a longer --warm-up, a larger share kept, or --precision float32"

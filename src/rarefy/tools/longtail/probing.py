@@ -22,7 +22,7 @@ from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT, READING
 from rarefy.tools.longtail.sets import AS_IS, Parts, Tail, parts_of
 from rarefy.tools.saved_networks import load_backbone
 from rarefy.train.image_batches import Scaling
-from rarefy.train.supervised import resolve_precision
+from rarefy.train.precision import resolve_precision
 
 
 @dataclass(frozen=True)

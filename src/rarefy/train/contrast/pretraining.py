@@ -23,10 +23,10 @@ from rarefy.train.contrast.method import Method, temperature
 from rarefy.train.contrast.objective import Contrast, contrast
 from rarefy.train.contrast.view_batches import ViewBatches
 from rarefy.train.cuda_graphs import RecordedGradients, record_gradients
-from rarefy.train.evaluation import mixed_precision
+from rarefy.train.precision import mixed_precision
 from rarefy.train.rate_schedules import rate_factor
+from rarefy.train.recipe import Recipe
 from rarefy.train.resumable import Resumable
-from rarefy.train.supervised import Recipe
 from rarefy.train.thinning import USUAL
 
 NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm)
