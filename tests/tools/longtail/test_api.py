@@ -114,10 +114,21 @@ def test_probe_of_features_that_say_all() -> None:
     assert other["delta_20"][0] == -100
 
 
+def test_what_went_otherwise_than_asked_is_said() -> None:
+    x, y = np.random.default_rng(0).standard_normal((30, 3)), np.arange(30) % 2
+    with pytest.warns(UserWarning, match="2 of 2 classes have fewer than 50 labels"):
+        found = rarefy.probe((x, y), (x, y), protocols=["few"], shots=50, draws=1)
+    assert found["strength"][0] > 0
+    with pytest.warns(UserWarning, match="all 30 references vote, 100 were asked for"):
+        rarefy.probe((x, y), (x, y), protocols=["knn"], neighbours=100)
+
+
 def test_probes_asked_wrongly() -> None:
     x, y = np.random.default_rng(0).standard_normal((20, 3)), np.arange(20) % 2
     with pytest.raises(UsageError, match="must be linear, few or knn"):
         rarefy.probe((x, y), (x, y), protocols=["fast"])
+    with pytest.raises(UsageError, match="must be linear, few or knn"):
+        rarefy.probe((x, y), (x, y), protocols=["long-tail"])  # (it needs images)
     with pytest.raises(UsageError, match="one for each of 2 classes"):
         rarefy.probe((x, y), (x, y), counts=[1, 2, 3])
     with pytest.raises(UsageError, match="whole numbers"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -23,14 +24,10 @@ from rarefy.core.settings import resolve_device
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.data.images.ids import chosen_by_content
 from rarefy.data.images.unlabelled import UNLABELLED
-from rarefy.measure.representation.few_shot import few_shot
 from rarefy.measure.representation.groups import summary
-from rarefy.measure.representation.labelled import accuracy_by_class
-from rarefy.measure.representation.linear_probe import fit_chosen
-from rarefy.measure.representation.nearest import knn_predict
 from rarefy.nets.backbones import Features
 from rarefy.tools.image_data import on_device
-from rarefy.tools.longtail.evaluation import FEW_NEIGHBOURS, MANY, NEIGHBOURS
+from rarefy.tools.longtail.evaluation import Evaluation, Known, judge
 from rarefy.tools.longtail.features import features_of
 from rarefy.tools.longtail.finishing import finished
 from rarefy.tools.longtail.pretraining import HELPS, PretrainTask, new_pretraining
@@ -43,6 +40,9 @@ from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import Scaling
 from rarefy.train.recipe import Recipe
 from rarefy.train.views.views import Views
+
+WITHOUT_IMAGES = ("linear", "few", "knn")
+"""Protocols that need features and labels alone."""
 
 
 @dataclass(frozen=True)
@@ -244,6 +244,7 @@ def probe(
     which classes are head and tail (those of ``train`` if not given). Regularisation is chosen on a
     tenth of ``train``. Columns: overall (mean over classes), many, medium, few (thirds of the
     classes by counts), delta_20 (head fifth less tail fifth), spread, strength, and by_class.
+    What went otherwise than asked (fewer labels than shots, say) is a warning.
     """
     x, y = (torch.as_tensor(np.asarray(part)) for part in train)
     asked, answers = (torch.as_tensor(np.asarray(part)) for part in test)
@@ -260,27 +261,22 @@ def probe(
     order = sorted(range(classes), key=lambda label: -sizes[label])
     names = [str(row) for row in range(len(y))]
     out = torch.tensor(chosen_by_content(names, y.tolist(), VALIDATION_SHARE, f"probe {seed}"))
-    rows = []
     for protocol in protocols:
-        strength = float("nan")
-        if protocol == "linear":
-            found, choice = fit_chosen(x, y, classes, out)
-            by_class, strength = (
-                accuracy_by_class(found.predict(asked), answers, classes),
-                choice.best,
-            )
-        elif protocol == "few":
-            parts = (x[~out], y[~out]), (x[out], y[out]), (asked, answers)
-            by_class = few_shot(*parts, classes, shots, draws=draws, seed=seed).mean_by_class
-        elif protocol == "knn":
-            k = neighbours or (NEIGHBOURS if len(x) >= MANY else FEW_NEIGHBOURS)
-            vote = knn_predict(x, y, asked, classes, k)
-            by_class = accuracy_by_class(vote.predicted, answers, classes)
-        else:
-            raise bad_value("protocols", protocol, "must be linear, few or knn")
-        told = summary(by_class[order].numpy(), [sizes[label] for label in order])
+        if protocol not in WITHOUT_IMAGES:
+            known = f"{', '.join(WITHOUT_IMAGES[:-1])} or {WITHOUT_IMAGES[-1]}"
+            raise bad_value("protocols", protocol, f"must be {known}")
+    how = Evaluation(tuple(protocols), shots, draws, neighbours)
+    found = judge(Known(x, y, out, asked, answers, classes), how, order, seed)
+    for note in found.notes:
+        warnings.warn(note, stacklevel=2)
+    rows = []
+    for protocol, by_rank in found.accuracy.items():
+        told = summary(by_rank.numpy(), [sizes[label] for label in order])
         row: dict[str, Any] = {"protocol": protocol}
         for name in ("overall", "many", "medium", "few", "delta_20", "spread"):
             row[name] = 100 * getattr(told, name)
+        by_class = torch.empty_like(by_rank)
+        by_class[order] = by_rank
+        strength = found.strength.get(protocol, float("nan"))
         rows.append({**row, "strength": strength, "by_class": (100 * by_class).tolist()})
     return pd.DataFrame(rows)

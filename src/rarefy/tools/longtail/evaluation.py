@@ -3,7 +3,7 @@ never saw. What has to be chosen is chosen on held-out training images, never on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -70,58 +70,93 @@ class Quality:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Known:
+    """Features and labels of training samples, and of the test samples that are asked.
+
+    ``held_out``: the training samples on which is chosen, (n,) bool; ``long_tail``: places of those
+    that the pre-training saw, and which of them are held out.
+    """
+
+    features: Tensor
+    labels: Tensor
+    held_out: Tensor
+    asked: Tensor
+    answers: Tensor
+    classes: int
+    long_tail: Callable[[], tuple[Tensor, Tensor]] | None = None
+
+
 def evaluate_features(
     features: Callable[[Tensor], Tensor], parts: Parts, how: Evaluation
 ) -> Quality:
     """``features``: uint8 images to rows of numbers."""
-    labels, classes = parts.labelled.labels, parts.classes
-    known, asked = features(parts.labelled.images), features(parts.test.images)
+    known = Known(
+        features(parts.labelled.images),
+        parts.labelled.labels,
+        parts.held_out,
+        features(parts.test.images),
+        parts.test.labels,
+        parts.classes,
+        lambda: (_places(parts), _held_out_of_seen(parts)),
+    )
+    return judge(known, how, parts.order)
+
+
+def judge(known: Known, how: Evaluation, order: Sequence[int], seed: int = 0) -> Quality:
+    """``order``: labels, the class with most samples in the pre-training first; ``seed``: of the
+    few labels."""
+    labels, classes, out = known.labels, known.classes, known.held_out
     accuracy: dict[str, Tensor] = {}
     strength: dict[str, float] = {}
     validation: dict[str, float] = {}
     notes: list[str] = []
 
-    def by_rank(by_class: Tensor) -> Tensor:
-        return by_class[list(parts.order)]
-
-    def probe(name: str, rows: Tensor, held_out: Tensor) -> Tensor:
-        found, choice = fit_chosen(known[rows], labels[rows], classes, held_out, how.strengths)
+    def linear(name: str, rows: Tensor | slice, held_out: Tensor) -> Tensor:
+        found, choice = fit_chosen(
+            known.features[rows], labels[rows], classes, held_out, how.strengths
+        )
         strength[name], validation[name] = choice.best, _best(choice)
         if not found.converged:
             notes.append(f"{name}: the probe is not at its best weights (off by {found.error:.1g})")
-        return accuracy_by_class(found.predict(asked), parts.test.labels, classes)
+        return accuracy_by_class(found.predict(known.asked), known.answers, classes)
+
+    def few() -> Tensor:
+        found = few_shot(
+            (known.features[~out], labels[~out]),
+            (known.features[out], labels[out]),
+            (known.asked, known.answers),
+            classes,
+            how.shots,
+            draws=how.draws,
+            strengths=how.strengths,
+            seed=seed,
+        )
+        strength["few"] = median(choice.best for choice in found.choices)
+        validation["few"] = fmean(_best(choice) for choice in found.choices)
+        fewer = int((found.picked < how.shots).sum())
+        if fewer:
+            notes.append(f"few: {fewer} of {classes} classes have fewer than {how.shots} labels")
+        return found.mean_by_class
+
+    def neighbours() -> Tensor:
+        references = known.features
+        k = how.neighbours or (NEIGHBOURS if len(references) >= MANY else FEW_NEIGHBOURS)
+        vote = knn_predict(references, labels, known.asked, classes, k, how.knn_temperature)
+        if vote.limited:
+            notes.append(f"knn: all {vote.k} references vote, {k} were asked for")
+        return accuracy_by_class(vote.predicted, known.answers, classes)
 
     for name in how.protocols:
         if name == "linear":
-            every = torch.arange(len(labels), device=labels.device)
-            accuracy[name] = by_rank(probe(name, every, parts.held_out))
+            by_class = linear(name, slice(None), out)
         elif name == "long-tail":
-            accuracy[name] = by_rank(probe(name, _places(parts), _held_out_of_seen(parts)))
-        elif name == "few":
-            out = parts.held_out
-            found = few_shot(
-                (known[~out], labels[~out]),
-                (known[out], labels[out]),
-                (asked, parts.test.labels),
-                classes,
-                how.shots,
-                draws=how.draws,
-                strengths=how.strengths,
-            )
-            accuracy[name] = by_rank(found.mean_by_class)
-            strength[name] = median(choice.best for choice in found.choices)
-            validation[name] = fmean(_best(choice) for choice in found.choices)
-            fewer = int((found.picked < how.shots).sum())
-            if fewer:
-                notes.append(
-                    f"few: {fewer} of {classes} classes have fewer than {how.shots} labels"
-                )
+            if known.long_tail is None:
+                raise bad_value("protocols", name, "needs the images of the pre-training")
+            by_class = linear(name, *known.long_tail())
         else:
-            k = how.neighbours or (NEIGHBOURS if len(known) >= MANY else FEW_NEIGHBOURS)
-            vote = knn_predict(known, labels, asked, classes, k, how.knn_temperature)
-            if vote.limited:
-                notes.append(f"knn: all {vote.k} references vote, {k} were asked for")
-            accuracy[name] = by_rank(accuracy_by_class(vote.predicted, parts.test.labels, classes))
+            by_class = few() if name == "few" else neighbours()
+        accuracy[name] = by_class[list(order)]
     return Quality(accuracy, strength, validation, tuple(notes))
 
 
