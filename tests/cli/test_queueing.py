@@ -295,7 +295,7 @@ def test_results_of_other_parameters_stop_the_queue_before_it_runs(here: Path, c
     lines = ("toy", "toy --scale tiny")
     assert queue(*lines, options=("--results", "res", "--out", "other")) == 2
     shown = capsys.readouterr()
-    assert re.fullmatch(r"error: q\.txt:2: results res/toy-tiny\.json .*not 1\.0; .*\n", shown.err)
+    assert re.fullmatch(r"error: q\.txt:2: results: res/toy-tiny\.json .*not 1\.0; .*\n", shown.err)
     assert not Path("other").exists() and Path("res/toy-tiny.json").read_bytes() == before
     assert queue(*lines, options=("--results", "res", "--list")) == 0
     assert "1 waiting, 1 refused" in capsys.readouterr().out

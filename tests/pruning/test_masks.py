@@ -258,10 +258,6 @@ def test_a_long_row_that_is_not_waited_for_is_searched_byte_by_byte(
     for these in (ranks, ranks ^ flipped) if ranks.dtype == torch.int32 else ():
         last = these.sort(dim=1, descending=True).values[0, count - 1]
         assert masks._digit_by_digit(these.flatten(), count).tolist() == [int(last)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(masks, "LONG", 1)
-        kept = masks._without_asking(ranks, torch.tensor([count]), count)
-    assert torch.equal(kept, sorted_out(row, torch.tensor([count])))
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, masks.SHORTEST, masks.SHORTEST + 1])

@@ -233,7 +233,7 @@ def test_results_that_cannot_be_read_are_not_replaced(tmp_path: Path) -> None:
 
 def test_results_of_other_parameters_are_refused_first(tmp_path: Path, three_seeds: Path) -> None:
     entries = queue(tmp_path, "toy", "toy --scale tiny --set lr=0.5")
-    with pytest.raises(UsageError, match=r"q\.txt:2: results .*lr=1.0, not 0.5; name another"):
+    with pytest.raises(UsageError, match=r"q\.txt:2: results: .*lr=1.0, not 0.5; name another"):
         refuse_other_results(entries, three_seeds)
     refuse_other_results(queue(tmp_path, "toy --scale tiny --seeds 9"), three_seeds)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any, TypeVar
 
 import torch
@@ -50,24 +50,27 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def own_code(function: Function) -> Function:
-    """A copy of a function or bound method with a code object of its own. The compiler keeps its
-    versions by code object: it refuses the ninth, and takes one that was made for another network
-    although this one has hooks, at which it does not look."""
+    """A copy with a code object of its own: the compiler counts its versions by code object, and
+    refuses the ninth."""
     given: Any = function
-    inner = getattr(given, "__func__", given)
-    copied = FunctionType(
-        inner.__code__.replace(),
-        inner.__globals__,
-        inner.__name__,
-        inner.__defaults__,
-        inner.__closure__,
+    found: Any = FunctionType(
+        given.__code__.replace(),
+        given.__globals__,
+        given.__name__,
+        given.__defaults__,
+        given.__closure__,
     )
-    found: Any = copied if inner is given else MethodType(copied, given.__self__)
+    found.__kwdefaults__ = given.__kwdefaults__
     return found
 
 
-def forget_compiled() -> None:
-    """After hooks came or went: compiled code does not look at them, and would go on as before.
-    What is compiled is compiled again when it is next called (usually from files, in seconds)."""
-    if "torch._dynamo" in sys.modules:  # else nothing has been compiled
+def let_compiled_code_see_hooks() -> None:
+    """Compiled code does not look at the hooks of modules unless told to: what was made for one
+    network is taken for another of its class that has some, and masks that are hooks never act.
+    From now on it looks; what was made before, if anything, is made anew when it is next called."""
+    import torch._dynamo  # late: a second of imports
+
+    config: Any = torch._dynamo.config
+    if getattr(config, "skip_nnmodule_hook_guards", False):
+        config.skip_nnmodule_hook_guards = False
         torch._dynamo.reset()

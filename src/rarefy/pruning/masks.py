@@ -241,6 +241,15 @@ def _compared(ranks: Tensor, keep: Tensor) -> Tensor:
     return marks
 
 
+def _countable(ranks: Tensor) -> bool:
+    """Counting by ``histc`` is refused where somebody asked torch for deterministic algorithms."""
+    return (
+        ranks.is_cuda
+        and ranks.dtype == torch.int32
+        and not torch.are_deterministic_algorithms_enabled()
+    )
+
+
 def _digit_by_digit(ranks: Tensor, keep: int) -> Tensor:
     """The last number of one row that is kept: (1,). Its four bytes are found one after the other,
     by counting how often each occurs behind those that are known; torch would sort the row."""
@@ -251,7 +260,7 @@ def _digit_by_digit(ranks: Tensor, keep: int) -> Tensor:
         lowest = -128 if shift == 24 else 0  # the highest has the sign
         if shift < 24:  # out of reach if the higher bytes differ
             byte = torch.where(ranks >> (shift + 8) == found, byte, -1)
-        # (histc counts in the type it is given: float64 is exact, and all devices have it)
+        # (histc counts in the type it is given: float64 is exact)
         counts = torch.histc(byte.double(), bins=256, min=lowest, max=lowest + 256)
         from_here = counts.flip(0).cumsum(0).flip(0)  # how many have this byte or a higher one
         digit = (from_here >= missing).sum(dim=0, keepdim=True) - 1
@@ -265,7 +274,7 @@ def _without_asking(ranks: Tensor, keep: Tensor, one: int | None) -> Tensor:
     width = ranks.shape[-1]
     if one is not None and one in (0, width):
         return torch.full(ranks.shape, one == width, dtype=torch.bool, device=ranks.device)
-    if one is not None and ranks.numel() == width >= LONG and ranks.dtype == torch.int32:
+    if one is not None and ranks.numel() == width >= LONG and _countable(ranks):
         threshold = _digit_by_digit(ranks.flatten(), one).reshape(*keep.shape, 1)
     elif one is not None:
         threshold = ranks.topk(one, dim=-1, sorted=False).values.amin(dim=-1, keepdim=True)

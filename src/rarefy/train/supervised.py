@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from rarefy.core.compilation import let_compiled_code_see_hooks
 from rarefy.core.settings import can_compile
 from rarefy.train.cuda_graphs import recorded
 from rarefy.train.image_batches import ImageBatches
@@ -55,9 +56,10 @@ class Training(Resumable):
         self.precision, self.epochs = precision, recipe.epochs
         self.optimizer = recipe.make_optimizer(model)
         self.pruner = thinning.attach(model, self.optimizer, batches.steps)
-        self.forward: Callable[[Tensor], Tensor] = (
-            torch.compile(model) if compiled and can_compile(batches.device) else model
-        )
+        self.forward: Callable[[Tensor], Tensor] = model
+        if compiled and can_compile(batches.device):
+            let_compiled_code_see_hooks()
+            self.forward = torch.compile(model)
         self._recorded = batches.device.type != "cuda" or not graphs
         self.history = History()
         self._rates = [group["lr"] for group in self.optimizer.param_groups]

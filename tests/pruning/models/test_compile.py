@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -219,19 +220,49 @@ def test_inductor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert counter.frame_count == 1
 
 
-def test_masks_on_activations_reach_a_model_that_was_compiled_before_them() -> None:
-    """Compiled code does not look at hooks: it must be made anew when they come, and when they
-    go."""
+def small_with_hooks() -> tuple[nn.Module, Callable[[], Pruner]]:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    settings: dict[str, Any] = {"granularity": "neuron", "layers": ["0"], "activations": {"0": "1"}}
+    return model, lambda: Pruner(model, optimizer, keep=0.5, **settings)
+
+
+@pytest.fixture
+def hooks_not_looked_at() -> Iterator[None]:
+    """As in a new process: compiled code does not look at hooks."""
+    torch._dynamo.reset()
+    settings = {"skip_nnmodule_hook_guards": True, "error_on_recompile": False}
+    with torch._dynamo.config.patch(settings):
+        yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.usefixtures("hooks_not_looked_at")
+def test_masks_on_activations_reach_a_model_that_was_compiled_before_them() -> None:
     x = torch.randn(5, 6)
+    model, prune = small_with_hooks()
     compiled = torch.compile(model, backend="eager")
     dense = compiled(x).detach()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    settings = {"keep": 0.5, "granularity": "neuron", "layers": ["0"], "activations": {"0": "1"}}
-    pruner = Pruner(model, optimizer, **settings)
-    with torch._dynamo.config.patch(error_on_recompile=False):
-        masked = compiled(x).detach()
-        assert torch.equal(masked, model(x)) and not torch.allclose(masked, dense, atol=1e-2)
-        pruner.detach()
-        assert torch.equal(compiled(x), dense)
+    pruner = prune()
+    masked = compiled(x).detach()
+    assert torch.equal(masked, model(x)) and not torch.allclose(masked, dense, atol=1e-2)
+    pruner.detach()
+    assert torch.equal(compiled(x), dense)
+
+
+@pytest.mark.usefixtures("hooks_not_looked_at")
+@pytest.mark.parametrize("copied", [False, True])
+def test_masks_on_activations_act_beside_a_compiled_model_without(copied: bool) -> None:
+    """The other one is of the same class: what was compiled for it must not be taken."""
+    x = torch.randn(5, 6)
+    plain, _ = small_with_hooks()
+    model, prune = small_with_hooks()
+    pruner = prune()
+    if copied:
+        model = copy.deepcopy(model)
+    dense = torch.compile(plain, backend="eager")(x)
+    masked = torch.compile(model, backend="eager")(x)
+    assert torch.equal(masked, model(x)) and torch.equal(dense, plain(x))
+    assert not torch.allclose(masked, dense, atol=1e-2)
+    assert pruner.silencers

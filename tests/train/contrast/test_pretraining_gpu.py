@@ -57,10 +57,36 @@ def test_a_training_with_and_without_a_recording_agrees(method: str, compiled: b
     if compiled and method not in ("simclr", "pruned:0.5", "sdclr"):
         pytest.skip("compiling takes long: one of each kind")
     plain, graphed = on_gpu(method, False), on_gpu(method, True, compiled=compiled)
-    plain.run(Context())
-    graphed.run(Context())
-    assert plain.recording is None and graphed.recording is not None
+    seen: list[bool] = []
+    plain.run(Context(), watch=lambda now: seen.append(now.recording is not None))
+    graphed.run(Context(), watch=lambda now: seen.append(now.recording is not None))
+    assert seen == [False] * 3 + [True] * 3
     same(plain, graphed)
+
+
+def test_masks_act_in_a_compiled_training_after_another_without() -> None:
+    """Compiled code does not look at hooks by itself."""
+    torch._dynamo.config.skip_nnmodule_hook_guards = True  # as in a new process
+    torch._dynamo.reset()
+    losses = {}
+    for method in ("simclr", "pruned:0.5+neuron"):
+        for compiled in (True, False):
+            made = on_gpu(method, compiled, compiled=compiled)
+            losses[method, compiled] = made.run(Context()).loss
+    for method in ("simclr", "pruned:0.5+neuron"):
+        assert losses[method, True] == pytest.approx(losses[method, False], abs=0.02)
+    assert losses["simclr", False] != pytest.approx(losses["pruned:0.5+neuron", False], abs=0.1)
+
+
+def test_two_recorded_trainings_in_turn() -> None:
+    made = [on_gpu(method, True) for method in ("simclr", "sdclr")]
+    plain = [on_gpu(method, False) for method in ("simclr", "sdclr")]
+    for trainings in (made, plain):
+        for batches in zip(*(one.batches.epoch(0) for one in trainings), strict=True):
+            for one, batch in zip(trainings, batches, strict=True):
+                one.advance(batch)
+    for one, other in zip(plain, made, strict=True):
+        same(one, other)
 
 
 @pytest.mark.parametrize("method", ["simclr", "pruned:0.5", "sdclr"])
@@ -88,21 +114,41 @@ def test_a_stopped_training_goes_on(method: str, tmp_path: Path) -> None:
         same(whole, again)
 
 
-def test_an_encoder_that_looks_at_values_is_not_recorded() -> None:
-    class Looks(Encoder):
-        def forward(self, x: Tensor) -> Tensor:
-            return super().forward(x) * (2.0 if x.sum().item() > 0 else 1.0)
+class Looks(Encoder):
+    """At values, which a recording cannot see."""
 
-    def made() -> Encoder:
-        plain = encoder()
-        return Looks(plain.backbone, plain.projection)
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * (2.0 if x.sum().item() > 0 else 1.0)
 
-    plain, tried = (on_gpu("simclr", graphs, model=made()) for graphs in (False, True))
-    plain.run(Context())
-    tried.run(Context())
-    assert tried.recording is None
+
+class Draws(Encoder):
+    """On the host, which a recording would repeat for ever."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * (1 + torch.rand(1).item())
+
+
+@pytest.mark.parametrize("kind", [Looks, Draws])
+def test_an_encoder_that_cannot_be_recorded(kind: type[Encoder]) -> None:
+    def made(graphs: bool) -> Pretraining:
+        own = encoder(dropout=0.5)
+        return on_gpu("simclr", graphs, model=kind(own.backbone, own.projection))
+
+    stream = torch.cuda.current_stream()
+    plain, tried = made(False), made(True)
+    for one in (plain, tried):
+        torch.manual_seed(5)
+        for batch in one.batches.epoch(0):
+            one.advance(batch)
+    assert tried.recording is None and not tried._to_record
     same(plain, tried)
-    torch.cuda.synchronize()  # and the device is still of use
+    # and the device is as it was
+    assert torch.cuda.current_stream() == stream
+    assert torch.rand(1, device="cuda").item() >= 0
+    again = on_gpu("simclr", True)
+    again.advance(next(iter(again.batches.epoch(0))))
+    assert again.recording is not None
+    torch.cuda.synchronize()
 
 
 @pytest.mark.parametrize("kind", ["different", "many equals", "with nan"])

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from rarefy.core.compilation import forget_compiled
+from rarefy.core.compilation import let_compiled_code_see_hooks
 from rarefy.core.errors import UsageError
 from rarefy.pruning.models.around_updates import AroundUpdates
 from rarefy.pruning.models.branches import (
@@ -72,7 +72,8 @@ class Pruner(AroundUpdates):
     freeze_at: update from which on masks stay.
     moments: the optimiser's memory of weights whose mask changes: "keep" or "reset".
     activations: {layer: module}, with granularity "neuron": mask the module's output instead of
-        the layer's incoming weights and bias.
+        the layer's incoming weights and bias. (The masks are hooks. The first such pruner tells
+        torch.compile to look at hooks, and all that is compiled so far is compiled once more.)
     branches: the model itself stays dense, ``pruner.masked_branch(x)`` is the same weights masked.
     masked_gradients: in that branch, weights that are left out get no gradient.
     seed: of random scores and regrowth; the same in all processes of a distributed training.
@@ -136,7 +137,7 @@ class Pruner(AroundUpdates):
             activation_masks(model, self.held, activations, update) if activations else []
         )
         if self.silencers:
-            forget_compiled()
+            let_compiled_code_see_hooks()
         held = [each for _, each in self.everything()]
         self.branch = MaskedBranch(model, held, masked_gradients) if branches else None
         self._hooks = self._register()
@@ -216,7 +217,6 @@ class Pruner(AroundUpdates):
             each.release()
         if self.silencers:
             without_activation_masks(self.model, self.silencers)
-            forget_compiled()
         self._ended = f"detached after {self.step} updates"
         _pruners.discard(self)
 

@@ -83,6 +83,7 @@ def pretrain(
     device: str = "auto",
     precision: str = "auto",
     compiled: bool = False,
+    graphs: bool = True,
     checkpoint: Path | str | None = None,
     max_seconds: float | None = None,
     progress: bool = True,
@@ -93,6 +94,9 @@ def pretrain(
     network: a name, ``module:callable``, or a module that gives a row of numbers an image; a module
         is trained in place.
     method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ... (``rarefy.train.contrast.method``).
+    compiled: by torch.compile; graphs: on a GPU, start an update as one recorded CUDA graph. A
+        network that decides something in Python anew at every call needs ``graphs=False`` (one that
+        draws random numbers there is found out by itself).
     checkpoint: a file that keeps what is trained so far; the same call goes on from it.
 
     What is not given follows from the number of images. ``OutOfTime`` is raised when
@@ -133,6 +137,7 @@ def pretrain(
         head_out,
         precision=precision,
         compiled=compiled,
+        graphs=graphs,
     )
     run_key = key("rarefy.pretrain", seed)
     with own_random_state(run_key, place):

@@ -143,7 +143,7 @@ def judge(known: Known, how: Evaluation, order: Sequence[int], seed: int = 0) ->
         references = known.features
         k = how.neighbours or (NEIGHBOURS if len(references) >= MANY else FEW_NEIGHBOURS)
         vote = knn_predict(references, labels, known.asked, classes, k, how.knn_temperature)
-        if vote.limited:
+        if vote.limited and how.neighbours:
             notes.append(f"knn: all {vote.k} references vote, {k} were asked for")
         return accuracy_by_class(vote.predicted, known.answers, classes)
 

@@ -62,7 +62,7 @@ class PretrainTask:
     """Epochs after which features are looked at (only to show it: nothing is chosen by it)."""
     precision: str = "auto"
     compiled: bool = False
-    graphs: bool = True
+    graphs: bool = field(default=True, repr=False)  # (checkpoints go by the rest)
     """On a GPU, start an update as a recorded graph: the same operations, without the waiting."""
 
     def __post_init__(self) -> None:

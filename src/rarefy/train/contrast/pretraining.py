@@ -6,12 +6,13 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from rarefy.core.compilation import own_code
+from rarefy.core.compilation import let_compiled_code_see_hooks
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, RunError, UsageError, bad_value
 from rarefy.core.settings import can_compile
@@ -77,17 +78,15 @@ class Pretraining(Resumable):
         self._memory = (
             torch.channels_last if batches.device.type == "cuda" else torch.contiguous_format
         )
-        points = self._points
-        if self.pruner is not None and self.pruner.silencers:
-            points = own_code(points)  # or what was compiled for a training without them is taken
-        self._forward: Callable[[Tensor], tuple[Tensor, Tensor]] = (
-            torch.compile(points) if compiled and can_compile(batches.device) else points
-        )
-        self._contrast: Callable[..., Contrast] = (
-            torch.compile(contrast) if compiled and can_compile(batches.device) else contrast
-        )
+        self._forward: Callable[[Tensor], tuple[Tensor, Tensor]] = self._points
+        self._contrast: Callable[..., Contrast] = contrast
+        if compiled and can_compile(batches.device):
+            let_compiled_code_see_hooks()
+            self._forward, self._contrast = torch.compile(self._points), torch.compile(contrast)
         self.recording: RecordedGradients[Contrast] | None = None
-        self._to_record = graphs and batches.device.type == "cuda" and self.world.size == 1
+        """While it trains; None also where that is not wanted or not possible."""
+        self._record_it = graphs and batches.device.type == "cuda" and self.world.size == 1
+        self._to_record = self._record_it
         self.history = Seen()
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
         self._tau = torch.full((), tau, dtype=torch.float32, device=batches.device)
@@ -152,6 +151,18 @@ class Pretraining(Resumable):
 
     # -------------------------------------------------------------------------------------- updates
 
+    def run(
+        self: Pretraining,
+        context: Context,
+        checkpoint: Checkpoint | None = None,
+        watch: Callable[[Any], None] | None = None,
+    ) -> Any:
+        try:
+            return super().run(context, checkpoint, watch)
+        finally:  # a recording holds the memory of a whole batch
+            self.recording, self._to_record = None, self._record_it
+            self.optimizer.zero_grad(set_to_none=True)
+
     def _points(self, views: Tensor) -> tuple[Tensor, Tensor]:
         """Where the loss sees the two views of a batch: (b, k) each."""
         if self._two:
@@ -187,7 +198,7 @@ class Pretraining(Resumable):
         self.world.sum_gradients(self._trained())
         self.optimizer.step()
         self._sums += torch.stack([found.alignment, found.uniformity])
-        return found.loss
+        return found.loss.clone()  # (a recording has the next one in the same place)
 
     def gradients_of(self, views: Tensor) -> Contrast:
         """As ``loss_of``, without a graph: gradients lie in the weights."""
