@@ -79,6 +79,7 @@ def test_by_what_the_text_is(
             "notes.txt: is no kind of file that is read here .they end in .npy, .npz",
         ),
         ("none.csv", {"label": "kind"}, "there is no file none.csv"),
+        ("none.csv", {}, "there is no file none.csv"),
         ("none.npy", {}, "there is no file none.npy"),
         ("table.csv", {}, "label=None: table.csv: name the column that has the classes"),
         ("table.csv", {"label": "knid"}, "label='knid': no such column.*did you mean 'kind'"),

@@ -77,9 +77,9 @@ def open_samples(
         return from_npz(path, split)
     if ending_of(path) is not None:
         _fitting(options, ("label", "columns", "names", "standardize"), "tables")
-        if label is None:
+        if label is None and path.is_file():
             raise bad_value("label", None, f"{word}: name the column that has the classes")
-        return from_table(path, label, columns, names, standardize)
+        return from_table(path, label or "", columns, names, standardize)
     _need_known(word)
     _fitting(options, ("split", "size", "test_share", "skip_bad"), "images")
     return from_images(word, **options)
