@@ -20,8 +20,10 @@ from rarefy.core.picture import HeatMap, Lines, Picture
 from rarefy.report import style
 from rarefy.report.matplotlib_parts import Limits, Place, legend, plain, say
 from rarefy.report.shaping import Drawn, colour_limits, shape
-from rarefy.report.static_map import heat_map, map_colours
+from rarefy.report.static_map import curve_colours, heat_map, map_colours
 
+COLOURS = 48
+"""Of a small bitmap, beside those of its curves."""
 _COLUMNS = 3  # panels side by side before a new row starts (four: two by two)
 
 
@@ -73,16 +75,28 @@ def as_png(figure: Figure, dpi: int = 150) -> bytes:
 def as_small_webp(figure: Figure, panel: Lines | HeatMap, dpi: int = 100) -> bytes:
     """A bitmap of few colours: a sixth of the plain one, and hard to tell from it."""
     image = Image.open(io.BytesIO(as_png(figure, dpi))).convert("RGB")
+    # chosen by how often they occur alone, colours of the rarest cells and of thin curves would go,
+    # and two curves would have one colour between them
     if isinstance(panel, Lines):
-        few = image.quantize(48, dither=Image.Dither.NONE)
+        often = image.quantize(COLOURS, dither=Image.Dither.NONE).getpalette() or []
+        colours = [*often[: 3 * COLOURS], *curve_colours(panel.curves)]
     else:
-        # chosen by how often they occur, colours of the rarest cells and of curves would go
-        palette = Image.new("P", (1, 1))
-        palette.putpalette(map_colours(panel))
-        few = image.quantize(palette=palette, dither=Image.Dither.NONE)
+        colours = map_colours(panel)
     buffer = io.BytesIO()
-    few.convert("RGB").save(buffer, "webp", lossless=True, quality=80, method=4)
+    _with_colours(image, colours).save(buffer, "webp", lossless=True, quality=80, method=4)
     return buffer.getvalue()
+
+
+def _with_colours(image: Image.Image, colours: Sequence[int]) -> Image.Image:
+    """Every pixel in the nearest of these (red, green, blue and again). Pillow's own search is
+    coarse: it takes a neighbour for a colour that is there."""
+    few = np.reshape(np.asarray(colours, dtype=np.int64), (-1, 3))
+    pixels = np.asarray(image, dtype=np.int64)
+    packed = (pixels[..., 0] << 16) | (pixels[..., 1] << 8) | pixels[..., 2]
+    there, place = np.unique(packed, return_inverse=True)
+    parts = np.stack([there >> 16, (there >> 8) & 255, there & 255], axis=1)
+    nearest = ((parts[:, None] - few) ** 2).sum(axis=2).argmin(axis=1)
+    return Image.fromarray(few[nearest][place.reshape(pixels.shape[:2])].astype(np.uint8))
 
 
 def _saved(figure: Figure, **options: object) -> bytes:

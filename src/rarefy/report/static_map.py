@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.patheffects import Normal, Stroke
 
-from rarefy.core.picture import HeatMap
+from rarefy.core.picture import Curve, HeatMap
 from rarefy.report import style
 from rarefy.report.matplotlib_parts import Limits, Place, legend, plain, say
 from rarefy.report.overlay import overlay
@@ -99,11 +99,18 @@ def _label_cells(axis: Axis, cells: Sequence[object], across: bool) -> None:
 def map_colours(panel: HeatMap) -> list[int]:
     """Red, green, blue and again: the map's own colours, those of its curves, greys of letters."""
     steps = matplotlib.colormaps[style.colour_map(panel.signed)](np.linspace(0, 1, 40))[:, :3]
-    lines = [
-        style.channels(style.lighter(look.colour, share))
-        for look in style.looks(panel.curves)
-        for share in (0, 0.5)
-    ]
     greys = [(grey, grey, grey) for grey in np.linspace(0, 1, 8)]
-    every = [*map(tuple, steps), *lines, *greys, style.channels(style.MISSING)]
-    return [round(255 * channel) for colour in every[:256] for channel in colour]
+    every = [*map(tuple, steps), *greys, style.channels(style.MISSING)]
+    return [
+        *(round(255 * part) for colour in every for part in colour),
+        *curve_colours(panel.curves),
+    ]
+
+
+def curve_colours(curves: Sequence[Curve]) -> list[int]:
+    """Red, green, blue and again: of curves, their paler edges and the words beside them."""
+    found = []
+    for look in style.looks(curves):
+        shades = (look.colour, style.lighter(look.colour, 0.5), style.readable(look.colour))
+        found += [round(255 * part) for shade in shades for part in style.channels(shade)]
+    return found
