@@ -35,6 +35,25 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+@pytest.fixture
+def compiler_afresh() -> Iterator[None]:
+    """Nothing is compiled before and after, and to compile anything twice is an error."""
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in; no test sees the sets of whoever runs it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAREFY_DATA", str(tmp_path / "sets"))
+    monkeypatch.setenv("RAREFY_COMPILE", "0")
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def toy_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment in which the toy study is installed, as a package of someone else's is."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
+import torch._dynamo.testing
+from same_trainings import Everything, in_common, unlike
 from torch import Tensor, nn
 
 from rarefy.nets.backbones import Encoder, Features, Projection
+from rarefy.train.contrast import pretraining as room
 from rarefy.train.contrast.method import Method
 from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.contrast.together import World
@@ -98,32 +102,28 @@ def pretraining(
     return made
 
 
-def everything(made: Pretraining) -> dict[str, Any]:
+def everything(made: Pretraining) -> Everything:
     """What two trainings must have in common to be the same."""
-    found: dict[str, Any] = {f"model {name}": one for name, one in made.model.state_dict().items()}
-    for number, state in enumerate(made.optimizer.state_dict()["state"].values()):
-        found |= {f"optimizer {number} {name}": value for name, value in state.items()}
+    found = in_common(made) | {"sums": made._sums}
     if made.pruner is not None:
-        found |= {f"mask {name}": mask for name, mask in made.pruner.masks.items()}
-        for name, held in made.pruner.held.items():
-            found[f"dense {name}"] = held.dense()
-        found |= {"pruner step": made.pruner.step, "choices": made.pruner.trajectory.choices}
         if made.pruner.branch is not None:
             found |= {f"branch {name}": one for name, one in made.pruner.branch.state().items()}
         kept = made.learnt("masked").state_dict()
         found |= {f"masked {name}": one for name, one in kept.items()}
-    found |= {f"dense {name}": one for name, one in made.learnt("dense").state_dict().items()}
-    return found | vars(made.history) | {"step": made.step, "sums": made._sums}
+    return found | {f"learnt {name}": one for name, one in made.learnt().state_dict().items()}
 
 
 def differences(first: Pretraining, second: Pretraining) -> list[str]:
     """Names of what is not bit for bit the same."""
-    one, other = everything(first), everything(second)
-    assert one.keys() == other.keys()
-    return [
-        name
-        for name, value in one.items()
-        if not (
-            torch.equal(value, other[name]) if isinstance(value, Tensor) else value == other[name]
-        )
-    ]
+    return unlike(everything(first), everything(second))
+
+
+def counting_compiler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> torch._dynamo.testing.CompileCounterWithBackend:
+    """Trainings are compiled to graphs as the compiler sees them, without kernels, and counted."""
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    real = torch.compile
+    monkeypatch.setattr(room, "can_compile", lambda device: True)
+    monkeypatch.setattr(torch, "compile", lambda function: real(function, backend=counter))
+    return counter

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
+from same_trainings import Everything, in_common, unlike
 from torch import Tensor, nn
 
 from rarefy.core.contracts import Context
@@ -131,32 +132,15 @@ def interrupted(make: Callable[[], Made], checkpoint: Checkpoint, *steps: int) -
     return last
 
 
-def everything(made: Training) -> dict[str, Any]:
+def everything(made: Training) -> Everything:
     """What two trainings must have in common to be the same."""
-    found: dict[str, Any] = {f"model {name}": one for name, one in made.model.state_dict().items()}
-    for number, state in enumerate(made.optimizer.state_dict()["state"].values()):
-        found |= {f"optimizer {number} {name}": value for name, value in state.items()}
-    if made.pruner is not None:
-        found |= {f"mask {name}": mask for name, mask in made.pruner.masks.items()}
-        for name, held in made.pruner.held.items():
-            found[f"dense {name}"] = held.dense()
-        found["pruner step"] = made.pruner.step
     answering = made.answering().state_dict()
-    found |= {f"answer {name}": one for name, one in answering.items()}
-    return found | vars(made.history) | {"step": made.step}
+    return in_common(made) | {f"answer {name}": one for name, one in answering.items()}
 
 
 def differences(first: Training, second: Training) -> list[str]:
     """Names of what is not bit for bit the same."""
-    one, other = everything(first), everything(second)
-    assert one.keys() == other.keys()
-    return [
-        name
-        for name, value in one.items()
-        if not (
-            torch.equal(value, other[name]) if isinstance(value, Tensor) else value == other[name]
-        )
-    ]
+    return unlike(everything(first), everything(second))
 
 
 def tiny(channels: int, size: int, classes: int) -> nn.Module:

@@ -1,20 +1,18 @@
-"""Wrong use of the Pruner: one line that names the layer or the argument, and nothing touched."""
+"""A Pruner that cannot be made: one line that names the layer or argument, and nothing touched."""
 
 from __future__ import annotations
 
-import copy
-from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from small_networks import cnn, cnn_batch, mlp, mlp_batch, pruned, update
+from small_networks import mlp, mlp_batch, pruned, update
 from torch import nn
 
 from rarefy import Pruner
 from rarefy.core.errors import UsageError
 from rarefy.pruning.regrowth import SET, RigL
-from rarefy.pruning.schedules import constant, gradual, periodic
+from rarefy.pruning.schedules import gradual
 
 RIGL = RigL(10)
 NEURONS = {"0": "1"}
@@ -177,177 +175,3 @@ def test_a_second_pruner_of_the_same_weight_is_refused_and_one_of_other_layers_i
     assert (model[0].weight != 0).sum() == 24 and (model[2].weight != 0).sum() == 6
     first.detach()
     assert Pruner(model, optimizer, layers="0").step == 0
-
-
-# ------------------------------------------------------------------------------------ the end
-
-
-def test_stepping_after_an_export_is_an_error_until_the_pruner_is_detached() -> None:
-    model = mlp()
-    optimizer, pruner = pruned(model, keep=0.5)
-    update(model, optimizer, mlp_batch())
-    plain = pruner.export()
-    before = model[0].weight.detach().clone()
-    with pytest.raises(UsageError) as error:
-        optimizer.step()
-    assert str(error.value) == "pruner: exported after 1 updates; detach() it to train on"
-    assert torch.equal(model[0].weight, before)
-    # the exported one is a plain model, and may be trained
-    update(plain, torch.optim.SGD(plain.parameters(), lr=0.1), mlp_batch())
-    # pruning the old one on without saying so is refused; after detaching it is not
-    with pytest.raises(UsageError, match="^model: 0.weight has a pruner already; detach"):
-        Pruner(model, optimizer)
-    pruner.detach()
-    again = Pruner(model, optimizer, keep=0.25)
-    update(model, optimizer, mlp_batch())
-    assert again.step == 1 and pruner.step == 1
-
-
-def test_unknown_weights_to_export_are_named_and_do_not_end_anything() -> None:
-    model = mlp()
-    optimizer, pruner = pruned(model)
-    for call in (pruner.export, pruner.copy_of):
-        with pytest.raises(UsageError) as error:
-            call("sparse")
-        assert str(error.value) == "weights='sparse': must be one of dense, masked, projected"
-    update(model, optimizer, mlp_batch())
-
-
-@pytest.mark.parametrize("outer", ["dense", "masked"])
-@pytest.mark.parametrize("inner", ["dense", "masked"])
-def test_nested_evaluations_are_refused_and_the_outer_one_ends_well(outer: str, inner: str) -> None:
-    model = mlp()
-    optimizer, pruner = pruned(model, keep=0.5)
-    before = model[0].weight.detach().clone()
-    with getattr(pruner, outer)():
-        with pytest.raises(UsageError) as error, getattr(pruner, inner)():
-            pass
-        assert str(error.value) == "pruner: dense() and masked() cannot be nested"
-    assert torch.equal(model[0].weight, before)
-    update(model, optimizer, mlp_batch())
-
-
-@pytest.mark.parametrize("context", ["dense", "masked"])
-def test_a_step_inside_an_evaluation_is_refused(context: str) -> None:
-    model = mlp()
-    optimizer, pruner = pruned(model, keep=0.5)
-    before = model[0].weight.detach().clone()
-    with getattr(pruner, context)():
-        model(mlp_batch()[0]).sum().backward()
-        with pytest.raises(UsageError) as error:
-            optimizer.step()
-        assert str(error.value) == (
-            "pruner: optimizer.step() inside dense() or masked() would be lost"
-        )
-    assert torch.equal(model[0].weight, before) and pruner.step == 0
-    update(model, optimizer, mlp_batch())
-    assert pruner.step == 1
-
-
-def test_an_evaluation_that_fails_leaves_the_masks_in_force() -> None:
-    model = mlp()
-    optimizer, pruner = pruned(model, keep=0.5)
-    before = model[0].weight.detach().clone()
-    with pytest.raises(ZeroDivisionError), pruner.dense():
-        raise ZeroDivisionError
-    assert torch.equal(model[0].weight, before)
-    update(model, optimizer, mlp_batch())
-
-
-def test_a_closure_that_fails_leaves_the_masks_in_force() -> None:
-    model = mlp()
-    optimizer, pruner = pruned(model, keep=0.5)
-
-    def closure() -> torch.Tensor:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        optimizer.step(closure)
-    assert (model[0].weight != 0).sum() == 24 and pruner.step == 0
-    update(model, optimizer, mlp_batch())
-    assert (model[0].weight != 0).sum() == 24 and pruner.step == 1
-
-
-def test_the_masked_branch_is_there_only_if_asked_for() -> None:
-    model = mlp()
-    _, pruner = pruned(model)
-    with pytest.raises(UsageError) as error:
-        _ = pruner.masked_branch
-    assert str(error.value) == "pruner: masked_branch needs Pruner(..., branches=True)"
-
-
-# ------------------------------------------------------------------------- states of others
-
-
-def other_state(**choices: Any) -> dict[str, Any]:
-    model = mlp()
-    optimizer, pruner = pruned(model, **{"keep": 0.5, **choices})
-    update(model, optimizer, mlp_batch())
-    return pruner.state_dict()
-
-
-def wider() -> dict[str, Any]:
-    model = nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 3))
-    return pruned(model, keep=0.5)[1].state_dict()
-
-
-def convolutional() -> dict[str, Any]:
-    model = cnn()
-    optimizer, pruner = pruned(model, keep=0.5)
-    update(model, optimizer, cnn_batch())
-    return pruner.state_dict()
-
-
-SETTINGS = [
-    ({"keep": 0.25}, "keep=0.25, not 0.5"),
-    ({"score": "random"}, "score='random', not 'magnitude'"),
-    ({"score": lambda name, weight, gradient: weight.abs()}, "score='a function', not 'magnitude'"),
-    ({"granularity": "layer"}, "granularity='layer', not 'filter'"),
-    ({"update": "masked"}, "update='masked', not 'dense'"),
-    ({"distribution": {"0": 0.3}}, "distribution={'0': 0.3}, not 'uniform'"),
-    ({"branches": True}, "branches=True, not False"),
-    (
-        {"schedule": periodic(3)},
-        f"schedule={str(constant(3))!r}, not {str(constant())!r}",
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        (lambda: {}, "not a state of a Pruner"),
-        (lambda: {**other_state(), "format": 2}, "format 2, known is 1"),
-        (lambda: other_state(layers="0"), "of another model: only the model has 2.weight"),
-        (wider, "of another model: 0.weight is (9, 6), not (8, 6)"),
-        (convolutional, "of another model: 0.weight is (4, 2, 3, 3), not (8, 6)"),
-        *[(partial(other_state, **each), f"made with {words}") for each, words in SETTINGS],
-    ],
-)
-def test_the_state_of_another_pruner_is_refused_and_changes_nothing(
-    state: Any, message: str
-) -> None:
-    model = mlp()
-    optimizer, pruner = pruned(model, keep=0.5)
-    before = copy.deepcopy((model.state_dict(), pruner.state_dict()))
-    with pytest.raises(UsageError) as error:
-        pruner.load_state_dict(state())
-    assert str(error.value) == f"pruner state: {message}"
-    after = (model.state_dict(), pruner.state_dict())
-    assert str(after) == str(before)
-    update(model, optimizer, mlp_batch())
-
-
-def test_a_state_with_more_layers_and_one_with_regrowth_are_refused() -> None:
-    model = mlp()
-    _, pruner = pruned(model, keep=0.5, layers="0")
-    with pytest.raises(UsageError) as error:
-        pruner.load_state_dict(other_state())
-    assert str(error.value) == "pruner state: of another model: only the state has 2.weight"
-    model = mlp()
-    _, pruner = pruned(model, keep=0.5, update="masked")
-    with pytest.raises(UsageError) as error:
-        pruner.load_state_dict(other_state(update="masked", regrow=RIGL))
-    assert str(error.value) == (
-        "pruner state: made with regrow=\"Regrowth(kind='rigl', until=10, share=0.3)\", not None"
-    )

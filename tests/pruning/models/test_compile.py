@@ -17,6 +17,7 @@ from rarefy.pruning.models.pruner import Pruner
 from rarefy.pruning.regrowth import RigL
 from rarefy.pruning.schedules import constant
 
+pytestmark = pytest.mark.usefixtures("compiler_afresh")
 UPDATES = 5
 X = torch.randn(8, 2, 5, 5, generator=torch.Generator().manual_seed(1))
 Y = torch.arange(8) % 3
@@ -42,14 +43,6 @@ class Net(nn.Module):
         tokens = self.relu(self.norm(self.conv(x))).flatten(2).transpose(1, 2)
         mixed, _ = self.attention(tokens, tokens, tokens, need_weights=False)
         return self.head(mixed.mean(dim=1))
-
-
-@pytest.fixture(autouse=True)
-def _afresh() -> Iterator[None]:
-    torch._dynamo.reset()
-    with torch._dynamo.config.patch(error_on_recompile=True):
-        yield
-    torch._dynamo.reset()
 
 
 def counting(backend: str = "aot_eager") -> torch._dynamo.testing.CompileCounterWithBackend:
@@ -229,7 +222,7 @@ def small_with_hooks() -> tuple[nn.Module, Callable[[], Pruner]]:
 
 
 @pytest.fixture
-def hooks_not_looked_at() -> Iterator[None]:
+def hooks_not_looked_at(compiler_afresh: None) -> Iterator[None]:
     """As in a new process: compiled code does not look at hooks."""
     torch._dynamo.reset()
     settings = {"skip_nnmodule_hook_guards": True, "error_on_recompile": False}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 import torch._dynamo.testing
-from small_pretrainings import STEPS, encoder, pretraining
+from small_pretrainings import STEPS, counting_compiler, encoder, pretraining
 from torch import Tensor, nn
 
 from rarefy.core.settings import can_compile
@@ -22,6 +22,7 @@ CLOSE = {"atol": 1e-4, "rtol": 1e-3}
 BatchNorm and a temperature of 0.2 make that grow; without masks it is 1e-2 or more."""
 
 pytestmark = [
+    pytest.mark.usefixtures("compiler_afresh"),
     # torch 2.13's own compiler imports what it calls old
     pytest.mark.filterwarnings(
         "ignore:.*torch.jit.script_method.* is deprecated:DeprecationWarning"
@@ -29,14 +30,6 @@ pytestmark = [
     # and keeps this one from being shown, which does not help where warnings are errors
     pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _afresh() -> Iterator[None]:
-    torch._dynamo.reset()
-    with torch._dynamo.config.patch(error_on_recompile=True):
-        yield
-    torch._dynamo.reset()
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +97,7 @@ def test_one_graph_for_all_masks_and_temperatures(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Graphs as the compiler sees them, without kernels."""
-    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
-    real = torch.compile
-    monkeypatch.setattr(room, "can_compile", lambda device: True)
-    monkeypatch.setattr(torch, "compile", lambda function: real(function, backend=counter))
+    counter = counting_compiler(monkeypatch)
     _, _, losses = advanced(method, compiled=True)
     assert counter.frame_count == 2  # the network and the loss
     _, _, its_losses = advanced(method, compiled=False)

@@ -16,6 +16,7 @@ from small_pretrainings import (
     METHODS,
     STEPS,
     batches,
+    counting_compiler,
     differences,
     encoder,
     everything,
@@ -26,7 +27,6 @@ from small_trainings import Enough, counted, interrupted, stopped_after, trainin
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, RunError
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.contrast import pretraining as room
 from rarefy.train.contrast.pretraining import Pretraining
 
 EPOCHS = 2
@@ -65,10 +65,7 @@ def test_compiled_and_stopped_it_ends_as_if_undisturbed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a graph holds on to (masks, norms of the branch) is what a checkpoint brings back."""
-    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
-    real = torch.compile
-    monkeypatch.setattr(room, "can_compile", lambda device: True)
-    monkeypatch.setattr(torch, "compile", lambda function: real(function, backend=counter))
+    counter = counting_compiler(monkeypatch)
 
     def make() -> Pretraining:
         torch._dynamo.reset()  # as in a new process: nothing is compiled yet

@@ -33,16 +33,6 @@ HERE = ("--jobs", "1", "--device", "cpu")
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in; no test sees the sets of whoever runs it."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RAREFY_DATA", str(tmp_path / "sets"))
-    monkeypatch.setenv("RAREFY_COMPILE", "0")
-    monkeypatch.setenv("COLUMNS", "100")
-    return tmp_path
-
-
-@pytest.fixture
 def train(here: Path, capsys: pytest.CaptureFixture[str]) -> Train:
     """Runs the verb and gives what ``--json`` says."""
 

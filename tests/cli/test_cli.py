@@ -1,81 +1,22 @@
-"""The command line through its real entry point: every verb, every kind of error, every stop."""
+"""The command line through its real entry point: every verb, every kind of error."""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import xarray as xr
 from toy_study import Toy
 
-import rarefy
 from rarefy import cli
 from rarefy.core import ledger
-from rarefy.sweep.store import Store
 
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
-
-SLOW = ("run", "toy", "--scale", "tiny", "--seeds", "40", "--set", "pause=0.15", "--out", "store")
-"""Eight batches of more than half a second: time to be stopped on a busy machine."""
-
-
-# Without torch
-
-
-def test_help_is_quick_and_teaches(command: Rarefy) -> None:
-    code = "import sys; from rarefy.cli import main; main(['run', '--help']); print(*sys.modules)"
-    shown = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": str(Path(rarefy.__file__).parents[1])},
-    ).stdout
-    assert "Example: rarefy run" in shown
-    assert not {"torch", "xarray", "zarr", "pandas"} & set(shown.split())
-
-
-@pytest.mark.parametrize(
-    "verb",
-    [
-        "studies",
-        "run",
-        "verify",
-        "report",
-        "demo",
-        "data",
-        "train",
-        "advise",
-    ],
-)
-def test_every_verb_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([verb, "--help"]) == 0
-    assert f"Example: rarefy {verb}" in capsys.readouterr().out
-
-
-def test_version_and_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"rarefy {rarefy.__version__}\n"
-    assert cli.main([]) == 0
-    assert "rarefy demo" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("arguments", [["rum"], ["run"], ["run", "toy", "--sed", "3"]])
-def test_the_parsers_complaints_are_one_line_too(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(arguments) == 2
-    assert re.fullmatch(r"error: .*\n", capsys.readouterr().err)
 
 
 # Verbs
@@ -316,80 +257,3 @@ def test_an_unfinished_store_is_not_reported(
     assert shown.err.endswith("go on with: rarefy run toy --scale tiny --max-seconds 0.000001\n")
     assert cli.main(["report", "runs/toy-tiny"]) == 2
     assert "has 0 of 12 cells" in capsys.readouterr().err
-
-
-# Stops
-
-
-@contextmanager
-def running(environment: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A slow run of which at least one batch is stored."""
-    # tests that were started with an & ignore Ctrl-C, and whoever they start would too
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rarefy", *SLOW],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    finally:
-        signal.signal(signal.SIGINT, before)
-    try:
-        give_up = time.monotonic() + 60
-        while not (folder / "store" / "done" / "c" / "0").exists():
-            assert process.poll() is None and time.monotonic() < give_up
-            time.sleep(0.02)
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def slow_store(folder: Path) -> Store:
-    study = Toy.at("tiny", seeds=40, pause=0.15)
-    return Store(folder / "store", study, "tiny", "float32")
-
-
-@pytest.fixture(scope="module")
-def undisturbed() -> xr.Dataset:
-    # the pause changes no number, but it is part of the spec
-    return rarefy.run(Toy, scale="tiny", seeds=40, device="cpu")
-
-
-def test_killed_and_started_again_gives_the_same(
-    toy_environment: dict[str, str], command: Rarefy, tmp_path: Path, undisturbed: xr.Dataset
-) -> None:
-    with running(toy_environment, tmp_path) as process:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert 0 < slow_store(tmp_path).done().sum() < 240
-    again = command(*SLOW)
-    assert again.returncode == 0, again.stderr
-    assert re.search(r"toy: start \(\d+% found in the store\)", again.stderr)
-    assert slow_store(tmp_path).read().equals(undisturbed)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_says_how_to_go_on(
-    number: signal.Signals,
-    toy_environment: dict[str, str],
-    command: Rarefy,
-    tmp_path: Path,
-    undisturbed: xr.Dataset,
-) -> None:
-    with running(toy_environment, tmp_path) as process:
-        process.send_signal(number)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    done = slow_store(tmp_path).done().sum()
-    assert 0 < done < 240
-    last = said.splitlines()[-1]
-    assert last.startswith(f"error: stopped: {done} of 240 cells are stored in store; ")
-    words = shlex.split(last.partition("go on with: rarefy ")[2])
-    assert tuple(words) == SLOW
-    if number == signal.SIGINT:
-        assert command(*words).returncode == 0
-        assert slow_store(tmp_path).read().equals(undisturbed)

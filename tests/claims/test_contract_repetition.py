@@ -1,0 +1,118 @@
+"""A cell of a registered study gives the same again, alone and in any company."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from registered_studies import STUDIES, every_study, fresh, tiny
+
+from rarefy.core.contracts import Cells, Context, Study
+from rarefy.sweep.grid import grid_of
+
+FLOAT64 = Context(dtype=torch.float64)
+SAME = 1e-10
+"""float64: how far the same cell may differ between batches, relative to an output's largest"""
+
+pytestmark = pytest.mark.usefixtures("eager")
+
+
+@every_study
+def test_two_runs_give_the_same_results(kind: type[Study]) -> None:
+    _, first = tiny(kind)
+    xr.testing.assert_identical(_bare(first), _bare(fresh(kind)))
+
+
+def _bare(results: xr.Dataset) -> xr.Dataset:
+    """Without what differs between two calls: the time it took, the date."""
+    return results.drop_attrs()
+
+
+def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        finite = values[np.isfinite(values)]
+        largest = np.abs(finite).max() if finite.size else 0.0
+        np.testing.assert_allclose(
+            found[name], values, rtol=SAME, atol=SAME * largest, err_msg=name, equal_nan=True
+        )
+
+
+def part(found: dict[str, np.ndarray], runs: Any) -> dict[str, np.ndarray]:
+    return {name: values[runs] for name, values in found.items()}
+
+
+@every_study
+def test_a_cell_gives_the_same_alone_in_a_batch_of_7_and_among_all(kind: type[Study]) -> None:
+    study = kind.at("tiny", seeds=4)
+    grid = grid_of(study)
+    runs = np.arange(len(grid))
+    everyone = study.simulate(grid.cells(runs), FLOAT64)
+    seven = np.random.default_rng(0).permutation(runs)[:7]
+    assert_same(study.simulate(grid.cells(seven), FLOAT64), part(everyone, seven))
+    for one in (runs[:1], runs[-1:]):
+        assert_same(study.simulate(grid.cells(one), FLOAT64), part(everyone, one))
+
+
+@every_study
+def test_a_cell_draws_the_same_bits_alone_and_among_all(kind: type[Study]) -> None:
+    study = kind.at("tiny")
+    grid = grid_of(study)
+    runs = np.arange(len(grid))
+    everyone = grid.cells(runs).draws(Context()).normal("noise", (9,), step=3)
+    for one in (0, len(grid) - 1):
+        alone = grid.cells(runs[[one]]).draws(Context()).normal("noise", (9,), step=3)
+        assert torch.equal(alone[0], everyone[one])
+
+
+@every_study
+def test_cells_share_their_draws_along_the_axes_that_are_not_random(kind: type[Study]) -> None:
+    study = kind.at("tiny")
+    grid = grid_of(study)
+    random = [grid.values["seed"], *(grid.values[axis] for axis in study.random_axes)]
+    groups: dict[tuple[Any, ...], set[int]] = {}
+    for parts, cell_key in zip(zip(*random, strict=True), grid.keys.tolist(), strict=True):
+        groups.setdefault(parts, set()).add(cell_key)
+    assert all(len(keys) == 1 for keys in groups.values())
+    assert len(set.union(*groups.values())) == len(groups)
+
+
+def test_one_cell_alone_in_7_and_in_500_gives_the_same_to_1e_10() -> None:
+    """The project's promise (issue 2, 'Done when'), on the alignment study made small."""
+    study = STUDIES["contrast-alignment"].at(
+        "tiny", seeds=125, d1=24, batch=16, steps=24, reads=(0, 12, 24), figure_read=24
+    )
+    grid = grid_of(study)
+    runs = np.arange(len(grid))
+    assert len(runs) == 500
+    everyone = study.simulate(grid.cells(runs), FLOAT64)
+    assert (everyone["t1"] > 0).mean() > 0.5  # the bias is at work in most of them
+    for start in (0, 250, 493):
+        seven = runs[start : start + 7]
+        assert_same(study.simulate(grid.cells(seven), FLOAT64), part(everyone, seven))
+        alone = seven[:1]
+        assert_same(study.simulate(grid.cells(alone), FLOAT64), part(everyone, alone))
+    some = grid.cells(runs[::50])
+    every = grid.cells(runs).draws(FLOAT64)
+    for stream, shape in (("dictionary", (24, 9)), ("weights", (24, 24)), ("noise", (16, 24))):
+        alike = some.draws(FLOAT64).normal(stream, shape, step=5)
+        assert torch.equal(every.normal(stream, shape, step=5)[::50], alike)
+
+
+def test_a_run_that_explodes_is_marked_in_its_cell_and_leaves_the_others_alone() -> None:
+    study = STUDIES["contrast-alignment"].at("tiny")
+    grid = grid_of(study)
+    cells = grid.cells(np.arange(len(grid)))
+    # tokens a hundred thousand million times as large as those of the others
+    wild = {**cells.values, "sigma": np.array(cells.values["sigma"], copy=True)}
+    wild["sigma"][2] = 1e11
+    before = study.simulate(cells, FLOAT64)
+    after = study.simulate(Cells(wild, cells.keys), FLOAT64)
+    assert after["nonfinite_step"][2] >= 0
+    assert np.isnan(after["best"][2, -1]).all()
+    others = np.arange(len(grid)) != 2
+    assert (after["nonfinite_step"][others] == -1).all()
+    assert_same(part(after, others), part(before, others))

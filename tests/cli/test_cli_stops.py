@@ -1,0 +1,99 @@
+"""A run that is killed or stopped: it says how to go on, and going on gives the same numbers."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from toy_study import Toy
+
+import rarefy
+from rarefy.sweep.store import Store
+
+Rarefy = Callable[..., subprocess.CompletedProcess[str]]
+
+SLOW = ("run", "toy", "--scale", "tiny", "--seeds", "40", "--set", "pause=0.15", "--out", "store")
+"""Eight batches of more than half a second: time to be stopped on a busy machine."""
+
+
+@contextmanager
+def running(environment: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A slow run of which at least one batch is stored."""
+    # tests that were started with an & ignore Ctrl-C, and whoever they start would too
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rarefy", *SLOW],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
+        give_up = time.monotonic() + 60
+        while not (folder / "store" / "done" / "c" / "0").exists():
+            assert process.poll() is None and time.monotonic() < give_up
+            time.sleep(0.02)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def slow_store(folder: Path) -> Store:
+    study = Toy.at("tiny", seeds=40, pause=0.15)
+    return Store(folder / "store", study, "tiny", "float32")
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> xr.Dataset:
+    # the pause changes no number, but it is part of the spec
+    return rarefy.run(Toy, scale="tiny", seeds=40, device="cpu")
+
+
+def test_killed_and_started_again_gives_the_same(
+    toy_environment: dict[str, str], command: Rarefy, tmp_path: Path, undisturbed: xr.Dataset
+) -> None:
+    with running(toy_environment, tmp_path) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert 0 < slow_store(tmp_path).done().sum() < 240
+    again = command(*SLOW)
+    assert again.returncode == 0, again.stderr
+    assert re.search(r"toy: start \(\d+% found in the store\)", again.stderr)
+    assert slow_store(tmp_path).read().equals(undisturbed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_says_how_to_go_on(
+    number: signal.Signals,
+    toy_environment: dict[str, str],
+    command: Rarefy,
+    tmp_path: Path,
+    undisturbed: xr.Dataset,
+) -> None:
+    with running(toy_environment, tmp_path) as process:
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    done = slow_store(tmp_path).done().sum()
+    assert 0 < done < 240
+    last = said.splitlines()[-1]
+    assert last.startswith(f"error: stopped: {done} of 240 cells are stored in store; ")
+    words = shlex.split(last.partition("go on with: rarefy ")[2])
+    assert tuple(words) == SLOW
+    if number == signal.SIGINT:
+        assert command(*words).returncode == 0
+        assert slow_store(tmp_path).read().equals(undisturbed)

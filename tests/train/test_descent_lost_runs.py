@@ -1,0 +1,112 @@
+"""A run that stops being finite is marked, keeps its last weights and leaves the others alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from small_regression import (
+    DATA,
+    LOST,
+    RUNS,
+    START,
+    ByHand,
+    Regression,
+    X,
+    Y,
+    everything,
+    rows,
+    seen_weights,
+)
+from torch import Tensor
+
+from rarefy.train.descent import State, descend
+from rarefy.train.optimisers import Adam, Sgd
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+@pytest.mark.parametrize("rule", ["sgd", "momentum", "adam"])
+def test_a_run_that_explodes_is_marked_and_the_others_do_not_notice(
+    rule: str, by_hand: bool
+) -> None:
+    lr = torch.full((RUNS,), 0.1, dtype=torch.float64)
+    lr[LOST] = 1e160  # squared, it overflows
+    others = [run for run in range(RUNS) if run != LOST]
+
+    def optimiser(rates: Tensor) -> Any:
+        return {
+            "sgd": Sgd(rates),
+            "momentum": Sgd(rates, momentum=0.9),
+            "adam": Adam(rates),
+        }[rule]
+
+    problem = ByHand() if by_hand else Regression()
+    options: dict[str, Any] = {
+        "trackers": {"w": seen_weights, "step": _steps_of, "loss": lambda s: s.loss},
+        "record": range(11),
+    }
+    found = descend(problem, START, everything, optimiser(lr), 10, **options)
+    lost_at = int(found.nonfinite_step[LOST])
+    assert 0 <= lost_at < 10
+    assert found.nonfinite_step[others].tolist() == [-1] * len(others)
+    # records up to the last finite weights, NaN from the update that failed
+    assert found.records["w"][LOST, : lost_at + 1].isfinite().all()
+    assert found.records["w"][LOST, lost_at + 1 :].isnan().all()
+    assert found.records["loss"][LOST, lost_at + 1 :].isnan().all()
+    assert torch.equal(found.parameters["w"][LOST], found.records["w"][LOST, lost_at])
+    # whole numbers cannot be NaN and go on
+    assert found.records["step"][LOST].tolist() == list(range(11))
+    without = descend(
+        problem,
+        rows(START, others),
+        lambda step: rows(DATA, others),
+        optimiser(lr[others]),
+        10,
+        **options,
+    )
+    assert torch.equal(found.parameters["w"][others], without.parameters["w"])
+    assert torch.equal(found.records["w"][others], without.records["w"])
+
+
+def _steps_of(state: State) -> Tensor:
+    return torch.full((len(state.parameters["w"]),), state.step)
+
+
+def test_a_run_lost_at_the_first_update_keeps_its_start() -> None:
+    lr = torch.full((RUNS,), 0.1, dtype=torch.float64)
+    lr[LOST] = float("inf")
+    found = descend(Regression(), START, everything, Sgd(lr), 3)
+    assert found.nonfinite_step.tolist() == [-1, -1, 0, -1, -1]
+    assert torch.equal(found.parameters["w"][LOST], START["w"][LOST])
+    assert torch.equal(found.parameters["b"][LOST], START["b"][LOST])
+
+
+def test_a_loss_that_is_not_finite_counts_even_if_the_weights_are() -> None:
+    wrong = {"x": X, "y": Y.clone()}
+    wrong["y"][LOST, 0] = float("nan")
+
+    class Deaf(Regression):
+        def gradients(self, parameters, batch):  # type: ignore[no-untyped-def]
+            loss = self.loss(parameters, batch)
+            return loss, {name: torch.zeros_like(value) for name, value in parameters.items()}
+
+    found = descend(Deaf(), START, lambda step: DATA if step < 2 else wrong, Sgd(0.1), 4)
+    assert found.nonfinite_step.tolist() == [-1, -1, 2, -1, -1]
+
+
+def test_a_lost_run_stays_lost_even_when_its_loss_recovers() -> None:
+    wrong = {"x": X, "y": Y.clone()}
+    wrong["y"][LOST, 0] = float("inf")
+    found = descend(
+        Regression(),
+        START,
+        lambda step: wrong if step == 1 else DATA,
+        Sgd(0.1),
+        5,
+        trackers={"w": seen_weights},
+        record=range(6),
+    )
+    assert int(found.nonfinite_step[LOST]) == 1
+    assert found.records["w"][LOST, 2:].isnan().all()
+    assert torch.equal(found.parameters["w"][LOST], found.records["w"][LOST, 1])
