@@ -1,6 +1,6 @@
-"""Write docs/longtail-table.md, 000 Table 2 with what was measured beside what was published, from
-the committed results of the study longtail-table. Every number on it is computed; rows that nobody
-has run yet say so."""
+"""Write docs/longtail-table.md, 000 Table 2 with what was measured beside what was published, with
+its picture, from the committed results of the study longtail-table. Every number on it is computed;
+rows that nobody has run yet say so."""
 
 from __future__ import annotations
 
@@ -8,58 +8,21 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import xarray as xr
+from longtail_advice import advice, against_published, chosen_share, growth, verdict_of
+from longtail_rows import BASELINE, JUDGE, NOT_RUN, Found, committed, orders, set_name, shown
 
-from rarefy.core.contracts import Study
-from rarefy.measure.statistics import Interval, mean_interval, spearman_trend
+from rarefy.core.picture import Curve, Lines, Picture
+from rarefy.report.static import as_png, draw_picture
 from rarefy.studies.longtail._published import TABLE_2
-from rarefy.studies.longtail._words import spoken
-from rarefy.studies.longtail.longtail_table import ALGORITHM_1, EPOCHS, LongTailTable
-from rarefy.sweep.results import find_results, read_results
-from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, difference, readings
-from rarefy.train.contrast.method import Method
+from rarefy.studies.longtail._words import protocol_words, spoken
+from rarefy.studies.longtail.longtail_table import EPOCHS
+from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, readings
 
 DOCS = Path(__file__).parent
-STUDY = LongTailTable.name
-NOT_RUN = "not run yet"
-BASELINE = "simclr"
-NAMES = {"pruned": "Algorithm 1 (one masked branch)", "branches": "Two branches (SDCLR)"}
-FEWEST = 3
-"""Orders of the classes from which a choice is recommended."""
-
-
-class Found(NamedTuple):
-    """Committed results of one scale."""
-
-    study: Study
-    scale: str
-    results: xr.Dataset
-
-    def methods(self, kind: str) -> list[str]:
-        names = [str(name) for name in self.results["way"].values]
-        return [name for name in names if Method.parse(name).kind == kind]
-
-    def gain(self, method: str, name: str = "overall") -> Interval:
-        told = readings(self.results, "linear")
-        rho = float(self.results["rho"].values[-1])
-        return difference(told, name, method, BASELINE, images=LONG_TAIL, rho=rho)
-
-    def masked_gain(self, method: str) -> Interval:
-        """Of the masked network over the dense baseline."""
-        kept = readings(self.results, "linear", "masked_accuracy")["overall"]
-        plain = readings(self.results, "linear")["overall"]
-        both = kept.sel(images=LONG_TAIL, way=method) - plain.sel(images=LONG_TAIL, way=BASELINE)
-        return mean_interval(both.values.reshape(-1))
-
-    def mean(self, method: str, name: str, images: str = LONG_TAIL) -> Interval:
-        told = readings(self.results, "linear")[name].sel(images=images, way=method)
-        return mean_interval(told.values.reshape(-1))
-
-
-# ------------------------------------------------------------------------------------------- pieces
+LARGEST = 100
+"""The imbalance at which lengths of training are compared."""
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -67,37 +30,32 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def shown(found: Interval, signed: bool = False) -> str:
-    """Mean, and its 95 % interval where there is one."""
-    form = "+.2f" if signed else ".2f"
-    ends = f" [{found.low:{form}}, {found.high:{form}}]" if found.n > 1 else ""
-    return f"{found.mean:{form}}{ends}" if found.n else "-"
-
-
 def main_table(found: dict[str, Found]) -> str:
     rows = []
     for row in TABLE_2:
         published = f"{row.shown()} ({row.gain:+.2f})"
-        name = f"{_set(row.data)}, rho {row.rho:g}"
+        name = f"{set_name(row.data)}, rho {row.rho:g}"
         here = [
             (epochs, found[f"{row.data}-rho{row.rho:g}-{epochs}"])
             for epochs in EPOCHS
             if f"{row.data}-rho{row.rho:g}-{epochs}" in found
         ]
         if not here:
-            rows.append([name, published, NOT_RUN, "", "", "", "", ""])
+            rows.append([name, published, NOT_RUN, "", "", "", "", "", ""])
         for epochs, one in here:
             cells, n = [shown(one.mean(BASELINE, "overall"))], one.results.sizes["seed"]
             for kind in ("pruned", "branches"):
                 for method in one.methods(kind)[:1]:
                     gain = one.gain(method)
+                    if kind == "branches":
+                        cells.append(shown(one.mean(method, "overall")))
                     cells.append(shown(gain, True))
                     n = min(n, gain.n)
                     if kind == "pruned":
                         cells.append(shown(one.masked_gain(method), True))
             rows.append([name, published, str(epochs), *cells, str(n)])
     columns = ("set", "published", "epochs", "SimCLR", "Algorithm 1, gain", "its masked network")
-    return table((*columns, "two branches, gain", "n"), rows)
+    return table((*columns, "two branches", "their gain", "n"), rows)
 
 
 def delta_table(found: dict[str, Found]) -> str:
@@ -119,7 +77,7 @@ def delta_table(found: dict[str, Found]) -> str:
             cells.append(
                 shown(control.mean(BASELINE, "delta_20", BALANCED)) if control else NOT_RUN
             )
-            rows.append([f"{_set(row.data)}, rho {row.rho:g}", published, str(epochs), *cells])
+            rows.append([f"{set_name(row.data)}, rho {row.rho:g}", published, str(epochs), *cells])
     if not rows:
         return "No row has been run yet."
     columns = ("set", "published", "epochs", "SimCLR", "Algorithm 1 less SimCLR")
@@ -131,14 +89,14 @@ def keep_table(found: dict[str, Found]) -> str:
     for scale, one in found.items():
         if "-keep-" not in scale and "-curve-" not in scale:
             continue
-        told, held_out = readings(one.results, "linear"), one.results["validation"]
+        told, held_out = readings(one.results, JUDGE), one.results["validation"]
         for method in map(str, one.results["way"].values):
-            chosen = held_out.sel(protocol="linear", way=method, images=LONG_TAIL).values
+            chosen = held_out.sel(protocol=JUDGE, way=method, images=LONG_TAIL).values
             test = told["overall"].sel(way=method, images=LONG_TAIL).values
             rows.append(
                 [
-                    _set(one.study.parameters()["data"]),
-                    str(one.study.parameters()["epochs"]),
+                    set_name(one.data),
+                    str(one.epochs),
                     spoken(method),
                     f"{100 * float(np.nanmean(chosen)):.2f}" if np.isfinite(chosen).any() else "-",
                     f"{float(np.nanmean(test)):.2f}" if np.isfinite(test).any() else "not finite",
@@ -149,110 +107,87 @@ def keep_table(found: dict[str, Found]) -> str:
     return table(("set", "epochs", "method", "held-out training images", "test images"), rows)
 
 
-def verdict_of(found: dict[str, Found], kind: str) -> str:
-    """One reading of the method, in words."""
-    said = []
-    for one in found.values():
-        for method in one.methods(kind)[:1] if "-rho" in one.scale else ():
-            gain = one.gain(method)
-            word = "open"
-            if gain.n > 1:
-                word = "helps" if gain.low > 0 else "hurts" if gain.high < 0 else "open"
-            data = _set(one.study.parameters()["data"])
-            rho, epochs = one.results["rho"].values[-1], one.study.parameters()["epochs"]
-            said.append(f"{data} rho {rho:g}, {epochs} epochs: {word}, {shown(gain, True)} points")
-    words = "; ".join(said) if said else NOT_RUN
-    return f"- **{NAMES[kind]}**: {words}."
-
-
-def advice(found: dict[str, Found]) -> str:
-    """What a user should choose today: a method that helps in some row and hurts in none."""
-    rows = [one for one in found.values() if "-rho" in one.scale]
+def judges_table(found: dict[str, Found]) -> str:
+    """Gains for head and tail, by each way to judge, of the rows that were run."""
+    rows = [
+        [
+            f"{one.name}, {one.epochs} epochs",
+            protocol_words(protocol),
+            spoken(method),
+            *(
+                shown(one.gain(method, name, protocol), True)
+                for name in ("overall", "many", "medium", "few")
+            ),
+        ]
+        for one in found.values()
+        if "-rho" in one.scale
+        for protocol in map(str, one.results["protocol"].values)
+        for kind in ("pruned", "branches")
+        for method in one.methods(kind)[:1]
+    ]
     if not rows:
-        return (
-            "No row of the table has been run with this code yet, so nothing is recommended on its "
-            "account: start with `simclr`, and put `branches:0.1` beside it with "
-            "`rarefy pretrain DATA --method simclr,branches:0.1 --seeds 4`, which tells on your "
-            "own data whether it pays."
-        )
-    for kind in ("branches", "pruned"):
-        gains = {
-            one.scale: (method, one.gain(method))
-            for one in rows
-            for method in one.methods(kind)[:1]
-            if one.gain(method).n >= FEWEST
-        }
-        helps = {scale: pair for scale, pair in gains.items() if pair[1].low > 0}
-        hurts = [scale for scale, (_, gain) in gains.items() if gain.high < 0]
-        if helps and not hurts:
-            method = next(iter(helps.values()))[0]
-            where = ", ".join(f"`{scale}` {gain.mean:+.2f}" for scale, (_, gain) in helps.items())
-            return (
-                f"`{method}` ({spoken(method)}): over SimCLR at the same number of epochs it gains "
-                f"more than luck in {len(helps)} of {len(gains)} rows ({where} points) and loses "
-                "more than luck in none. Check on your own data with "
-                f"`rarefy pretrain DATA --method simclr,{method} --seeds 4`."
+        return "No row has been run yet."
+    columns = ("set", "judged by", "method", "all classes", "many", "medium", "few")
+    return table(columns, rows)
+
+
+def length_table(found: dict[str, Found]) -> str:
+    """Two branches against SimCLR by the number of epochs, at the largest imbalance."""
+    rows = [
+        [
+            f"{one.name}",
+            f"{one.epochs}",
+            spoken(method),
+            shown(one.mean(BASELINE, "overall")),
+            shown(one.gain(method), True),
+            *(
+                shown(one.gain(method, protocol=protocol), True) if protocol in judges else "-"
+                for protocol in ("few", "knn")
+            ),
+            orders(one.gain(method).n),
+        ]
+        for one in _lengths(found)
+        for judges in [list(map(str, one.results["protocol"].values))]
+        for method in one.methods("branches")
+    ]
+    if not rows:
+        return "Not run yet."
+    columns = ("set", "epochs", "method", "SimCLR, linear", "gain, linear", "gain, few labels")
+    return table((*columns, "gain, nearest neighbours", "orders"), rows)
+
+
+def length_picture(found: dict[str, Found]) -> Picture:
+    """Gains over SimCLR by the number of epochs."""
+    panels = []
+    for data in dict.fromkeys(one.data for one in _lengths(found)):
+        here = [one for one in _lengths(found) if one.data == data]
+        methods = dict.fromkeys(name for one in here for name in one.methods("branches"))
+        ends = np.array([min(one.epochs for one in here), max(one.epochs for one in here)], float)
+        curves = [Curve("SimCLR", ends, 0 * ends, role=BASELINE, style="dotted")]
+        for method in methods:
+            told = {
+                one.epochs: one.gain(method)
+                for one in sorted(here, key=lambda one: one.gain_count(method))
+                if method in one.methods("branches")
+            }  # (of two results at one length, that with more orders)
+            epochs = np.array(sorted(told), float)
+            mean, low, high = (
+                np.array([getattr(told[int(at)], name) for at in epochs])
+                for name in ("mean", "low", "high")
             )
-    return (
-        "Plain `simclr`: no pruned method does better than luck in some row without doing worse in "
-        "another. Put `branches:0.1` beside it on your own data before you believe either."
-    )
+            curves.append(Curve(spoken(method), epochs, mean, low, high, role=method))
+        words = "gain over SimCLR, points"
+        panels.append(Lines(curves, "epochs", words, here[0].name, x_log=True))
+    return Picture("length", "How long one trains", "", panels)
 
 
-def growth(found: dict[str, Found]) -> str:
-    """P8 over the rows that were run: does the gain grow with rho?"""
-    said = []
-    for data in ("cifar10", "cifar100"):
-        for epochs in EPOCHS:
-            here = {
-                float(one.results["rho"].values[-1]): one
-                for one in found.values()
-                if one.scale.startswith(f"{data}-rho") and one.scale.endswith(f"-{epochs}")
-            }
-            for kind in ("pruned", "branches"):
-                series = {
-                    rho: (told.sel(way=method) - told.sel(way=BASELINE)).values.reshape(-1)
-                    for rho, one in sorted(here.items())
-                    for method in one.methods(kind)[:1]
-                    for told in (readings(one.results, "linear")["overall"].sel(images=LONG_TAIL),)
-                }
-                if len(series) < 2:
-                    continue
-                seeds = min(map(len, series.values()))
-                values = np.stack([gains[:seeds] for gains in series.values()], axis=1)
-                trend = spearman_trend(np.array(list(series)), values, within_rows=True)
-                levels = ", ".join(f"{rho:g}" for rho in series)
-                said.append(
-                    f"- {_set(data)}, {epochs} epochs, {NAMES[kind]}: Spearman {trend.rho:+.2f} "
-                    f"(p {trend.p_value:.2g}, {seeds} orders, rho {levels})"
-                )
-    return (
-        "\n".join(said)
-        if said
-        else "Two imbalances at one number of epochs are needed: " + NOT_RUN + "."
-    )
-
-
-def chosen_share(found: dict[str, Found]) -> str:
-    """Whether the rows keep what held-out images say."""
-    said = []
-    for data, method in ALGORITHM_1.items():
-        one = found.get(f"{data}-keep-100")
-        if one is None:
-            said.append(f"{_set(data)}: {NOT_RUN}; the rows have {method}.")
-            continue
-        tried = one.methods("pruned")
-        held_out = one.results["validation"].sel(protocol="linear", images=LONG_TAIL)
-        best = max(
-            tried, key=lambda name: float(np.nanmax([-1, *held_out.sel(way=name).values.flat]))
-        )
-        words = "as the rows have it" if best == method else f"but the rows have {method}"
-        said.append(f"{_set(data)}: {best}, {words}.")
-    return " ".join(said)
-
-
-def _set(data: str) -> str:
-    return {"cifar10": "CIFAR10-LT", "cifar100": "CIFAR100-LT", "imagenet": "ImageNet-LT"}[data]
+def _lengths(found: dict[str, Found]) -> list[Found]:
+    there = [
+        one
+        for one in found.values()
+        if f"-rho{LARGEST:g}-" in one.scale or "-branches-" in one.scale
+    ]
+    return sorted(there, key=lambda one: (one.data, one.epochs))
 
 
 def _made(found: dict[str, Found]) -> str:
@@ -262,9 +197,6 @@ def _made(found: dict[str, Found]) -> str:
         where = made.get("gpu") or made.get("machine") or made.get("device", "")
         lines.append(f"- `{scale}`: {str(made.get('date', ''))[:10]}, {where}")
     return "\n".join(lines) if lines else "Nothing yet."
-
-
-# --------------------------------------------------------------------------------------------- page
 
 
 def page(found: dict[str, Found]) -> str:
@@ -290,6 +222,20 @@ def page(found: dict[str, Found]) -> str:
         main_table(found),
         "Verdicts, each reading of the method for itself:",
         "\n".join(verdict_of(found, kind) for kind in ("pruned", "branches")),
+        "## Head, tail, and other judges",
+        "Gains over SimCLR in points, order by order, for all classes and for thirds of them by "
+        "their number of images: a linear probe with all labels or with those of the long-tailed "
+        "images alone, ten labels a class, nearest neighbours.",
+        "![Gains over SimCLR from head to tail](images/longtail-gains.png)",
+        judges_table(found),
+        "## How long one trains",
+        "ResNet-18 on CIFAR, a small network on the bundled digits (468 images; two cores are "
+        "enough: `rarefy run longtail-table --scale digits-branches-300`). With 1 kept there are "
+        "two branches and no mask, the control: what it does not do is the masks' doing.",
+        "![Gain over SimCLR by the number of epochs](images/longtail-length.png)",
+        length_table(found),
+        "## Beside the published gains",
+        against_published(found),
         "## Delta_20",
         "Accuracy of the fifth of the classes with most images less that of the fifth with fewest, "
         "in points. With one order of the classes it mostly says which classes are easy; the last "
@@ -311,23 +257,18 @@ def page(found: dict[str, Found]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def committed(folder: Path) -> dict[str, Found]:
-    """Results of the study by scale."""
-    found = {}
-    for path in find_results(folder):
-        if path.stem.startswith(f"{STUDY}-cifar"):
-            study, scale, results = read_results(path)
-            found[scale] = Found(study, scale, results)
-    return found
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--results", type=Path, default=DOCS.parent / "results")
     reader.add_argument("--out", type=Path, default=DOCS / "longtail-table.md")
     given = reader.parse_args(arguments)
-    given.out.write_text(page(committed(given.results)), encoding="utf-8")
+    found = committed(given.results)
+    given.out.write_text(page(found), encoding="utf-8")
     print(given.out)
+    images = given.out.parent / "images"
+    images.mkdir(exist_ok=True)
+    (images / "longtail-length.png").write_bytes(as_png(draw_picture(length_picture(found))))
+    print(images / "longtail-length.png")
 
 
 if __name__ == "__main__":

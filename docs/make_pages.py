@@ -224,6 +224,8 @@ SHOWN = {
     "granularity.png": ("granularity-detectors", "responses", "paper"),
     "removal-mnist.png": ("influence-removal", "removed", "paper"),
     "removal-cifar10.png": ("influence-removal", "removed", "cifar10"),
+    "longtail-gains.png": ("longtail-table", "gains", "cifar10-rho100-500"),
+    "longtail-masked-units.png": ("longtail-table", "masked-units", "cifar10-rho100-500"),
 }
 """Pictures of the README and of pages: file, study, picture and the scale of its results."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -83,10 +83,7 @@ def test_links_lead_to_files(page: str) -> None:
 
 
 def test_claims_page_is_what_the_ledger_says() -> None:
-    spec = importlib.util.spec_from_file_location("make_pages", ROOT / "docs" / "make_pages.py")
-    assert spec is not None and spec.loader is not None
-    make_pages = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(make_pages)
+    make_pages = import_module("make_pages")
     assert read("docs/claims.md") == make_pages.claims_page(), (
         "the ledger has changed: python docs/make_pages.py --claims"
     )

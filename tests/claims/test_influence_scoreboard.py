@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from rarefy.sweep.results import write_results
 from rarefy.tools.influence.injections import Injection
 
 CPU = torch.device("cpu")
-ROOT = Path(__file__).parents[2]
 STUDY: Any = InfluenceScoreboard.at("quick", injection=("flips-0.1", "rare-modes-0.1"))
 
 
@@ -136,23 +135,13 @@ def test_what_makes_no_sense_is_named(wrong: dict[str, Any], complaint: str) -> 
 # ----------------------------------------------------------------------------------------- the page
 
 
-def page_maker() -> Any:
-    spec = importlib.util.spec_from_file_location(
-        "make_scoreboard", ROOT / "docs" / "make_scoreboard.py"
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_page_is_made_of_results_and_begins_with_where_the_score_loses(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = rarefy.run(InfluenceScoreboard, scale="tiny", device="cpu")
     write_results(InfluenceScoreboard.at("tiny"), "tiny", results, tmp_path)
     out = tmp_path / "scoreboard.md"
-    page_maker().main(["--results", str(tmp_path), "--out", str(out)])
+    import_module("make_scoreboard").main(["--results", str(tmp_path), "--out", str(out)])
     text = out.read_text(encoding="utf-8")
     assert str(out) in capsys.readouterr().out
     first = text.split("\n\n")[2]
@@ -170,7 +159,9 @@ def test_the_page_is_made_of_results_and_begins_with_where_the_score_loses(
 
 
 def test_the_page_says_so_where_the_score_is_best() -> None:
-    text = page_maker().page(STUDY, "quick", made_up(percentile=0.9, distance=0.7))
+    text = import_module("make_scoreboard").page(
+        STUDY, "quick", made_up(percentile=0.9, distance=0.7)
+    )
     first = text.split("\n\n")[2]
     assert "2 of 2 searches for injected samples come out best" in first and "in 0 another" in first
     assert "Where it comes out best" in first and "no detector" not in first
@@ -178,5 +169,7 @@ def test_the_page_says_so_where_the_score_is_best() -> None:
 
 def test_without_results_the_page_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no results of influence-scoreboard in .*rarefy run"):
-        page_maker().main(["--results", str(tmp_path), "--out", str(tmp_path / "x.md")])
+        import_module("make_scoreboard").main(
+            ["--results", str(tmp_path), "--out", str(tmp_path / "x.md")]
+        )
     assert not (tmp_path / "x.md").exists()

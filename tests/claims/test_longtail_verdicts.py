@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -136,11 +136,13 @@ def test_pictures_and_tables_are_drawn_without_a_complaint() -> None:
     both = ("long-tail", "balanced")
     found, which = results({"branches:0.3": (0.1, 0.2)}, images=both), study(images=both)
     pictures = which.picture(found)
-    assert [one.name for one in pictures] == ["ranks", "training", "masked-units"]
-    quality, protocols = which.tables(found)
+    assert [one.name for one in pictures] == ["ranks", "gains", "training", "masked-units"]
+    quality, gained, protocols = which.tables(found)
     assert len(quality.rows) == len(protocols.rows) == 2 * 2 * 3
     gains = [row[-2] for row in quality.rows if row[2] == "two branches, 0.3 kept"]
     assert gains[0].startswith("+10.00 [") and gains[2].startswith("+20.00 [")
+    gains = [row[3] for row in gained.rows if row[2] == "two branches, 0.3 kept"]
+    assert [gain.partition(" [")[0] for gain in gains] == ["+10.00", "+20.00"]
     # one line a rho, not their mean
     shown = {row[0]: row[3] for row in protocols.rows if row[2] == "two branches, 0.3 kept"}
     assert float(shown["100"]) - float(shown["10"]) == pytest.approx(10.0)
@@ -191,13 +193,10 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message:
 
 def page_of(gains: dict[str, dict[str, float]]) -> str:
     """``gains``: by scale, of the two methods over SimCLR."""
-    spec = spec_from_file_location("page", DOCS / "make_longtail_table.py")
-    assert spec is not None and spec.loader is not None
-    maker = module_from_spec(spec)
-    spec.loader.exec_module(maker)
+    maker = import_module("make_longtail_table")
     found = {}
     for scale, by_way in gains.items():
-        rho = float(scale.split("rho")[1].split("-")[0])
+        rho = float(scale.split("rho")[1].split("-")[0]) if "rho" in scale else 100.0
         made = results({way: (gain,) for way, gain in by_way.items()}, (rho,))
         made.attrs["provenance"] = json.dumps({"date": "2026-01-02T03", "machine": "a machine"})
         data, _, epochs = scale.split("-")
@@ -214,15 +213,19 @@ def test_the_page_shows_what_was_run_and_says_what_was_not() -> None:
     assert "-2.00 [-2.25, -1.75] | -12.00" in row and "+4.00 [+3.75, +4.25]" in row
     assert page.count("not run yet |  |") == len(TABLE_2) - 1
     assert (
-        "**Algorithm 1 (one masked branch)**: CIFAR10-LT rho 100, 500 epochs: hurts, -2.00" in page
+        "**Algorithm 1 (one masked branch)**: CIFAR10-LT, rho 100, 500 epochs: hurts, -2.00" in page
     )
-    assert "**Two branches (SDCLR)**: CIFAR10-LT rho 100, 500 epochs: helps, +4.00" in page
-    assert "`branches:0.3` (two branches, 0.3 kept): over SimCLR" in page
+    assert "**Two branches (SDCLR)**: CIFAR10-LT, rho 100, 500 epochs: helps, +4.00" in page
+    assert "`branches:0.3` (two branches, 0.3 kept) where a linear probe will follow" in page
     assert (
         "in 1 of 1 rows (`cifar10-rho100-500` +4.00 points) and loses more than luck in none"
         in page
     )
+    assert "(Delta_20) grows" not in page  # the same fall for all methods
     assert "`cifar10-rho100-500`: 2026-01-02, a machine" in page
+    assert "51.33 → 55.33 here, 74.24 → 81.31 published" in page
+    assert "SimCLR is 22.91 points below the published baseline" in page
+    assert "| linear probe, all labels | Algorithm 1, 0.5 kept | -2.00 [-2.25, -1.75] |" in page
 
 
 def test_a_method_that_helps_here_and_hurts_there_is_not_recommended() -> None:
@@ -234,6 +237,24 @@ def test_a_method_that_helps_here_and_hurts_there_is_not_recommended() -> None:
     )
     assert "Plain `simclr`: no pruned method" in page
     assert "CIFAR10-LT, 500 epochs, Two branches (SDCLR): Spearman +" in page
+
+
+def test_a_loss_after_a_shorter_training_is_a_condition_and_after_a_longer_one_an_objection() -> (
+    None
+):
+    helps, hurts = {"branches:0.3": 0.04}, {"branches:0.3": -0.04}
+    page = page_of({"cifar10-rho100-100": hurts, "cifar10-rho100-500": helps})
+    assert "in 1 of 2 rows (`cifar10-rho100-500` +4.00 points) and loses" in page
+    assert "loses more than luck in 1 (`cifar10-rho100-100` -4.00)" in page
+    lengths = [line for line in page.splitlines() if "two branches, 0.3 kept" in line]
+    lengths = [line for line in lengths if line.endswith("| 3 orders |")]
+    assert [line.split(" | ")[1] for line in lengths] == ["100", "500"]
+    page = page_of({"cifar10-rho100-500": helps, "cifar10-rho100-1000": hurts})
+    assert "Plain `simclr`: no pruned method" in page
+    # trainings that are there to explain are no rows, and say when a gain comes
+    page = page_of({"cifar10-branches-100": {"branches:0.3": 0.0}, "cifar10-rho100-500": helps})
+    assert "in 1 of 1 rows" in page
+    assert "It takes time: after 100 epochs the gain is +0.00 [-0.25, +0.25] (3 orders)." in page
 
 
 def test_the_committed_page_is_that_of_the_committed_results(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from rarefy.cli.frame import (
     Scale,
     app,
     complain,
-    judged_results,
     print_,
     run_study,
     told,
@@ -205,15 +204,15 @@ def verify(
 
 
 def _from_results(folder: Path, names: list[str]) -> Iterator[tuple[Study, str, list[Verdict]]]:
-    from rarefy.sweep.results import find_results
+    from rarefy.sweep.results import find_results, read_results
 
     found = find_results(folder)
     if not found:
         raise UsageError(f"results={str(folder)!r}: no results there (Parquet with JSON beside it)")
     for path in found:
-        study, scale, _, verdicts = judged_results(path)
-        if study.name in names:
-            yield study, scale, verdicts
+        study, scale, dataset = read_results(path)
+        if study.name in names:  # (judging takes its time)
+            yield study, scale, study.verdicts(dataset, scale)
 
 
 def _from_runs(

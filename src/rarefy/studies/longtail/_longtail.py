@@ -19,7 +19,7 @@ from rarefy.measure.representation.linear_probe import STRENGTHS
 from rarefy.nets.by_name import identity
 from rarefy.studies._one_by_one import one_by_one, spread_epochs
 from rarefy.studies.longtail._pictures import pictures
-from rarefy.studies.longtail._tables import protocol_table, quality_table
+from rarefy.studies.longtail._tables import gains_table, protocol_table, quality_table
 from rarefy.studies.longtail._verdicts import pruning_verdicts
 from rarefy.tools.image_data import data_identity, on_device
 from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation, Quality
@@ -279,7 +279,11 @@ class LongTailPretraining(Study):
         return pictures(self, results)
 
     def tables(self, results: xr.Dataset) -> list[Table]:
-        return [quality_table(self, results), protocol_table(self, results)]
+        return [
+            quality_table(self, results),
+            gains_table(self, results),
+            protocol_table(self, results),
+        ]
 
 
 def _filled(values: Any, count: int) -> np.ndarray:

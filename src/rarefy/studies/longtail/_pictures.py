@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.estimates import mean_band
-from rarefy.studies.longtail._words import judged_by, others, spoken
+from rarefy.studies.longtail._words import judged_by, others, protocol_words, spoken
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT
 from rarefy.train.contrast.method import Method
 
@@ -16,11 +17,19 @@ if TYPE_CHECKING:
     from rarefy.studies.longtail._longtail import LongTailPretraining
 
 
+GROUPS = 5
+"""Groups of neighbouring classes whose gains are shown: fifths, as in Delta_20."""
+
+
 def pictures(study: LongTailPretraining, results: xr.Dataset) -> list[Picture]:
     found = [_by_rank(study, results), _on_the_way(results)]
-    masked = others(results)[1]
-    if masked and LONG_TAIL in results["images"].values:
-        found.append(_inside(results, masked))
+    baseline, masked = others(results)
+    compared = [name for name in masked if name != baseline]
+    if LONG_TAIL in results["images"].values:
+        if compared:
+            found.insert(1, _gains(study, results, baseline, compared))
+        if masked:
+            found.append(_inside(results, masked))
     return found
 
 
@@ -40,8 +49,8 @@ def _by_rank(study: LongTailPretraining, results: xr.Dataset) -> Picture:
                         spoken(str(method)) + (", balanced" if images == BALANCED else ""),
                         results["rank"].values + 1.0,
                         band.mean,
-                        None if images == BALANCED else band.low,
-                        None if images == BALANCED else band.high,
+                        None if images == BALANCED else band.low.clip(0, PERCENT),
+                        None if images == BALANCED else band.high.clip(0, PERCENT),
                         role=str(method),
                         style="dotted" if images == BALANCED else "solid",
                     )
@@ -52,6 +61,36 @@ def _by_rank(study: LongTailPretraining, results: xr.Dataset) -> Picture:
         "Accuracy from head to tail",
         "Mean and 95 % band over orders of the classes; dotted: trained on the balanced set of "
         "equal size, whose slope shows what the order of the classes alone does.",
+        panels,
+    )
+
+
+def _gains(
+    study: LongTailPretraining, results: xr.Dataset, baseline: str, compared: list[str]
+) -> Picture:
+    """Differences in pairs: what an order of classes does to all methods alike is gone."""
+    here = PERCENT * results["accuracy"].sel(images=LONG_TAIL).isel(rho=-1)
+    groups = np.array_split(np.arange(here.sizes["rank"]), min(GROUPS, here.sizes["rank"]))
+    middles = np.array([group.mean() + 1.0 for group in groups])
+    panels = []
+    for protocol in study.protocols:
+        told = here.sel(protocol=protocol)
+        curves = [Curve(spoken(baseline), middles, 0 * middles, role=baseline, style="dotted")]
+        for method in compared:
+            gain = (told.sel(way=method) - told.sel(way=baseline)).transpose("seed", "rank").values
+            means = np.stack([gain[:, group].mean(axis=1) for group in groups], axis=1)
+            band = mean_band(means)
+            curves.append(
+                Curve(spoken(method), middles, band.mean, band.low, band.high, role=method)
+            )
+        words = f"gain over {spoken(baseline)}, points"
+        panels.append(Lines(curves, "class, the head first", words, protocol_words(protocol)))
+    return Picture(
+        "gains",
+        "Who gains",
+        "Test accuracy less that of the baseline with the same order of classes, first weights and "
+        "views: mean and 95 % band over orders, by each way to judge; fifths of the classes, "
+        "largest rho.",
         panels,
     )
 

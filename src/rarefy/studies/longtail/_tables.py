@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Table
-from rarefy.measure.statistics import mean_interval
-from rarefy.studies.longtail._words import judged_by, spoken
-from rarefy.tools.longtail.readings import readings, rows
+from rarefy.measure.statistics import Interval, mean_interval
+from rarefy.studies.longtail._words import judged_by, others, protocol_words, spoken
+from rarefy.tools.longtail.readings import LONG_TAIL, difference, readings, rows
 
 if TYPE_CHECKING:
     from rarefy.studies.longtail._longtail import LongTailPretraining
@@ -75,6 +75,41 @@ def protocol_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
         ("rho", "images", "method", *heads),
         lines,
     )
+
+
+def gains_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
+    """Differences to the baseline for head and tail, by each way to judge."""
+    baseline, masked = others(results)
+    lines = []
+    for protocol in study.protocols:
+        told = readings(results, protocol)
+        for rho in results["rho"].values:
+            for method in masked:
+                if method == baseline or LONG_TAIL not in results["images"].values:
+                    continue
+                found = {
+                    name: difference(told, name, method, baseline, images=LONG_TAIL, rho=rho)
+                    for name in ("overall", "many", "medium", "few", "delta_20")
+                }
+                cells = [shown_difference(one) for one in found.values()]
+                words = protocol_words(protocol)
+                lines.append((f"{rho:g}", words, spoken(method), *cells, found["overall"].n))
+    return Table(
+        "gains",
+        "Who gains",
+        f"Points over {spoken(baseline)}, order of classes by order of classes, long-tailed "
+        "images; [ ]: 95 % interval. A gain of Delta_20 is a larger gap between head and tail.",
+        ("rho", "judged by", "method", "all", "many", "medium", "few", "Delta_20", "n"),
+        lines,
+    )
+
+
+def shown_difference(found: Interval) -> str:
+    """Mean, and its 95 % interval where there is one."""
+    if not found.n:
+        return "-"
+    ends = f" [{found.low:+.2f}, {found.high:+.2f}]" if found.n > 1 else ""
+    return f"{found.mean:+.2f}{ends}"
 
 
 def _shown(value: float | None) -> str:

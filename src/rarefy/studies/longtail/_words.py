@@ -17,6 +17,16 @@ def judged_by(protocols: Sequence[str]) -> str:
     return LINEAR if LINEAR in protocols else protocols[0]
 
 
+def protocol_words(protocol: str) -> str:
+    """A way to judge, for people."""
+    return {
+        "linear": "linear probe, all labels",
+        "long-tail": "linear probe, long-tailed labels",
+        "few": "few labels a class",
+        "knn": "nearest neighbours",
+    }[protocol]
+
+
 def spoken(method: str) -> str:
     """A method for people."""
     found = Method.parse(method)
