@@ -9,7 +9,7 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.estimates import mean_band
-from rarefy.studies.longtail._words import judged_by, others, protocol_words, spoken
+from rarefy.studies.longtail._words import compared, judged_by, others, protocol_words, spoken
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT
 from rarefy.train.contrast.method import Method
 
@@ -23,12 +23,11 @@ GROUPS = 5
 
 def pictures(study: LongTailPretraining, results: xr.Dataset) -> list[Picture]:
     found = [_by_rank(study, results), _on_the_way(results)]
-    baseline, masked = others(results)
-    compared = [name for name in masked if name != baseline]
     if LONG_TAIL in results["images"].values:
-        if compared:
-            found.insert(1, _gains(study, results, baseline, compared))
-        if masked:
+        baseline, rest = compared(results)
+        if rest:
+            found.insert(1, _gains(study, results, baseline, rest))
+        if masked := others(results)[1]:
             found.append(_inside(results, masked))
     return found
 
@@ -66,7 +65,7 @@ def _by_rank(study: LongTailPretraining, results: xr.Dataset) -> Picture:
 
 
 def _gains(
-    study: LongTailPretraining, results: xr.Dataset, baseline: str, compared: list[str]
+    study: LongTailPretraining, results: xr.Dataset, baseline: str, rest: list[str]
 ) -> Picture:
     """Differences in pairs: what an order of classes does to all methods alike is gone."""
     here = PERCENT * results["accuracy"].sel(images=LONG_TAIL).isel(rho=-1)
@@ -76,7 +75,7 @@ def _gains(
     for protocol in study.protocols:
         told = here.sel(protocol=protocol)
         curves = [Curve(spoken(baseline), middles, 0 * middles, role=baseline, style="dotted")]
-        for method in compared:
+        for method in rest:
             gain = (told.sel(way=method) - told.sel(way=baseline)).transpose("seed", "rank").values
             means = np.stack([gain[:, group].mean(axis=1) for group in groups], axis=1)
             band = mean_band(means)

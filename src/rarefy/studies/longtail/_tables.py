@@ -9,7 +9,7 @@ import xarray as xr
 
 from rarefy.core.picture import Table
 from rarefy.measure.statistics import Interval, mean_interval
-from rarefy.studies.longtail._words import judged_by, others, protocol_words, spoken
+from rarefy.studies.longtail._words import compared, judged_by, protocol_words, spoken
 from rarefy.tools.longtail.readings import LONG_TAIL, difference, readings, rows
 
 if TYPE_CHECKING:
@@ -79,14 +79,12 @@ def protocol_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
 
 def gains_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
     """Differences to the baseline for head and tail, by each way to judge."""
-    baseline, masked = others(results)
+    baseline, rest = compared(results)
     lines = []
     for protocol in study.protocols:
         told = readings(results, protocol)
         for rho in results["rho"].values:
-            for method in masked:
-                if method == baseline or LONG_TAIL not in results["images"].values:
-                    continue
+            for method in rest if LONG_TAIL in results["images"].values else ():
                 found = {
                     name: difference(told, name, method, baseline, images=LONG_TAIL, rho=rho)
                     for name in ("overall", "many", "medium", "few", "delta_20")

@@ -41,6 +41,13 @@ def spoken(method: str) -> str:
     return method.replace("simclr", "SimCLR")
 
 
+def compared(results: xr.Dataset) -> tuple[str, list[str]]:
+    """What is compared with, and all other methods that train."""
+    methods = [str(name) for name in results["way"].values]
+    baseline = baseline_of(methods)
+    return baseline, [name for name in methods if name != baseline and Method.parse(name).trained]
+
+
 def others(results: xr.Dataset) -> tuple[str, list[str]]:
     """What is compared with, and the methods with masks."""
     methods = [str(name) for name in results["way"].values]
