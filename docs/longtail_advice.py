@@ -3,57 +3,72 @@
 from __future__ import annotations
 
 import numpy as np
-from longtail_rows import BASELINE, JUDGE, NOT_RUN, Found, orders, set_name, shown
+from longtail_rows import (
+    BASELINE,
+    JUDGE,
+    NOT_RUN,
+    Found,
+    by_length,
+    orders,
+    set_name,
+    sets_of,
+)
 
-from rarefy.measure.statistics import Interval, spearman_trend
+from rarefy.measure.statistics import judge_trend, spearman_trend
 from rarefy.studies.longtail._published import TABLE_2
+from rarefy.studies.longtail._tables import shown
 from rarefy.studies.longtail._words import protocol_words, spoken
-from rarefy.studies.longtail.longtail_table import ALGORITHM_1, EPOCHS
-from rarefy.tools.longtail.readings import LONG_TAIL, readings
-from rarefy.train.contrast.method import Method
+from rarefy.studies.longtail.longtail_table import ALGORITHM_1, EPOCHS, LongTailTable
+from rarefy.tools.longtail.readings import FEWEST, LONG_TAIL
 
 NAMES = {"pruned": "Algorithm 1 (one masked branch)", "branches": "Two branches (SDCLR)"}
-FEWEST = 3
-"""Orders of the classes from which a choice is recommended."""
+CHANCE = 0.05
+"""Of recommending something that does nothing, over all rows together."""
 
 
 def verdict_of(found: dict[str, Found], kind: str) -> str:
     """One reading of the method, in words."""
     said = []
     for one in found.values():
-        for method in one.methods(kind)[:1] if "-rho" in one.scale else ():
+        for method in one.methods(kind)[:1] if one.is_row else ():
             gain = one.gain(method)
             word = "open"
             if gain.n > 1:
                 word = "helps" if gain.low > 0 else "hurts" if gain.high < 0 else "open"
-            said.append(f"{one.name}, {one.epochs} epochs: {word}, {shown(gain, True)} points")
+            words = f"{word}, {shown(gain, True)} points" if gain.n else "stopped, not finite"
+            said.append(f"{one.name}, {one.epochs} epochs: {words}")
     words = "; ".join(said) if said else NOT_RUN
     return f"- **{NAMES[kind]}**: {words}."
 
 
 def advice(found: dict[str, Found]) -> str:
-    """What a user should choose today: a method that helps in some row and hurts in none."""
-    rows = [one for one in found.values() if "-rho" in one.scale]
-    if not rows:
-        return (
-            "No row of the table has been run with this code yet, so nothing is recommended on its "
-            "account: start with `simclr`, and put `branches:0.1` beside it with "
-            "`rarefy pretrain DATA --method simclr,branches:0.1 --seeds 4`, which tells on your "
-            "own data whether it pays."
-        )
-    for kind in ("branches", "pruned"):
-        gains = {
-            one: (method, one.gain(method))
-            for one in rows
+    """What a user should choose today: a method that helps in some row, and hurts in none after as
+    long a training."""
+    judged = {
+        kind: {
+            one: method
+            for one in found.values()
+            if one.is_row
             for method in one.methods(kind)[:1]
             if one.gain(method).n >= FEWEST
         }
-        helps = {one: gain for one, (_, gain) in gains.items() if gain.low > 0}
-        hurts = {one: gain for one, (_, gain) in gains.items() if gain.high < 0}
+        for kind in ("branches", "pruned")
+    }
+    count = sum(map(len, judged.values()))
+    if not count:
+        return (
+            f"No row of the table has {FEWEST} orders of the classes yet, so nothing is "
+            "recommended on its account: start with `simclr`, and put `branches:0.1` beside it "
+            "with `rarefy pretrain DATA --method simclr,branches:0.1 --seeds 4`, which tells on "
+            "your own data whether it pays."
+        )
+    level = 1 - CHANCE / count  # with many rows some interval lies above 0 by luck (Bonferroni)
+    for rows in judged.values():
+        helps = {one: way for one, way in rows.items() if one.gain(way, level=level).low > 0}
+        hurts = {one: way for one, way in rows.items() if one.gain(way).high < 0}
         # (worse after a shorter training is a condition, not an objection)
         if helps and max([0, *(one.epochs for one in hurts)]) < min(one.epochs for one in helps):
-            best = max(helps, key=lambda one: one.epochs)
-            return _recommended(gains[best][0], found, helps, hurts, len(gains))
+            return _recommended(found, helps, hurts, len(rows))
     return (
         "Plain `simclr`: no pruned method does better than luck in some row without doing worse in "
         "another. Put `branches:0.1` beside it on your own data before you believe either."
@@ -61,61 +76,54 @@ def advice(found: dict[str, Found]) -> str:
 
 
 def _recommended(
-    method: str,
-    found: dict[str, Found],
-    helps: dict[Found, Interval],
-    hurts: dict[Found, Interval],
-    count: int,
+    found: dict[str, Found], helps: dict[Found, str], hurts: dict[Found, str], count: int
 ) -> str:
     """A method with its conditions: where it gains, and what speaks against it."""
-    where = ", ".join(f"`{one.scale}` {gain.mean:+.2f}" for one, gain in helps.items())
-    worse = ", ".join(f"`{one.scale}` {gain.mean:+.2f}" for one, gain in hurts.items())
-    least = min(one.epochs for one in helps)
-    lines = [
-        f"`{method}` ({spoken(method)}) where a linear probe will follow and training has {least} "
-        f"epochs or more: over SimCLR at the same number it gains more than luck in {len(helps)} "
-        f"of {count} rows ({where} points) and loses more than luck in "
-        + (f"{len(hurts)} ({worse})." if worse else "none.")
-    ]
-    shorter = [
-        f"after {one.epochs} epochs the gain is {shown(one.gain(method), True)} "
-        f"({orders(one.gain(method).n)})"
-        for one in sorted(found.values(), key=lambda one: one.epochs)
-        if one.epochs < least
-        and one.data in {row.data for row in helps}
-        and one not in hurts
-        and method in one.methods(Method.parse(method).kind)
-        and not one.gain(method).low > 0
-    ]
-    if shorter:
-        lines.append(f"It takes time: {'; '.join(shorter)}.")
-    lines += [
-        f"On {set_name(data)} it gains at none of {len(here)} lengths tried."
-        for data in dict.fromkeys(one.data for one in found.values())
-        for here in [[one for one in found.values() if one.data == data and one.gain_count(method)]]
-        if here and not any(one.gain(method).low > 0 for one in here)
-    ]
-    others = [
-        f"{protocol_words(protocol)} {shown(gain, True)}"
-        for one in helps
-        for protocol in map(str, one.results["protocol"].values)
-        if protocol != JUDGE
-        for gain in [one.gain(method, protocol=protocol)]
-        if not gain.low > 0
-    ]
-    if others:
-        lines.append(f"By other judges no gain is certain: {'; '.join(others)}.")
-    gaps = [gain for one in helps for gain in [one.gain(method, "delta_20")] if gain.low > 0]
-    if gaps:
-        words = ", ".join(shown(gain, True) for gain in gaps)
-        lines.append(
-            f"It is no cure for the tail: the gap between head and tail (Delta_20) grows ({words})."
-        )
-    lines.append(
-        "Check on your own data with "
-        f"`rarefy pretrain DATA --method simclr,{method} --seeds 4`; else take `simclr`."
+    methods = list(dict.fromkeys(helps.values()))
+    names = " or ".join(f"`{method}` ({spoken(method)})" for method in methods)
+    where, worse = (
+        ", ".join(f"`{one.scale}` {one.gain(way).mean:+.2f}" for one, way in these.items())
+        for these in (helps, hurts)
     )
-    return " ".join(lines)
+    lines = [
+        f"{names} where a linear probe will follow and training is long: over SimCLR with as many "
+        f"epochs it gains more than luck in {len(helps)} of {count} rows ({where} points) and "
+        "loses more than luck in "
+        + (f"{len(hurts)} ({worse}). " if worse else "none. ")
+        + "Else `simclr`. Put both side by side on your own data: "
+        f"`rarefy pretrain DATA --method simclr,{methods[0]} --seeds 4`."
+    ]
+    for method in methods:
+        for data in sets_of(found):
+            gains = {at: one.gain(method) for at, one in by_length(found, data, method).items()}
+            told = [
+                f"{at} epochs {shown(gain, True)} ({orders(gain.n)})" for at, gain in gains.items()
+            ]
+            if len(told) > 1:
+                lines.append(f"By length, on {set_name(data)}: {'; '.join(told)}.")
+    for one, method in helps.items():
+        lines.append(_by_others(one, method))
+        gap = one.gain(method, "delta_20")
+        if gap.low > 0:
+            lines.append(
+                "It is no cure for the tail: the gap between head and tail (Delta_20) grows "
+                f"(`{one.scale}` {shown(gap, True)})."
+            )
+    return "\n- ".join(line for line in lines if line).replace("\n", "\n\n", 1)
+
+
+def _by_others(one: Found, method: str) -> str:
+    """What the other ways to judge say of a row."""
+    said: dict[str, list[str]] = {"a gain": [], "no certain difference": [], "a loss": []}
+    for protocol in one.protocols:
+        gain = one.gain(method, protocol=protocol)
+        if protocol != JUDGE and gain.n > 1:
+            word = "a gain" if gain.low > 0 else "a loss" if gain.high < 0 else None
+            said[word or "no certain difference"].append(
+                f"{protocol_words(protocol)} {shown(gain, True)}"
+            )
+    words = [f"{word} by {', '.join(these)}" for word, these in said.items() if these]
+    return f"Other judges of `{one.scale}`: {'; '.join(words)}." if words else ""
 
 
 def against_published(found: dict[str, Found]) -> str:
@@ -125,12 +133,14 @@ def against_published(found: dict[str, Found]) -> str:
         for epochs in EPOCHS:
             one = found.get(f"{row.data}-rho{row.rho:g}-{epochs}")
             for method in one.methods("branches")[:1] if one else ():
-                plain, pruned = (one.mean(way, "overall") for way in (BASELINE, method))
+                plain, pruned = one.both(method)
+                if not np.isfinite(plain):
+                    continue
                 said.append(
-                    f"- {one.name}, {epochs} epochs: {plain.mean:.2f} → {pruned.mean:.2f} here, "
+                    f"- {one.name}, {epochs} epochs: {plain:.2f} → {pruned:.2f} here, "
                     f"{row.plain:.2f} → {row.pruned:.2f} published: SimCLR is "
-                    f"{_off(plain.mean - row.plain)} the published baseline, two branches "
-                    f"{_off(pruned.mean - row.pruned)} the published method."
+                    f"{_off(plain - row.plain)} the published baseline, two branches "
+                    f"{_off(pruned - row.pruned)} the published method."
                 )
     return "\n".join(said) if said else NOT_RUN[0].upper() + NOT_RUN[1:] + "."
 
@@ -147,24 +157,27 @@ def growth(found: dict[str, Found]) -> str:
             here = {
                 one.rho: one
                 for one in found.values()
-                if one.scale.startswith(f"{data}-rho") and one.scale.endswith(f"-{epochs}")
+                if one.is_row and one.data == data and one.epochs == epochs
             }
             for kind in ("pruned", "branches"):
                 series = {
-                    rho: (told.sel(way=method) - told.sel(way=BASELINE)).values.reshape(-1)
+                    rho: one.values(method) - one.values(BASELINE)
                     for rho, one in sorted(here.items())
                     for method in one.methods(kind)[:1]
-                    for told in (readings(one.results, JUDGE)["overall"].sel(images=LONG_TAIL),)
                 }
                 if len(series) < 2:
                     continue
                 seeds = min(map(len, series.values()))
                 values = np.stack([gains[:seeds] for gains in series.values()], axis=1)
+                values = values[np.isfinite(values).all(axis=1)]
                 trend = spearman_trend(np.array(list(series)), values, within_rows=True)
+                identity = ("P8", LongTailTable.name, "rows", f"{data}, {epochs} epochs")
+                verdict = judge_trend(identity, trend, "increasing")
                 levels = ", ".join(f"{rho:g}" for rho in series)
                 said.append(
-                    f"- {set_name(data)}, {epochs} epochs, {NAMES[kind]}: Spearman "
-                    f"{trend.rho:+.2f} (p {trend.p_value:.2g}, {seeds} orders, rho {levels})"
+                    f"- {set_name(data)}, {epochs} epochs, {NAMES[kind]}: {verdict.outcome} "
+                    f"(Spearman {trend.rho:+.2f}, p {trend.p_value:.2g}, {orders(len(values))}, "
+                    f"rho {levels})"
                 )
     return (
         "\n".join(said)
@@ -181,11 +194,13 @@ def chosen_share(found: dict[str, Found]) -> str:
         if one is None:
             said.append(f"{set_name(data)}: {NOT_RUN}; the rows have {method}.")
             continue
-        tried = one.methods("pruned")
-        held_out = one.results["validation"].sel(protocol=JUDGE, images=LONG_TAIL)
-        best = max(
-            tried, key=lambda name: float(np.nanmax([-1, *held_out.sel(way=name).values.flat]))
-        )
+        best = max(one.methods("pruned"), key=lambda name: np.nan_to_num(held_out(one, name)))
         words = "as the rows have it" if best == method else f"but the rows have {method}"
         said.append(f"{set_name(data)}: {best}, {words}.")
     return " ".join(said)
+
+
+def held_out(one: Found, method: str) -> float:
+    """Accuracy on held-out training images, per cent; NaN where there is none."""
+    told = one.results["validation"].sel(protocol=JUDGE, images=LONG_TAIL, way=method).values
+    return 100 * float(np.nanmean(told)) if np.isfinite(told).any() else np.nan

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Study
@@ -12,26 +13,25 @@ from rarefy.measure.statistics import Interval, mean_interval
 from rarefy.studies.longtail._words import LINEAR
 from rarefy.studies.longtail.longtail_table import LongTailTable
 from rarefy.sweep.results import find_results, read_results
-from rarefy.tools.longtail.readings import LONG_TAIL, difference, readings
+from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, readings
 from rarefy.train.contrast.method import Method
 
 STUDY = LongTailTable.name
 NOT_RUN = "not run yet"
 BASELINE = "simclr"
 JUDGE = LINEAR
+LARGEST = 100
+"""The imbalance at which lengths of training are compared."""
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Committed results of one scale."""
+    """Committed results of one scale, of which the largest rho is told."""
 
     study: Study
     scale: str
     results: xr.Dataset
-
-    def methods(self, kind: str) -> list[str]:
-        names = [str(name) for name in self.results["way"].values]
-        return [name for name in names if Method.parse(name).kind == kind]
+    _told: dict[tuple[str, str], xr.Dataset] = field(default_factory=dict, repr=False)
 
     @property
     def data(self) -> str:
@@ -43,30 +43,69 @@ class Found:
 
     @property
     def rho(self) -> float:
-        return float(self.results["rho"].values[-1])
+        return float(self.results["rho"].values.max())
 
     @property
     def name(self) -> str:
         return f"{set_name(self.data)}, rho {self.rho:g}"
 
-    def gain(self, method: str, name: str = "overall", protocol: str = JUDGE) -> Interval:
-        told = readings(self.results, protocol)
-        return difference(told, name, method, BASELINE, images=LONG_TAIL, rho=self.rho)
+    @property
+    def is_row(self) -> bool:
+        return "-rho" in self.scale
 
-    def gain_count(self, method: str) -> int:
-        """Orders of the classes behind a gain."""
-        return self.gain(method).n if method in self.results["way"].values else 0
+    @property
+    def protocols(self) -> list[str]:
+        return [str(name) for name in self.results["protocol"].values]
+
+    @property
+    def ways(self) -> list[str]:
+        return [str(name) for name in self.results["way"].values]
+
+    def methods(self, kind: str) -> list[str]:
+        return [name for name in self.ways if Method.parse(name).kind == kind]
+
+    def values(
+        self,
+        method: str,
+        name: str = "overall",
+        protocol: str = JUDGE,
+        images: str = LONG_TAIL,
+        which: str = "accuracy",
+    ) -> np.ndarray:
+        """Per cent, one number a seed; NaN for what is not there."""
+        there = method in self.ways and images in self.results["images"].values
+        if not there or protocol not in self.protocols:
+            return np.full(self.results.sizes["seed"], np.nan)
+        if (protocol, which) not in self._told:
+            self._told[protocol, which] = readings(self.results, protocol, which)
+        told = self._told[protocol, which][name]
+        return np.asarray(told.sel(images=images, rho=self.rho, way=method).values)
+
+    def gain(
+        self, method: str, name: str = "overall", protocol: str = JUDGE, level: float = 0.95
+    ) -> Interval:
+        """Over the baseline, seed by seed."""
+        both = (self.values(one, name, protocol) for one in (method, BASELINE))
+        return mean_interval(next(both) - next(both), level)
 
     def masked_gain(self, method: str) -> Interval:
         """Of the masked network over the dense baseline."""
-        kept = readings(self.results, JUDGE, "masked_accuracy")["overall"]
-        plain = readings(self.results, JUDGE)["overall"]
-        both = kept.sel(images=LONG_TAIL, way=method) - plain.sel(images=LONG_TAIL, way=BASELINE)
-        return mean_interval(both.values.reshape(-1))
+        kept = self.values(method, which="masked_accuracy")
+        return mean_interval(kept - self.values(BASELINE))
 
-    def mean(self, method: str, name: str, images: str = LONG_TAIL) -> Interval:
-        told = readings(self.results, JUDGE)[name].sel(images=images, way=method)
-        return mean_interval(told.values.reshape(-1))
+    def mean(self, method: str, name: str = "overall") -> Interval:
+        return mean_interval(self.values(method, name))
+
+    def both(self, method: str) -> tuple[float, float]:
+        """Mean of the baseline and of a method over the seeds that both have."""
+        plain, theirs = self.values(BASELINE), self.values(method)
+        there = np.isfinite(plain) & np.isfinite(theirs)
+        return (plain[there].mean(), theirs[there].mean()) if there.any() else (np.nan, np.nan)
+
+    def control(self, name: str, seeds: np.ndarray) -> Interval:
+        """Of the baseline on the balanced set, with these orders of the classes."""
+        own = self.results["seed"].values
+        return mean_interval(self.values(BASELINE, name, images=BALANCED)[np.isin(own, seeds)])
 
 
 def committed(folder: Path) -> dict[str, Found]:
@@ -79,11 +118,21 @@ def committed(folder: Path) -> dict[str, Found]:
     return found
 
 
-def shown(found: Interval, signed: bool = False) -> str:
-    """Mean, and its 95 % interval where there is one."""
-    form = "+.2f" if signed else ".2f"
-    ends = f" [{found.low:{form}}, {found.high:{form}}]" if found.n > 1 else ""
-    return f"{found.mean:{form}}{ends}" if found.n else "-"
+def by_length(found: dict[str, Found], data: str, method: str) -> dict[int, Found]:
+    """By the number of epochs, results with this method; of several those with most orders."""
+    there = [
+        one
+        for one in found.values()
+        if one.data == data
+        and (f"-rho{LARGEST}-" in one.scale or "-branches-" in one.scale)
+        and one.gain(method).n
+    ]
+    there.sort(key=lambda one: (one.epochs, one.gain(method).n))
+    return {one.epochs: one for one in there}
+
+
+def sets_of(found: dict[str, Found]) -> list[str]:
+    return list(dict.fromkeys(one.data for one in found.values()))
 
 
 def orders(n: int) -> str:

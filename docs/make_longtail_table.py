@@ -10,19 +10,27 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from longtail_advice import advice, against_published, chosen_share, growth, verdict_of
-from longtail_rows import BASELINE, JUDGE, NOT_RUN, Found, committed, orders, set_name, shown
+from longtail_advice import advice, against_published, chosen_share, growth, held_out, verdict_of
+from longtail_rows import (
+    BASELINE,
+    LARGEST,
+    NOT_RUN,
+    Found,
+    by_length,
+    committed,
+    orders,
+    set_name,
+    sets_of,
+)
 
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.report.static import as_png, draw_picture
-from rarefy.studies.longtail._published import TABLE_2
+from rarefy.studies.longtail._published import TABLE_2, Row
+from rarefy.studies.longtail._tables import shown
 from rarefy.studies.longtail._words import protocol_words, spoken
-from rarefy.studies.longtail.longtail_table import EPOCHS
-from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, readings
+from rarefy.studies.longtail.longtail_table import EPOCHS, IMBALANCES, LongTailTable
 
 DOCS = Path(__file__).parent
-LARGEST = 100
-"""The imbalance at which lengths of training are compared."""
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -35,49 +43,47 @@ def main_table(found: dict[str, Found]) -> str:
     for row in TABLE_2:
         published = f"{row.shown()} ({row.gain:+.2f})"
         name = f"{set_name(row.data)}, rho {row.rho:g}"
-        here = [
-            (epochs, found[f"{row.data}-rho{row.rho:g}-{epochs}"])
-            for epochs in EPOCHS
-            if f"{row.data}-rho{row.rho:g}-{epochs}" in found
-        ]
+        here = [one for one in (_row(found, row, epochs) for epochs in EPOCHS) if one]
         if not here:
-            rows.append([name, published, NOT_RUN, "", "", "", "", "", ""])
-        for epochs, one in here:
-            cells, n = [shown(one.mean(BASELINE, "overall"))], one.results.sizes["seed"]
-            for kind in ("pruned", "branches"):
-                for method in one.methods(kind)[:1]:
-                    gain = one.gain(method)
-                    if kind == "branches":
-                        cells.append(shown(one.mean(method, "overall")))
-                    cells.append(shown(gain, True))
-                    n = min(n, gain.n)
-                    if kind == "pruned":
-                        cells.append(shown(one.masked_gain(method), True))
-            rows.append([name, published, str(epochs), *cells, str(n)])
+            why = NOT_RUN if row.data in IMBALANCES else "out of reach"
+            rows.append([name, published, why, "", "", "", "", "", ""])
+        for one in here:
+            pruned, branches = (one.methods(kind)[:1] for kind in ("pruned", "branches"))
+            cells = [NOT_RUN] * 4
+            for method in pruned:
+                cells[:2] = shown(one.gain(method), True), shown(one.masked_gain(method), True)
+            for method in branches:
+                cells[2:] = shown(one.mean(method)), shown(one.gain(method), True)
+            n = min(one.gain(method).n for method in (*pruned, *branches, BASELINE))
+            rows.append(
+                [name, published, str(one.epochs), shown(one.mean(BASELINE)), *cells, str(n)]
+            )
     columns = ("set", "published", "epochs", "SimCLR", "Algorithm 1, gain", "its masked network")
     return table((*columns, "two branches", "their gain", "n"), rows)
+
+
+def _row(found: dict[str, Found], row: Row, epochs: int) -> Found | None:
+    return found.get(f"{row.data}-rho{row.rho:g}-{epochs}")
 
 
 def delta_table(found: dict[str, Found]) -> str:
     rows = []
     for row in TABLE_2:
         for epochs in EPOCHS:
-            one = found.get(f"{row.data}-rho{row.rho:g}-{epochs}")
+            one = _row(found, row, epochs)
             if one is None:
                 continue
-            published = row.shown(delta=True)
             cells = [shown(one.mean(BASELINE, "delta_20"))]
             for kind in ("pruned", "branches"):
                 best = one.methods(kind)
                 cells.append(shown(one.gain(best[0], "delta_20"), True) if best else NOT_RUN)
-            # (as many images, as many epochs)
-            control = (
-                found.get(f"{row.data}-control-500") if (row.rho, epochs) == (100, 500) else None
-            )
-            cells.append(
-                shown(control.mean(BASELINE, "delta_20", BALANCED)) if control else NOT_RUN
-            )
-            rows.append([f"{set_name(row.data)}, rho {row.rho:g}", published, str(epochs), *cells])
+            cells.append("-")
+            if f"{row.data}-control-{epochs}" in LongTailTable.scales and row.rho == LARGEST:
+                # (as many images, as many epochs)
+                control = found.get(f"{row.data}-control-{epochs}")
+                seeds = one.results["seed"].values
+                cells[-1] = shown(control.control("delta_20", seeds)) if control else NOT_RUN
+            rows.append([one.name, row.shown(delta=True), str(epochs), *cells])
     if not rows:
         return "No row has been run yet."
     columns = ("set", "published", "epochs", "SimCLR", "Algorithm 1 less SimCLR")
@@ -85,26 +91,23 @@ def delta_table(found: dict[str, Found]) -> str:
 
 
 def keep_table(found: dict[str, Found]) -> str:
-    rows = []
-    for scale, one in found.items():
-        if "-keep-" not in scale and "-curve-" not in scale:
-            continue
-        told, held_out = readings(one.results, JUDGE), one.results["validation"]
-        for method in map(str, one.results["way"].values):
-            chosen = held_out.sel(protocol=JUDGE, way=method, images=LONG_TAIL).values
-            test = told["overall"].sel(way=method, images=LONG_TAIL).values
-            rows.append(
-                [
-                    set_name(one.data),
-                    str(one.epochs),
-                    spoken(method),
-                    f"{100 * float(np.nanmean(chosen)):.2f}" if np.isfinite(chosen).any() else "-",
-                    f"{float(np.nanmean(test)):.2f}" if np.isfinite(test).any() else "not finite",
-                ]
-            )
+    rows = [
+        [
+            set_name(one.data),
+            f"{one.results['class_count'].max().item():,.0f}",
+            str(one.epochs),
+            spoken(method),
+            f"{held_out(one, method):.2f}",
+            shown(one.mean(method)),
+        ]
+        for scale, one in found.items()
+        if "-keep-" in scale or "-curve-" in scale
+        for method in one.ways
+    ]
     if not rows:
         return "Not run yet."
-    return table(("set", "epochs", "method", "held-out training images", "test images"), rows)
+    columns = ("set", "largest class", "epochs", "method", "held-out training images")
+    return table((*columns, "test images"), rows)
 
 
 def judges_table(found: dict[str, Found]) -> str:
@@ -120,8 +123,8 @@ def judges_table(found: dict[str, Found]) -> str:
             ),
         ]
         for one in found.values()
-        if "-rho" in one.scale
-        for protocol in map(str, one.results["protocol"].values)
+        if one.is_row
+        for protocol in one.protocols
         for kind in ("pruned", "branches")
         for method in one.methods(kind)[:1]
     ]
@@ -132,23 +135,20 @@ def judges_table(found: dict[str, Found]) -> str:
 
 
 def length_table(found: dict[str, Found]) -> str:
-    """Two branches against SimCLR by the number of epochs, at the largest imbalance."""
+    """Two branches against SimCLR by the number of epochs."""
     rows = [
         [
-            f"{one.name}",
-            f"{one.epochs}",
+            one.name,
+            str(epochs),
             spoken(method),
-            shown(one.mean(BASELINE, "overall")),
+            shown(one.mean(BASELINE)),
             shown(one.gain(method), True),
-            *(
-                shown(one.gain(method, protocol=protocol), True) if protocol in judges else "-"
-                for protocol in ("few", "knn")
-            ),
+            *(shown(one.gain(method, protocol=protocol), True) for protocol in ("few", "knn")),
             orders(one.gain(method).n),
         ]
-        for one in _lengths(found)
-        for judges in [list(map(str, one.results["protocol"].values))]
-        for method in one.methods("branches")
+        for data in sets_of(found)
+        for method in _branches(found, data)
+        for epochs, one in by_length(found, data, method).items()
     ]
     if not rows:
         return "Not run yet."
@@ -159,35 +159,30 @@ def length_table(found: dict[str, Found]) -> str:
 def length_picture(found: dict[str, Found]) -> Picture:
     """Gains over SimCLR by the number of epochs."""
     panels = []
-    for data in dict.fromkeys(one.data for one in _lengths(found)):
-        here = [one for one in _lengths(found) if one.data == data]
-        methods = dict.fromkeys(name for one in here for name in one.methods("branches"))
-        ends = np.array([min(one.epochs for one in here), max(one.epochs for one in here)], float)
-        curves = [Curve("SimCLR", ends, 0 * ends, role=BASELINE, style="dotted")]
-        for method in methods:
-            told = {
-                one.epochs: one.gain(method)
-                for one in sorted(here, key=lambda one: one.gain_count(method))
-                if method in one.methods("branches")
-            }  # (of two results at one length, that with more orders)
-            epochs = np.array(sorted(told), float)
+    for data in sets_of(found):
+        curves = []
+        for method in _branches(found, data):
+            there = by_length(found, data, method)
+            gains = [one.gain(method) for one in there.values()]
             mean, low, high = (
-                np.array([getattr(told[int(at)], name) for at in epochs])
+                np.array([getattr(gain, name) for gain in gains])
                 for name in ("mean", "low", "high")
             )
+            epochs = np.array(list(there), float)
             curves.append(Curve(spoken(method), epochs, mean, low, high, role=method))
-        words = "gain over SimCLR, points"
-        panels.append(Lines(curves, "epochs", words, here[0].name, x_log=True))
+            name = next(iter(there.values())).name
+        if not curves:
+            continue
+        ends = np.array([min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)])
+        curves.insert(0, Curve("SimCLR", ends, 0 * ends, role=BASELINE, style="dotted"))
+        panels.append(Lines(curves, "epochs", "gain over SimCLR, points", name, x_log=True))
     return Picture("length", "How long one trains", "", panels)
 
 
-def _lengths(found: dict[str, Found]) -> list[Found]:
-    there = [
-        one
-        for one in found.values()
-        if f"-rho{LARGEST:g}-" in one.scale or "-branches-" in one.scale
-    ]
-    return sorted(there, key=lambda one: (one.data, one.epochs))
+def _branches(found: dict[str, Found], data: str) -> list[str]:
+    """Methods with two branches, in the order in which they come."""
+    names = [name for one in found.values() for name in one.methods("branches") if one.data == data]
+    return [name for name in dict.fromkeys(names) if by_length(found, data, name)]
 
 
 def _made(found: dict[str, Found]) -> str:
@@ -216,9 +211,9 @@ def page(found: dict[str, Found]) -> str:
         "Linear probe, per cent; [ ]: 95 % interval over n orders of the classes; gains are over "
         "SimCLR, order by order. Orders come in mirrored pairs, which the intervals do not know "
         "of. Published spreads come without their n. Of Algorithm 1 the dense network is judged, "
-        "which never saw an image (its statistics are measured anew), and the masked one. Head "
-        "5,000 (500 on CIFAR100-LT) images, ResNet-18. ImageNet-LT is out of reach of this "
-        "project's machines and stays as published.",
+        "which never saw an image (its statistics are measured anew), and the masked one. The "
+        "largest class has 5,000 (500 on CIFAR100-LT) images; ResNet-18. ImageNet-LT is out of "
+        "reach of this project's machines and stays as published.",
         main_table(found),
         "Verdicts, each reading of the method for itself:",
         "\n".join(verdict_of(found, kind) for kind in ("pruned", "branches")),
@@ -243,7 +238,8 @@ def page(found: dict[str, Found]) -> str:
         delta_table(found),
         "## The share that is kept",
         "One order of the classes, rho 100. What Algorithm 1 keeps is chosen by held-out training "
-        "images that no pre-training saw, never by test images. Best there: " + chosen_share(found),
+        "images after 100 epochs, never by test images, and with a smaller largest class, so that "
+        "no pre-training saw them. Best there: " + chosen_share(found),
         keep_table(found),
         "## Does the gain grow with rho?",
         growth(found),

@@ -2,75 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Sequence
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
+from made_up_longtail import WAYS, results, study
 
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
+from rarefy.studies.longtail._longtail import _separability
 from rarefy.studies.longtail._published import TABLE_2, published
+from rarefy.studies.longtail._words import spoken
 from rarefy.sweep.grid import grid_of
-
-DOCS = Path(__file__).parents[2] / "docs"
-RANKS, EPOCHS = 10, 2
-WAYS = ("simclr", "pruned:0.5", "branches:0.3")
-SPREAD = np.array([0.0, 0.01, 0.03])
-"""Seeds differ by more than methods do."""
-
-
-def study(rho: Sequence[float] = (10.0, 100.0), **more: Any) -> Study:
-    chosen = {"rho": tuple(rho), "way": WAYS, "seeds": 3, "images": ("long-tail",), **more}
-    return get_study("longtail-table").at("tiny", **chosen)
-
-
-def results(
-    gains: dict[str, Sequence[float]],
-    rho: Sequence[float] = (10.0, 100.0),
-    images: tuple[str, ...] = ("long-tail",),
-    seeds: int = 3,
-    gaps: dict[str, float] | None = None,
-    slopes: np.ndarray | None = None,
-) -> xr.Dataset:
-    """``gains``: over simclr at each rho, the same for all seeds but a little; ``gaps``: how much
-    accuracy falls from head to tail."""
-    cells = ("images", "rho", "way", "seed")
-    shape = (len(images), len(rho), len(WAYS), seeds)
-    little = np.array([-0.001, 0.0, 0.001])[:seeds]
-    accuracy = np.full((*shape, 1, RANKS), 0.5)
-    for number, way in enumerate(WAYS):
-        noise = little if number else np.zeros(seeds)
-        gain = np.asarray(gains.get(way, [0.0] * len(rho)))[:, None] + noise + SPREAD[:seeds]
-        fall = np.linspace(0.5, -0.5, RANKS) * ((gaps or {}).get(way, 0.1) + noise)[:, None]
-        accuracy[:, :, number, :, 0] += gain[..., None] + fall
-    found = {
-        "accuracy": ((*cells, "protocol", "rank"), accuracy),
-        "masked_accuracy": ((*cells, "protocol", "rank"), accuracy - 0.1),
-        "class_count": ((*cells, "rank"), np.ones((*shape, RANKS))),
-        "nonfinite_step": (cells, np.full(shape, -1)),
-        "mask_slope": (cells, np.zeros(shape) if slopes is None else slopes),
-        "epoch_loss": ((*cells, "epoch"), np.ones((*shape, EPOCHS))),
-        "watched_knn": ((*cells, "watched_epoch"), np.ones((*shape, 1))),
-        "separability": ((*cells, "watched_epoch", "rank"), np.ones((*shape, 1, RANKS))),
-    }
-    for name in ("mask_excess", "mask_low", "mask_high"):
-        values = np.zeros((*shape, RANKS))
-        values[..., -1] = np.nan  # no unit prefers the last class, in any network
-        found[name] = ((*cells, "rank"), values)
-    coordinates = {
-        **{"images": list(images), "rho": list(rho), "way": list(WAYS)},
-        **{"protocol": ["linear"], "rank": np.arange(RANKS)},
-        **{"epoch": np.arange(1, EPOCHS + 1), "watched_epoch": [EPOCHS]},
-    }
-    return xr.Dataset(found, coords=coordinates)
 
 
 def judged(found: xr.Dataset, which: Study | None = None) -> dict[tuple[str, str], Verdict]:
@@ -162,6 +107,42 @@ def test_what_was_published_stands_beside_it() -> None:
     assert "published" not in notes["accuracy of the few"]
 
 
+@pytest.mark.parametrize("other", [{"head": "sdclr"}, {"split": "step"}, {"split": "as-is"}])
+def test_another_set_is_not_the_published_one(other: dict[str, Any]) -> None:
+    cifar = get_study("longtail-table").at(
+        "cifar10-rho100-500", way=WAYS, protocols=("linear",), seeds=3, **other
+    )
+    said = cifar.verdicts(results({}, (100.0,)), "cifar10-rho100-500")
+    assert said and not any("published" in one.note for one in said)
+
+
+def test_settings_are_checked_without_the_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who reads results may not have them."""
+    monkeypatch.setenv("RAREFY_DATA", "nowhere")
+    get_study("longtail-table").at("cifar10-rho100-500", crop=0.2)
+
+
+def test_methods_have_words_of_their_own() -> None:
+    ways = ("sdclr", "sdclr:0.3", "sdclr+straight", "branches:0.3", "branches:0.1", "pruned:0.3")
+    assert len({spoken(way) for way in ways}) == len(ways)
+    assert spoken("sdclr:0.3") == "two branches as in SDCLR, 0.3 kept"
+
+
+def test_a_split_that_lacks_classes_keeps_its_looks_apart() -> None:
+    found = _separability([1.0, 2.0, 3.0, 4.0], 2, (3, 4))
+    assert found[:2, :2].tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert np.isnan(found[2]).all() and np.isnan(found[:, 2:]).all()
+    assert np.isnan(_separability((), 2, (3, 4))).all()
+
+
+def test_the_largest_rho_is_shown_wherever_it_stands() -> None:
+    found = results({"branches:0.3": (0.2, 0.1)}, rho=(100.0, 10.0))
+    which = study((100.0, 10.0))
+    gains = next(one for one in which.picture(found) if one.name == "gains")
+    curve = next(one for one in gains.panels[0].curves if one.label == "two branches, 0.3 kept")
+    assert curve.y == pytest.approx(20.0, abs=0.2)
+
+
 def test_all_cells_of_a_seed_share_their_draws() -> None:
     """Methods, imbalances and the control are compared in pairs."""
     grid = grid_of(study(images=("long-tail", "balanced")))
@@ -177,6 +158,7 @@ def test_all_cells_of_a_seed_share_their_draws() -> None:
         ({"images": ("short-tail",)}, "unknown images 'short-tail'"),
         ({"rho": (0.5,)}, "rho=0.5: must be a number, at least 1"),
         ({"split": "as-is"}, "means nothing where images are taken as they are"),
+        ({"split": "tail.json"}, "means nothing where images are taken as they are"),
         ({"watched": -1}, "watched=-1: must be at least 0"),
         ({"crop": 1.5}, "crop=1.5: must be a share of the image"),
         ({"protocols": ("svm",)}, "unknown protocol 'svm'"),
@@ -186,79 +168,3 @@ def test_all_cells_of_a_seed_share_their_draws() -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         get_study("longtail-table").at("tiny", **wrong)
-
-
-# The page of Table 2
-
-
-def page_of(gains: dict[str, dict[str, float]]) -> str:
-    """``gains``: by scale, of the two methods over SimCLR."""
-    maker = import_module("make_longtail_table")
-    found = {}
-    for scale, by_way in gains.items():
-        rho = float(scale.split("rho")[1].split("-")[0]) if "rho" in scale else 100.0
-        made = results({way: (gain,) for way, gain in by_way.items()}, (rho,))
-        made.attrs["provenance"] = json.dumps({"date": "2026-01-02T03", "machine": "a machine"})
-        data, _, epochs = scale.split("-")
-        which = study((rho,), data=data, epochs=int(epochs))
-        found[scale] = maker.Found(which, scale, made)
-    text: str = maker.page(found)
-    return text
-
-
-def test_the_page_shows_what_was_run_and_says_what_was_not() -> None:
-    page = page_of({"cifar10-rho100-500": {"branches:0.3": 0.04, "pruned:0.5": -0.02}})
-    row = next(line for line in page.splitlines() if line.startswith("| CIFAR10-LT, rho 100 | 74"))
-    assert "74.24 ± 0.82 → 81.31 ± 0.94 (+7.07) | 500 |" in row and row.endswith("| 3 |")
-    assert "-2.00 [-2.25, -1.75] | -12.00" in row and "+4.00 [+3.75, +4.25]" in row
-    assert page.count("not run yet |  |") == len(TABLE_2) - 1
-    assert (
-        "**Algorithm 1 (one masked branch)**: CIFAR10-LT, rho 100, 500 epochs: hurts, -2.00" in page
-    )
-    assert "**Two branches (SDCLR)**: CIFAR10-LT, rho 100, 500 epochs: helps, +4.00" in page
-    assert "`branches:0.3` (two branches, 0.3 kept) where a linear probe will follow" in page
-    assert (
-        "in 1 of 1 rows (`cifar10-rho100-500` +4.00 points) and loses more than luck in none"
-        in page
-    )
-    assert "(Delta_20) grows" not in page  # the same fall for all methods
-    assert "`cifar10-rho100-500`: 2026-01-02, a machine" in page
-    assert "51.33 → 55.33 here, 74.24 → 81.31 published" in page
-    assert "SimCLR is 22.91 points below the published baseline" in page
-    assert "| linear probe, all labels | Algorithm 1, 0.5 kept | -2.00 [-2.25, -1.75] |" in page
-
-
-def test_a_method_that_helps_here_and_hurts_there_is_not_recommended() -> None:
-    page = page_of(
-        {
-            "cifar10-rho100-500": {"branches:0.3": 0.04},
-            "cifar10-rho10-500": {"branches:0.3": -0.04},
-        }
-    )
-    assert "Plain `simclr`: no pruned method" in page
-    assert "CIFAR10-LT, 500 epochs, Two branches (SDCLR): Spearman +" in page
-
-
-def test_a_loss_after_a_shorter_training_is_a_condition_and_after_a_longer_one_an_objection() -> (
-    None
-):
-    helps, hurts = {"branches:0.3": 0.04}, {"branches:0.3": -0.04}
-    page = page_of({"cifar10-rho100-100": hurts, "cifar10-rho100-500": helps})
-    assert "in 1 of 2 rows (`cifar10-rho100-500` +4.00 points) and loses" in page
-    assert "loses more than luck in 1 (`cifar10-rho100-100` -4.00)" in page
-    lengths = [line for line in page.splitlines() if "two branches, 0.3 kept" in line]
-    lengths = [line for line in lengths if line.endswith("| 3 orders |")]
-    assert [line.split(" | ")[1] for line in lengths] == ["100", "500"]
-    page = page_of({"cifar10-rho100-500": helps, "cifar10-rho100-1000": hurts})
-    assert "Plain `simclr`: no pruned method" in page
-    # trainings that are there to explain are no rows, and say when a gain comes
-    page = page_of({"cifar10-branches-100": {"branches:0.3": 0.0}, "cifar10-rho100-500": helps})
-    assert "in 1 of 1 rows" in page
-    assert "It takes time: after 100 epochs the gain is +0.00 [-0.25, +0.25] (3 orders)." in page
-
-
-def test_the_committed_page_is_that_of_the_committed_results(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    words = [sys.executable, str(DOCS / "make_longtail_table.py"), "--out", str(page)]
-    subprocess.run(words, check=True, capture_output=True, timeout=120)
-    assert page.read_text("utf-8") == (DOCS / "longtail-table.md").read_text("utf-8")

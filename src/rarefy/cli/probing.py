@@ -96,7 +96,7 @@ def probe(
     from rarefy.core.progress import Progress
     from rarefy.tools.image_data import with_options
     from rarefy.tools.longtail.evaluation import Evaluation
-    from rarefy.tools.longtail.probing import by_class, probe_file, probe_network
+    from rarefy.tools.longtail.probing import by_class, probe_file, probe_network, told_apart
 
     words = tuple(word.strip() for word in protocols.split(",") if word.strip())
     how = Evaluation(words, shots, neighbours=neighbours)
@@ -113,6 +113,7 @@ def probe(
             else:
                 found.append(probe_file(Path(name), data, how, device, network))
             bar.advance(1)
+    found = told_apart(found)
     if table is not None:
         by_class(found).to_csv(table, index=False)
     if as_json:

@@ -65,6 +65,29 @@ def test_it_goes_on_from_its_checkpoint(images: torch.Tensor, tmp_path: Path) ->
     assert not path.exists()
 
 
+@pytest.mark.parametrize("method", ["pruned:0.5+neuron", "pruned:0.5", "branches:0.3"])
+def test_stops_leave_nothing_of_ours_on_a_module_of_ones_own(
+    images: torch.Tensor, method: str, tmp_path: Path
+) -> None:
+    long = {**SHORT, "epochs": 8}
+    whole, network = small(), small()
+    rarefy.pretrain(images, whole, method, **long)
+    stops = 0
+    while True:
+        try:
+            rarefy.pretrain(
+                images, network, method, **long, checkpoint=tmp_path / "half.pt", max_seconds=0.05
+            )
+            break
+        except OutOfTime:
+            stops += 1
+            assert not any(one._forward_hooks for one in network.modules())
+            assert bool((network[0].weight != 0).all())  # dense
+    assert stops > 0
+    for name, values in whole.state_dict().items():
+        assert torch.equal(network.state_dict()[name], values), name
+
+
 def test_a_loss_that_is_no_number_is_an_error_with_advice(images: torch.Tensor) -> None:
     much = {**SHORT, "learning_rate": 1e30, "epochs": 3}
     with pytest.raises(

@@ -12,7 +12,14 @@ import xarray as xr
 
 from rarefy.core.errors import UsageError
 from rarefy.tools.longtail.evaluation import Quality
-from rarefy.tools.longtail.probing import Probed, baseline_among, by_class, grouped, paired
+from rarefy.tools.longtail.probing import (
+    Probed,
+    baseline_among,
+    by_class,
+    grouped,
+    paired,
+    told_apart,
+)
 from rarefy.tools.longtail.readings import baseline_of, in_words, readings, rows
 
 RANKS = 5
@@ -160,8 +167,9 @@ def probed(
     )
     name = f"{method}-{seed}"
     quality = Quality({"knn": accuracy}, {}, {})
-    order = more.pop("order", seed)
-    return Probed(name, method, order, images, quality, parts, seed, setting)
+    order, conditions = more.pop("order", seed), more.pop("conditions", {})
+    told = tuple((key, str(value)) for key, value in conditions.items())
+    return Probed(name, method, order, images, quality, parts, seed, setting, told)
 
 
 def test_probed_networks_are_paired_by_seed_and_setting() -> None:
@@ -203,6 +211,22 @@ def test_settings_are_never_mixed() -> None:
         ("rho 100", "pruned:0.5", 1),
     ]
     assert lines[2]["gain"].mean == pytest.approx(10.0)
+
+
+def test_what_was_trained_differently_is_told_apart() -> None:
+    """Files with the same words that differ in a rate or a temperature."""
+    found = told_apart(
+        [
+            probed("simclr", 0, 0.5, conditions={"rate": 0.1, "temperature": 0.2}),
+            probed("pruned:0.5", 0, 0.6, conditions={"rate": 0.1, "temperature": 0.2}),
+            probed("simclr", 0, 0.2, conditions={"rate": 0.5, "temperature": 0.2}),
+            probed("simclr", 0, 0.2, setting="b", conditions={"rate": 0.7, "temperature": 0.2}),
+        ]
+    )
+    assert [one.setting for one in found] == ["a, rate 0.1", "a, rate 0.1", "a, rate 0.5", "b"]
+    assert paired(found, "knn")["pruned:0.5"].mean == pytest.approx(10.0)
+    older = told_apart([probed("simclr", 0, 0.5), probed("simclr", 0, 0.5, conditions={"c": 1})])
+    assert [one.setting for one in older] == ["a", "a, c 1"]
 
 
 def test_a_table_by_class_names_ranks_and_classes() -> None:

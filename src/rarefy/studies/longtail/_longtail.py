@@ -116,16 +116,20 @@ class LongTailPretraining(Study):
         for images in self.images:
             if images not in IMAGES:
                 raise unknown("images", images, IMAGES)
-        if self.split == AS_IS and len(self.rho) > 1:
+        if len(self.rho) > 1 and (self.split == AS_IS or Tail(self.split).from_file):
             raise bad_value("rho", self.rho, "means nothing where images are taken as they are")
         if self.watched < 0:
             raise bad_value("watched", self.watched, "must be at least 0")
         if not 0 <= self.crop <= 1:
             raise bad_value("crop", self.crop, "must be a share of the image (0: the usual one)")
         for rho in self.rho:
-            self.task(LONG_TAIL, rho)
+            self._task(LONG_TAIL, rho)
 
     def task(self, images: str, rho: float) -> PretrainTask:
+        return self._task(images, rho, self._views() if self.crop else None)
+
+    def _task(self, images: str, rho: float, views: Views | None = None) -> PretrainTask:
+        """``views`` apart: they ask for the images, which a reader of results may not have."""
         return PretrainTask(
             data=self.data,
             network=self.network,
@@ -136,7 +140,7 @@ class LongTailPretraining(Study):
                 warm_up=self.warm_up,
             ),
             tail=Tail(self.split, float(rho), self.head, images == BALANCED),
-            views=None if not self.crop else self._views(),
+            views=views,
             batch=self.batch,
             temperature=self.temperature,
             head_depth=self.head_depth,
@@ -247,8 +251,8 @@ class LongTailPretraining(Study):
             "epoch_uniformity": self._curve(seen.uniformity),
             "epoch_churn": self._curve(seen.churn),
             "watched_knn": _filled(seen.watched.get("knn", ()), watched),
-            "separability": _filled(seen.watched.get("separability", ()), watched * ranks).reshape(
-                watched, ranks
+            "separability": _separability(
+                seen.watched.get("separability", ()), len(parts.order), (watched, ranks)
             ),
             "mask_excess": _filled(nothing if inside is None else inside.excess, ranks),
             "mask_low": _filled(nothing if inside is None else inside.low, ranks),
@@ -284,6 +288,14 @@ class LongTailPretraining(Study):
             gains_table(self, results),
             protocol_table(self, results),
         ]
+
+
+def _separability(values: Any, classes: int, shape: tuple[int, int]) -> np.ndarray:
+    """(look, rank) of what a watcher wrote one look after the other, each with its classes."""
+    looks = np.asarray(values, dtype=np.float64).reshape(-1, classes)
+    found = np.full(shape, np.nan)
+    found[: len(looks), :classes] = looks[: len(found)]
+    return found
 
 
 def _filled(values: Any, count: int) -> np.ndarray:

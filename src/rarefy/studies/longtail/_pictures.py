@@ -68,7 +68,7 @@ def _gains(
     study: LongTailPretraining, results: xr.Dataset, baseline: str, rest: list[str]
 ) -> Picture:
     """Differences in pairs: what an order of classes does to all methods alike is gone."""
-    here = PERCENT * results["accuracy"].sel(images=LONG_TAIL).isel(rho=-1)
+    here = PERCENT * results["accuracy"].sel(images=LONG_TAIL, rho=results["rho"].max())
     groups = np.array_split(np.arange(here.sizes["rank"]), min(GROUPS, here.sizes["rank"]))
     middles = np.array([group.mean() + 1.0 for group in groups])
     panels = []
@@ -96,7 +96,7 @@ def _gains(
 
 def _on_the_way(results: xr.Dataset) -> Picture:
     images = LONG_TAIL if LONG_TAIL in results["images"].values else results["images"].values[0]
-    here = results.sel(images=images).isel(rho=-1)
+    here = results.sel(images=images, rho=results["rho"].max())
     panels = []
     for name, x, label in (
         ("epoch_loss", "epoch", "contrastive loss"),
@@ -144,7 +144,7 @@ def _on_the_way(results: xr.Dataset) -> Picture:
 def _inside(results: xr.Dataset, masked: list[str]) -> Picture:
     panels = []
     for method in masked:
-        here = results.sel(images=LONG_TAIL, way=method).isel(rho=-1)
+        here = results.sel(images=LONG_TAIL, way=method, rho=results["rho"].max())
         rank = results["rank"].values + 1.0
         excess = mean_band(PERCENT * here["mask_excess"].transpose("seed", "rank").values)
         low, high = (

@@ -41,7 +41,7 @@ def quality_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
         "Per cent of test images, mean over classes and seeds (each another order of classes). "
         "Many, medium, few: thirds of the classes by their number of images. Delta_20: head fifth "
         "less tail fifth; beside it the same of the balanced set of equal size. Gain: over the "
-        "first trained method, seed by seed, with its 95 % interval.",
+        "first method that trains without masks, seed by seed, with its 95 % interval.",
         (
             *("rho", "images", "method", "all", "many", "medium", "few", "Delta_20"),
             *("of control", "gain", "n"),
@@ -62,8 +62,8 @@ def protocol_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
         for images in results["images"].values:
             for method in results["way"].values:
                 here = [one.sel(rho=rho, images=images, way=method).values for one in told]
-                shown = [_shown(mean_interval(values).mean) for values in here]
-                lines.append((f"{rho:g}", str(images), spoken(str(method)), *shown))
+                cells = [_shown(mean_interval(values).mean) for values in here]
+                lines.append((f"{rho:g}", str(images), spoken(str(method)), *cells))
     heads = [*study.protocols] + [f"{name}, masked" for name in study.protocols]
     return Table(
         "protocols",
@@ -89,7 +89,7 @@ def gains_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
                     name: difference(told, name, method, baseline, images=LONG_TAIL, rho=rho)
                     for name in ("overall", "many", "medium", "few", "delta_20")
                 }
-                cells = [shown_difference(one) for one in found.values()]
+                cells = [shown(one, signed=True) for one in found.values()]
                 words = protocol_words(protocol)
                 lines.append((f"{rho:g}", words, spoken(method), *cells, found["overall"].n))
     return Table(
@@ -102,12 +102,11 @@ def gains_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
     )
 
 
-def shown_difference(found: Interval) -> str:
+def shown(found: Interval, signed: bool = False) -> str:
     """Mean, and its 95 % interval where there is one."""
-    if not found.n:
-        return "-"
-    ends = f" [{found.low:+.2f}, {found.high:+.2f}]" if found.n > 1 else ""
-    return f"{found.mean:+.2f}{ends}"
+    form = "+.2f" if signed else ".2f"
+    ends = f" [{found.low:{form}}, {found.high:{form}}]" if found.n > 1 else ""
+    return f"{found.mean:{form}}{ends}" if found.n else "-"
 
 
 def _shown(value: float | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
@@ -60,11 +59,13 @@ def _has_tail(told: xr.Dataset) -> bool:
 
 def _note(study: LongTailPretraining, rho: float, name: str, baseline: str) -> str:
     words = f"points, less {spoken(baseline)}, class order by class order"
+    words += " (mirrored pairs of orders counted one by one)"
     row = published(study.data, rho)
-    if row is None or name == "few":
+    theirs = (study.split, study.head) == ("exponential", "full")  # the set of the table
+    if row is None or name == "few" or not theirs:
         return words
-    theirs = row.gain if name == "overall" else row.pruned_delta - row.plain_delta
-    return f"{words}; published {theirs:+.2f}"
+    gain = row.gain if name == "overall" else row.pruned_delta - row.plain_delta
+    return f"{words}; published {gain:+.2f}"
 
 
 def _growth(
@@ -82,12 +83,10 @@ def _growth(
 def _mechanism(study: LongTailPretraining, results: xr.Dataset, scale: str, method: str) -> Verdict:
     """Over all class orders: is the masked share of units that prefer a class larger for the
     tail? (With rho 1 there is none.)"""
-    slopes = np.full(1, np.nan)
-    if LONG_TAIL in results["images"].values:
-        found = results["mask_slope"].sel(images=LONG_TAIL, way=method)
-        found = found.sel(rho=found["rho"] > 1)
-        # networks of one seed share an order of classes and first weights: one sample together
-        slopes = mean_band(found.transpose("rho", "seed").values).mean
+    found = results["mask_slope"].sel(images=LONG_TAIL, way=method)
+    found = found.sel(rho=found["rho"] > 1)
+    # networks of one seed share an order of classes and first weights: one sample together
+    slopes = mean_band(found.transpose("rho", "seed").values).mean
     setting = f"{study.setting}, {spoken(method)}: units of tail classes are masked more"
     return judge_difference(
         ("P4", study.name, scale, setting),

@@ -33,7 +33,9 @@ def spoken(method: str) -> str:
     if found.kind == "pruned":
         return f"Algorithm 1, {method.removeprefix('pruned:')} kept"
     if method.startswith("sdclr"):
-        return "two branches as in SDCLR"
+        rest = method.removeprefix("sdclr")
+        words = f", {rest[1:]} kept" if rest.startswith(":") else rest
+        return f"two branches as in SDCLR{words}"
     if found.kind == "branches":
         return f"two branches, {method.removeprefix('branches:')} kept"
     if not found.trained:

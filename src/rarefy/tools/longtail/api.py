@@ -149,28 +149,30 @@ def pretrain(
         kept = None if checkpoint is None else Checkpoint(Path(checkpoint))
         bar = Progress(method, recipe.epochs) if progress else nullcontext()
         deadline = None if max_seconds is None else time.monotonic() + max_seconds
-        with bar as shown_bar:
-            context = replace(here, deadline=deadline)
-            if shown_bar is not None:
-                context = replace(context, advance=shown_bar.advance, say=shown_bar.say)
-            seen = training.run(context, kept, lambda now: context.say(_words(now)))
-        if seen.nonfinite_step >= 0:
-            last = ""
-            if checkpoint is not None and Path(checkpoint).exists():
-                last = f"; the last good checkpoint is {checkpoint}"
-            raise RunError(
-                f"the loss is no number from update {seen.nonfinite_step} on{last}; what usually "
-                f"helps: {HELPS.replace('--', '').replace('-', '_')}"
-            )
-        learnt = finished(training).backbone.eval()
+        try:
+            with bar as shown_bar:
+                context = replace(here, deadline=deadline)
+                if shown_bar is not None:
+                    context = replace(context, advance=shown_bar.advance, say=shown_bar.say)
+                seen = training.run(context, kept, lambda now: context.say(_words(now)))
+            if seen.nonfinite_step >= 0:
+                last = ""
+                if checkpoint is not None and Path(checkpoint).exists():
+                    last = f"; the last good checkpoint is {checkpoint}"
+                raise RunError(
+                    f"the loss is no number from update {seen.nonfinite_step} on{last}; what "
+                    f"usually helps: {HELPS.replace('--', '').replace('-', '_')}"
+                )
+            learnt = finished(training).backbone.eval()
+        finally:  # stopped or not: a caller's own network must not keep our masks
+            if training.pruner is not None:
+                training.pruner.detach()
     if kept is not None:
         kept.remove()
     names = ("loss", "alignment", "uniformity", "churn")
     history = pd.DataFrame({name: getattr(seen, name) for name in names})
     history.insert(0, "epoch", np.arange(1, len(history) + 1))
     if isinstance(network, nn.Module):
-        if training.pruner is not None:
-            training.pruner.detach()
         network.load_state_dict(learnt.network.state_dict())  # type: ignore[union-attr]
     return Learnt(learnt, data.mean, data.std, history, place, training.precision)
 

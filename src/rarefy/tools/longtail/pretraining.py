@@ -124,6 +124,8 @@ def pretrain_one(
         encoder = finished(training)
         masked = training.learnt("masked") if training.pruner is not None else None
         found = _measured(task, training, encoder, masked, parts)
+        for note in () if found.quality is None else found.quality.notes:
+            _log.warning("%s: %s", name, note)
         if context.models is not None:
             save_network(
                 context.models / f"{name}.pt",
@@ -279,6 +281,9 @@ def _described(
         "seen": len(parts.seen),
         "temperature": task.temperature,
         "epochs": task.recipe.epochs,
+        "batch": task.batch,
+        "head": [task.head_depth, task.head_out],
+        "smallest_crop": None if task.views is None else task.views.scale[0],
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ class Probed:
     """Of the pre-training: methods are compared seed by seed."""
     setting: str = ""
     """What else was the same for networks that are compared: network, epochs, rho."""
+    conditions: tuple[tuple[str, str], ...] = ()
+    """Further ones, which are named where they differ."""
 
     def told(self, protocol: str) -> Summary:
         """Accuracies are shares here."""
@@ -80,7 +82,30 @@ def probe_file(
         parts,
         int(about["class_order_seed"]),
         _setting(about),
+        _conditions(about),
     )
+
+
+def _conditions(about: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    recipe = {name: value for name, value in about["recipe"].items() if name != "epochs"}
+    further = ("temperature", "batch", "head", "smallest_crop")  # (older files lack some)
+    told = {**recipe, **{name: about.get(name) for name in further}}
+    return tuple((name.replace("_", " "), str(value)) for name, value in told.items())
+
+
+def told_apart(probed: Sequence[Probed]) -> list[Probed]:
+    """With a setting that names whatever else differs, so that what was trained differently is
+    neither averaged nor compared."""
+    found = []
+    for one in probed:
+        alike = [other.conditions for other in probed if other.setting == one.setting]
+        words = [
+            f"{name} {value}"
+            for place, (name, value) in enumerate(one.conditions)
+            if any(other[place : place + 1] != ((name, value),) for other in alike)
+        ]
+        found.append(replace(one, setting=", ".join([one.setting, *words])))
+    return found
 
 
 def _setting(about: dict[str, Any]) -> str:

@@ -57,7 +57,7 @@ def difference(told: xr.Dataset, name: str, method: str, baseline: str, **where:
 
 def rows(results: xr.Dataset, protocol: str = "linear") -> Iterator[dict[str, Any]]:
     """One row a set and method of what ``rarefy pretrain`` stores: means over seeds in per cent,
-    the difference to the first method that is trained, and Delta_20 of the control."""
+    the difference to the baseline (``baseline_of``), and Delta_20 of the control."""
     told = readings(results, protocol)
     methods = [str(name) for name in results["way"].values]
     baseline = baseline_of(methods)

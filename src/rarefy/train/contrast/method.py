@@ -73,6 +73,8 @@ class Method:
             found = cls(kind, keep, every_step=kind == "pruned")
         for word in further:
             found = found._with(word, text)
+        if found.own_norms and not found.masked:
+            raise bad_value("method", text, "norms of their own are those of a masked branch")
         return replace(found, words=text)
 
     def _with(self, word: str, text: str) -> Method:
