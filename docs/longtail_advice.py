@@ -91,7 +91,8 @@ def _recommended(
         "loses more than luck in "
         + (f"{len(hurts)} ({worse}). " if worse else "none. ")
         + "Else `simclr`. Put both side by side on your own data: "
-        f"`rarefy pretrain DATA --method simclr,{methods[0]} --seeds 4`."
+        f"`rarefy pretrain DATA --method simclr,{methods[0]} --seeds 4 --epochs "
+        f"{min(one.epochs for one in helps)}`."
     ]
     for method in methods:
         for data in sets_of(found):
@@ -106,8 +107,8 @@ def _recommended(
         gap = one.gain(method, "delta_20")
         if gap.low > 0:
             lines.append(
-                "It is no cure for the tail: the gap between head and tail (Delta_20) grows "
-                f"(`{one.scale}` {shown(gap, True)})."
+                "By the linear probe it is no cure for the tail: the gap between head and tail "
+                f"(Delta_20) grows (`{one.scale}` {shown(gap, True)})."
             )
     return "\n- ".join(line for line in lines if line).replace("\n", "\n\n", 1)
 
@@ -119,8 +120,15 @@ def _by_others(one: Found, method: str) -> str:
         gain = one.gain(method, protocol=protocol)
         if protocol != JUDGE and gain.n > 1:
             word = "a gain" if gain.low > 0 else "a loss" if gain.high < 0 else None
+            parts = {name: one.gain(method, name, protocol) for name in ("many", "medium", "few")}
+            sure = [
+                f"{name} {shown(part, True)}"
+                for name, part in parts.items()
+                if part.low > 0 or part.high < 0
+            ]
+            words = f" ({'; '.join(sure)})" if sure else ""
             said[word or "no certain difference"].append(
-                f"{protocol_words(protocol)} {shown(gain, True)}"
+                f"{protocol_words(protocol)} {shown(gain, True)}{words}"
             )
     words = [f"{word} by {', '.join(these)}" for word, these in said.items() if these]
     return f"Other judges of `{one.scale}`: {'; '.join(words)}." if words else ""

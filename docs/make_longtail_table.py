@@ -58,8 +58,9 @@ def main_table(found: dict[str, Found]) -> str:
             rows.append(
                 [name, published, str(one.epochs), shown(one.mean(BASELINE)), *cells, str(n)]
             )
-    columns = ("set", "published", "epochs", "SimCLR", "Algorithm 1, gain", "its masked network")
-    return table((*columns, "two branches", "their gain", "n"), rows)
+    columns = ("set", "published", "epochs", "SimCLR", "gain, Algorithm 1")
+    more = ("gain, its masked network", "two branches", "gain, two branches", "n")
+    return table((*columns, *more), rows)
 
 
 def _row(found: dict[str, Found], row: Row, epochs: int) -> Found | None:
@@ -198,8 +199,9 @@ def page(found: dict[str, Found]) -> str:
     parts = [
         "<!-- made by docs/make_longtail_table.py from results/; do not edit -->",
         "# Pruning and long-tailed contrastive learning: Table 2",
-        "000 Table 2 reports the accuracy of a linear probe on features learnt without labels from "
-        "long-tailed images, without pruning and with. It does not say how many epochs, which "
+        "Table 2 of paper 000 (Liao et al., see [the claims](claims.md)) reports the accuracy of a "
+        "linear probe on features learnt without labels from long-tailed images, without pruning "
+        "and with. It does not say how many epochs, which "
         "share is kept, or how often it was repeated, and its method can be read in two ways: "
         "Algorithm 1 (both views through the masked network, everything updated; here weights, "
         "and whole filters where the share kept is chosen), or two branches as in the code whose "
@@ -219,14 +221,15 @@ def page(found: dict[str, Found]) -> str:
         "\n".join(verdict_of(found, kind) for kind in ("pruned", "branches")),
         "## Head, tail, and other judges",
         "Gains over SimCLR in points, order by order, for all classes and for thirds of them by "
-        "their number of images: a linear probe with all labels or with those of the long-tailed "
-        "images alone, ten labels a class, nearest neighbours.",
+        "their number of images (of ten classes 4, 3 and 3): a linear probe with all labels or "
+        "with those of the long-tailed images alone, ten labels a class, nearest neighbours.",
         "![Gains over SimCLR from head to tail](images/longtail-gains.png)",
         judges_table(found),
         "## How long one trains",
         "ResNet-18 on CIFAR, a small network on the bundled digits (468 images; two cores are "
         "enough: `rarefy run longtail-table --scale digits-branches-300`). With 1 kept there are "
-        "two branches and no mask, the control: what it does not do is the masks' doing.",
+        "two branches and no mask, the control: where it stands beside the others, what it does "
+        "not do is the masks' doing.",
         "![Gain over SimCLR by the number of epochs](images/longtail-length.png)",
         length_table(found),
         "## Beside the published gains",

@@ -91,7 +91,7 @@ def test_methods_stand_beside_each_other_and_the_control(
     assert pretrain(*SMALL, *QUICK, "--seeds", "3")["cells"] == 12
     again = ("digits", "--split", "tail.json", *SMALL[5:], *QUICK, "--seeds", "1", "--save", "more")
     assert [row["rho"] for row in pretrain(*again, "--out", "saved")["rows"]] == [1.0] * 4
-    (one, *_) = sorted((here / "more").glob("*simclr-long-tail*"))
+    (one,) = (here / "more").glob("*simclr-long-tail-tail-seed-0.pt")
     first = here / "nets" / "digits-lenet-simclr-long-tail-rho-8-seed-0.pt"
     assert load_backbone(one)[1]["class_order"] == load_backbone(first)[1]["class_order"]
 
@@ -130,14 +130,68 @@ def test_a_loss_that_is_no_number_stops_one_training_and_is_told(
 ) -> None:
     given = (*SMALL, "--batch", "32", "--protocols", "knn", "--seeds", "1", "--no-control")
     wild = (*given, "--method", "simclr,pixels", "--lr", "1e30")
-    rows = pretrain(*wild)["rows"]
+    assert cli.main(["pretrain", *wild, *HERE, "--json"]) == 1
+    said = capsys.readouterr()
+    rows = json.loads(said.out)["rows"]
+    assert "error: no training came to its end: the loss is no number" in said.err
     assert [(row["method"], row["stopped"], row["n"]) for row in rows] == [
         ("simclr", 1, 0),
         ("pixels", 0, 1),
     ]
     assert rows[0]["overall"] is None and rows[1]["difference"] is None
-    assert cli.main(["pretrain", *wild, *HERE]) == 0
-    assert "long-tail, simclr: 1 stopped: not finite" in capsys.readouterr().out
+    assert cli.main(["pretrain", *wild, *HERE, "--save", "nets"]) == 1
+    said = capsys.readouterr()
+    assert "long-tail, simclr: 1 stopped: not finite" in said.out
+    assert "none saved in nets: all stopped, not finite" in said.out
+    alone = (*given, "--method", "pixels", "--out", "alone", "--save", "nets")
+    assert cli.main(["pretrain", *alone, *HERE]) == 0
+    assert "none saved in nets: nothing was trained" in capsys.readouterr().out
+
+
+def test_nothing_of_another_run_is_replaced(
+    pretrain: Pretrain, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = (*SMALL, "--batch", "32", "--protocols", "knn,few", "--method", "simclr")
+    given = (*given, "--seeds", "1", "--no-control", "--save", "nets", "--save-split", "a.json")
+    assert cli.main(["pretrain", *given, *HERE]) == 0
+    shown = capsys.readouterr().out
+    assert "10 labels" in shown  # few is a column already
+    name = "digits-lenet-simclr-long-tail-rho-8-seed-0.pt"
+    files = [here / "nets" / name, here / "a.json"]
+    before = [path.read_bytes() for path in files]
+    assert pretrain(*given)["finished"]  # the same again is no other run
+    for more, message in (
+        (("--split", "step", "--out", "b", "--save-split", "b.json"), f"holds {name} of another"),
+        (("--rho", "4", "--out", "c", "--save", "other"), "holds another split; name another"),
+    ):
+        assert cli.main(["pretrain", *given, *more, *HERE]) == 2
+        assert message in capsys.readouterr().err
+    assert [path.read_bytes() for path in files] == before
+    assert not (here / "b").exists() and not (here / "b.json").exists()
+    fresh = (*given, "--out", "b", "--epochs", "1", "--overwrite")
+    assert pretrain(*fresh)["finished"] and files[0].read_bytes() != before[0]
+
+
+def test_sets_that_are_not_what_was_asked_for_are_told(
+    pretrain: Pretrain, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draws = np.random.default_rng(0)
+    for label, count in enumerate((40, 40, 10)):
+        folder = here / "uneven" / f"c{label}"
+        folder.mkdir(parents=True)
+        for number in range(count):
+            pixels = Image.fromarray(draws.integers(0, 256, (12, 12, 3), dtype=np.uint8))
+            pixels.save(folder / f"{number}.png")
+    given = ("uneven", "--network", "lenet", "--epochs", "1", "--seeds", "1", "--no-control")
+    given = (*given, "--method", "simclr", "--protocols", "knn", "--batch", "4", "--save", "nets")
+    assert cli.main(["pretrain", *given, *HERE, "--rho", "100"]) == 0
+    said = capsys.readouterr().err
+    assert "note: the largest class gets 8 images, as the smallest class of the set has" in said
+    assert "note: rho 100 is out of reach with so few images: it is 8" in said
+    assert cli.main(["pretrain", *given, *HERE, "--out", "whole"]) == 0
+    assert "note: " not in capsys.readouterr().err
+    names = sorted(path.name for path in (here / "nets").iterdir())
+    assert names[0] == "uneven-lenet-simclr-as-is-seed-0.pt"
 
 
 def test_any_folder_of_images_will_do(
@@ -279,6 +333,8 @@ def test_together_one_network_is_trained(more: dict[str, Any]) -> None:
         (("digits", "--rho", "8", "--split", "steep"), "unknown split 'steep'"),
         ((*SMALL, "--batch", "103"), "batch=103: must be at most the number of images, 102"),
         ((*SMALL, "--batch", "1"), "batch=1: must be at least 2"),
+        ((*SMALL, "--batch", "0"), "batch=0: must be at least 2"),
+        ((*SMALL, "--save-split", "s.txt"), "save_split='s.txt': must end in .json"),
         ((*SMALL, "--protocols", "svm"), "unknown protocol 'svm'"),
         ((*SMALL, "--protocols", "knn,knn"), "has the same one twice"),
         ((*SMALL, "--protocols", ""), "must have at least one"),

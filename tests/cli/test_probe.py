@@ -6,16 +6,20 @@ import csv
 import json
 import os
 import subprocess
+import zipfile
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from small_longtail import CPU, task
 
 from rarefy import cli
 from rarefy.core.contracts import Context
+from rarefy.nets.backbones import build_backbone
 from rarefy.nets.by_name import build
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.pretraining import pretrain_one
@@ -43,7 +47,9 @@ def test_from_the_first_command_to_the_table(
     assert done.returncode == 0, done.stderr
     assert "knn: labels of the most similar training images" in done.stdout
     assert "digits, lenet, 2 epochs, rho 20, 24" in done.stdout
-    assert done.stdout.count("branches:0.3: ") == 2 and "from simclr, n = 2" in done.stdout
+    assert done.stdout.count("branches:0.3: ") == 2
+    # the same remark as pretrain's
+    assert done.stdout.count("from simclr, n = 2; too few seeds to tell: 3 or more") == 2
     assert "class by class: t.csv" in done.stdout and "…" not in done.stdout
     with open(tmp_path / "t.csv", newline="") as file:
         lines = list(csv.DictReader(file))
@@ -130,8 +136,6 @@ def test_what_is_no_number_is_null(probe: Probe) -> None:
 @pytest.fixture
 def digits_folder(tmp_path: Path) -> str:
     """Three classes of digits as files, with a test part."""
-    from PIL import Image
-
     digits = on_device("digits", CPU)
     for part, images, count in (("train", digits.train, 12), ("test", digits.test, 6)):
         for label, name in enumerate(("zero", "one", "two")):
@@ -168,18 +172,141 @@ def test_tables_of_methods_and_of_each(
     assert "note: a-plain-0: knn: all 1438 references vote, 2000 were asked for" in each
 
 
-def test_networks_of_others_are_judged_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Somebody's network, in the current folder."""
     monkeypatch.chdir(tmp_path)
     source = "import torch\ndef flat(**_):\n    return torch.nn.Flatten()\n"
     (tmp_path / "my_probed_models.py").write_text(source)
-    name = "my_probed_models:flat"
+    return "my_probed_models:flat"
+
+
+def test_networks_of_others_are_judged_too(flat: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = flat
     assert cli.main(["probe", name, "--on", "digits", *CHEAP, "--json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)["networks"]
     assert one["network"] == name and one["method"] == "" and one["knn"]["overall"] > 90
     assert cli.main(["probe", name, *CHEAP]) == 2
     assert capsys.readouterr().err == f"error: {name}: say on which images, with --on\n"
+
+
+def test_without_a_known_pre_training_the_protocol_of_its_images_is_left_out(
+    flat: str, nets: Path, digits_folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = ["probe", flat, "--on", digits_folder, "--device", "cpu", "--shots", "3"]
+    note = "long-tail is left out: which images its pre-training saw is not known"
+    for options in ([], ["--each"]):
+        assert cli.main([*alone, *options]) == 0
+        shown = capsys.readouterr().out
+        assert "the images of the pre-training alone" not in shown
+        assert all(f"{name}: " in shown for name in ("linear", "few", "knn"))
+        assert f"note: {flat}: {note}\n" in shown
+    assert cli.main([*alone, str(nets / "a-plain-0.pt"), "--table", "t.csv", "--json"]) == 0
+    theirs, ours = json.loads(capsys.readouterr().out)["networks"]
+    assert ours.keys() - theirs.keys() == {"long-tail"}
+    assert theirs["notes"][0] == note and note not in ours["notes"]
+    with open("t.csv", newline="") as file:
+        told = {(line["network"], line["protocol"]) for line in csv.DictReader(file)}
+    assert len(told) == 3 + 4 and (flat, "long-tail") not in told
+    # whoever asks for it gets it: all training images
+    assert cli.main([*alone, "--protocols", "linear,long-tail", "--json"]) == 0
+    (asked,) = json.loads(capsys.readouterr().out)["networks"]
+    assert asked["long-tail"]["overall"] == asked["linear"]["overall"] and asked["notes"] == []
+
+
+def rewritten(source: Path, target: str, drop: tuple[str, ...] = (), **changed: Any) -> str:
+    """A file with something else in it, or less."""
+    about = torch.load(source, weights_only=True)
+    kept = {name: value for name, value in about.items() if name not in drop}
+    torch.save({**kept, **changed}, target)
+    return target
+
+
+def test_what_an_older_file_does_not_say_is_no_difference(probe: Probe, nets: Path) -> None:
+    unsaid = ("batch", "head", "smallest_crop")
+    older = rewritten(nets / "a-masked-0.pt", "older.pt", unsaid)
+    found = probe("a-plain-0.pt", older, *CHEAP)
+    assert {one["setting"] for one in found["networks"]} == {"digits, lenet, 2 epochs, rho 8, 24"}
+    assert found["differences"][0]["n"] == 1
+    # of two that differ nobody knows to which it belongs
+    other = rewritten(nets / "a-masked-1.pt", "other.pt", batch=64, smallest_crop=0.5)
+    found = probe("a-plain-0.pt", older, other, *CHEAP)
+    assert [one["setting"].partition("24, ")[2] for one in found["networks"]] == [
+        "batch 32, smallest crop None",
+        "batch not said, smallest crop not said",
+        "batch 64, smallest crop 0.5",
+    ]
+    assert found["differences"] == []
+
+
+def test_three_seeds_say_what_a_difference_means(
+    nets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = [str(path) for path in nets.glob("a-*-[01].pt")]
+    for kind in ("plain", "masked"):  # the first seed's under another seed
+        files.append(rewritten(nets / f"a-{kind}-0.pt", f"{kind}.pt", class_order_seed=2))
+    assert cli.main(["probe", *files, *CHEAP]) == 0
+    (line,) = (one for one in capsys.readouterr().out.splitlines() if ": +" in one or ": -" in one)
+    assert ", n = 3; " in line and "too few" not in line
+    assert line.endswith(("better than simclr", "worse than simclr", "not told apart from simclr"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (("my nets",), "my nets is a folder: name the files in it, 'my nets'/*.pt"),
+        (("nets/",), "nets/ is a folder: name the files in it, nets/*.pt"),
+        (("cut.pt",), "cut.pt is damaged or cut short: copy it again, or train it again with "),
+        (("empty.pt",), "empty.pt is damaged or cut short"),
+        (("archive.pt",), "archive.pt is not a network that rarefy wrote"),
+        (("good.pt", "good.pt"), "good.pt is given twice: name it once"),
+        (("good.pt", "nets/../good.pt"), "nets/../good.pt is given twice, once as good.pt: name"),
+        (("good.pt", "link.pt"), "link.pt is given twice, once as good.pt: name it once"),
+        (("my_models:net", "my_models:net", "--on", "digits"), "my_models:net is given twice"),
+        (("elsewhere.pt",), "nor is there a folder of that name; name labelled images with --on D"),
+        (("elsewhere.pt", "--on", "mlp3"), "unknown data set 'mlp3'"),
+        (("good.pt", "--on", "grey"), "are 1 x 9 x 9: --size 8 makes them so"),
+        (("changed.pt",), "of grey are 1 x 9 x 9: --on grey --size 8 makes them so"),
+        (("good.pt", "--on", "colour"), "3 x 8 x 8: it cannot be judged on another number of chan"),
+        (("large.pt",), "of digits are 1 x 8 x 8: name other images with --on (--size is for fold"),
+        # and before any is judged
+        (("good.pt", "cut.pt"), "cut.pt is damaged"),
+        (("good.pt", "elsewhere.pt"), "elsewhere.pt was trained on mlp2: unknown data set 'mlp2'"),
+        (("good.pt", "my_models:net", "--on", "digits"), "my_models"),
+    ],
+)
+def test_a_bad_network_is_told_before_any_is_judged(
+    nets: Path,
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    wrong: tuple[str, ...],
+    message: str,
+) -> None:
+    good = nets / "a-plain-0.pt"
+    content = good.read_bytes()
+    for name, part in (("good", content), ("cut", content[: len(content) // 2]), ("empty", b"")):
+        Path(f"{name}.pt").write_bytes(part)
+    Path("link.pt").symlink_to("good.pt")
+    with zipfile.ZipFile("archive.pt", "w") as archive:
+        archive.writestr("a.txt", "no network")
+    for folder in ("nets", "my nets"):
+        Path(folder).mkdir()
+    rewritten(good, "elsewhere.pt", data="mlp2")
+    rewritten(good, "changed.pt", data="grey", tail=asdict(Tail("as-is")))
+    large = build_backbone("lenet", 1, 16)[0].state_dict()
+    rewritten(good, "large.pt", size=16, state_dict=large)
+    for name, shape in (("grey", (9, 9)), ("colour", (8, 8, 3))):
+        for place in range(12):
+            folder = Path(name) / f"class{place % 2}"
+            folder.mkdir(parents=True, exist_ok=True)
+            pixels = torch.full(shape, 9 * place, dtype=torch.uint8)
+            pixels[0, 0] = torch.arange(3) if len(shape) == 3 else 0  # (else it is grey)
+            Image.fromarray(pixels.numpy()).save(folder / f"{place}.png")
+    assert cli.main(["probe", *wrong, *CHEAP]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and message in said.err
+    assert said.err.startswith("error: ") and len(said.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -179,14 +179,16 @@ def run_study(
     )
 
 
-def saved_networks(folder: Path | None, began: float) -> str:
-    """How many networks a run wrote into a folder, in words behind its store."""
+def saved_networks(folder: Path | None, began: float, why: str = "") -> str:
+    """How many networks a run wrote into a folder, in words behind its store; ``why`` there are
+    none."""
     if folder is None:
         return ""
     # (file systems keep times less exactly than clocks do)
     written = sum(path.stat().st_mtime >= began - 2 for path in folder.glob("*.pt"))
     if not written:
-        return f"; none saved in {folder}: all was trained before (--overwrite trains it again)"
+        why = why or "all was trained before (--overwrite trains it again)"
+        return f"; none saved in {folder}: {why}"
     return f"; {written} networks saved in {folder}"
 
 

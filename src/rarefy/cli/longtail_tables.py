@@ -43,7 +43,9 @@ def quality_table(study: Any, results: xr.Dataset) -> Table:
     )
     several = len(told["rho"]) > 1
     heads = (*(("rho",) if several else ()), "images", "method", "all", "many", "medium", "few")
-    heads = (*heads, "Delta_20", "control", *others, "n")
+    few = f"{told['shots']} labels"  # (few is a third of the classes already)
+    behind = [few if name == "few" else name for name in others]
+    heads = (*heads, "Delta_20", "control", *behind, "n")
     elsewhere = {name: readings(results, name)["overall"].mean("seed") for name in others}
     lines = []
     for row in rows(results, first):

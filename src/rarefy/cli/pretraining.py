@@ -29,11 +29,14 @@ from rarefy.cli.frame import (
     use_data_folder,
 )
 from rarefy.cli.longtail_tables import differences, quality_table
-from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.errors import RunError, UsageError, bad_value
 from rarefy.core.text import file_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rarefy.core.contracts import Study
+    from rarefy.data.longtail.split import LongTailSplit
 
 AUTO = "By the number and size of the images if not given."
 AS_IS = "as-is"
@@ -60,8 +63,8 @@ def pretrain(
         str,
         typer.Option(
             help="simclr, pruned:KEEP (masked forward, all updated), branches:KEEP (dense and "
-            "masked), sdclr; pixels, untrained. A list trains all; the first trained one is what "
-            "others are compared with."
+            "masked), sdclr; pixels, untrained. A list trains all; the first that trains without "
+            "masks is what others are compared with."
         ),
     ] = "simclr,branches:0.3,pixels",
     network: Annotated[
@@ -70,7 +73,11 @@ def pretrain(
     ] = None,
     epochs: Annotated[int | None, typer.Option(help=f"Passes over the images. {AUTO}")] = None,
     seeds: Annotated[
-        int, typer.Option(help="Repeats, each with another order of the classes and other images.")
+        int,
+        typer.Option(
+            help="Repeats, with --rho each with another order of the classes and other images, "
+            "else with other weights and views alone."
+        ),
     ] = 4,
     control: Annotated[
         bool,
@@ -89,12 +96,13 @@ def pretrain(
     head: Annotated[
         str | None,
         typer.Option(
-            help="Images of the largest class: full (all, if not given), sdclr (a tenth is left "
-            "for validation), or a number."
+            help="Images of the largest class: full (as many as the smallest class of the set "
+            "has, if not given), sdclr (a tenth is left for validation), or a number."
         ),
     ] = None,
     save_split: Annotated[
-        Path | None, typer.Option(help="Write the images of the first seed as a split file.")
+        Path | None,
+        typer.Option(help="Write the images of the first seed as a split file (.json)."),
     ] = None,
     batch: Annotated[int | None, typer.Option(help=f"Images an update. {AUTO}")] = None,
     learning_rate: Annotated[
@@ -204,8 +212,10 @@ def pretrain(
         precision=precision,
         compile=compile_,
     )
-    _check(study, save_split)
     store = out if out is not None else Path("runs") / file_name(f"pretrain-{Path(data).name}")
+    if save is not None and not overwrite and not store.exists():
+        _check_folder(save, study.run_names())
+    _check(study, save_split)
     began = time.time()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         from rarefy.tools.longtail.several_processes import pretrain_together
@@ -226,9 +236,11 @@ def pretrain(
             print_(quality_table(study, execution.dataset))
             for line in differences(study, execution.dataset):
                 typer.echo(line)
-        typer.echo(f"store: {execution.path}" + saved_networks(save, began))
+        typer.echo(f"store: {execution.path}" + saved_networks(save, began, _not_saved(execution)))
     if not execution.finished:
         complain(execution.note, 0)
+    elif _all_stopped(execution):
+        raise RunError("no training came to its end: the loss is no number (see above)")
 
 
 def _imbalances(
@@ -274,15 +286,60 @@ def _check(study: Any, save_split: Path | None) -> None:
     """Before anything is trained or written."""
     import torch
 
-    from rarefy.data.longtail.split_file import save_split as write
     from rarefy.tools.longtail.pretraining import check_task
+    from rarefy.tools.longtail.sets import tail_notes
 
+    if save_split is not None and save_split.suffix != ".json":
+        raise bad_value("save_split", str(save_split), "must end in .json, as --split reads it")
     for task in study.tasks():
         parts = check_task(task, torch.device("cpu"), study.seeds)
-        if save_split is not None and not task.tail.balanced:
-            if parts.split is None:
-                raise UsageError("save_split: all images are used; there is no split to save")
-            write(parts.split, save_split)
+        if task.tail.balanced:
+            continue
+        for note in tail_notes(task.tail, parts):
+            typer.echo(f"note: {note}", err=True)
+        if save_split is not None:
+            _write_split(parts.split, save_split)
+
+
+def _write_split(split: LongTailSplit | None, path: Path) -> None:
+    from rarefy.data.longtail.split_file import load_split, save_split
+
+    if split is None:
+        raise UsageError("save_split: all images are used; there is no split to save")
+    if path.exists() and load_split(path).fingerprint != split.fingerprint:
+        raise bad_value("save_split", str(path), "holds another split; name another file")
+    save_split(split, path)
+
+
+def _check_folder(folder: Path, names: Iterable[str]) -> None:
+    """Names do not tell all settings: networks of another training must not be replaced."""
+    there = [name for name in names if (folder / f"{name}.pt").exists()]
+    if there:
+        raise bad_value(
+            "save",
+            str(folder),
+            f"holds {there[0]}.pt of another training; name another folder, or --overwrite",
+        )
+
+
+def _trained(execution: Any) -> list[str]:
+    from rarefy.train.contrast.method import Method
+
+    names = map(str, execution.dataset["way"].values)
+    return [name for name in names if Method.parse(name).trained]
+
+
+def _all_stopped(execution: Any) -> bool:
+    """All that was trained ended with a loss that is no number."""
+    trained = _trained(execution)
+    ended = execution.dataset["nonfinite_step"].sel(way=trained)
+    return bool(trained) and bool((ended >= 0).all())
+
+
+def _not_saved(execution: Any) -> str:
+    if not _trained(execution):
+        return "nothing was trained"
+    return "all stopped, not finite" if _all_stopped(execution) else ""
 
 
 def _described(study: Study, execution: Any) -> dict[str, Any]:

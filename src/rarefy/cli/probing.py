@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +28,7 @@ from rarefy.cli.longtail_tables import gain_in_words, per_cent, plain_table
 from rarefy.core.errors import UsageError, bad_value
 
 if TYPE_CHECKING:
+    from rarefy.tools.longtail.evaluation import Evaluation
     from rarefy.tools.longtail.probing import Probed
 
 LEGEND = (
@@ -54,11 +57,12 @@ def probe(
         ),
     ] = None,
     protocols: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="linear (all labels), long-tail (labels of the pre-training's images), few, knn."
+            help="linear (all labels), long-tail (labels of the pre-training's images), few, knn, "
+            "with commas between; all if not given (long-tail for files alone)."
         ),
-    ] = "linear,long-tail,few,knn",
+    ] = None,
     shots: Annotated[int, typer.Option(help="Labels a class of the protocol few.")] = 10,
     neighbours: Annotated[
         int, typer.Option(help="Of knn; 0: 200, or 20 below 10,000 references.")
@@ -95,21 +99,40 @@ def probe(
         raise bad_value("table", str(table), "must be a file in a folder that exists")
     from rarefy.core.progress import Progress
     from rarefy.tools.image_data import with_options
-    from rarefy.tools.longtail.evaluation import Evaluation
-    from rarefy.tools.longtail.probing import by_class, probe_file, probe_network, told_apart
+    from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation
+    from rarefy.tools.longtail.probing import (
+        by_class,
+        check_file,
+        open_network,
+        probe_file,
+        probe_network,
+        told_apart,
+    )
 
-    words = tuple(word.strip() for word in protocols.split(",") if word.strip())
+    words = tuple(PROTOCOLS)
+    if protocols is not None:
+        words = tuple(word.strip() for word in protocols.split(",") if word.strip())
     how = Evaluation(words, shots, neighbours=neighbours)
     if on is not None and Path(on).is_dir():
         on = os.path.normpath(on)
     data = None if on is None else with_options(on, size, test_share, skip_bad)
     _check_files(networks, data)
+    others: dict[str, Any] = {}
+    for name in networks:  # all of them before any is judged, which takes minutes
+        if _is_file(name):
+            check_file(Path(name), data, device, network)
+        else:
+            assert data is not None  # checked
+            others[name] = open_network(name, data, device)
     found: list[Probed] = []
     with Progress("probing", len(networks)) as bar:
         for name in networks:
-            if ":" in name and not Path(name).exists():
-                assert data is not None  # checked
-                found.append(probe_network(name, data, how, device=device))
+            if name in others:
+                assert data is not None
+                asked = how if protocols is not None else _of_others(how)
+                # (taken out, so that a device holds one at a time)
+                one = probe_network(others.pop(name), data, asked, device=device, name=name)
+                found.append(one if asked is how else _with_note(one))
             else:
                 found.append(probe_file(Path(name), data, how, device, network))
             bar.advance(1)
@@ -120,10 +143,13 @@ def probe(
         typer.echo(json.dumps(_described(found, words), indent=1))
         return
     for protocol in words:
+        judged = [one for one in found if protocol in one.quality.accuracy]
+        if not judged:
+            continue
         if each:
-            print_(_each(found, protocol))
+            print_(_each(judged, protocol))
         else:
-            _print_grouped(found, protocol)
+            _print_grouped(judged, protocol)
     typer.echo(LEGEND)
     for one in found:
         for note in one.quality.notes:
@@ -132,19 +158,45 @@ def probe(
         typer.echo(f"class by class: {table}")
 
 
+def _is_file(name: str) -> bool:
+    """Else it is somebody's ``module:callable``."""
+    return ":" not in name or Path(name).exists()
+
+
 def _check_files(networks: list[str], data: str | None) -> None:
+    seen: dict[str | Path, str] = {}
     for name in networks:
-        if ":" in name and not Path(name).exists():
-            if data is None:
-                raise UsageError(f"{name}: say on which images, with --on")
-        elif not Path(name).is_file():
-            raise UsageError(f"cannot read {name}: there is no such file")
+        which: str | Path = name
+        if _is_file(name):
+            which = Path(name).resolve()
+            if which.is_dir():
+                files = f"{shlex.quote(str(Path(name)))}/*.pt"
+                raise UsageError(f"{name} is a folder: name the files in it, {files}")
+            if not which.is_file():
+                raise UsageError(f"cannot read {name}: there is no such file")
+        elif data is None:
+            raise UsageError(f"{name}: say on which images, with --on")
+        if which in seen:  # it would count as two seeds
+            also = "" if seen[which] == name else f", once as {seen[which]}"
+            raise UsageError(f"{name} is given twice{also}: name it once")
+        seen[which] = name
+
+
+def _of_others(how: Evaluation) -> Evaluation:
+    """Nobody knows which images the pre-training of somebody's network saw."""
+    return replace(how, protocols=tuple(name for name in how.protocols if name != "long-tail"))
+
+
+def _with_note(one: Probed) -> Probed:
+    note = "long-tail is left out: which images its pre-training saw is not known"
+    return replace(one, quality=replace(one.quality, notes=(note, *one.quality.notes)))
 
 
 def _print_grouped(found: list[Probed], protocol: str) -> None:
     """A table for each setting, and below it how far methods are from the baseline."""
     from rarefy.tools.longtail.evaluation import PROTOCOLS
     from rarefy.tools.longtail.probing import baseline_among, grouped, settings_of
+    from rarefy.tools.longtail.readings import in_words
 
     for setting in settings_of(found):
         here = [one for one in found if one.setting == setting]
@@ -161,8 +213,18 @@ def _print_grouped(found: list[Probed], protocol: str) -> None:
             )
             if gain is not None:
                 ends = (gain.low, gain.high) if gain.n > 1 else None
-                words = gain_in_words(gain.mean, ends, baseline_among(here))
-                below.append(f"{row['method']}: {words}, n = {gain.n}")
+                first = baseline_among(here)
+                words = gain_in_words(gain.mean, ends, first)
+                meaning = in_words(
+                    {
+                        "stopped": 0,
+                        "difference": gain.mean,
+                        "pairs": gain.n,
+                        "difference_interval": ends,
+                    },
+                    first,
+                )
+                below.append(f"{row['method']}: {words}, n = {gain.n}; {meaning}")
         heads = (
             *("method", "images", "all", "many", "medium", "few", "Delta_20", "spread"),
             *("control", "n"),
@@ -217,7 +279,11 @@ def _described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any
                 "setting": one.setting,
                 "seed": one.seed,
                 "class_order": one.order,
-                **{protocol: _judged(one, protocol) for protocol in protocols},
+                **{
+                    protocol: _judged(one, protocol)
+                    for protocol in protocols
+                    if protocol in one.quality.accuracy
+                },
                 "notes": list(one.quality.notes),
             }
             for one in found

@@ -205,7 +205,7 @@ def _unfinished(store: Store, why: str, go_on: str, started: bool = True) -> str
     done = store.done()
     hint = f"; go on with: {go_on}" if go_on else ""
     slow = "" if started else " (not one batch was through: give it more time)"
-    if not started and any(store.scratch.glob("*")):
+    if any(store.scratch.glob("*")):
         slow = " (what was under way is kept beside it)"
     return f"{why}: {done.sum()} of {len(done)} cells are stored in {store.path}{slow}{hint}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from rarefy.nets.by_name import NETWORKS, build
 
 BACKBONE = "backbone"
 """Kind of a file without a classifier."""
+BEGINNING = b"PK\x03\x04"
+"""Of every file that PyTorch writes: they are zip archives."""
 
 
 def save_network(path: Path, network: nn.Module, data: ImageData, about: Mapping[str, Any]) -> None:
@@ -70,11 +73,28 @@ def _read(path: Path | str) -> dict[str, Any]:
         about: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         about["state_dict"]
         _asked(about)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     except Exception as error:  # whatever meets the wrong bytes first
+        # (where a file ends too early PyTorch may complain like a disk, but without a file's name)
+        if isinstance(error, OSError) and error.filename is not None:
+            raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+        if _damaged(path):
+            raise UsageError(
+                f"{path} is damaged or cut short: copy it again, or train it again with --save"
+            ) from error
         raise UsageError(f"{path} is not a network that rarefy wrote") from error
     return about
+
+
+def _damaged(path: Path | str) -> bool:
+    """Whether it begins like a file of PyTorch (an empty one too) and is not a whole one."""
+    try:
+        with open(path, "rb") as file:
+            if not BEGINNING.startswith(file.read(len(BEGINNING))):
+                return False
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is not None
+    except Exception:  # whatever meets the gap first
+        return True
 
 
 def _asked(about: dict[str, Any]) -> tuple[int, int, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
@@ -30,6 +32,43 @@ class Batches(Protocol):
         ...
 
 
+class Stops:
+    """Ctrl-C, and SIGTERM where somebody answers it, wait for the end of the update under way, from
+    which one can go on. A second one does not wait."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self._before: dict[int, Callable[[int, Any], Any]] = {}
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                before = signal.getsignal(number)
+                if callable(before):
+                    self._before[number] = before
+                    signal.signal(number, self._later)
+            yield
+        finally:
+            self._give_back()
+            self.answer()  # also after the last update, or after another error: none is lost
+
+    def answer(self) -> None:
+        """What would have been done at once; as a rule a ``KeyboardInterrupt``."""
+        while self.asked:
+            number = self.asked.pop()
+            self._before[number](number, None)
+
+    def _later(self, number: int, frame: object) -> None:
+        self.asked.append(number)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        for number, before in self._before.items():
+            if signal.getsignal(number) == self._later:  # (else somebody else has put his own)
+                signal.signal(number, before)
+
+
 class Resumable(ABC):
     """One network on its way. ``run`` trains to the end, or to the deadline of the context, at
     which the checkpoint has everything that is needed to go on."""
@@ -49,6 +88,7 @@ class Resumable(ABC):
         self.step = 0
         self._between = True
         """Whether weights, history and step belong together: not so inside an update."""
+        self._stops = Stops()
         self._losses = torch.zeros(batches.steps, dtype=torch.float32, device=batches.device)
 
     @abstractmethod
@@ -72,8 +112,9 @@ class Resumable(ABC):
         return self.step // self.batches.steps
 
     def out_of_time(self, context: Context) -> None:
-        """Raise ``OutOfTime`` when there is none left."""
+        """Raise ``OutOfTime`` when there is none left, or what somebody asked for meanwhile."""
         context.check_time()
+        self._stops.answer()
 
     def run(
         self: Self,
@@ -84,7 +125,7 @@ class Resumable(ABC):
         """Train to the end; ``watch`` is called after every epoch."""
         if checkpoint is not None:
             self._go_on(context, checkpoint)
-        with self._saved_when_stopped(checkpoint):
+        with self._saved_when_stopped(checkpoint), self._stopped_between(context, checkpoint):
             while self.step < self.steps and self.history.nonfinite_step < 0:
                 for batch in self.batches.epoch(self.epoch, self.step % self.batches.steps):
                     self.out_of_time(context)
@@ -159,6 +200,17 @@ class Resumable(ABC):
             if checkpoint is not None and self.step > 0 and self._between and self._good():
                 checkpoint.save(self.state_dict())
             raise
+
+    def _stopped_between(
+        self, context: Context, checkpoint: Checkpoint | None
+    ) -> contextlib.AbstractContextManager[None]:
+        """Ctrl-C nearly always comes in the middle of an update, where nothing could be kept. Only
+        the main thread may set handlers; a process of several is stopped by its context."""
+        main = threading.current_thread() is threading.main_thread()
+        if checkpoint is None or context.stop is not None or not main:
+            return contextlib.nullcontext()
+        self._stops = Stops()
+        return self._stops.waiting()
 
     # ---------------------------------------------------------------------------------------- state
 

@@ -244,7 +244,7 @@ def test_labels_may_be_numbered_otherwise_but_not_grouped_otherwise() -> None:
 def test_what_a_list_and_a_set_do_not_share_is_told() -> None:
     images = _images()
     more = [*_lines(), *((f"train/cat/new{number}.JPEG", 0) for number in range(5))]
-    message = r"that fit no file of this set: 5 of 14: .*new0.*new2.JPEG; and 2 more$"
+    message = r"that fit no file of this set: 5 of 14: .*new0.*new2.JPEG; and 2 more \(images taken"
     with pytest.raises(UsageError, match=message):
         split_from_list(more, images)
     with pytest.raises(UsageError, match="1 file listed twice: train/cat/0.JPEG"):

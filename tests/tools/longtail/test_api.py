@@ -115,6 +115,8 @@ def test_other_wrong_arguments(images: torch.Tensor) -> None:
         rarefy.pretrain(images, "lenet", "pixels", **SHORT)
     with pytest.raises(UsageError, match="has no weights to train"):
         rarefy.pretrain(images, nn.Flatten(), **SHORT)
+    with pytest.raises(UsageError, match="network Linear does not take images of 2 x 1 x 8 x 8: "):
+        rarefy.pretrain(images, nn.Linear(3, 3), **SHORT)
     with pytest.raises(UsageError, match="at most the number of images, 200"):
         rarefy.pretrain(images, "lenet", **{**SHORT, "batch": 500})
 
@@ -154,5 +156,7 @@ def test_probes_asked_wrongly() -> None:
         rarefy.probe((x, y), (x, y), protocols=["long-tail"])  # (it needs images)
     with pytest.raises(UsageError, match="one for each of 2 classes"):
         rarefy.probe((x, y), (x, y), counts=[1, 2, 3])
+    with pytest.raises(UsageError, match="train='20 features, 5 labels': must be as many"):
+        rarefy.probe((x, y[:5]), (x, y))
     with pytest.raises(UsageError, match="whole numbers"):
         rarefy.probe((x, y.astype(float)), (x, y))

@@ -232,6 +232,11 @@ def test_files_of_both_kinds_are_not_mixed_up(tmp_path: Path) -> None:
     (tmp_path / "text.pt").write_text("no network")
     with pytest.raises(UsageError, match="text.pt is not a network that rarefy wrote"):
         load_backbone(tmp_path / "text.pt")
+    whole = (tmp_path / "one.pt").read_bytes()
+    for length in (2, 40, 1000, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "cut.pt").write_bytes(whole[:length])
+        with pytest.raises(UsageError, match="cut.pt is damaged or cut short: copy it again"):
+            load_backbone(tmp_path / "cut.pt")
     with pytest.raises(UsageError, match="cannot read .*gone.pt: No such file"):
         load_backbone(tmp_path / "gone.pt")
 

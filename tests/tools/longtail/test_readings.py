@@ -225,8 +225,18 @@ def test_what_was_trained_differently_is_told_apart() -> None:
     )
     assert [one.setting for one in found] == ["a, rate 0.1", "a, rate 0.1", "a, rate 0.5", "b"]
     assert paired(found, "knn")["pruned:0.5"].mean == pytest.approx(10.0)
-    older = told_apart([probed("simclr", 0, 0.5), probed("simclr", 0, 0.5, conditions={"c": 1})])
-    assert [one.setting for one in older] == ["a", "a, c 1"]
+
+
+def test_what_is_not_said_is_no_difference_unless_others_differ_in_it() -> None:
+    """Files of older versions say less. (None is said: the usual.)"""
+    said = [{"b": 2}, {"b": 2, "c": 1}, {"b": 2, "c": 1}, {}]
+    alike = told_apart([probed("simclr", n, 0.5, conditions=told) for n, told in enumerate(said)])
+    assert {one.setting for one in alike} == {"a"}
+    assert grouped(alike, "knn")[0]["n"] == 4
+    said[2]["c"] = None
+    apart = told_apart([probed("simclr", n, 0.5, conditions=told) for n, told in enumerate(said)])
+    words = ["a, c not said", "a, c 1", "a, c None", "a, c not said"]
+    assert [one.setting for one in apart] == words
 
 
 def test_a_table_by_class_names_ranks_and_classes() -> None:

@@ -21,6 +21,7 @@ from rarefy.data.longtail.split import EXAMPLES, LongTailSplit
 
 FORMAT = "rarefy long-tail split"
 VERSION = 1
+TESTED = " (images taken for testing count as not there: give the folder train/ and test/ parts)"
 _ID = re.compile(rf"[0-9a-f]{{{2 * DIGEST_BYTES}}}({MARK}[1-9][0-9]*)?")
 
 
@@ -153,7 +154,7 @@ def _matched(names: Sequence[str], files: Sequence[str]) -> list[int]:
         if some:
             raise UsageError(
                 f"names of the list that {what} of this set: {len(some)} of {len(names)}: "
-                f"{listed(some, EXAMPLES)}"
+                f"{listed(some, EXAMPLES)}" + (TESTED if what == "fit no file" else "")
             )
     twice = [printable(files[place]) for place, times in Counter(places).items() if times > 1]
     if twice:

@@ -229,10 +229,29 @@ class LongTailPretraining(Study):
     def _train(self, cell: Mapping[str, Any], key: int, context: Context) -> dict[str, np.ndarray]:
         method, images = str(cell["way"]), str(cell["images"])
         task = self.task(images, float(cell["rho"]))
-        words = f"{Path(self.data).name}-{self.network}-{method}-{images}-rho-{cell['rho']:g}"
-        name = f"{file_name(words)}-seed-{cell['seed']}"
+        name = self._run_name(method, images, float(cell["rho"]), int(cell["seed"]))
         found = pretrain_one(task, Method.parse(method), key, int(cell["seed"]), context, name)
         return self._measured(found)
+
+    def _run_name(self, method: str, images: str, rho: float, seed: int) -> str:
+        """Of its file of weights, and in messages."""
+        tail = Tail(self.split)
+        kind = f"{images}-rho-{rho:g}"
+        if tail.from_file:
+            kind = f"{images}-{Path(self.split).stem}"
+        elif self.split == AS_IS:
+            kind = AS_IS
+        words = f"{Path(self.data).name}-{self.network}-{method}-{kind}"
+        return f"{file_name(words)}-seed-{seed}"
+
+    def run_names(self) -> list[str]:
+        return [
+            self._run_name(method, images, rho, seed)
+            for seed in range(self.seeds)
+            for method in self.way
+            for images in self.images
+            for rho in self.rho
+        ]
 
     def _measured(self, found: Pretrained) -> dict[str, np.ndarray]:
         ranks = self._classes()
@@ -277,7 +296,8 @@ class LongTailPretraining(Study):
     # ------------------------------------------------------------------------------------- judging
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return pruning_verdicts(self, results, scale)
+        found = pruning_verdicts(self, results, scale)
+        return [verdict for verdict in found if verdict.claim in self.claims]
 
     def picture(self, results: xr.Dataset) -> list[Picture]:
         return pictures(self, results)

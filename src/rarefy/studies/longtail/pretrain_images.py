@@ -20,7 +20,7 @@ class PretrainImages(LongTailPretraining):
         "`rarefy pretrain DATA --rho 20 --method simclr,branches:0.3` runs it. The same seed means "
         "the same first weights, the same images and the same views for all methods."
     )
-    claims: ClassVar[tuple[str, ...]] = ("P4", "P6", "P8")
+    claims: ClassVar[tuple[str, ...]] = ("P4", "P6")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "rho": (4.0,),

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from rarefy.core.contracts import Context
-from rarefy.core.errors import RunError, bad_value
+from rarefy.core.errors import RunError, UsageError, bad_value
 from rarefy.core.progress import Progress
 from rarefy.core.rng import key
 from rarefy.core.settings import resolve_device
@@ -220,10 +220,18 @@ def _backbone(network: nn.Module, channels: int, size: int) -> tuple[Features, i
     if first is None:
         raise bad_value("network", type(network).__name__, "has no weights to train")
     was = network.training
-    with torch.no_grad():
-        example = torch.zeros(2, channels, size, size, device=first.device, dtype=first.dtype)
-        found = backbone.eval()(example)
-    backbone.train(was)
+    example = torch.zeros(2, channels, size, size, device=first.device, dtype=first.dtype)
+    try:
+        with torch.no_grad():
+            found = backbone.eval()(example)
+    except (RuntimeError, ValueError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        sizes = " x ".join(map(str, example.shape))
+        raise UsageError(
+            f"network {type(network).__name__} does not take images of {sizes}: {reason}"
+        ) from error
+    finally:
+        backbone.train(was)
     if found.ndim != 2 or len(found) != 2:
         shape = tuple(found.shape)
         raise bad_value("network", shape, "must give a row of numbers an image, for 2 images")
@@ -257,6 +265,10 @@ def probe(
     asked, answers = (torch.as_tensor(np.asarray(part)) for part in test)
     if len(y) == 0 or y.is_floating_point():
         raise bad_value("train", str(y.dtype), "labels must be whole numbers, at least one")
+    for name, features, labels in (("train", x, y), ("test", asked, answers)):
+        if len(features) != len(labels):
+            both = f"{len(features)} features, {len(labels)} labels"
+            raise bad_value(name, both, "must be as many")
     y, answers = y.long(), answers.long()
     classes = int(max(y.max(), answers.max())) + 1
     if counts is None:

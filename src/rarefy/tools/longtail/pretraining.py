@@ -38,7 +38,10 @@ from rarefy.train.precision import PRECISIONS, resolve_precision
 from rarefy.train.recipe import Recipe
 from rarefy.train.views.views import Views
 
-HELPS = "a lower --lr, a longer --warm-up, a larger share kept, or --precision float32"
+HELPS = (
+    "a lower --lr, a longer --warm-up, a larger share kept, a larger --temperature, or "
+    "--precision float32"
+)
 _log = logging.getLogger("rarefy")
 
 

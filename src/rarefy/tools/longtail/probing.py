@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +14,11 @@ from torch import Tensor, nn
 
 from rarefy.core.errors import UsageError
 from rarefy.core.settings import resolve_device
+from rarefy.data.images.catalog import SETS
 from rarefy.measure.representation.groups import Summary, summary
 from rarefy.measure.statistics import Interval, mean_interval
 from rarefy.nets.backbones import Features, build_backbone
+from rarefy.tools.image_data import split_options
 from rarefy.tools.longtail.evaluation import Evaluation, Quality, evaluate_features
 from rarefy.tools.longtail.features import features_of
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT, READINGS, baseline_of
@@ -42,7 +45,8 @@ class Probed:
     setting: str = ""
     """What else was the same for networks that are compared: network, epochs, rho."""
     conditions: tuple[tuple[str, str], ...] = ()
-    """Further ones, which are named where they differ."""
+    """Further ones, which are named where they differ; those that a file does not say are not in
+    it."""
 
     def told(self, protocol: str) -> Summary:
         """Accuracies are shares here."""
@@ -56,20 +60,8 @@ def probe_file(
     path: Path, data: str | None, how: Evaluation, device: str = "auto", network: str | None = None
 ) -> Probed:
     """A file of ``rarefy pretrain --save``, on the set it was trained for or another one."""
-    backbone, about = load_backbone(path, network)
     place = resolve_device(device)
-    if data is None or data == about["data"]:
-        tail, order = Tail(**about["tail"]), int(about["class_order_seed"])
-        parts = parts_of(str(about["data"]), tail, order, place)
-    else:
-        order = BY_COUNTS
-        parts = parts_of(data, Tail(AS_IS), 0, place)
-    channels, size = parts.seen.images.shape[1:3]
-    if (channels, size) != (about["channels"], about["size"]):
-        raise UsageError(
-            f"{path} wants images of {about['channels']} x {about['size']} x {about['size']}, "
-            f"those of {data or about['data']} are {channels} x {size} x {size}"
-        )
+    backbone, about, parts, order = _opened(path, data, place, network)
     scaling = Scaling(tuple(about["mean"]), tuple(about["std"]))
     quality = judged(backbone, parts, scaling, how, place)
     images = BALANCED if about["tail"]["balanced"] else LONG_TAIL
@@ -86,23 +78,80 @@ def probe_file(
     )
 
 
+def check_file(
+    path: Path, data: str | None, device: str = "auto", network: str | None = None
+) -> None:
+    """Complain about a file, or about its images, without judging it: a bad one among many is told
+    before the others have taken their minutes. (Nothing is kept: many networks are large.)"""
+    _opened(path, data, resolve_device(device), network)
+
+
+def _opened(
+    path: Path, data: str | None, device: torch.device, network: str | None
+) -> tuple[nn.Module, dict[str, Any], Parts, int]:
+    """The backbone, what is known about it, the parts it is judged on and their order."""
+    backbone, about = load_backbone(path, network)
+    if data is None or data == about["data"]:
+        tail, order = Tail(**about["tail"]), int(about["class_order_seed"])
+        try:
+            parts = parts_of(str(about["data"]), tail, order, device)
+        except UsageError as error:
+            if data is not None:
+                raise
+            raise UsageError(
+                f"{path} was trained on {about['data']}: {error}; name labelled images with "
+                "--on DATA"
+            ) from error
+    else:
+        order = BY_COUNTS
+        parts = parts_of(data, Tail(AS_IS), 0, device)
+    _need_labels(parts)
+    _need_shape(path, about, parts, data)
+    return backbone, about, parts, order
+
+
+def _need_shape(path: Path, about: dict[str, Any], parts: Parts, data: str | None) -> None:
+    channels, size = parts.seen.images.shape[1:3]
+    if (channels, size) == (about["channels"], about["size"]):
+        return
+    name, _ = split_options(data or str(about["data"]))
+    if channels != about["channels"]:
+        remedy = "it cannot be judged on another number of channels, name other images with --on"
+    elif name in SETS:
+        remedy = "name other images with --on (--size is for folders)"
+    else:
+        again = "" if data else f"--on {shlex.quote(name)} "
+        remedy = f"{again}--size {about['size']} makes them so"
+    raise UsageError(
+        f"{path} wants images of {about['channels']} x {about['size']} x {about['size']}, "
+        f"those of {name} are {channels} x {size} x {size}: {remedy}"
+    )
+
+
 def _conditions(about: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     recipe = {name: value for name, value in about["recipe"].items() if name != "epochs"}
-    further = ("temperature", "batch", "head", "smallest_crop")  # (older files lack some)
-    told = {**recipe, **{name: about.get(name) for name in further}}
+    further = ("temperature", "batch", "head", "smallest_crop")
+    # (older files lack some; a smallest crop of None is said: the usual one)
+    told = {**recipe, **{name: about[name] for name in further if name in about}}
     return tuple((name.replace("_", " "), str(value)) for name, value in told.items())
 
 
 def told_apart(probed: Sequence[Probed]) -> list[Probed]:
     """With a setting that names whatever else differs, so that what was trained differently is
-    neither averaged nor compared."""
+    neither averaged nor compared. What a file does not say (older ones say less) is no difference,
+    unless others differ in it among themselves: then nobody knows with whom it belongs."""
+    said: dict[str, dict[str, set[str]]] = {}
+    for one in probed:
+        here = said.setdefault(one.setting, {})
+        for name, value in one.conditions:
+            here.setdefault(name, set()).add(value)
     found = []
     for one in probed:
-        alike = [other.conditions for other in probed if other.setting == one.setting]
+        own = dict(one.conditions)
         words = [
-            f"{name} {value}"
-            for place, (name, value) in enumerate(one.conditions)
-            if any(other[place : place + 1] != ((name, value),) for other in alike)
+            f"{name} {own.get(name, 'not said')}"
+            for name, values in said[one.setting].items()
+            if len(values) > 1
         ]
         found.append(replace(one, setting=", ".join([one.setting, *words])))
     return found
@@ -113,7 +162,8 @@ def _setting(about: dict[str, Any]) -> str:
     words = [str(about["network"]), f"{about['epochs']} epochs"]
     if tail["shape"] != AS_IS:
         usual = Tail()
-        words.append(f"rho {tail['rho']:g}")
+        if not Tail(**tail).from_file:  # (whose imbalance is its own)
+            words.append(f"rho {tail['rho']:g}")
         words += [tail[name] for name in ("shape", "head") if tail[name] != getattr(usual, name)]
     return ", ".join([str(about["data"]), *words])
 
@@ -125,31 +175,41 @@ def probe_network(
     tail: Tail | None = None,
     order: int = -1,
     device: str = "auto",
+    name: str = "",
 ) -> Probed:
     """Anybody's network, ``module:callable`` or a module: images scaled to mean 0 and std 1 a
     channel go in, what comes out are features. ``tail``: which classes are head and tail, and whose
-    labels the protocol ``long-tail`` has; by the images of each class if not given."""
+    labels the protocol ``long-tail`` has; by the images of each class if not given. ``name``: what
+    to call it, if not what it is."""
     place = resolve_device(device)
     parts = parts_of(data, tail or Tail(AS_IS), order if tail else 0, place)
-    channels, size = parts.seen.images.shape[1:3]
     if isinstance(network, str):
-        backbone, _ = build_backbone(network, channels, size)
-        name = network
+        backbone = _built(network, parts)
+        name = name or network
     else:
         backbone = network if isinstance(network, Features) else Features(network)
-        name = type(network).__name__
+        name = name or type(network).__name__
     scaling = Scaling(parts.mean, parts.std)
     quality = judged(backbone, parts, scaling, how or Evaluation(), place)
     return Probed(name, "", order if tail else BY_COUNTS, AS_IS, quality, parts)
 
 
+def open_network(network: str, data: str, device: str = "auto") -> Features:
+    """``module:callable`` made for the images of a set; complains as ``check_file`` does."""
+    parts = parts_of(data, Tail(AS_IS), 0, resolve_device(device))
+    _need_labels(parts)
+    return _built(network, parts)
+
+
+def _built(network: str, parts: Parts) -> Features:
+    channels, size = parts.seen.images.shape[1:3]
+    return build_backbone(network, channels, size)[0]
+
+
 def judged(
     backbone: nn.Module, parts: Parts, scaling: Scaling, how: Evaluation, device: torch.device
 ) -> Quality:
-    if not parts.has_labels:
-        raise UsageError(
-            "a probe needs labelled images, these have no classes: name some with --on"
-        )
+    _need_labels(parts)
     precision = resolve_precision("auto", device, torch.float32)
     backbone = backbone.to(device)
 
@@ -157,6 +217,13 @@ def judged(
         return features_of(backbone, images, scaling, precision)
 
     return evaluate_features(features, parts, how)
+
+
+def _need_labels(parts: Parts) -> None:
+    if not parts.has_labels:
+        raise UsageError(
+            "a probe needs labelled images, these have no classes: name some with --on"
+        )
 
 
 # ------------------------------------------------------------------------------- beside each other

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rarefy.core.errors import bad_value
+
 BATCH, LEAST_STEPS = 512, 3
 """Images an update where there are enough, and updates an epoch where there are not."""
 RATE = 0.5
@@ -18,6 +20,8 @@ def usual_pretraining(
     images: int, size: int, network: str | None, batch: int | None
 ) -> dict[str, Any]:
     """Network, batch, epochs and learning rate for so many images of ``size`` pixels a side."""
+    if batch is not None and batch < 2:
+        raise bad_value("batch", batch, "must be at least 2")
     if batch is None:
         batch = BATCH
         while batch > 2 and images // batch < LEAST_STEPS:

@@ -136,6 +136,27 @@ def _parts(data: str, folder: str | None, tail: Tail, seed: int, device: torch.d
     )
 
 
+FAR = 1.5
+"""Times that a set may differ from what was asked for without a word."""
+
+
+def tail_notes(tail: Tail, parts: Parts) -> list[str]:
+    """What somebody should know who made a set long-tailed."""
+    if tail.shape not in SHAPES or not parts.has_labels:
+        return []
+    notes = []
+    whole = torch.bincount(parts.labelled.labels, minlength=parts.classes)
+    if not tail.head_count and int(whole.max()) > FAR * parts.counts[0]:
+        notes.append(
+            f"the largest class gets {parts.counts[0]} images, as the smallest class of the set "
+            f"has no more (the largest: {int(whole.max())}); without --rho all images are used"
+        )
+    ratio = parts.counts[0] / max(parts.counts[-1], 1)
+    if tail.rho > FAR * ratio:
+        notes.append(f"rho {tail.rho:g} is out of reach with so few images: it is {ratio:.0f}")
+    return notes
+
+
 def _split(pool: ImageSet, held_out: Tensor, tail: Tail, seed: int) -> LongTailSplit | None:
     if tail.shape == AS_IS and not tail.balanced:
         return None

@@ -227,16 +227,21 @@ class Pretraining(Resumable):
     def out_of_time(self, context: Context) -> None:
         """All processes stop at one step, or none: one that waits for the others waits for ever."""
         if self.world.size == 1:
-            context.check_time()
+            super().out_of_time(context)
             return
-        over = torch.zeros(1, device=self.batches.device)
+        over = torch.zeros(2, device=self.batches.device)
+        over[1] = len(self._stops.asked)
         try:
             context.check_time()
         except OutOfTime:
-            over += 1
+            over[0] = 1
         dist.all_reduce(over)
-        if float(over):
+        late, asked = over.tolist()
+        if late:
             raise OutOfTime("the time given with --max-seconds is over")
+        if asked:
+            self._stops.answer()
+            raise OutOfTime("another process was stopped")
 
     # ---------------------------------------------------------------------------------------- state
 
