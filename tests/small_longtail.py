@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -76,3 +77,11 @@ def seen_class(classes: int, noise: float = 0.1) -> Any:
         return one_hot + noise * (images.flatten(1)[:, 1 : classes + 1].float() / 255 - 0.5)
 
     return features
+
+
+def rewritten(source: Path, target: str, drop: tuple[str, ...] = (), **changed: Any) -> str:
+    """A file with something else in it, or less."""
+    about = torch.load(source, weights_only=True)
+    kept = {name: value for name, value in about.items() if name not in drop}
+    torch.save({**kept, **changed}, target)
+    return target

@@ -29,14 +29,12 @@ from rarefy.cli.frame import (
     use_data_folder,
 )
 from rarefy.cli.longtail_tables import differences, quality_table
+from rarefy.cli.pretraining_checks import check_before, check_folder
 from rarefy.core.errors import RunError, UsageError, bad_value
 from rarefy.core.text import file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rarefy.core.contracts import Study
-    from rarefy.data.longtail.split import LongTailSplit
 
 AUTO = "By the number and size of the images if not given."
 AS_IS = "as-is"
@@ -214,8 +212,8 @@ def pretrain(
     )
     store = out if out is not None else Path("runs") / file_name(f"pretrain-{Path(data).name}")
     if save is not None and not overwrite and not store.exists():
-        _check_folder(save, study.run_names())
-    _check(study, save_split)
+        check_folder(save, study.run_names())
+    check_before(study, save_split)
     began = time.time()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         from rarefy.tools.longtail.several_processes import pretrain_together
@@ -280,46 +278,6 @@ def _study(
     return get_study("pretrain-images").at(
         "quick", data=data, images=images, rho=rho, **others, **chosen
     )
-
-
-def _check(study: Any, save_split: Path | None) -> None:
-    """Before anything is trained or written."""
-    import torch
-
-    from rarefy.tools.longtail.pretraining import check_task
-    from rarefy.tools.longtail.sets import tail_notes
-
-    if save_split is not None and save_split.suffix != ".json":
-        raise bad_value("save_split", str(save_split), "must end in .json, as --split reads it")
-    for task in study.tasks():
-        parts = check_task(task, torch.device("cpu"), study.seeds)
-        if task.tail.balanced:
-            continue
-        for note in tail_notes(task.tail, parts):
-            typer.echo(f"note: {note}", err=True)
-        if save_split is not None:
-            _write_split(parts.split, save_split)
-
-
-def _write_split(split: LongTailSplit | None, path: Path) -> None:
-    from rarefy.data.longtail.split_file import load_split, save_split
-
-    if split is None:
-        raise UsageError("save_split: all images are used; there is no split to save")
-    if path.exists() and load_split(path).fingerprint != split.fingerprint:
-        raise bad_value("save_split", str(path), "holds another split; name another file")
-    save_split(split, path)
-
-
-def _check_folder(folder: Path, names: Iterable[str]) -> None:
-    """Names do not tell all settings: networks of another training must not be replaced."""
-    there = [name for name in names if (folder / f"{name}.pt").exists()]
-    if there:
-        raise bad_value(
-            "save",
-            str(folder),
-            f"holds {there[0]}.pt of another training; name another folder, or --overwrite",
-        )
 
 
 def _trained(execution: Any) -> list[str]:

@@ -1,0 +1,55 @@
+"""What ``pretrain`` looks at before anything is trained: the set, its split, files in the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from rarefy.core.errors import UsageError, bad_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rarefy.data.longtail.split import LongTailSplit
+
+
+def check_before(study: Any, save_split: Path | None) -> None:
+    """Before anything is trained or written."""
+    import torch
+
+    from rarefy.tools.longtail.pretraining import check_task
+    from rarefy.tools.longtail.sets import tail_notes
+
+    if save_split is not None and save_split.suffix != ".json":
+        raise bad_value("save_split", str(save_split), "must end in .json, as --split reads it")
+    for task in study.tasks():
+        parts = check_task(task, torch.device("cpu"), study.seeds)
+        if task.tail.balanced:
+            continue
+        for note in tail_notes(task.tail, parts):
+            typer.echo(f"note: {note}", err=True)
+        if save_split is not None:
+            _write_split(parts.split, save_split)
+
+
+def _write_split(split: LongTailSplit | None, path: Path) -> None:
+    from rarefy.data.longtail.split_file import load_split, save_split
+
+    if split is None:
+        raise UsageError("save_split: all images are used; there is no split to save")
+    if path.exists() and load_split(path).fingerprint != split.fingerprint:
+        raise bad_value("save_split", str(path), "holds another split; name another file")
+    save_split(split, path)
+
+
+def check_folder(folder: Path, names: Iterable[str]) -> None:
+    """Names do not tell all settings: networks of another training must not be replaced."""
+    there = [name for name in names if (folder / f"{name}.pt").exists()]
+    if there:
+        raise bad_value(
+            "save",
+            str(folder),
+            f"holds {there[0]}.pt of another training; name another folder, or --overwrite",
+        )
