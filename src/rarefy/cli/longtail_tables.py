@@ -65,11 +65,14 @@ def quality_table(study: Any, results: xr.Dataset) -> Table:
 
 
 def differences(study: Any, results: xr.Dataset) -> list[str]:
-    """A line for every method that is compared or was stopped, and what its difference means."""
+    """A line for every method that is compared, was stopped, or trained longer than good, and what
+    its difference means."""
+    from rarefy.tools.longtail.overtraining import courses
     from rarefy.tools.longtail.readings import baseline_of, in_words, rows
 
     told = study.parameters()
     baseline = baseline_of([str(name) for name in results["way"].values])
+    past = {(one.rho, one.images, one.method): one for one in courses(results) if one.certain}
     found = []
     for row in rows(results, told["protocols"][0]):
         rho = f"rho {row['rho']:g}, " if len(told["rho"]) > 1 else ""
@@ -78,6 +81,8 @@ def differences(study: Any, results: xr.Dataset) -> list[str]:
             gain = gain_in_words(row["difference"], row["difference_interval"], baseline)
             words.append(gain)
         words += [text for text in (in_words(row, baseline),) if text]
+        if (row["rho"], row["images"], row["method"]) in past:
+            words.append(past[row["rho"], row["images"], row["method"]].words())
         if words:
             found.append(f"{rho}{row['images']}, {row['method']}: {'; '.join(words)}")
     if any("[" in line for line in found):

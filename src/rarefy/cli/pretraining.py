@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -301,6 +302,7 @@ def _not_saved(execution: Any) -> str:
 
 
 def _described(study: Study, execution: Any) -> dict[str, Any]:
+    from rarefy.tools.longtail.overtraining import courses
     from rarefy.tools.longtail.readings import rows
 
     return {
@@ -309,4 +311,5 @@ def _described(study: Study, execution: Any) -> dict[str, Any]:
         "cells_done": execution.cells_done,
         "finished": execution.finished,
         "rows": list(rows(execution.dataset, study.parameters()["protocols"][0])),
+        "past_best": [asdict(one) for one in courses(execution.dataset) if one.certain],
     }

@@ -19,7 +19,12 @@ from rarefy.measure.representation.linear_probe import STRENGTHS
 from rarefy.nets.by_name import identity
 from rarefy.studies._one_by_one import one_by_one, spread_epochs
 from rarefy.studies.longtail._pictures import pictures
-from rarefy.studies.longtail._tables import gains_table, protocol_table, quality_table
+from rarefy.studies.longtail._tables import (
+    course_table,
+    gains_table,
+    protocol_table,
+    quality_table,
+)
 from rarefy.studies.longtail._verdicts import pruning_verdicts
 from rarefy.tools.image_data import data_identity, on_device
 from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation, Quality
@@ -307,6 +312,7 @@ class LongTailPretraining(Study):
             quality_table(self, results),
             gains_table(self, results),
             protocol_table(self, results),
+            course_table(results),
         ]
 
 

@@ -10,6 +10,7 @@ import xarray as xr
 from rarefy.core.picture import Table
 from rarefy.measure.statistics import Interval, mean_interval
 from rarefy.studies.longtail._words import compared, judged_by, protocol_words, spoken
+from rarefy.tools.longtail.overtraining import courses
 from rarefy.tools.longtail.readings import LONG_TAIL, difference, readings, rows
 
 if TYPE_CHECKING:
@@ -98,6 +99,25 @@ def gains_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
         f"Points over {spoken(baseline)}, order of classes by order of classes, long-tailed "
         "images; [ ]: 95 % interval. A gain of Delta_20 is a larger gap between head and tail.",
         ("rho", "judged by", "method", "all", "many", "medium", "few", "Delta_20", "n"),
+        lines,
+    )
+
+
+def course_table(results: xr.Dataset) -> Table:
+    """Which trainings were longer than good."""
+    lines = []
+    for one in courses(results):
+        method = spoken(one.method)
+        numbers = (one.best_epoch, _shown(one.best), _shown(one.last), shown(one.fall))
+        certain = "yes" if one.certain else "no" if one.fall.n > 1 else "one seed"
+        lines.append((f"{one.rho:g}", one.images, method, *numbers, certain))
+    return Table(
+        "course",
+        "Past its best?",
+        "Per cent of held-out training images whose nearest neighbours have their class: at the "
+        "best look during the training, and at the end. Fall: seed by seed, with an interval that "
+        "knows of the number of looks. A loss that still falls does not tell this.",
+        ("rho", "images", "method", "best epoch", "then", "at the end", "fall", "certain"),
         lines,
     )
 

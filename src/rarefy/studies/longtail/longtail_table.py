@@ -10,7 +10,8 @@ from rarefy.studies.longtail._longtail import SMALLEST, LongTailPretraining
 ALGORITHM_1 = {"cifar10": "pruned:0.5", "cifar100": "pruned:0.7"}
 """What is best on held-out images in ``*-keep-100``; the page says where that is not known yet."""
 BRANCHES = "branches:0.1"
-MASKS = (BRANCHES, "branches:1", "branches:0.3")
+MASK_FREE = "branches:1"
+MASKS = (BRANCHES, MASK_FREE, "branches:0.3")
 """Two branches with strong masks, without any (the control) and with weaker ones."""
 EPOCHS = (100, 500, 1000, 2000)
 TRIED = ("pruned:0.3", "pruned:0.5", "pruned:0.7", "pruned:0.9", "pruned:0.7+neuron")
@@ -89,7 +90,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
             "way": ("simclr", *masks),
         }
         for data in IMBALANCES
-        for epochs, masks in ((100, MASKS), (2000, (BRANCHES,)))
+        for epochs, masks in ((100, MASKS), (500, (MASK_FREE,)), (2000, (BRANCHES,)))
     }
     return {**rows, **controls, **tried, **curves, **lengths}
 

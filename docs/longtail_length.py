@@ -1,0 +1,227 @@
+"""What the length of a training does: gains by the number of epochs, and whose doing they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from longtail_rows import BASELINE, Found, by_length, orders, set_name, sets_of
+
+from rarefy.core.picture import Curve, Lines, Picture
+from rarefy.measure.statistics import mean_band, mean_interval
+from rarefy.studies.longtail._tables import shown
+from rarefy.studies.longtail._words import spoken
+from rarefy.studies.longtail.longtail_table import BRANCHES
+from rarefy.tools.longtail.readings import LONG_TAIL
+
+RUN_AND_JUDGED = ("way", "seeds", "protocols")
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def length_table(found: dict[str, Found]) -> str:
+    """Two branches against SimCLR by the number of epochs."""
+    rows = [
+        [
+            one.name,
+            str(epochs),
+            spoken(method),
+            shown(one.mean(BASELINE)),
+            shown(one.gain(method), True),
+            *(shown(one.gain(method, protocol=protocol), True) for protocol in ("few", "knn")),
+            orders(one.gain(method).n),
+        ]
+        for data in sets_of(found)
+        for method in _branches(found, data)
+        for epochs, one in by_length(found, data, method).items()
+    ]
+    if not rows:
+        return "Not run yet."
+    columns = ("set", "epochs", "method", "SimCLR, linear", "gain, linear", "gain, few labels")
+    return table((*columns, "gain, nearest neighbours", "orders"), rows)
+
+
+def length_picture(found: dict[str, Found]) -> Picture:
+    """Gains over SimCLR by the number of epochs."""
+    panels = []
+    for data in sets_of(found):
+        curves = []
+        for method in _branches(found, data):
+            there = by_length(found, data, method)
+            gains = [one.gain(method) for one in there.values()]
+            mean, low, high = (
+                np.array([getattr(gain, name) for gain in gains])
+                for name in ("mean", "low", "high")
+            )
+            epochs = np.array(list(there), float)
+            curves.append(Curve(spoken(method), epochs, mean, low, high, role=method))
+            name = next(iter(there.values())).name
+        if not curves:
+            continue
+        ends = np.array([min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)])
+        curves.insert(0, Curve("SimCLR", ends, 0 * ends, role=BASELINE, style="dotted"))
+        panels.append(Lines(curves, "epochs", "gain over SimCLR, points", name, x_log=True))
+    return Picture("length", "How long one trains", "", panels)
+
+
+def whose_doing(found: dict[str, Found]) -> str:
+    """From the length at which SimCLR is best to the longest: what SimCLR loses, what the masked
+    network wins, over the orders of the classes that all lengths have."""
+    said = []
+    for data, method, there in _by_set(found):
+        shared = _shared(there)
+        plain, masked = (
+            {epochs: _mean(one, way, shared) for epochs, one in there.items()}
+            for way in (BASELINE, method)
+        )
+        best, longest = max(plain, key=plain.__getitem__), max(plain)
+        where = f"- {set_name(data)} ({orders(len(shared))}): SimCLR is best after {best} epochs"
+        if best == longest:
+            said.append(
+                f"{where}, the longest training: nothing is lost yet that masks could keep, and "
+                f"{spoken(method)} are at {masked[best] - plain[best]:+.2f} points."
+            )
+            continue
+        lost, won = plain[best] - plain[longest], masked[longest] - masked[best]
+        said.append(
+            f"{where} ({plain[best]:.2f}) and has {plain[longest]:.2f} after {longest}; "
+            f"{spoken(method)} go from {masked[best]:.2f} to {masked[longest]:.2f}. Of the "
+            f"{lost + won:.2f} points by which the gain grows SimCLR loses {lost:.2f}, and two "
+            f"branches add {won:.2f}."
+        )
+    return "\n".join(said) if said else "Two lengths of one set are needed: not run yet."
+
+
+def repeated(found: dict[str, Found]) -> str:
+    """The same training in two runs: what the hardware's order of sums alone does."""
+    said = []
+    for (name, one), (other, two) in combinations(found.items(), 2):
+        if _setting(one) != _setting(two):
+            continue
+        seeds = sorted({*one.results["seed"].values} & {*two.results["seed"].values})
+        for way in (way for way in one.ways if way in two.ways):
+            first, second = (_seeds(run, way, seeds) for run in (one, two))
+            for seed, here, there in zip(seeds, first, second, strict=True):
+                if np.isfinite([here, there]).all():
+                    said.append(
+                        f"{spoken(way)}, {one.name}, {one.epochs} epochs, seed {seed}: "
+                        f"{here:.2f} (`{name}`) and {there:.2f} (`{other}`)"
+                    )
+    return f"The same training run twice: {'; '.join(said)}." if said else ""
+
+
+def _setting(one: Found) -> dict[str, Any]:
+    """Everything about a training but which of them were run, and how they were judged."""
+    told = dict(one.study.parameters())
+    return {name: value for name, value in told.items() if name not in RUN_AND_JUDGED}
+
+
+def course_table(found: dict[str, Found]) -> str:
+    """Both methods at each length: what is learnt, and what the training itself sees of it."""
+    rows = []
+    for data, method, there in _by_set(found):
+        shared = _shared(there)
+        for way in (BASELINE, method):
+            for epochs, one in there.items():
+                rows.append(
+                    [
+                        set_name(data),
+                        spoken(way),
+                        str(epochs),
+                        *(
+                            _number(_mean(one, way, shared, name))
+                            for name in ("overall", "many", "medium", "few")
+                        ),
+                        _number(_mean(one, way, shared, protocol="knn")),
+                        *(
+                            _number(_last(one, way, shared, name))
+                            for name in ("epoch_loss", "epoch_alignment")
+                        ),
+                    ]
+                )
+    if not rows:
+        return "Not run yet."
+    columns = ("set", "method", "epochs", "linear", "many", "medium", "few")
+    return table((*columns, "nearest neighbours", "loss", "distance of views"), rows)
+
+
+def course_picture(found: dict[str, Found]) -> Picture:
+    """What both methods have learnt after trainings of every length, and on the way of the
+    longest."""
+    panels = []
+    for _, method, there in _by_set(found):
+        shared = _shared(there)
+        longest = there[max(there)]
+        ends, ways = [], []
+        for way in (BASELINE, method):
+            values = [_seeds(one, way, shared) for one in there.values()]
+            ends.append(_curve(way, np.array(list(there), float), np.stack(values, axis=1)))
+            seen = 100 * _of(longest, way, shared, "watched_knn").transpose("seed", ...).values
+            epochs = longest.results["watched_epoch"].values.astype(float)
+            ways.append(_curve(way, epochs, seen))
+        name = f"{longest.name}, {orders(len(shared))}"
+        panels += [
+            Lines(ends, "epochs of the whole training", "linear probe, test, %", name, x_log=True),
+            Lines(ways, f"epoch (of {longest.epochs})", "neighbours, held-out, %", "on the way"),
+        ]
+    return Picture("course", "Whose doing it is", "", panels)
+
+
+def _curve(way: str, x: np.ndarray, values: np.ndarray) -> Curve:
+    band = mean_band(values)
+    return Curve(spoken(way), x, band.mean, band.low, band.high, role=way)
+
+
+def _by_set(found: dict[str, Found]) -> list[tuple[str, str, dict[int, Found]]]:
+    """Sets with several lengths: the method with most of them, and its results by length."""
+    sets = []
+    for data in sets_of(found):
+        methods = _branches(found, data)
+        if methods:
+            most = max(methods, key=lambda way: (len(by_length(found, data, way)), way == BRANCHES))
+            there = by_length(found, data, most)
+            if len(there) > 1 and _shared(there):
+                sets.append((data, most, there))
+    return sets
+
+
+def _branches(found: dict[str, Found], data: str) -> list[str]:
+    """Methods with two branches, in the order in which they come."""
+    names = [name for one in found.values() for name in one.methods("branches") if one.data == data]
+    return [name for name in dict.fromkeys(names) if by_length(found, data, name)]
+
+
+def _shared(there: dict[int, Found]) -> list[int]:
+    """Orders of the classes that all lengths have."""
+    return sorted(set.intersection(*({*one.results["seed"].values} for one in there.values())))
+
+
+def _mean(
+    one: Found, way: str, seeds: Sequence[int], name: str = "overall", protocol: str = "linear"
+) -> float:
+    return mean_interval(_seeds(one, way, seeds, name, protocol)).mean
+
+
+def _seeds(
+    one: Found, way: str, seeds: Sequence[int], name: str = "overall", protocol: str = "linear"
+) -> np.ndarray:
+    return one.values(way, name, protocol)[np.isin(one.results["seed"].values, seeds)]
+
+
+def _of(one: Found, way: str, seeds: Sequence[int], name: str) -> xr.DataArray:
+    here = one.results[name].sel(images=LONG_TAIL, rho=one.rho, way=way)
+    return here.isel(seed=np.isin(one.results["seed"].values, seeds))
+
+
+def _last(one: Found, way: str, seeds: Sequence[int], name: str) -> float:
+    return float(_of(one, way, seeds, name).isel(epoch=-1).mean())
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "-"

@@ -1,0 +1,75 @@
+"""Was a training longer than good? A contrastive loss falls to the end whatever becomes of the
+features; neighbours of held-out images tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from rarefy.measure.statistics import Interval, mean_interval
+from rarefy.tools.longtail.readings import PERCENT
+from rarefy.train.contrast.method import Method
+
+CHANCE = 0.05
+"""Of calling a fall certain that is none, over all looks of a method together."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """Accuracy of neighbours on held-out images on the way of one method, per cent."""
+
+    images: str
+    rho: float
+    method: str
+    best_epoch: int
+    """Of the looks that the last one is certainly below that with the highest mean over seeds, or
+    of all looks where there is none such."""
+    best: float
+    last: float
+    fall: Interval
+    """From there to the end, seed by seed, its level corrected for the number of looks."""
+
+    @property
+    def certain(self) -> bool:
+        """Told from luck, although the best of several looks was taken."""
+        return self.fall.n > 1 and bool(self.fall.low > 0)
+
+    def words(self) -> str:
+        masks = "" if Method.parse(self.method).masked else ", or masks (branches:0.1),"
+        return (
+            f"past its best: neighbours of held-out images were right in {self.best:.1f} % after "
+            f"{self.best_epoch} epochs, in {self.last:.1f} % at the end; fewer epochs{masks} may "
+            "keep more"
+        )
+
+
+def courses(results: xr.Dataset) -> Iterator[Course]:
+    """Of every method that was looked at more than once."""
+    looks = results["watched_epoch"].values
+    if len(looks) < 2:
+        return
+    level = 1 - CHANCE / (len(looks) - 1)  # (Bonferroni: any look may be the best by luck)
+    for rho in results["rho"].values:
+        for images in results["images"].values:
+            for method in results["way"].values:
+                where: dict[str, Any] = {"images": images, "rho": rho, "way": method}
+                seen = results["watched_knn"].sel(where).transpose("seed", "watched_epoch").values
+                seen = PERCENT * seen[np.isfinite(seen).all(axis=1)]
+                if not len(seen):
+                    continue
+                falls = [mean_interval(now - seen[:, -1], level) for now in seen.T]
+                sure = [look for look, fall in enumerate(falls) if fall.n > 1 and fall.low > 0]
+                best = max(sure or range(len(looks)), key=lambda look: falls[look].mean)
+                yield Course(
+                    str(images),
+                    float(rho),
+                    str(method),
+                    int(looks[best]),
+                    float(seen[:, best].mean()),
+                    float(seen[:, -1].mean()),
+                    falls[best],
+                )
