@@ -6,6 +6,7 @@ import numpy as np
 from longtail_rows import (
     BASELINE,
     JUDGE,
+    LARGEST,
     NOT_RUN,
     Found,
     by_length,
@@ -20,6 +21,7 @@ from rarefy.studies.longtail._tables import shown
 from rarefy.studies.longtail._words import protocol_words, spoken
 from rarefy.studies.longtail.longtail_table import ALGORITHM_1, EPOCHS, LongTailTable
 from rarefy.tools.longtail.readings import FEWEST, LONG_TAIL
+from rarefy.train.contrast.method import Method
 
 NAMES = {"pruned": "Algorithm 1 (one masked branch)", "branches": "Two branches (SDCLR)"}
 CHANCE = 0.05
@@ -135,18 +137,24 @@ def _by_others(one: Found, method: str) -> str:
 
 
 def against_published(found: dict[str, Found]) -> str:
-    """Which side a gain that differs from the published one comes from."""
+    """Which side a gain that differs from the published one comes from, at every length."""
     said = []
     for row in TABLE_2:
-        for epochs in EPOCHS:
-            one = found.get(f"{row.data}-rho{row.rho:g}-{epochs}")
-            for method in one.methods("branches")[:1] if one else ():
+        names = {f"{row.data}-rho{row.rho:g}-{epochs}" for epochs in EPOCHS}
+        if row.rho == LARGEST:
+            names |= {f"{row.data}-branches-{epochs}" for epochs in EPOCHS}
+        here = [one for scale, one in found.items() if scale in names]
+        for one in sorted(here, key=lambda one: one.epochs):
+            # (two branches without masks are no published method)
+            masked = [name for name in one.methods("branches") if Method.parse(name).masked]
+            for method in masked[:1]:
                 plain, pruned = one.both(method)
                 if not np.isfinite(plain):
                     continue
+                count = orders(one.gain(method).n)
                 said.append(
-                    f"- {one.name}, {epochs} epochs: {plain:.2f} → {pruned:.2f} here, "
-                    f"{row.plain:.2f} → {row.pruned:.2f} published: SimCLR is "
+                    f"- {one.name}, {one.epochs} epochs ({count}): {plain:.2f} → {pruned:.2f} "
+                    f"here, {row.plain:.2f} → {row.pruned:.2f} published: SimCLR is "
                     f"{_off(plain - row.plain)} the published baseline, two branches "
                     f"{_off(pruned - row.pruned)} the published method."
                 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,9 @@ SPREAD = np.array([0.0, 0.01, 0.03])
 """Seeds differ by more than methods do."""
 
 
+Gains = dict[str, dict[str, float | None]]
+
+
 def study(rho: Sequence[float] = (10.0, 100.0), **more: Any) -> Study:
     chosen = {"rho": tuple(rho), "way": WAYS, "seeds": 3, "images": ("long-tail",), **more}
     return get_study("longtail-table").at("tiny", **chosen)
@@ -29,9 +34,10 @@ def results(
     seeds: int = 3,
     gaps: dict[str, float] | None = None,
     slopes: np.ndarray | None = None,
+    knn: dict[str, Sequence[float]] | None = None,
 ) -> xr.Dataset:
     """``gains``: over simclr at each rho, the same for all seeds but a little; ``gaps``: how much
-    accuracy falls from head to tail."""
+    accuracy falls from head to tail; ``knn``: of held-out images, look by look."""
     cells = ("images", "rho", "way", "seed")
     shape = (len(images), len(rho), len(WAYS), seeds)
     little = np.array([-0.001, 0.0, 0.001])[:seeds]
@@ -41,6 +47,10 @@ def results(
         gain = np.asarray(gains.get(way, [0.0] * len(rho)))[:, None] + noise + SPREAD[:seeds]
         fall = np.linspace(0.5, -0.5, RANKS) * ((gaps or {}).get(way, 0.1) + noise)[:, None]
         accuracy[:, :, number, :, 0] += gain[..., None] + fall
+    looks = max(map(len, (knn or {"": [1.0]}).values()))
+    seen = np.ones((*shape, looks))
+    for number, way in enumerate(WAYS):
+        seen[:, :, number] = np.asarray((knn or {}).get(way, [1.0] * looks)) + little[:, None]
     found = {
         "accuracy": ((*cells, "protocol", "rank"), accuracy),
         "masked_accuracy": ((*cells, "protocol", "rank"), accuracy - 0.1),
@@ -48,8 +58,9 @@ def results(
         "nonfinite_step": (cells, np.full(shape, -1)),
         "mask_slope": (cells, np.zeros(shape) if slopes is None else slopes),
         "epoch_loss": ((*cells, "epoch"), np.ones((*shape, EPOCHS))),
-        "watched_knn": ((*cells, "watched_epoch"), np.ones((*shape, 1))),
-        "separability": ((*cells, "watched_epoch", "rank"), np.ones((*shape, 1, RANKS))),
+        "epoch_alignment": ((*cells, "epoch"), np.full((*shape, EPOCHS), 0.5)),
+        "watched_knn": ((*cells, "watched_epoch"), seen),
+        "separability": ((*cells, "watched_epoch", "rank"), np.ones((*shape, looks, RANKS))),
     }
     for name in ("mask_excess", "mask_low", "mask_high"):
         values = np.zeros((*shape, RANKS))
@@ -58,6 +69,33 @@ def results(
     coordinates = {
         **{"images": list(images), "rho": list(rho), "way": list(WAYS)},
         **{"protocol": ["linear"], "rank": np.arange(RANKS)},
-        **{"epoch": np.arange(1, EPOCHS + 1), "watched_epoch": [EPOCHS]},
+        **{"epoch": np.arange(1, EPOCHS + 1), "watched_epoch": EPOCHS * np.arange(1, looks + 1)},
     }
     return xr.Dataset(found, coords=coordinates)
+
+
+Spoils = Callable[[xr.Dataset], xr.Dataset]
+
+
+def found_of(gains: Gains, spoilt: Spoils | None = None) -> dict[str, Any]:
+    """``gains``: by scale, of the methods over SimCLR (a method that is not named does not differ,
+    one with None is not there); ``spoilt``: what is done to the results."""
+    found = {}
+    for scale, by_way in gains.items():
+        rho = float(scale.split("rho")[1].split("-")[0]) if "rho" in scale else 100.0
+        images = ("balanced",) if "control" in scale else ("long-tail",)
+        told = {way: (gain,) for way, gain in by_way.items() if gain is not None}
+        made = results(told, (rho,), images)
+        made = made if spoilt is None else spoilt(made)
+        made = made.sel(way=[way for way in WAYS if by_way.get(way, 0.0) is not None])
+        made.attrs["provenance"] = json.dumps({"date": "2026-01-02T03", "machine": "a machine"})
+        data, _, epochs = scale.split("-")
+        which = study((rho,), data=data, epochs=int(epochs), images=images)
+        found[scale] = import_module("longtail_rows").Found(which, scale, made)
+    return found
+
+
+def page_of(gains: Gains, spoilt: Spoils | None = None) -> str:
+    """The page of 000 Table 2 that such results give."""
+    text: str = import_module("make_longtail_table").page(found_of(gains, spoilt))
+    return text

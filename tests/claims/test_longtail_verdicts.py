@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 from made_up_longtail import WAYS, results, study
 
+from rarefy.cli.longtail_tables import differences
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
@@ -82,8 +83,9 @@ def test_pictures_and_tables_are_drawn_without_a_complaint() -> None:
     found, which = results({"branches:0.3": (0.1, 0.2)}, images=both), study(images=both)
     pictures = which.picture(found)
     assert [one.name for one in pictures] == ["ranks", "gains", "training", "masked-units"]
-    quality, gained, protocols = which.tables(found)
+    quality, gained, protocols, course = which.tables(found)
     assert len(quality.rows) == len(protocols.rows) == 2 * 2 * 3
+    assert course.rows == []  # (one look)
     gains = [row[-2] for row in quality.rows if row[2] == "two branches, 0.3 kept"]
     assert gains[0].startswith("+10.00 [") and gains[2].startswith("+20.00 [")
     gains = [row[3] for row in gained.rows if row[2] == "two branches, 0.3 kept"]
@@ -91,6 +93,23 @@ def test_pictures_and_tables_are_drawn_without_a_complaint() -> None:
     # one line a rho, not their mean
     shown = {row[0]: row[3] for row in protocols.rows if row[2] == "two branches, 0.3 kept"}
     assert float(shown["100"]) - float(shown["10"]) == pytest.approx(10.0)
+
+
+def test_a_training_past_its_best_is_in_the_report_and_in_the_terminal() -> None:
+    looks = {"simclr": (0.5, 0.7, 0.6), "pruned:0.5": (0.5, 0.6, 0.7)}
+    found, which = results({}, (100.0,), knn=looks), study((100.0,))
+    course = which.tables(found)[3]
+    assert [row[2:6] for row in course.rows[:2]] == [
+        ("SimCLR", 4, "70.00", "60.00"),
+        ("Algorithm 1, 0.5 kept", 6, "70.00", "70.00"),
+    ]
+    assert [row[-1] for row in course.rows] == ["yes", "no", "no"]
+    lines = differences(which, found)
+    assert lines[0].startswith("long-tail, simclr: past its best: neighbours of held-out images")
+    assert "70.0 % after 4 epochs, in 60.0 % at the end" in lines[0]
+    assert sum("past its best" in line for line in lines) == 1
+    few = which.tables(results({}, (100.0,), seeds=2, knn=looks))[3]
+    assert few.rows[0][-1] == "too few seeds"
 
 
 def test_what_was_published_stands_beside_it() -> None:

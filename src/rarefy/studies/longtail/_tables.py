@@ -11,7 +11,7 @@ from rarefy.core.picture import Table
 from rarefy.measure.statistics import Interval, mean_interval
 from rarefy.studies.longtail._words import compared, judged_by, protocol_words, spoken
 from rarefy.tools.longtail.overtraining import courses
-from rarefy.tools.longtail.readings import LONG_TAIL, difference, readings, rows
+from rarefy.tools.longtail.readings import FEWEST, LONG_TAIL, difference, readings, rows
 
 if TYPE_CHECKING:
     from rarefy.studies.longtail._longtail import LongTailPretraining
@@ -109,7 +109,7 @@ def course_table(results: xr.Dataset) -> Table:
     for one in courses(results):
         method = spoken(one.method)
         numbers = (one.best_epoch, _shown(one.best), _shown(one.last), shown(one.fall))
-        certain = "yes" if one.certain else "no" if one.fall.n > 1 else "one seed"
+        certain = "yes" if one.certain else "no" if one.fall.n >= FEWEST else "too few seeds"
         lines.append((f"{one.rho:g}", one.images, method, *numbers, certain))
     return Table(
         "course",

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.measure.statistics import Interval, mean_interval
-from rarefy.tools.longtail.readings import PERCENT
+from rarefy.tools.longtail.readings import FEWEST, PERCENT
 from rarefy.train.contrast.method import Method
 
 CHANCE = 0.05
@@ -36,7 +36,7 @@ class Course:
     @property
     def certain(self) -> bool:
         """Told from luck, although the best of several looks was taken."""
-        return self.fall.n > 1 and bool(self.fall.low > 0)
+        return _certain(self.fall)
 
     def words(self) -> str:
         masks = "" if Method.parse(self.method).masked else ", or masks (branches:0.1),"
@@ -62,7 +62,9 @@ def courses(results: xr.Dataset) -> Iterator[Course]:
                 if not len(seen):
                     continue
                 falls = [mean_interval(now - seen[:, -1], level) for now in seen.T]
-                sure = [look for look, fall in enumerate(falls) if fall.n > 1 and fall.low > 0]
+                sure = [
+                    look for look, fall in enumerate(falls) if fall.n >= FEWEST and fall.low > 0
+                ]
                 best = max(sure or range(len(looks)), key=lambda look: falls[look].mean)
                 yield Course(
                     str(images),
@@ -73,3 +75,7 @@ def courses(results: xr.Dataset) -> Iterator[Course]:
                     float(seen[:, -1].mean()),
                     falls[best],
                 )
+
+
+def _certain(fall: Interval) -> bool:
+    return fall.n >= FEWEST and bool(fall.low > 0)

@@ -1,0 +1,90 @@
+"""What the page of 000 Table 2 says of the length of a training, of made-up results."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+import xarray as xr
+from made_up_longtail import Gains, found_of, page_of
+
+LOSES: Gains = {
+    "cifar10-branches-100": {"simclr": 0.10, "branches:0.3": 0.08},
+    "cifar10-rho100-500": {"simclr": 0.14, "branches:0.3": 0.16},
+    "cifar10-branches-2000": {"simclr": 0.09, "branches:0.3": 0.17},
+}
+
+
+def section(page: str) -> str:
+    return page.split("## Whose doing it is")[1].split("\n## ")[0]
+
+
+def test_a_gain_that_grows_is_told_apart_into_loss_and_gain() -> None:
+    said = section(page_of(LOSES))
+    assert "CIFAR10-LT (3 orders): SimCLR is best after 500 epochs (65.33)" in said
+    assert "has 60.33 after 2000; two branches, 0.3 kept go from 67.33 to 68.33." in said
+    assert "Of the 6.00 points by which the gain grows SimCLR loses 5.00, and" in said
+    assert "two branches add 1.00." in said
+    rows = [line for line in said.splitlines() if line.startswith("| CIFAR10-LT | SimCLR |")]
+    assert [row.split(" | ")[2:4] for row in rows] == [
+        ["100", "61.33"],
+        ["500", "65.33"],
+        ["2000", "60.33"],
+    ]
+    assert all(row.endswith("| - | 1.00 | 0.50 |") for row in rows)  # no judge by neighbours there
+
+
+def test_only_orders_that_all_lengths_have_are_compared() -> None:
+    looks = iter(LOSES)
+
+    def shorter(found: xr.Dataset) -> xr.Dataset:
+        return found if "rho" in next(looks) else found.isel(seed=slice(0, 1))
+
+    said = section(page_of(LOSES, shorter))
+    assert "CIFAR10-LT (1 order): SimCLR is best after 500 epochs (64.00)" in said
+
+
+def test_where_the_longest_training_is_best_nothing_is_lost() -> None:
+    rising: Gains = {
+        "cifar10-branches-100": {"simclr": 0.1, "branches:0.3": 0.08},
+        "cifar10-rho100-500": {"simclr": 0.14, "branches:0.3": 0.13},
+    }
+    said = section(page_of(rising))
+    assert "SimCLR is best after 500 epochs, the longest training: nothing is lost yet" in said
+    assert "two branches, 0.3 kept are at -1.00 points." in said
+
+
+def test_one_length_alone_says_that_two_are_needed() -> None:
+    said = section(page_of({"cifar10-rho100-500": {"branches:0.3": 0.04}}))
+    assert "Two lengths of one set are needed: not run yet." in said
+
+
+def test_the_same_training_in_two_runs_is_told() -> None:
+    twice: Gains = {
+        "cifar10-branches-500": {"simclr": 0.01, "branches:0.3": None, "pruned:0.5": None},
+        "cifar10-rho100-500": {"branches:0.3": 0.04},
+    }
+    said = section(page_of(twice))
+    words = "SimCLR, CIFAR10-LT, rho 100, 500 epochs, seed 0: 51.00 (`cifar10-branches-500`) and"
+    assert f"The same training run twice: {words} 50.00 (`cifar10-rho100-500`)" in said
+    assert "branches" not in said.split("run twice: ")[1].split(".\n")[0].replace("`cifar10-br", "")
+    assert "run twice" not in page_of(LOSES)
+
+
+def test_every_length_stands_beside_the_published_numbers() -> None:
+    lines = [
+        line
+        for line in page_of(LOSES).split("## Beside the published gains")[1].splitlines()
+        if line.startswith("- CIFAR10-LT, rho 100")
+    ]
+    assert [line.split(", ")[2].split(" ")[0] for line in lines] == ["100", "500", "2000"]
+    assert "2000 epochs (3 orders): 60.33 → 68.33 here, 74.24 → 81.31 published" in lines[2]
+
+
+def test_the_picture_has_the_ends_of_all_lengths_and_the_way_of_the_longest() -> None:
+    picture = import_module("longtail_length").course_picture(found_of(LOSES))
+    ends, way = picture.panels
+    assert [curve.label for curve in ends.curves] == ["SimCLR", "two branches, 0.3 kept"]
+    assert ends.curves[0].x.tolist() == [100, 500, 2000]
+    assert ends.curves[0].y.tolist() == pytest.approx([61.33, 65.33, 60.33], abs=0.01)
+    assert way.x_label == "epoch (of 2000)" and len(way.curves) == 2

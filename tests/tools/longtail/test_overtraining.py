@@ -1,0 +1,92 @@
+"""When a training was past its best: certain, by luck, and never looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rarefy.measure.statistics import mean_interval
+from rarefy.tools.longtail.overtraining import CHANCE, Course, courses
+
+LOOKS = (10, 20, 30, 40)
+
+
+def watched(by_way: dict[str, list[list[float]]], looks: tuple[int, ...] = LOOKS) -> xr.Dataset:
+    """(seed, look) of every method."""
+    values = np.array(list(by_way.values()))[None, None]
+    return xr.Dataset(
+        {"watched_knn": (("images", "rho", "way", "seed", "watched_epoch"), values)},
+        coords={
+            **{"images": ["long-tail"], "rho": [20.0], "way": list(by_way)},
+            "watched_epoch": list(looks),
+        },
+    )
+
+
+def only(found: xr.Dataset) -> Course:
+    (one,) = courses(found)
+    return one
+
+
+FALLS = [[0.50, 0.70, 0.69, 0.60], [0.40, 0.61, 0.60, 0.50], [0.45, 0.65, 0.66, 0.56]]
+
+
+def test_a_fall_in_every_seed_is_named_with_where_it_began() -> None:
+    one = only(watched({"simclr": FALLS}))
+    assert one.certain and (one.best_epoch, one.fall.n) == (20, 3)
+    assert one.best == pytest.approx(100 * np.mean([0.70, 0.61, 0.65]))
+    assert one.last == pytest.approx(100 * np.mean([0.60, 0.50, 0.56]))
+    assert one.fall.mean == pytest.approx(one.best - one.last)
+    words = one.words()
+    assert "65.3 % after 20 epochs, in 55.3 % at the end" in words
+    assert "fewer epochs, or masks (branches:0.1), may keep more" in words
+    assert "fewer epochs may keep more" in only(watched({"branches:0.3": FALLS})).words()
+
+
+def test_the_interval_knows_how_often_one_looked() -> None:
+    one = only(watched({"simclr": FALLS}))
+    falls = 100 * np.array([0.10, 0.11, 0.09])
+    plain, corrected = (mean_interval(falls, level) for level in (0.95, 1 - CHANCE / 3))
+    assert (one.fall.low, one.fall.high) == pytest.approx((corrected.low, corrected.high))
+    assert corrected.low < plain.low
+
+
+def test_a_rise_too_few_seeds_and_one_look_are_never_called_a_fall() -> None:
+    rising = only(watched({"simclr": [[0.1, 0.2, 0.3, 0.4]] * 3}))
+    assert not rising.certain and rising.best_epoch == 40 and rising.fall.mean == 0
+    for seeds in (1, 2):  # (two seeds that fall by the same have an interval of no width)
+        alone = only(watched({"simclr": FALLS[:1] * seeds}))
+        assert not alone.certain and (alone.best_epoch, alone.fall.n) == (20, seeds)
+    assert list(courses(watched({"simclr": [[0.5]] * 3}, (40,)))) == []
+
+
+def test_trainings_that_stopped_are_left_out() -> None:
+    lost = [0.5, np.nan, np.nan, np.nan]
+    ways = {"simclr": [*FALLS, lost], "pixels": [[np.nan] * 4] * 4}
+    one = only(watched(ways))  # (without training there is nothing to see on the way)
+    assert one.method == "simclr" and one.fall.n == 3 and one.certain
+
+
+@given(st.integers(0, 10_000))
+def test_shifting_all_of_a_seed_changes_no_fall(seed: int) -> None:
+    """Seeds have easier and harder orders of the classes."""
+    draw = np.random.default_rng(seed)
+    base = draw.uniform(0.2, 0.8, (4, 4))
+    moved = base + draw.uniform(-0.2, 0.2, (4, 1))
+    one, two = only(watched({"simclr": base.tolist()})), only(watched({"simclr": moved.tolist()}))
+    assert one.best_epoch == two.best_epoch and one.certain == two.certain
+    assert one.fall.low == pytest.approx(two.fall.low)
+
+
+def test_where_nothing_falls_a_fall_is_seldom_called_certain() -> None:
+    draw = np.random.default_rng(0)
+    called = [
+        only(
+            watched({"simclr": draw.normal(0.6, 0.02, (4, 10)).tolist()}, tuple(range(10)))
+        ).certain
+        for _ in range(400)
+    ]
+    assert np.mean(called) <= CHANCE + 2 * np.sqrt(CHANCE * (1 - CHANCE) / len(called))
