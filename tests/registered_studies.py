@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 import xarray as xr
 
 import rarefy
-from rarefy.core.contracts import Study
+from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Study, Verdict
 from rarefy.studies import load_studies
 
 STUDIES = load_studies()
 every_study = pytest.mark.parametrize("kind", STUDIES.values(), ids=list(STUDIES))
+
+Returned = Mapping[str, np.ndarray]
 
 
 def fresh(kind: type[Study], **options: Any) -> xr.Dataset:
@@ -21,5 +25,36 @@ def fresh(kind: type[Study], **options: Any) -> xr.Dataset:
 
 
 @cache
+def tiny_batches(kind: type[Study]) -> tuple[xr.Dataset, list[tuple[int, Returned]]]:
+    """The results of one run, and what the study returned for each of its batches, with the
+    number of cells."""
+    simulate, returned = kind.simulate, []
+
+    def heard(study: Study, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        found = simulate(study, cells, context)
+        returned.append((len(cells), found))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, "simulate", heard)
+        return fresh(kind), returned
+
+
 def tiny(kind: type[Study]) -> tuple[Study, xr.Dataset]:
-    return kind.at("tiny"), fresh(kind)
+    return kind.at("tiny"), tiny_batches(kind)[0]
+
+
+@cache
+def tiny_verdicts(kind: type[Study]) -> list[Verdict]:
+    study, results = tiny(kind)
+    return study.verdicts(results, "tiny")
+
+
+def assert_declared(study: Study, cells: int, found: Returned) -> None:
+    """What a study returned for so many cells is what it declares."""
+    declared = {output.name: output.dims for output in (*study.outputs(), NONFINITE_STEP)}
+    assert set(found) | {NONFINITE_STEP.name} == set(declared)
+    length = {name: len(values) for name, values in study.coordinates().items()}
+    for name, values in found.items():
+        assert values.shape == (cells, *(length[dim] for dim in declared[name])), name
+        assert values.dtype.kind in "biuf", name

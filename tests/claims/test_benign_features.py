@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -64,6 +65,7 @@ JUDGES = {
 }
 
 
+@cache
 def judged(
     law: Law, claim: str, loss: float = 0.009, study: BenignFeatures = STUDY
 ) -> list[Verdict]:
@@ -101,7 +103,7 @@ def test_the_law_of_the_bound_holds_in_all_readings_but_that_of_log_errors(least
 
 def test_what_a_lawful_error_shows_is_told_beside_the_exponent_of_log_errors() -> None:
     (here,) = maps_of(STUDY, results_of(claimed), "paper")
-    found = [v for v in fall_verdicts(here) if LOG in v.setting]
+    found = [v for v in judged(claimed, "B3") if LOG in v.setting]
     for verdict, least in zip(found, FITTED_FROM, strict=True):
         lawful = lawful_exponent(here, here.measured(least))
         assert f"would give {lawful:.2g}" in verdict.note

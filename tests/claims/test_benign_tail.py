@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,11 @@ def judged(results: xr.Dataset) -> dict[str, Verdict]:
     return {part: verdicts[0] for part, verdicts in found.items() if verdicts}
 
 
+@cache
+def judged_usual() -> dict[str, Verdict]:
+    return judged(made_up())
+
+
 def outcomes(results: xr.Dataset) -> dict[str, str]:
     return {part: verdict.outcome for part, verdict in judged(results).items()}
 
@@ -138,13 +144,13 @@ def test_an_error_that_follows_the_yardstick_holds_by_it_and_obeys_the_bound() -
         assert interval is not None and interval[0] <= 1.02 and interval[1] >= 0.98
         assert "chosen after a first look" in found[part].note
     assert "c = " in found["bound"].note and "errors" in found["falls"].note
-    assert judged(made_up())["bound"].outcome == "fails"  # a^2 = Gamma/10: c is under 1/4
+    assert judged_usual()["bound"].outcome == "fails"  # a^2 = Gamma/10: c is under 1/4
 
 
 def test_log_error_itself_is_judged_as_claimed() -> None:
     """The yardstick falls short over a finite range, as the best classifier does; an error that is
     exponential in L^2 Gamma holds."""
-    short = judged(made_up())["plain"]
+    short = judged_usual()["plain"]
     assert short.outcome == "fails"
     assert float(short.note.split("(c = 1/2) has ")[1].split(" ")[0]) < 1
     results = made_up()
@@ -212,9 +218,9 @@ def test_without_enough_errors_or_a_small_loss_nothing_is_decided() -> None:
 
 def test_the_control_is_not_judged_and_is_shown() -> None:
     """Errors at Gamma = 1 change no outcome, but a note, the pictures and the table."""
-    one, other = made_up(), made_up()
+    other = made_up()
     other["tail_error"].loc[{"gamma": 1.0}] = 0.5
-    before, after = judged(one), judged(other)
+    before, after = judged_usual(), judged(other)
     assert {part: v.measured for part, v in before.items()} == {
         part: v.measured for part, v in after.items()
     }

@@ -10,9 +10,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from registered_studies import every_study, tiny
+import xarray as xr
+from registered_studies import (
+    assert_declared,
+    every_study,
+    fresh,
+    tiny,
+    tiny_batches,
+    tiny_verdicts,
+)
 
-from rarefy.core.contracts import NONFINITE_STEP, OUTCOMES, Context, Study
+from rarefy.core.contracts import OUTCOMES, Context, Study
 from rarefy.core.ledger import load_claims
 from rarefy.core.picture import HeatMap, Lines
 from rarefy.sweep.grid import grid_of
@@ -80,14 +88,21 @@ def test_every_scale_has_a_grid_a_cost_and_unique_outputs(kind: type[Study]) -> 
 @every_study
 def test_it_returns_what_it_declares_in_the_declared_shape(kind: type[Study]) -> None:
     study = kind.at("tiny")
-    grid = grid_of(study)
-    found = study.simulate(grid.cells(np.arange(len(grid))), Context())
-    declared = {output.name: output.dims for output in (*study.outputs(), NONFINITE_STEP)}
-    assert set(found) | {NONFINITE_STEP.name} == set(declared)
-    length = {name: len(values) for name, values in study.coordinates().items()}
-    for name, values in found.items():
-        assert values.shape == (len(grid), *(length[dim] for dim in declared[name])), name
-        assert values.dtype.kind in "biuf", name
+    _, returned = tiny_batches(kind)
+    assert sum(cells for cells, _ in returned) == len(grid_of(study))
+    for cells, found in returned:
+        assert_declared(study, cells, found)
+
+
+@every_study
+def test_two_runs_give_the_same_results(kind: type[Study]) -> None:
+    _, first = tiny(kind)
+    xr.testing.assert_identical(_bare(first), _bare(fresh(kind)))
+
+
+def _bare(results: xr.Dataset) -> xr.Dataset:
+    """Without what differs between two calls: the time it took, the date."""
+    return results.drop_attrs()
 
 
 @every_study
@@ -108,14 +123,14 @@ def test_progress_adds_up_to_the_declared_cost(kind: type[Study]) -> None:
     study = kind.at("tiny")
     cells = grid_of(study).cells(np.arange(2))
     done: list[float] = []
-    study.simulate(cells, Context(advance=done.append))
+    found = study.simulate(cells, Context(advance=done.append))
+    assert_declared(study, 2, found)
     assert sum(done) == pytest.approx(2 * study.cost().steps_per_cell)
 
 
 @every_study
 def test_verdicts_are_of_its_claims_with_n_and_told_apart(kind: type[Study]) -> None:
-    study, results = tiny(kind)
-    verdicts = study.verdicts(results, "tiny")
+    study, verdicts = kind.at("tiny"), tiny_verdicts(kind)
     assert {verdict.claim for verdict in verdicts} == set(study.claims)
     for verdict in verdicts:
         assert (verdict.study, verdict.scale) == (study.name, "tiny")
@@ -134,8 +149,8 @@ def test_verdicts_do_not_depend_on_the_order_of_the_dimensions(kind: type[Study]
     study, results = tiny(kind)
     turned = results.transpose(*reversed(list(results.sizes)))
     said = [
-        [(v.identity, v.outcome, v.n, v.measured) for v in study.verdicts(order, "tiny")]
-        for order in (results, turned)
+        [(v.identity, v.outcome, v.n, v.measured) for v in verdicts]
+        for verdicts in (tiny_verdicts(kind), study.verdicts(turned, "tiny"))
     ]
     assert said[0] == said[1]
 

@@ -1,4 +1,4 @@
-"""A cell of a registered study gives the same again, alone and in any company."""
+"""A cell of a registered study gives the same alone and in any company."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import xarray as xr
-from registered_studies import STUDIES, every_study, fresh, tiny
+from registered_studies import STUDIES, assert_declared, every_study
 
 from rarefy.core.contracts import Cells, Context, Study
 from rarefy.sweep.grid import grid_of
@@ -18,17 +17,6 @@ SAME = 1e-10
 """float64: how far the same cell may differ between batches, relative to an output's largest"""
 
 pytestmark = pytest.mark.usefixtures("eager")
-
-
-@every_study
-def test_two_runs_give_the_same_results(kind: type[Study]) -> None:
-    _, first = tiny(kind)
-    xr.testing.assert_identical(_bare(first), _bare(fresh(kind)))
-
-
-def _bare(results: xr.Dataset) -> xr.Dataset:
-    """Without what differs between two calls: the time it took, the date."""
-    return results.drop_attrs()
 
 
 def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
@@ -45,12 +33,23 @@ def part(found: dict[str, np.ndarray], runs: Any) -> dict[str, np.ndarray]:
     return {name: values[runs] for name, values in found.items()}
 
 
+def company(kind: type[Study]) -> Study:
+    """More than seven cells where four seeds give as many. Cells that are trained one after the
+    other meet nobody: there a second seed will do."""
+    if kind.one_at_a_time:
+        for seeds in (2, 3):
+            if len(grid_of(study := kind.at("tiny", seeds=seeds))) > 7:
+                return study
+    return kind.at("tiny", seeds=4)
+
+
 @every_study
 def test_a_cell_gives_the_same_alone_in_a_batch_of_7_and_among_all(kind: type[Study]) -> None:
-    study = kind.at("tiny", seeds=4)
+    study = company(kind)
     grid = grid_of(study)
     runs = np.arange(len(grid))
     everyone = study.simulate(grid.cells(runs), FLOAT64)
+    assert_declared(study, len(grid), everyone)
     seven = np.random.default_rng(0).permutation(runs)[:7]
     assert_same(study.simulate(grid.cells(seven), FLOAT64), part(everyone, seven))
     for one in (runs[:1], runs[-1:]):

@@ -6,8 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,11 +36,6 @@ def test_studies_run_and_report(command: Rarefy, tmp_path: Path) -> None:
     assert "18 cells in runs/toy-tiny" in ran.stdout
     assert "toy: start\ntoy: finished at 100%" in ran.stderr
     assert (tmp_path / "res" / "toy-tiny.parquet").exists()
-
-    # files are named by study and scale: other parameters must not replace them
-    other = command("run", "toy", "--scale", "tiny", "--out", "other", "--results", "res")
-    assert other.returncode == 2 and "name another folder" in other.stderr
-    assert not (tmp_path / "other").exists()
 
     page = command("report", "runs/toy-tiny", "res", "--out", "page.html")
     assert page.returncode == 0, page.stderr
@@ -98,6 +92,20 @@ def test_run_as_json(only_toy: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "12 cells in runs/toy-tiny; 6 of them stopped being finite" in capsys.readouterr().out
 
 
+def test_results_of_other_parameters_are_not_replaced(
+    only_toy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files are named by study and scale."""
+    words = ["run", "toy", "--scale", "tiny", "--results", "res"]
+    assert cli.main([*words, "--set", "sigma=0:0.2:0.1"]) == 0
+    kept = (only_toy / "res" / "toy-tiny.parquet").read_bytes()
+    capsys.readouterr()
+    assert cli.main([*words, "--out", "other"]) == 2
+    assert "name another folder" in capsys.readouterr().err
+    assert not (only_toy / "other").exists()
+    assert (only_toy / "res" / "toy-tiny.parquet").read_bytes() == kept
+
+
 def test_verify_fails_when_an_outcome_changed(
     only_toy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,41 +158,24 @@ def test_demo_runs_the_headlines_and_writes_the_page(
 
 # Errors: one line, the right exit code, nothing written
 
-ERRORS = {
-    "unknown study": (("run", "tou"), "unknown study 'tou'; did you mean 'toy'?"),
-    "path is a file": (("run", "toy", "--out", "file"), "out='file' is a file"),
-}
 
-
-@pytest.fixture(scope="module")
-def wrong_uses(
-    toy_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, tuple[subprocess.CompletedProcess[str], Path]]]:
-    """All of them run, two at a time: most of a process's life is importing torch."""
-
-    def use(name: str) -> tuple[subprocess.CompletedProcess[str], Path]:
-        folder = tmp_path_factory.mktemp("wrong")
-        (folder / "file").write_text("mine")
-        words = [sys.executable, "-m", "rarefy", *ERRORS[name][0]]
-        ran = subprocess.run(
-            words, cwd=folder, env=toy_environment, capture_output=True, text=True, timeout=120
-        )
-        return ran, folder
-
-    with ThreadPoolExecutor(2) as pool:
-        yield dict(zip(ERRORS, pool.map(use, ERRORS), strict=True))
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_wrong_use_is_one_line_and_exit_code_2(
-    name: str, wrong_uses: dict[str, tuple[subprocess.CompletedProcess[str], Path]]
-) -> None:
-    ran, folder = wrong_uses[name]
+def test_wrong_use_is_one_line_and_exit_code_2(command: Rarefy, tmp_path: Path) -> None:
+    ran = command("run", "tou")
     lines = [line for line in ran.stderr.splitlines() if "'lost'" not in line]
     assert ran.returncode == 2 and ran.stdout == ""
-    assert len(lines) == 1 and lines[0].startswith("error: ") and ERRORS[name][1] in lines[0]
-    assert [path.name for path in folder.iterdir()] == ["file"]
-    assert (folder / "file").read_text() == "mine"
+    assert len(lines) == 1 and lines[0].startswith("error: ")
+    assert "unknown study 'tou'; did you mean 'toy'?" in lines[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_no_place_for_a_store(only_toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (only_toy / "file").write_text("mine")
+    assert cli.main(["run", "toy", "--out", "file"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and re.fullmatch(r"error: .*\n", shown.err)
+    assert "out='file' is a file" in shown.err
+    assert {path.name for path in only_toy.iterdir()} == {"ledger", "file"}
+    assert (only_toy / "file").read_text() == "mine"
 
 
 @pytest.mark.parametrize(

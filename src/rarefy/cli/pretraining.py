@@ -65,7 +65,7 @@ def pretrain(
             "masked), sdclr; pixels, untrained. A list trains all; the first that trains without "
             "masks is what others are compared with."
         ),
-    ] = "simclr,branches:0.3,pixels",
+    ] = "simclr,branches:0.1,pixels",
     network: Annotated[
         str | None,
         typer.Option(help=f"lenet, cnn, resnet18, vit, or yours as module:callable. {AUTO}"),

@@ -225,17 +225,28 @@ def _rho_of_rows(
 ) -> tuple[float, float]:
     there = np.isfinite(y) & np.isfinite(x)
     some = there.any(axis=1)
-    x, y, there = x[some], y[some], there[some]
+    x, y = np.where(there, x, np.nan)[some], np.where(there, y, np.nan)[some]
     n = len(y)
     replicas = []
-    for _ in range(resamples if n > 1 else 0):
-        drawn = generator.integers(0, n, n)
-        seen = there[drawn]
-        x_rank, y_rank = _unit_ranks(x[drawn][seen]), _unit_ranks(y[drawn][seen])
-        if x_rank is not None and y_rank is not None:
-            replicas.append(float(x_rank @ y_rank))
-    low, high = _bootstrap_ends(rho, np.asarray(replicas), 0.95, n)
+    for size in _chunks(resamples if n > 1 else 0, y.size):
+        drawn = generator.integers(0, n, (size, n))
+        both = (_unit_ranks_of_rows(each[drawn].reshape(size, -1)) for each in (x, y))
+        replicas.append(np.einsum("ij,ij->i", *both))
+    found = np.concatenate(replicas) if replicas else np.empty(0)
+    low, high = _bootstrap_ends(rho, found, 0.95, n)
     return max(-1.0, low), min(1.0, high)
+
+
+def _unit_ranks_of_rows(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As ``_unit_ranks``, each row by itself: 0 where a value is missing, NaN where there is
+    nothing to rank."""
+    ranks = np.asarray(stats.rankdata(values, axis=1, nan_policy="omit"))
+    there = np.isfinite(values)
+    count = np.maximum(there.sum(axis=1, keepdims=True), 1)
+    ranks = np.where(there, ranks, 0.0)
+    ranks = np.where(there, ranks - ranks.sum(axis=1, keepdims=True) / count, 0.0)
+    length = np.linalg.norm(ranks, axis=1, keepdims=True)
+    return ranks / np.where(length > 0, length, np.nan)
 
 
 def wilson_interval(successes: int, total: int, level: float = 0.95) -> tuple[float, float]:

@@ -37,7 +37,7 @@ def test_words_and_what_they_mean() -> None:
         ("pruned:0.5+straight", "straight is about branches"),
         ("branches:0.5+neuron", "branches mask weights, not whole neurons"),
         ("pruned:0.5+fast", "after a + there can be layer, filter"),
-        ("sdclr:1", "norms of their own are those of a masked branch"),
+        ("sdclr:1", "norms of their own are those of a masked branch; without masks: branches:1"),
         ("branches:1+own-norms", "norms of their own are those of a masked branch"),
     ],
 )

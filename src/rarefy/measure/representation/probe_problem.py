@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.precision import matrix_products
+from rarefy.core.threads import threads_for
 from rarefy.measure.representation.labelled import class_counts
 from rarefy.measure.representation.lbfgs import Point, minimise
 
@@ -84,7 +85,8 @@ class ProbeProblem:
         def look(place: Tensor) -> Point:
             return self._look(place, stretch, strength)
 
-        with matrix_products("float32", self._device):
+        products = self._rows.numel() * len(self.present)
+        with threads_for(products, self._device), matrix_products("float32", self._device):
             found = minimise(look, start * stretch, tolerance, most, _ROUNDING[self._kind])
             if self._kind == torch.float32 and not found.converged and found.steps < most:
                 # classes so far apart that almost nothing is left of the loss; weaker strengths,

@@ -308,11 +308,12 @@ class LongTailPretraining(Study):
         return pictures(self, results)
 
     def tables(self, results: xr.Dataset) -> list[Table]:
+        course = [course_table(results)] if len(self.watched_epochs()) > 1 else []
         return [
             quality_table(self, results),
             gains_table(self, results),
             protocol_table(self, results),
-            course_table(results),
+            *course,
         ]
 
 

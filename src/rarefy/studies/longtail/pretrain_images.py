@@ -17,14 +17,14 @@ class PretrainImages(LongTailPretraining):
     paper_says: ClassVar[str] = (
         "000 Sec. 4 finds that pruning while a contrastive loss is trained gives features that "
         "serve a linear probe better when images are long-tailed. This study asks it of any set: "
-        "`rarefy pretrain DATA --rho 20 --method simclr,branches:0.3` runs it. The same seed means "
+        "`rarefy pretrain DATA --rho 20 --method simclr,branches:0.1` runs it. The same seed means "
         "the same first weights, the same images and the same views for all methods."
     )
     claims: ClassVar[tuple[str, ...]] = ("P4", "P6")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "rho": (4.0,),
-            "way": ("simclr", "branches:0.3", "pixels"),
+            "way": ("simclr", "branches:0.1", "pixels"),
             "images": ("long-tail",),
             **SMALLEST,
         },
@@ -32,7 +32,7 @@ class PretrainImages(LongTailPretraining):
         "paper": {"seeds": 10, "epochs": 200},
     }
 
-    way: tuple[str, ...] = ("simclr", "branches:0.3")
+    way: tuple[str, ...] = ("simclr", "branches:0.1")
     rho: tuple[float, ...] = (20.0,)
     epochs: int = 40
     batch: int = 128

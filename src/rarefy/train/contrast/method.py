@@ -74,7 +74,11 @@ class Method:
         for word in further:
             found = found._with(word, text)
         if found.own_norms and not found.masked:
-            raise bad_value("method", text, "norms of their own are those of a masked branch")
+            raise bad_value(
+                "method",
+                text,
+                "norms of their own are those of a masked branch; without masks: branches:1",
+            )
         return replace(found, words=text)
 
     def _with(self, word: str, text: str) -> Method:

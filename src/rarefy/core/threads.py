@@ -1,0 +1,27 @@
+"""How many threads a product is worth."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+SMALL = 1 << 22
+"""Multiply-adds of one product below which a second thread saves a fifth at best, and costs many
+times the work where other programs want the cores too: each product waits for its slowest
+thread."""
+
+
+@contextlib.contextmanager
+def threads_for(products: int, device: torch.device) -> Iterator[None]:
+    """One thread on a CPU while there is a row of small products to compute."""
+    before = torch.get_num_threads()
+    if device.type != "cpu" or products >= SMALL or before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
