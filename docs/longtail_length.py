@@ -1,4 +1,4 @@
-"""What the length of a training does: gains by the number of epochs, and whose doing they are."""
+"""What the length of a training does: gains by the number of epochs, and where they come from."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def length_picture(found: dict[str, Found]) -> Picture:
     """Gains over SimCLR by the number of epochs."""
     panels = []
     for data in sets_of(found):
-        curves = []
+        curves, counts = [], []
         for method in _branches(found, data):
             there = by_length(found, data, method)
             gains = [one.gain(method) for one in there.values()]
@@ -62,20 +62,23 @@ def length_picture(found: dict[str, Found]) -> Picture:
             epochs = np.array(list(there), float)
             curves.append(Curve(spoken(method), epochs, mean, low, high, role=method))
             name = next(iter(there.values())).name
+            counts += [gain.n for gain in gains]
         if not curves:
             continue
         ends = np.array([min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)])
         curves.insert(0, Curve("SimCLR", ends, 0 * ends, role=BASELINE, style="dotted"))
+        few, most = min(counts), max(counts)
+        name += f", {orders(most)}" if few == most else f", {few} to {orders(most)}"
         panels.append(Lines(curves, "epochs", "gain over SimCLR, points", name, x_log=True))
     return Picture("length", "How long one trains", "", panels)
 
 
-def whose_doing(found: dict[str, Found]) -> str:
+def where_from(found: dict[str, Found]) -> str:
     """From the length at which SimCLR is best to the longest: what SimCLR loses, what the masked
     network wins, over the orders of the classes that all lengths have."""
     said = []
     for data, method, there in _by_set(found):
-        shared = _shared(there)
+        shared = _shared(there, method)
         plain, masked = (
             {epochs: _mean(one, way, shared) for epochs, one in there.items()}
             for way in (BASELINE, method)
@@ -93,13 +96,36 @@ def whose_doing(found: dict[str, Found]) -> str:
             f"{where} ({plain[best]:.2f}) and has {plain[longest]:.2f} after {longest}; "
             f"{spoken(method)} go from {masked[best]:.2f} to {masked[longest]:.2f}. Of the "
             f"{lost + won:.2f} points by which the gain grows SimCLR loses {lost:.2f}, and two "
-            f"branches add {won:.2f}."
+            f"branches add {won:.2f}.{_not_seen(there[best], there[longest], shared)}"
         )
     return "\n".join(said) if said else "Two lengths of one set are needed: not run yet."
 
 
+def _not_seen(best: Found, longest: Found, seeds: Sequence[int]) -> str:
+    """That SimCLR's own training does not show what its features lose."""
+    (loss, less), (apart, nearer) = (
+        [_last(one, BASELINE, seeds, name) for one in (best, longest)]
+        for name in ("epoch_loss", "epoch_alignment")
+    )
+    if less >= loss or nearer >= apart:
+        return ""
+    words = (
+        f" SimCLR's loss does not show it (from {loss:.2f} to {less:.2f}), nor does the distance "
+        f"of two views (from {apart:.2f} to {nearer:.2f})."
+    )
+    seen = 100 * _of(longest, BASELINE, seeds, "watched_knn").mean("seed").values
+    top = int(np.argmax(seen))
+    if top + 1 < len(seen):
+        words += (
+            f" Neighbours of held-out images do: right in {seen[top]:.1f} % after "
+            f"{longest.results['watched_epoch'].values[top]} of {longest.epochs} epochs, in "
+            f"{seen[-1]:.1f} % at the end; `rarefy pretrain` looks at them on the way."
+        )
+    return words
+
+
 def repeated(found: dict[str, Found]) -> str:
-    """The same training in two runs: what the hardware's order of sums alone does."""
+    """The same training in two runs: differences that mean nothing."""
     said = []
     for (name, one), (other, two) in combinations(found.items(), 2):
         if _setting(one) != _setting(two):
@@ -113,7 +139,8 @@ def repeated(found: dict[str, Found]) -> str:
                         f"{spoken(way)}, {one.name}, {one.epochs} epochs, seed {seed}: "
                         f"{here:.2f} (`{name}`) and {there:.2f} (`{other}`)"
                     )
-    return f"The same training run twice: {'; '.join(said)}." if said else ""
+    words = "Smaller differences than between two runs of one training mean nothing: "
+    return f"{words}{'; '.join(said)}." if said else ""
 
 
 def _setting(one: Found) -> dict[str, Any]:
@@ -126,7 +153,7 @@ def course_table(found: dict[str, Found]) -> str:
     """Both methods at each length: what is learnt, and what the training itself sees of it."""
     rows = []
     for data, method, there in _by_set(found):
-        shared = _shared(there)
+        shared = _shared(there, method)
         for way in (BASELINE, method):
             for epochs, one in there.items():
                 rows.append(
@@ -156,7 +183,7 @@ def course_picture(found: dict[str, Found]) -> Picture:
     longest."""
     panels = []
     for _, method, there in _by_set(found):
-        shared = _shared(there)
+        shared = _shared(there, method)
         longest = there[max(there)]
         ends, ways = [], []
         for way in (BASELINE, method):
@@ -170,7 +197,7 @@ def course_picture(found: dict[str, Found]) -> Picture:
             Lines(ends, "epochs of the whole training", "linear probe, test, %", name, x_log=True),
             Lines(ways, f"epoch (of {longest.epochs})", "neighbours, held-out, %", "on the way"),
         ]
-    return Picture("course", "Whose doing it is", "", panels)
+    return Picture("course", "Where the gain comes from", "", panels)
 
 
 def _curve(way: str, x: np.ndarray, values: np.ndarray) -> Curve:
@@ -186,7 +213,7 @@ def _by_set(found: dict[str, Found]) -> list[tuple[str, str, dict[int, Found]]]:
         if methods:
             most = max(methods, key=lambda way: (len(by_length(found, data, way)), way == BRANCHES))
             there = by_length(found, data, most)
-            if len(there) > 1 and _shared(there):
+            if len(there) > 1 and _shared(there, most):
                 sets.append((data, most, there))
     return sets
 
@@ -197,9 +224,14 @@ def _branches(found: dict[str, Found], data: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if by_length(found, data, name)]
 
 
-def _shared(there: dict[int, Found]) -> list[int]:
-    """Orders of the classes that all lengths have."""
-    return sorted(set.intersection(*({*one.results["seed"].values} for one in there.values())))
+def _shared(there: dict[int, Found], method: str) -> list[int]:
+    """Orders of the classes in which both methods came to their end at every length."""
+
+    def ended(one: Found) -> set[int]:
+        values = np.stack([one.values(way) for way in (BASELINE, method)])
+        return {*one.results["seed"].values[np.isfinite(values).all(axis=0)]}
+
+    return sorted(set.intersection(*map(ended, there.values())))
 
 
 def _mean(

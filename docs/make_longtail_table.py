@@ -17,7 +17,7 @@ from longtail_length import (
     length_table,
     repeated,
     table,
-    whose_doing,
+    where_from,
 )
 from longtail_rows import BASELINE, LARGEST, NOT_RUN, Found, committed, set_name
 
@@ -169,20 +169,18 @@ def page(found: dict[str, Found]) -> str:
         "## How long one trains",
         "ResNet-18 on CIFAR, a small network on the bundled digits (468 images; two cores are "
         "enough: `rarefy run longtail-table --scale digits-branches-300`). With 1 kept there are "
-        "two branches and no mask, the control: where it stands beside the others, what it does "
-        "not do is the masks' doing.",
+        "two branches and no mask, the control: a gain that it does not show is due to the masks.",
         "![Gain over SimCLR by the number of epochs](images/longtail-length.png)",
         length_table(found),
-        "## Whose doing it is",
-        "Over the orders of the classes that all lengths have:",
-        whose_doing(found),
+        "## Where the gain comes from",
+        "Over the orders of the classes that all lengths have; is more learnt with masks, or more "
+        "lost without?",
+        where_from(found),
         repeated(found),
-        "The loss and the distance of the two views (alignment; both at the end, on training "
-        "images) keep falling whatever becomes of the features: they do not say when to stop. "
-        "Accuracy of neighbours on held-out images does, and `rarefy pretrain` shows it and says "
-        "at the end when it has fallen by more than luck. (`linear` to `nearest neighbours`: test "
-        "images, per cent.)",
-        "![Accuracy of neighbours during the training](images/longtail-course.png)",
+        "![Linear probe by length of training, and neighbours on the way]"
+        "(images/longtail-course.png)",
+        "`linear` to `nearest neighbours`: test images, per cent. Loss and distance of views "
+        "(alignment): training images, at the end.",
         course_table(found),
         "## Beside the published gains",
         against_published(found),

@@ -77,15 +77,17 @@ def results(
 Spoils = Callable[[xr.Dataset], xr.Dataset]
 
 
-def found_of(gains: Gains, spoilt: Spoils | None = None) -> dict[str, Any]:
+def found_of(
+    gains: Gains, spoilt: Spoils | None = None, knn: dict[str, Sequence[float]] | None = None
+) -> dict[str, Any]:
     """``gains``: by scale, of the methods over SimCLR (a method that is not named does not differ,
-    one with None is not there); ``spoilt``: what is done to the results."""
+    one with None is not there); ``spoilt``: what is done to the results; ``knn``: see results."""
     found = {}
     for scale, by_way in gains.items():
         rho = float(scale.split("rho")[1].split("-")[0]) if "rho" in scale else 100.0
         images = ("balanced",) if "control" in scale else ("long-tail",)
         told = {way: (gain,) for way, gain in by_way.items() if gain is not None}
-        made = results(told, (rho,), images)
+        made = results(told, (rho,), images, knn=knn)
         made = made if spoilt is None else spoilt(made)
         made = made.sel(way=[way for way in WAYS if by_way.get(way, 0.0) is not None])
         made.attrs["provenance"] = json.dumps({"date": "2026-01-02T03", "machine": "a machine"})

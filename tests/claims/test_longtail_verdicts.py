@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import xarray as xr
 from made_up_longtail import WAYS, results, study
 
 from rarefy.cli.longtail_tables import differences
+from rarefy.cli.pretraining import _described
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
@@ -98,15 +101,18 @@ def test_a_training_past_its_best_is_in_the_report_and_in_the_terminal() -> None
     looks = {"simclr": (0.5, 0.7, 0.6), "pruned:0.5": (0.5, 0.6, 0.7)}
     found, which = results({}, (100.0,), knn=looks), study((100.0,), epochs=6, watched=3)
     course = which.tables(found)[3]
-    assert [row[2:6] for row in course.rows[:2]] == [
-        ("SimCLR", 4, "70.00", "60.00"),
-        ("Algorithm 1, 0.5 kept", 6, "70.00", "70.00"),
+    assert [row[2:7] for row in course.rows[:2]] == [
+        ("SimCLR", 4, "70.00", "60.00", "10.00 [10.00, 10.00]"),
+        ("Algorithm 1, 0.5 kept", 6, "70.00", "70.00", "-"),
     ]
     assert [row[-1] for row in course.rows] == ["yes", "no", "no"]
     lines = differences(which, found)
     assert lines[0].startswith("long-tail, simclr: past its best: neighbours of held-out images")
     assert "70.0 % after 4 epochs, in 60.0 % at the end" in lines[0]
     assert sum("past its best" in line for line in lines) == 1
+    execution = SimpleNamespace(path="store", cells=9, cells_done=9, finished=True, dataset=found)
+    (past,) = json.loads(json.dumps(_described(which, execution)))["past_best"]
+    assert (past["method"], past["best_epoch"], past["fall"]["n"]) == ("simclr", 4, 3)
     few = which.tables(results({}, (100.0,), seeds=2, knn=looks))[3]
     assert few.rows[0][-1] == "too few seeds"
 

@@ -62,8 +62,8 @@ def pretrain(
         str,
         typer.Option(
             help="simclr, pruned:KEEP (masked forward, all updated), branches:KEEP (dense and "
-            "masked), sdclr; pixels, untrained. A list trains all; the first that trains without "
-            "masks is what others are compared with."
+            "masked; branches:1 has no masks), sdclr; pixels, untrained. A list trains all; the "
+            "first that trains without masks is what others are compared with."
         ),
     ] = "simclr,branches:0.1,pixels",
     network: Annotated[
@@ -155,8 +155,9 @@ def pretrain(
     Contrastive learning (SimCLR) beside methods that prune while they train. Every seed has one
     order of the classes, and all methods start from the same weights and see the same views, so
     that differences can be told from luck. With --rho the set is made long-tailed, and its
-    balanced control of equal size is trained on too: head classes may just be easier. What is
-    finished is kept: stopped or killed, the same command goes on. [bold]rarefy probe[/] judges
+    balanced control of equal size is trained on too: head classes may just be easier. A training
+    whose features were certainly better on the way than at its end is named. What is finished is
+    kept: stopped or killed, the same command goes on. [bold]rarefy probe[/] judges
     saved backbones again, [bold]rarefy report[/] makes a page of the store. Under torchrun one
     method and seed is trained by all processes together.
 
@@ -165,8 +166,7 @@ def pretrain(
     Example: [bold]rarefy pretrain cifar10 --rho 100 --method simclr,branches:0.1 --compile
     --save nets[/]
 
-    Example: [bold]rarefy pretrain my_photos --unlabelled --size 64 --method branches:0.1
-    --save nets[/]
+    Example: [bold]rarefy pretrain my_photos --unlabelled --size 64 --method simclr --save nets[/]
     """
     use_data_folder(folder)
     if save is not None and save.exists() and not save.is_dir():

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.measure.statistics import mean_interval
-from rarefy.tools.longtail.overtraining import CHANCE, Course, courses
+from rarefy.tools.longtail.overtraining import CHANCE, WORTH_A_WORD, Course, courses
+from rarefy.tools.longtail.readings import PERCENT
 
 LOOKS = (10, 20, 30, 40)
 
@@ -44,6 +45,19 @@ def test_a_fall_in_every_seed_is_named_with_where_it_began() -> None:
     assert "65.3 % after 20 epochs, in 55.3 % at the end" in words
     assert "fewer epochs, or masks (branches:0.1), may keep more" in words
     assert "fewer epochs may keep more" in only(watched({"branches:0.3": FALLS})).words()
+
+
+def test_a_certain_fall_is_named_before_a_larger_one_that_may_be_luck() -> None:
+    wild = [[0.95, 0.64, 0.6, 0.6], [0.50, 0.55, 0.5, 0.51], [0.70, 0.59, 0.5, 0.55]]
+    one = only(watched({"simclr": wild}))
+    assert one.certain and one.best_epoch == 20 and one.fall.mean == pytest.approx(4.0)
+
+
+def test_a_fall_that_is_certain_and_tiny_is_no_word_worth() -> None:
+    fall = WORTH_A_WORD / PERCENT
+    for size, said in ((0.9 * fall, False), (1.1 * fall, True)):
+        one = only(watched({"simclr": [[0.5, 0.5 + size, 0.5, 0.5]] * 8}))
+        assert one.certain is said and one.fall.low > 0 and one.best_epoch == 20
 
 
 def test_the_interval_knows_how_often_one_looked() -> None:

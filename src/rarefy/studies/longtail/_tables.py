@@ -108,15 +108,18 @@ def course_table(results: xr.Dataset) -> Table:
     lines = []
     for one in courses(results):
         method = spoken(one.method)
-        numbers = (one.best_epoch, _shown(one.best), _shown(one.last), shown(one.fall))
+        fall = shown(one.fall) if one.fall.mean > 0 else "-"
+        numbers = (one.best_epoch, _shown(one.best), _shown(one.last), fall)
         certain = "yes" if one.certain else "no" if one.fall.n >= FEWEST else "too few seeds"
         lines.append((f"{one.rho:g}", one.images, method, *numbers, certain))
     return Table(
         "course",
         "Past its best?",
-        "Per cent of held-out training images whose nearest neighbours have their class: at the "
-        "best look during the training, and at the end. Fall: seed by seed, with an interval that "
-        "knows of the number of looks. A loss that still falls does not tell this.",
+        "Per cent of held-out images, mean over classes, whose nearest neighbours among the other "
+        "images of the pre-training have their class: at the best look during the training, and at "
+        "the end (with head full some of them were trained on, without labels). Fall: seed by "
+        "seed; its interval is wider than 95 %, because the best of several looks was picked. A "
+        "loss that still falls does not tell this.",
         ("rho", "images", "method", "best epoch", "then", "at the end", "fall", "certain"),
         lines,
     )

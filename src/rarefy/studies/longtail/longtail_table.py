@@ -13,6 +13,12 @@ BRANCHES = "branches:0.1"
 MASK_FREE = "branches:1"
 MASKS = (BRANCHES, MASK_FREE, "branches:0.3")
 """Two branches with strong masks, without any (the control) and with weaker ones."""
+LENGTHS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
+    ("100", 100, MASKS),
+    ("500", 500, (MASK_FREE,)),
+    ("2000", 2000, (BRANCHES,)),
+    ("free-2000", 2000, (MASK_FREE,)),
+)
 EPOCHS = (100, 500, 1000, 2000)
 TRIED = ("pruned:0.3", "pruned:0.5", "pruned:0.7", "pruned:0.9", "pruned:0.7+neuron")
 """Readings of Algorithm 1 among which one is chosen, on held-out training images: weights, and
@@ -84,13 +90,13 @@ def row_scales() -> dict[str, dict[str, Any]]:
     }
     lengths = {
         # what the length of the training does, cheaper than by the rows themselves
-        f"{data}-branches-{epochs}": {
+        f"{data}-branches-{name}": {
             **_one_order(rows[f"{data}-rho100-500"], epochs),
             "protocols": ON_CIFAR["protocols"],
-            "way": ("simclr", *masks),
+            "way": ("simclr", *methods),
         }
         for data in IMBALANCES
-        for epochs, masks in ((100, MASKS), (500, (MASK_FREE,)), (2000, (BRANCHES,)))
+        for name, epochs, methods in LENGTHS
     }
     return {**rows, **controls, **tried, **curves, **lengths}
 

@@ -16,6 +16,8 @@ from rarefy.train.contrast.method import Method
 
 CHANCE = 0.05
 """Of calling a fall certain that is none, over all looks of a method together."""
+WORTH_A_WORD = 0.5
+"""Points; with many seeds smaller falls can be certain too, and nobody need act on them."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class Course:
     rho: float
     method: str
     best_epoch: int
-    """Of the looks that the last one is certainly below that with the highest mean over seeds, or
-    of all looks where there is none such."""
+    """The best look in the mean over seeds, of those that the end is certainly below if there are
+    any."""
     best: float
     last: float
     fall: Interval
@@ -35,7 +37,7 @@ class Course:
 
     @property
     def certain(self) -> bool:
-        """Told from luck, although the best of several looks was taken."""
+        """Told from luck, although the best of several looks was taken, and worth a word."""
         return _certain(self.fall)
 
     def words(self) -> str:
@@ -78,4 +80,4 @@ def courses(results: xr.Dataset) -> Iterator[Course]:
 
 
 def _certain(fall: Interval) -> bool:
-    return fall.n >= FEWEST and bool(fall.low > 0)
+    return fall.n >= FEWEST and bool(fall.low > 0) and bool(fall.mean >= WORTH_A_WORD)
