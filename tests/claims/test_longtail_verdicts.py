@@ -112,7 +112,8 @@ def test_a_training_past_its_best_is_in_the_report_and_in_the_terminal() -> None
     assert sum("past its best" in line for line in lines) == 1
     execution = SimpleNamespace(path="store", cells=9, cells_done=9, finished=True, dataset=found)
     (past,) = json.loads(json.dumps(_described(which, execution)))["past_best"]
-    assert (past["method"], past["best_epoch"], past["fall"]["n"]) == ("simclr", 4, 3)
+    assert (past["method"], past["best_epoch"], past["n"]) == ("simclr", 4, 3)
+    assert past["fall"] == pytest.approx(10.0) and len(past["fall_interval"]) == 2
     few = which.tables(results({}, (100.0,), seeds=2, knn=looks))[3]
     assert few.rows[0][-1] == "too few seeds"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -311,5 +310,5 @@ def _described(study: Study, execution: Any) -> dict[str, Any]:
         "cells_done": execution.cells_done,
         "finished": execution.finished,
         "rows": list(rows(execution.dataset, study.parameters()["protocols"][0])),
-        "past_best": [asdict(one) for one in courses(execution.dataset) if one.certain],
+        "past_best": [one.described() for one in courses(execution.dataset) if one.certain],
     }

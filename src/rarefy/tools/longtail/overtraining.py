@@ -4,7 +4,7 @@ features; neighbours of held-out images tell."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,11 @@ class Course:
     def certain(self) -> bool:
         """Told from luck, although the best of several looks was taken, and worth a word."""
         return _certain(self.fall)
+
+    def described(self) -> dict[str, Any]:
+        """For JSON, with names as in the rows of methods."""
+        told = {**asdict(self), "fall": self.fall.mean, "n": self.fall.n}
+        return {**told, "fall_interval": [self.fall.low, self.fall.high]}
 
     def words(self) -> str:
         masks = "" if Method.parse(self.method).masked else ", or masks (branches:0.1),"
