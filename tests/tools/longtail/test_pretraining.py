@@ -111,6 +111,24 @@ def test_watching_changes_nothing_and_is_written_down() -> None:
         assert words in said[1]
 
 
+@pytest.mark.parametrize(("looks", "said"), [((0.9, 0.5), True), ((0.5, 0.9), False)])
+def test_a_training_past_its_best_says_so(
+    looks: tuple[float, float],
+    said: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    coming = iter(looks)
+
+    def made_up(*_: object) -> dict[str, list[float]]:
+        return {"knn": [next(coming)], "knn_error": [0.05]}
+
+    monkeypatch.setattr("rarefy.tools.longtail.watching.watched_features", made_up)
+    trained("simclr", watched=(1, 2))
+    words = "one: past its best: neighbours of held-out images were right in 90.0 % after epoch 1"
+    assert (words in caplog.text) is said
+
+
 def stopping(scratch: Path, after: int) -> Context:
     """A context in which time is over after so many updates."""
     stop, done = threading.Event(), []

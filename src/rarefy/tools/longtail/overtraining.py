@@ -3,8 +3,9 @@ features; neighbours of held-out images tell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,32 @@ class Course:
         return {**told, "fall_interval": [self.fall.low, self.fall.high]}
 
     def words(self) -> str:
-        masks = "" if Method.parse(self.method).masked else ", or masks (branches:0.1),"
-        return (
-            f"past its best: neighbours of held-out images were right in {self.best:.1f} % after "
-            f"{self.best_epoch} epochs, in {self.last:.1f} % at the end; fewer epochs{masks} may "
-            "keep more"
-        )
+        return _words(Method.parse(self.method), self.best_epoch, self.best, self.last)
+
+
+def past_best(
+    method: Method, epochs: Sequence[int], knn: Sequence[float], errors: Sequence[float]
+) -> str:
+    """Of one training by itself, in words, if it was longer than good: ``knn`` at the looks after
+    ``epochs``, and its standard errors over held-out images. Seeds say nothing here, images do:
+    only a fall that their number does not explain is told (both looks are at the same images, so
+    that taking them for different ones errs on the side of silence)."""
+    if len(knn) < 2 or not len(epochs) == len(knn) == len(errors) or not np.isfinite(knn).all():
+        return ""
+    best = int(np.argmax(knn))
+    quantile = NormalDist().inv_cdf(1 - CHANCE / 2 / (len(knn) - 1))
+    fall = knn[best] - knn[-1]
+    if fall < max(WORTH_A_WORD / PERCENT, quantile * np.hypot(errors[best], errors[-1])):
+        return ""
+    return _words(method, epochs[best], PERCENT * knn[best], PERCENT * knn[-1])
+
+
+def _words(method: Method, epoch: int, best: float, last: float) -> str:
+    masks = "" if method.masked else ", or masks (branches:0.1),"
+    return (
+        f"past its best: neighbours of held-out images were right in {best:.1f} % after epoch "
+        f"{epoch}, in {last:.1f} % at the end; fewer epochs{masks} may keep more"
+    )
 
 
 def courses(results: xr.Dataset) -> Iterator[Course]:

@@ -24,6 +24,7 @@ from rarefy.tools.longtail.evaluation import Evaluation, Quality, evaluate_featu
 from rarefy.tools.longtail.features import features_of
 from rarefy.tools.longtail.finishing import STATISTICS_BATCHES, finished
 from rarefy.tools.longtail.mechanism import Mechanism, look_inside
+from rarefy.tools.longtail.overtraining import past_best
 from rarefy.tools.longtail.sets import Parts, Tail, parts_of
 from rarefy.tools.longtail.watching import Watcher
 from rarefy.tools.saved_networks import BACKBONE, save_network
@@ -127,7 +128,10 @@ def pretrain_one(
         encoder = finished(training)
         masked = training.learnt("masked") if training.pruner is not None else None
         found = _measured(task, training, encoder, masked, parts)
-        for note in () if found.quality is None else found.quality.notes:
+        seen = (history.watched.get(word, ()) for word in ("knn", "knn_error"))
+        notes = [past_best(method, task.watched, *seen)]
+        notes += [] if found.quality is None else found.quality.notes
+        for note in filter(None, notes):
             _log.warning("%s: %s", name, note)
         if context.models is not None:
             save_network(

@@ -9,7 +9,7 @@ import torch
 
 from rarefy.core.contracts import Context
 from rarefy.measure.representation.class_means import nearest_mean_accuracy
-from rarefy.measure.representation.labelled import accuracy_by_class
+from rarefy.measure.representation.labelled import accuracy_by_class, class_counts
 from rarefy.measure.representation.nearest import knn_predict
 from rarefy.nets.backbones import Encoder
 from rarefy.tools.longtail.evaluation import FEW_NEIGHBOURS
@@ -26,7 +26,8 @@ def watched_features(
     encoder: Encoder, training: Pretraining, parts: Parts
 ) -> dict[str, list[float]]:
     """``knn``: share of held-out images whose nearest neighbours among the other images of the
-    pre-training have their class, mean over classes; ``separability``: share of each class's
+    pre-training have their class, mean over classes, and ``knn_error``, its standard error over
+    held-out images; ``separability``: share of each class's
     held-out images that are nearer to the mean of their own class than to any other, by rank."""
     scaling = training.batches.scaling
     places = parts.held_out.nonzero().flatten()
@@ -37,18 +38,29 @@ def watched_features(
         return features_of(encoder.backbone, images, scaling, training.precision)
 
     asked = features(parts.labelled.images[places])
-    knn = float("nan")
+    knn = error = float("nan")
     others = _not_held_out(parts)
     if len(others):
         known = features(parts.seen.images[others])
         k = min(FEW_NEIGHBOURS, len(known))
         vote = knn_predict(known, parts.seen.labels[others], asked, parts.classes, k)
-        knn = float(torch.nanmean(accuracy_by_class(vote.predicted, labels, parts.classes)))
+        by_class = accuracy_by_class(vote.predicted, labels, parts.classes)
+        knn, error = float(torch.nanmean(by_class)), _error(by_class, labels)
     apart = nearest_mean_accuracy(asked, labels, parts.classes)
     return {
         "knn": [knn],
+        "knn_error": [error],
         "separability": apart[list(parts.order)].tolist(),
     }
+
+
+def _error(by_class: torch.Tensor, labels: torch.Tensor) -> float:
+    """Standard error of the mean over classes. Two made-up images a class, one right and one wrong,
+    because none is sure for having been right a few times."""
+    counts = class_counts(labels, len(by_class)).to("cpu", torch.float64)
+    there = counts > 0
+    counts, right = counts[there], (by_class[there] * counts[there] + 1) / (counts[there] + 2)
+    return float((right * (1 - right) / counts).sum().sqrt() / there.sum())
 
 
 def _not_held_out(parts: Parts) -> torch.Tensor:
