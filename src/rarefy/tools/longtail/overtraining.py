@@ -90,9 +90,7 @@ def courses(results: xr.Dataset) -> Iterator[Course]:
                 if not len(seen):
                     continue
                 falls = [mean_interval(now - seen[:, -1], level) for now in seen.T]
-                sure = [
-                    look for look, fall in enumerate(falls) if fall.n >= FEWEST and fall.low > 0
-                ]
+                sure = [look for look, fall in enumerate(falls) if _certain(fall)]
                 best = max(sure or range(len(looks)), key=lambda look: falls[look].mean)
                 yield Course(
                     str(images),
