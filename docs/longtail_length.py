@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from longtail_rows import BASELINE, Found, by_length, orders, set_name, sets_of
+from longtail_rows import BASELINE, Found, by_length, orders, set_name, sets_of, table
 
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.statistics import mean_band, mean_interval
@@ -18,11 +18,6 @@ from rarefy.studies.longtail.longtail_table import BRANCHES
 from rarefy.tools.longtail.readings import LONG_TAIL
 
 RUN_AND_JUDGED = ("way", "seeds", "protocols")
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def length_table(found: dict[str, Found]) -> str:

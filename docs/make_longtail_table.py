@@ -16,10 +16,9 @@ from longtail_length import (
     length_picture,
     length_table,
     repeated,
-    table,
     where_from,
 )
-from longtail_rows import BASELINE, LARGEST, NOT_RUN, Found, committed, set_name
+from longtail_rows import BASELINE, LARGEST, NOT_RUN, Found, committed, set_name, table
 
 from rarefy.report.static import as_png, draw_picture
 from rarefy.studies.longtail._published import TABLE_2, Row

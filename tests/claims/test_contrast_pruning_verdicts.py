@@ -2,86 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 import pytest
 import xarray as xr
-from pruning_results import Made, by_group, fabricated, one, outcomes, pruning, with_pruning
-
-from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import bootstrap_interval
-from rarefy.studies.contrastive._pruning_reading import RESTLESS, growth_constant, pruned_number
-from rarefy.studies.contrastive.contrast_pruning import ContrastPruning
-from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
+from pruning_as_claimed import (
+    AS_CLAIMED,
+    PURE_AT_FIRST,
+    begins,
+    judged,
+    logits,
+    other_rate,
+    rare_rate,
+    scores,
+)
+from pruning_results import Made, by_group, one, outcomes, with_pruning
 
 pytestmark = pytest.mark.usefixtures("eager")
-JUDGED = pruning(alpha=(0.0, 0.1, 0.3), eps_min=(0.2, 0.4, 0.8), start=(0,), bias_scale=(0.0,))
-LAST, SEEDS = JUDGED.reads[-1], 25  # with fewer a share of 0.95 is never certain
-
-
-def rare_rate(c: xr.Dataset) -> xr.DataArray:
-    constant = growth_constant(JUDGED)
-    return minority_rate_order(c["eps_min"], c["alpha"], JUDGED.lr, constant)
-
-
-def other_rate(c: xr.Dataset) -> xr.DataArray:
-    constant = growth_constant(JUDGED)
-    return other_rate_order(c["eps_min"], c["alpha"], JUDGED.lr, constant, JUDGED.d)
-
-
-def begins(random: Made, theorem: Made) -> Made:
-    return lambda c: xr.where(c["begin"] == "theorem", theorem(c), random(c))
-
-
-def logits(contains: float, lacks: float, control: tuple[float, float] = (-0.1, -0.1)) -> Made:
-    """The positive logit, and by how much each mask changes it on samples of each kind."""
-
-    def change(c: xr.Dataset, values: tuple[float, float]) -> xr.DataArray:
-        return xr.where(c["contains"] == "contains", *values)
-
-    return lambda c: (
-        0.5
-        + (c["network"] == "masked") * change(c, (contains, lacks))
-        + (c["network"] == "random") * change(c, control)
-    )
-
-
-def scores(share: float, fall: float, by_chance: float, size: float) -> Made:
-    return lambda c: xr.zeros_like(c["score"], dtype=float) + [share, fall, by_chance, size]
-
-
-PURE_AT_FIRST = JUDGED.neurons / JUDGED.d
-AS_CLAIMED: dict[str, Made] = {
-    "energy": by_group(with_pruning(one, lambda c: c["eps_min"] ** 2), one),
-    "weight": by_group(with_pruning(one, lambda c: c["eps_min"]), one),
-    "pure": begins(
-        by_group(with_pruning(lambda c: PURE_AT_FIRST, lambda c: 0.0), one),
-        lambda c: PURE_AT_FIRST,
-    ),
-    "extra_growth": by_group(lambda c: 2 * rare_rate(c), lambda c: other_rate(c) / 2),
-    "pruned_rare": lambda c: 0.9,
-    "neurons_rare": lambda c: 0.4,
-    "lucky_pruned": lambda c: 2.0,
-    "lucky": lambda c: 2.0,
-    "positive": logits(-0.2, -0.01),
-    "negative": one,
-    "predicted_fall": lambda c: 0.2,
-    "simple_fall": lambda c: 0.2,
-    "telling": scores(0.8, 0.9, 0.5, 0.6),
-    "loss": one,
-    "neuron": one,
-}
-"""Theorem 3.2 to the letter."""
-
-
-def judged(study: ContrastPruning = JUDGED, **changed: Made) -> list[Verdict]:
-    few = partial(bootstrap_interval, resamples=20)  # the seeds are all alike: 20 are as good
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rarefy.studies.contrastive._pruning_strength.bootstrap_interval", few)
-        patch.setattr("rarefy.studies.contrastive._exponents.bootstrap_interval", few)
-        return study.verdicts(fabricated(study, SEEDS, AS_CLAIMED | changed), "tiny")
 
 
 def test_results_as_claimed_hold_in_every_verdict() -> None:
@@ -244,110 +180,3 @@ def test_a_bound_is_judged_where_it_is_tightest() -> None:
 def test_results_without_a_value_hold_nothing() -> None:
     nothing = {name: (lambda c: np.nan) for name in AS_CLAIMED}
     assert {verdict.outcome for verdict in judged(**nothing)} == {"inconclusive"}
-
-
-# -------------------------------------------------------------------------- what is left out of it
-
-
-def restless(c: xr.Dataset, seeds: int) -> xr.DataArray:
-    return (c["alpha"] == 0.3) & (c["read"] == LAST) & (c["seed"] < seeds)
-
-
-def test_runs_that_grow_without_rest_are_left_out_of_p2_and_p3() -> None:
-    """One seed has outgrown its twin, and its rare features are at odds with the claims."""
-
-    def spoiled(name: str, value: float) -> Made:
-        return lambda c: xr.where(
-            restless(c, 1) & (c["group"] == "minority"), value, AS_CLAIMED[name](c)
-        )
-
-    def energy(c: xr.Dataset) -> xr.DataArray:
-        wild = xr.where(c["group"] == "minority", 1e4 * c["eps_min"], 1.01 * RESTLESS)
-        return xr.where(restless(c, 1), wild, AS_CLAIMED["energy"](c))
-
-    verdicts = judged(energy=energy, pure=spoiled("pure", 0.0))
-    assert {verdict.outcome for verdict in verdicts} == {"holds"}
-    for verdict in verdicts:
-        at_odds = "alpha=0.3" in verdict.setting and f"step {LAST}" in verdict.setting
-        note = "3 of 75 runs grow without rest and are left out"
-        assert (note in verdict.note) == (at_odds and verdict.claim in ("P2", "P3"))
-
-
-def test_where_no_run_comes_to_rest_p2_and_p3_say_nothing() -> None:
-    def energy(c: xr.Dataset) -> xr.DataArray:
-        return xr.where(restless(c, SEEDS), 1.01 * RESTLESS, AS_CLAIMED["energy"](c))
-
-    verdicts = judged(energy=energy)
-    for claim in ("P2", "P3"):
-        assert outcomes(verdicts, claim, "alpha=0.1") == {"holds"}
-        late = [v for v in verdicts if v.claim == claim and f"alpha=0.3, step {LAST}" in v.setting]
-        assert late and {v.outcome for v in late} == {"inconclusive"}
-    assert outcomes(verdicts, "(18)", "alpha=0.3") == {"holds"}  # a bound on all runs
-
-
-WIDE = pruning(
-    alpha=(0.0, 0.1, 0.3, 0.6), eps_min=(0.2, 0.4, 0.8, 1.0), start=(0,), bias_scale=(0.0,)
-)
-
-
-@pytest.mark.parametrize(
-    ("beyond", "random", "theorem"),
-    [("alpha", "fails", "holds"), ("eps_min", "holds", "holds"), ("within", "fails", "fails")],
-)
-def test_p1_and_p5_leave_out_what_the_theorem_does_not_speak_of(
-    beyond: str, random: str, theorem: str
-) -> None:
-    """Rare features with 4/9 of the neurons: alpha = 0.6 is too much in the theorem's state, and
-    eps_min = 1 is no rare feature anywhere."""
-    places: dict[str, Made] = {
-        "alpha": lambda c: c["alpha"] == 0.6,
-        "eps_min": lambda c: c["eps_min"] == 1.0,
-        "within": lambda c: (c["alpha"] == 0.1) & (c["eps_min"] == 0.4),
-    }
-    there = places[beyond]
-    verdicts = judged(
-        WIDE,
-        extra_growth=by_group(
-            lambda c: rare_rate(c) * xr.where(there(c), 0.01, 2.0), lambda c: other_rate(c) / 2
-        ),
-        positive=lambda c: (
-            0.5
-            + (c["network"] == "masked")
-            * xr.where(c["contains"] == "contains", xr.where(there(c), 9.0, -0.2), -0.01)
-            + 0.0 * c["alpha"]
-        ),
-    )
-    for begin, outcome in (("random weights", random), ("theorem's state", theorem)):
-        assert outcomes(verdicts, "P1 rare growth over (15)", begin) == {outcome}
-        assert outcomes(verdicts, "P5 change of the positive logit", begin) == {outcome}
-
-
-def test_a_few_rare_neurons_that_are_all_pruned_are_an_overlap_of_one() -> None:
-    """Over the smaller set: 1.8 rare neurons cannot be half of eleven pruned ones."""
-    rare = 0.05 * JUDGED.neurons
-    found = judged(
-        neurons_rare=lambda c: 0.05,
-        pruned_rare=lambda c: rare / pruned_number(JUDGED, c["alpha"]).clip(min=1),
-    )
-    (overlap,) = [v for v in found if "overlap over the smaller set" in v.setting]
-    assert overlap.outcome == "holds" and overlap.measured == "mean 1 [1, 1]"
-    none = judged(neurons_rare=lambda c: 0.0, pruned_rare=lambda c: 0.0)
-    assert outcomes(none, "P4", "over the smaller set") == {"inconclusive"}
-
-
-def test_lucky_neurons_of_lost_runs_are_no_lucky_neurons_that_were_spared() -> None:
-    def lost(c: xr.Dataset) -> Any:
-        return xr.where(c["seed"] < 3, np.nan, 2.0)
-
-    (verdict,) = [v for v in judged(lucky_pruned=lost) if "rare lucky" in v.setting]
-    assert verdict.measured.startswith("132 of 132")
-
-
-def test_in_the_theorems_state_only_the_first_start_is_judged_and_p4_is_not() -> None:
-    study = pruning(alpha=(0.0, 0.1), eps_min=(0.2, 0.8), bias_scale=(0.0,))
-    assert len(study.start) == 2
-    found = [v for v in judged(study) if "theorem's state" in v.setting]
-    assert found and all("start 0" in verdict.setting for verdict in found)
-    assert {verdict.claim for verdict in found} == {"P1", "P2", "P3", "P5"}
-    names = [f"{v.claim} {v.setting}" for v in judged(study)]
-    assert len(set(names)) == len(names)

@@ -17,16 +17,18 @@ from rarefy.core.errors import bad_value
 from rarefy.measure.estimates import (
     Band,
     Interval,
+    bootstrap_interval,
+    mean_band,
+    mean_interval,
+    wilson_interval,
+)
+from rarefy.measure.trends import (
     LinearFit,
     Slope,
     Trend,
-    bootstrap_interval,
     linear_slope,
     loglog_slope,
-    mean_band,
-    mean_interval,
     spearman_trend,
-    wilson_interval,
 )
 
 __all__ = [

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from rarefy.core.errors import bad_value
-from rarefy.measure.estimates import SEED, Band, Trend, bootstrap_interval
+from rarefy.measure.estimates import SEED, Band, bootstrap_interval
+from rarefy.measure.trends import Trend
 
 Array = NDArray[np.float64]
 

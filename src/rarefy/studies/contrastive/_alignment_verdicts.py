@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import spearman_trend
 from rarefy.measure.statistics import (
     BIG_O,
     OMEGA,
@@ -18,6 +17,7 @@ from rarefy.measure.statistics import (
     judge_slope,
     judge_trend,
 )
+from rarefy.measure.trends import spearman_trend
 from rarefy.studies.contrastive._exponents import exponent_in_eps
 from rarefy.studies.contrastive._words import bias_name, rows
 from rarefy.theory.contrastive import (

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import spearman_trend
 from rarefy.measure.statistics import judge_trend
+from rarefy.measure.trends import spearman_trend
 from rarefy.studies.contrastive._downstream import DownstreamStudy
 from rarefy.studies.contrastive._words import bias_name, rows
 

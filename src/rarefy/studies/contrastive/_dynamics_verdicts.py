@@ -10,7 +10,6 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import loglog_slope
 from rarefy.measure.statistics import (
     BIG_O,
     judge_bound,
@@ -18,6 +17,7 @@ from rarefy.measure.statistics import (
     judge_fraction,
     judge_slope,
 )
+from rarefy.measure.trends import loglog_slope
 from rarefy.theory.contrastive import expected_t1, outside_decay, stage_1_growth, t3, t4
 
 if TYPE_CHECKING:

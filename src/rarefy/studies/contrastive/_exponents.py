@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from rarefy.measure.estimates import Slope, bootstrap_interval
+from rarefy.measure.estimates import bootstrap_interval
+from rarefy.measure.trends import Slope
 
 
 def exponent_in_eps(values: xr.DataArray) -> Slope:

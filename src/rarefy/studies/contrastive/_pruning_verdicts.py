@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import loglog_slope
 from rarefy.measure.statistics import (
     BIG_O,
     OMEGA,
@@ -19,6 +18,7 @@ from rarefy.measure.statistics import (
     judge_fraction,
     judge_upper_exponent,
 )
+from rarefy.measure.trends import loglog_slope
 from rarefy.studies.contrastive._pruning_reading import (
     Named,
     by_seed,

@@ -8,13 +8,13 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import loglog_slope
 from rarefy.measure.statistics import (
     BIG_O,
     OMEGA,
     judge_bound,
     judge_upper_exponent,
 )
+from rarefy.measure.trends import loglog_slope
 from rarefy.studies.contrastive._pruning_reading import growth_constant
 from rarefy.studies.contrastive._words import bias_name
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order

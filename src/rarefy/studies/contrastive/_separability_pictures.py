@@ -9,8 +9,9 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.curves import banded
-from rarefy.measure.estimates import Band, Trend
+from rarefy.measure.estimates import Band
 from rarefy.measure.strata import adjusted_means, pooled
+from rarefy.measure.trends import Trend
 from rarefy.studies.contrastive._contrastive import GROUPS
 from rarefy.studies.contrastive._separability_verdicts import MOST, WORDS, by_feature, within_groups
 from rarefy.studies.contrastive._words import bias_name, rows

@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.estimates import Trend
 from rarefy.measure.statistics import judge_difference, judge_trend
 from rarefy.measure.strata import pooled, stratified_trend
+from rarefy.measure.trends import Trend
 from rarefy.studies.contrastive._contrastive import GROUPS
 from rarefy.studies.contrastive._downstream_verdicts import judged_reads
 from rarefy.studies.contrastive._words import bias_name

@@ -15,9 +15,9 @@ from rarefy.core.picture import Lines, Picture, Table
 from rarefy.data.sparse_coding import Companions
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.curves import banded
-from rarefy.measure.estimates import spearman_trend
 from rarefy.measure.neurons import dominant
 from rarefy.measure.statistics import judge_difference, judge_trend
+from rarefy.measure.trends import spearman_trend
 from rarefy.pruning.updates import rule_codes
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.contrastive._checks import check_alphas, check_choices, check_reads

@@ -12,8 +12,8 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Study, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Lines, Picture, Table
 from rarefy.measure.curves import banded
-from rarefy.measure.estimates import spearman_trend
 from rarefy.measure.statistics import judge_trend
+from rarefy.measure.trends import spearman_trend
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.contrastive._words import bias_name
 from rarefy.studies.contrastive.contrast_alignment import ContrastAlignment
