@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from longtail_rows import BASELINE, Found, by_length, orders, set_name, sets_of, table
+from longtail_rows import BASELINE, JUDGE, Found, by_length, orders, set_name, sets_of, table
 
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.statistics import mean_band, mean_interval
@@ -69,8 +69,9 @@ def length_picture(found: dict[str, Found]) -> Picture:
 
 
 def where_from(found: dict[str, Found]) -> str:
-    """From the length at which SimCLR is best to the longest: what SimCLR loses, what the masked
-    network wins, over the orders of the classes that all lengths have."""
+    """From the length at which SimCLR is best (by held-out training images: test images choose
+    nothing) to the longest: what SimCLR loses, what the masked network wins, over the orders of the
+    classes that all lengths have."""
     said = []
     for data, method, there in _by_set(found):
         shared = _shared(there, method)
@@ -78,7 +79,8 @@ def where_from(found: dict[str, Found]) -> str:
             {epochs: _mean(one, way, shared) for epochs, one in there.items()}
             for way in (BASELINE, method)
         )
-        best, longest = max(plain, key=plain.__getitem__), max(plain)
+        held_out = {epochs: _held_out(one, shared) for epochs, one in there.items()}
+        best, longest = max(held_out, key=held_out.__getitem__), max(plain)
         where = f"- {set_name(data)} ({orders(len(shared))}): SimCLR is best after {best} epochs"
         if best == longest:
             said.append(
@@ -244,6 +246,11 @@ def _seeds(
 def _of(one: Found, way: str, seeds: Sequence[int], name: str) -> xr.DataArray:
     here = one.results[name].sel(images=LONG_TAIL, rho=one.rho, way=way)
     return here.isel(seed=np.isin(one.results["seed"].values, seeds))
+
+
+def _held_out(one: Found, seeds: Sequence[int]) -> float:
+    """Of SimCLR's linear probe, on held-out training images."""
+    return float(_of(one, BASELINE, seeds, "validation").sel(protocol=JUDGE).mean())
 
 
 def _last(one: Found, way: str, seeds: Sequence[int], name: str) -> float:

@@ -53,6 +53,7 @@ def results(
         seen[:, :, number] = np.asarray((knn or {}).get(way, [1.0] * looks)) + little[:, None]
     found = {
         "accuracy": ((*cells, "protocol", "rank"), accuracy),
+        "validation": ((*cells, "protocol"), accuracy.mean(axis=-1)),
         "masked_accuracy": ((*cells, "protocol", "rank"), accuracy - 0.1),
         "class_count": ((*cells, "rank"), np.ones((*shape, RANKS))),
         "nonfinite_step": (cells, np.full(shape, -1)),

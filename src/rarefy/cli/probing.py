@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 from dataclasses import replace
@@ -24,20 +23,12 @@ from rarefy.cli.frame import (
     told,
     use_data_folder,
 )
-from rarefy.cli.longtail_tables import gain_in_words, per_cent, plain_table
+from rarefy.cli.probed_tables import LEGEND, described, each_table, print_grouped
 from rarefy.core.errors import UsageError, bad_value
 
 if TYPE_CHECKING:
     from rarefy.tools.longtail.evaluation import Evaluation
     from rarefy.tools.longtail.probing import Probed
-
-LEGEND = (
-    "per cent of test images, mean over classes (and n seeds); many, medium, few: thirds of the "
-    "classes by their images in pre-training (in the set itself where that is another one); "
-    "Delta_20: head fifth less tail fifth; control: that of the balanced set of equal size; "
-    "spread: std of the thirds; [ ]: 95 % interval of the difference, seed by seed"
-)
-READINGS = ("overall", "many", "medium", "few", "delta_20", "spread")
 
 
 @app.command()
@@ -99,14 +90,13 @@ def probe(
         raise bad_value("table", str(table), "must be a file in a folder that exists")
     from rarefy.core.progress import Progress
     from rarefy.tools.image_data import with_options
+    from rarefy.tools.longtail.comparing import by_class, told_apart
     from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation
     from rarefy.tools.longtail.probing import (
-        by_class,
         check_file,
         open_network,
         probe_file,
         probe_network,
-        told_apart,
     )
 
     words = tuple(PROTOCOLS)
@@ -140,16 +130,16 @@ def probe(
     if table is not None:
         by_class(found).to_csv(table, index=False)
     if as_json:
-        typer.echo(json.dumps(_described(found, words), indent=1))
+        typer.echo(json.dumps(described(found, words), indent=1))
         return
     for protocol in words:
         judged = [one for one in found if protocol in one.quality.accuracy]
         if not judged:
             continue
         if each:
-            print_(_each(judged, protocol))
+            print_(each_table(judged, protocol))
         else:
-            _print_grouped(judged, protocol)
+            print_grouped(judged, protocol)
     typer.echo(LEGEND)
     for one in found:
         for note in one.quality.notes:
@@ -190,117 +180,3 @@ def _of_others(how: Evaluation) -> Evaluation:
 def _with_note(one: Probed) -> Probed:
     note = "long-tail is left out: which images its pre-training saw is not known"
     return replace(one, quality=replace(one.quality, notes=(note, *one.quality.notes)))
-
-
-def _print_grouped(found: list[Probed], protocol: str) -> None:
-    """A table for each setting, and below it how far methods are from the baseline."""
-    from rarefy.tools.longtail.evaluation import PROTOCOLS
-    from rarefy.tools.longtail.probing import baseline_among, grouped, settings_of
-    from rarefy.tools.longtail.readings import in_words
-
-    for setting in settings_of(found):
-        here = [one for one in found if one.setting == setting]
-        lines, below = [], []
-        for row in grouped(here, protocol):
-            control, gain = row["control_delta_20"], row["gain"]
-            lines.append(
-                [
-                    *(row["method"], row["images"]),
-                    *(per_cent(row[name]) for name in READINGS),
-                    "" if control is None else per_cent(control),
-                    str(row["n"]),
-                ]
-            )
-            if gain is not None:
-                ends = (gain.low, gain.high) if gain.n > 1 else None
-                first = baseline_among(here)
-                words = gain_in_words(gain.mean, ends, first)
-                meaning = in_words(
-                    {
-                        "stopped": 0,
-                        "difference": gain.mean,
-                        "pairs": gain.n,
-                        "difference_interval": ends,
-                    },
-                    first,
-                )
-                below.append(f"{row['method']}: {words}, n = {gain.n}; {meaning}")
-        heads = (
-            *("method", "images", "all", "many", "medium", "few", "Delta_20", "spread"),
-            *("control", "n"),
-        )
-        print_(plain_table(f"{protocol}: {PROTOCOLS[protocol]}", setting, heads, lines))
-        for line in below:
-            typer.echo(line)
-
-
-def _each(found: list[Probed], protocol: str) -> Any:
-    from rarefy.tools.longtail.evaluation import PROTOCOLS
-
-    lines = []
-    for one in found:
-        told = one.told(protocol)
-        strength = one.quality.strength.get(protocol)
-        lines.append(
-            [
-                *(one.name, one.images),
-                *(per_cent(100 * getattr(told, name)) for name in READINGS),
-                "" if strength is None else f"{strength:g}",
-            ]
-        )
-    heads = ("network", "images", "all", "many", "medium", "few", "Delta_20", "spread", "strength")
-    return plain_table(f"{protocol}: {PROTOCOLS[protocol]}", "", heads, lines)
-
-
-def _described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]:
-    from rarefy.tools.longtail.probing import baseline_among, paired, settings_of
-
-    differences = []
-    for setting in settings_of(found):
-        here = [one for one in found if one.setting == setting]
-        differences += [
-            {
-                "setting": setting,
-                "protocol": protocol,
-                "method": method,
-                "baseline": baseline_among(here),
-                "n": gain.n,
-                **{name: _number(getattr(gain, name)) for name in ("mean", "low", "high")},
-            }
-            for protocol in protocols
-            for method, gain in paired(here, protocol).items()
-        ]
-    return {
-        "networks": [
-            {
-                "network": one.name,
-                "method": one.method,
-                "images": one.images,
-                "setting": one.setting,
-                "seed": one.seed,
-                "class_order": one.order,
-                **{
-                    protocol: _judged(one, protocol)
-                    for protocol in protocols
-                    if protocol in one.quality.accuracy
-                },
-                "notes": list(one.quality.notes),
-            }
-            for one in found
-        ],
-        "differences": differences,
-    }
-
-
-def _judged(one: Probed, protocol: str) -> dict[str, Any]:
-    told = one.told(protocol)
-    return {
-        **{name: _number(100 * getattr(told, name)) for name in READINGS},
-        "by_rank": [_number(100 * value) for value in told.by_rank],
-        "strength": one.quality.strength.get(protocol),
-    }
-
-
-def _number(value: float) -> float | None:
-    """JSON has no word for what is no number."""
-    return value if math.isfinite(value) else None
