@@ -15,6 +15,7 @@ from small_longtail import CPU, task
 
 from rarefy import cli
 from rarefy.core.contracts import Context
+from rarefy.core.writing import OutputFolder
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.pretraining import pretrain_one
 from rarefy.tools.longtail.sets import Tail
@@ -49,7 +50,7 @@ def nets(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("simclr", 0, control, "a-plain-balanced"),
         ("simclr", 0, task(tail=Tail("exponential", 2.0, "24")), "b-plain-0"),
     ):
-        context = Context(models=folder)
+        context = Context(models=OutputFolder(folder))
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         pretrain_one(one, Method.parse(method), seed, seed, context, name)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from folders import seen_in
 from PIL import Image
 
 import rarefy
@@ -114,7 +115,7 @@ def test_check_as_json_and_sheet(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with Image.open(sheet) as drawn:
         pixels = np.asarray(drawn)
     assert pixels.shape[0] > 400 and pixels.shape[1] > 600 and pixels.std() > 30
-    assert [path.name for path in sheet.parent.iterdir()] == ["digits.png"]
+    assert [path.name for path in seen_in(sheet.parent)] == ["digits.png"]
     assert cli.main(["data", "check", "digits", "--sheet", str(tmp_path / "x.txt")]) == 2
     assert "must end in one of .png" in capsys.readouterr().err
 

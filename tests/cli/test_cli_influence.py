@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from folders import seen_in
 from PIL import Image
 
 from rarefy.cli import main
@@ -36,7 +37,7 @@ def test_digits_get_a_table_and_a_gallery(capsys: pytest.CaptureFixture[str]) ->
     told = capsys.readouterr().out
     assert "1,438 samples, 10 classes" in told and "rare but right" in told
     folder = Path("runs/influence-digits")
-    assert {path.name for path in folder.iterdir()} == {
+    assert {path.name for path in seen_in(folder)} == {
         *("scores.parquet", "scores.csv", "scores.csv.json", "gallery.html")
     }
     table = read_table(folder / "scores.parquet")
@@ -127,8 +128,9 @@ def test_parts_and_embeddings_have_folders_of_their_own() -> None:
 
 def test_nothing_of_other_scores_is_left_beside_a_table() -> None:
     assert main(["influence", "digits", "--csv", "--out", "o"]) == 0
-    assert main(["influence", "digits", "--split", "test", "--no-gallery", "--out", "o"]) == 0
-    assert [path.name for path in Path("o").iterdir()] == ["scores.parquet"]
+    again = ["influence", "digits", "--split", "test", "--no-gallery", "--out", "o"]
+    assert main(again) == 2 and main([*again, "--overwrite"]) == 0
+    assert [path.name for path in seen_in(Path("o"))] == ["scores.parquet"]
 
 
 def test_small_classes_do_not_rule_the_most_atypical(capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,7 +212,7 @@ def test_removal_prints_accuracies_and_can_be_extended(capsys: pytest.CaptureFix
         (["digits", "--remove", "0.1", "--epochs", "3"], "epochs=3: has no meaning for logistic"),
         (["digits", "--remove", "0.1", "--network", "lenett"], "did you mean 'lenet'"),
         (["digits", "--remove", "0.1", "--by", "influence"], "by='influence': is called high"),
-        (["digits", "--memory", "nan"], "memory=nan: must be above 0"),
+        (["digits", "--memory", "nan"], "memory=nan: is not a number"),
         (["digits", "--max-seconds", "-3"], "max_seconds=-3.0: must be more than 0"),
         (["digits", "--open", "--no-gallery"], "there is no page to open"),
     ],

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from folders import seen_in
 from PIL import Image
 
 from rarefy import cli
@@ -67,16 +68,16 @@ def test_a_store_is_gone_on_with_and_extended_and_networks_load(
 
     begin = "digits-lenet-keep-"
     names = [f"{begin}{keep}-noise-0-seed-{seed}.pt" for keep in ("0.3", "1") for seed in (0, 1)]
-    assert sorted(path.name for path in (here / "nets").iterdir()) == names
+    assert sorted(path.name for path in seen_in(here / "nets")) == names
     _check_saved(here / "nets", first)
 
-    written = {path: path.stat().st_mtime_ns for path in (here / "nets").iterdir()}
+    written = {path: path.stat().st_mtime_ns for path in seen_in(here / "nets")}
     assert train(*DIGITS, "--out", "store", "--save", "nets") == first  # nothing is left to do
     more = train(*DIGITS, "--seeds", "3", "--out", "store", "--save", "nets")
     assert more["cells"] == more["cells_done"] == 6
     assert [row["n"] for row in more["rows"]] == [3, 3]
     assert {path: path.stat().st_mtime_ns for path in written} == written  # none is trained again
-    assert len(list((here / "nets").iterdir())) == 6
+    assert len(list(seen_in(here / "nets"))) == 6
     assert cli.main(["train", *DIGITS, "--seeds", "3", *HERE, "--out", "store"]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 100 and "store: store\n" in shown
@@ -156,13 +157,13 @@ def test_it_says_how_many_networks_were_saved(
     asked = ["train", *SMALL, "--epochs", "1", *HERE, "--out", "store", "--save", "nets"]
     assert cli.main(asked) == 0
     assert "store: store; 2 networks saved in nets\n" in capsys.readouterr().out
-    for path in (here / "nets").iterdir():
+    for path in seen_in(here / "nets"):
         os.utime(path, (0, 0))  # of long ago: they are not counted again
     assert cli.main(asked) == 0
     assert "; none saved in nets: all was trained before" in capsys.readouterr().out
     assert cli.main([*asked, "--seeds", "2"]) == 0
     assert "; 2 networks saved in nets\n" in capsys.readouterr().out
-    assert len(list((here / "nets").iterdir())) == 4
+    assert len(list(seen_in(here / "nets"))) == 4
 
 
 def test_a_file_does_not_decide_what_is_imported(
@@ -220,7 +221,7 @@ def test_ones_own_images_and_network(train: Train, here: Path) -> None:
             Image.fromarray(pixels).save(path)
     asked = ("--network", "small_trainings:tiny", "--epochs", "8", "--seeds", "1", "--batch", "8")
     found = train("my photos", *asked)
-    assert found["store"] == str(Path("runs") / "train-my-photos-small_trainings-tiny")
+    assert re.fullmatch(r"runs/train-my-photos-small_trainings-tiny-[0-9a-f]{8}", found["store"])
     assert found["rows"][0]["test_accuracy"] > 70  # it is easy
 
 

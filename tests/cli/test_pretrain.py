@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from folders import seen_in
 from PIL import Image
 from small_commands import HERE, SMALL
 
@@ -50,7 +51,7 @@ def test_methods_stand_beside_each_other_and_the_control(
     assert plain["control_delta_20"] == pytest.approx(found["rows"][2]["delta_20"])
     assert branches["difference"] == pytest.approx(branches["overall"] - plain["overall"])
     assert branches["pairs"] == 2 and len(branches["difference_interval"]) == 2
-    names = sorted(path.name for path in (here / "nets").iterdir())
+    names = sorted(path.name for path in seen_in(here / "nets"))
     assert len(names) == 8 and names[0] == "digits-lenet-branches-0.3-balanced-rho-8-seed-0.pt"
 
     # the same again: nothing is trained, and the table is whole in 80 columns
@@ -148,7 +149,7 @@ def test_any_folder_of_images_will_do(
     given = (*given, "--network", "lenet", "--epochs", "1", "--seeds", "1", "--save", "nets")
     found = pretrain(*given)
     assert found["finished"] and found["rows"] == []
-    (path,) = (here / "nets").iterdir()
+    (path,) = seen_in(here / "nets")
     about = load_backbone(path)[1]
     assert (about["channels"], about["size"], about["seen"]) == (3, 12, 14)
     assert cli.main(["pretrain", *given, *HERE]) == 0

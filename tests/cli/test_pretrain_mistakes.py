@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from folders import seen_in
 from PIL import Image
 from small_commands import HERE, SMALL
 
@@ -31,8 +32,8 @@ def test_nothing_of_another_run_is_replaced(
     before = [path.read_bytes() for path in files]
     assert pretrain(*given)["finished"]  # the same again is no other run
     for more, message in (
-        (("--split", "step", "--out", "b", "--save-split", "b.json"), f"holds {name} of another"),
-        (("--rho", "4", "--out", "c", "--save", "other"), "holds another split; name another"),
+        (("--split", "step", "--out", "b", "--save-split", "b.json"), f"{name}': was written by"),
+        (("--rho", "4", "--out", "c", "--save", "other"), "a.json': was written by"),
     ):
         assert cli.main(["pretrain", *given, *more, *HERE]) == 2
         assert message in capsys.readouterr().err
@@ -60,7 +61,7 @@ def test_sets_that_are_not_what_was_asked_for_are_told(
     assert "note: rho 100 is out of reach with so few images: it is 8" in said
     assert cli.main(["pretrain", *given, *HERE, "--out", "whole"]) == 0
     assert "note: " not in capsys.readouterr().err
-    names = sorted(path.name for path in (here / "nets").iterdir())
+    names = sorted(path.name for path in seen_in(here / "nets"))
     assert names[0] == "uneven-lenet-simclr-as-is-seed-0.pt"
 
 

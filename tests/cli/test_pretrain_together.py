@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from folders import seen_in
 from small_commands import SMALL
 from small_longtail import task
 
@@ -54,7 +55,7 @@ def test_together_what_is_finished_is_printed_and_other_settings_are_refused(
 ) -> None:
     together(save=here / "nets")
     first = json.loads(capsys.readouterr().out)
-    (saved,) = (here / "nets").iterdir()
+    (saved,) = seen_in(here / "nets")
     written = saved.stat().st_mtime_ns
     together(save=here / "nets")
     said = capsys.readouterr()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from folders import seen_in
 from small_commands import CHEAP
 from small_longtail import rewritten
 
@@ -29,7 +30,7 @@ def test_from_the_first_command_to_the_table(
     made = command(*PRETRAIN, "--jobs", "1", "--protocols", "knn", "--save", "nets", "--json")
     assert made.returncode == 0, made.stderr
     said = json.loads(made.stdout)["rows"]
-    files = sorted(f"nets/{path.name}" for path in (tmp_path / "nets").iterdir())
+    files = sorted(f"nets/{path.name}" for path in seen_in(tmp_path / "nets"))
     assert len(files) == 4
     done = command("probe", *files, "--table", "t.csv", "--protocols", "knn,long-tail")
     assert done.returncode == 0, done.stderr
@@ -104,7 +105,7 @@ def test_tables_of_methods_and_of_each(
     nets: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    files = [str(path) for path in sorted(nets.iterdir())]
+    files = [str(path) for path in seen_in(nets)]
     assert cli.main(["probe", *files, *CHEAP]) == 0
     shown = capsys.readouterr().out
     assert shown.count("knn: labels of the most similar training images") == 2  # one a setting

@@ -13,6 +13,7 @@ from small_commands import CHEAP
 from small_longtail import CPU, rewritten
 
 from rarefy import cli
+from rarefy.core.writing import OutputFolder
 from rarefy.nets.backbones import build_backbone
 from rarefy.nets.by_name import build
 from rarefy.tools.image_data import on_device
@@ -88,7 +89,10 @@ def test_a_bad_network_is_told_before_any_is_judged(
         (("good.pt", "--protocols", ","), "must have at least one"),
         (("good.pt", "--shots", "0"), "shots=0: must be at least 1 label a class"),
         (("good.pt", "--neighbours", "-1"), "neighbours=-1: must be at least 1, or 0"),
-        (("good.pt", "--table", "no/t.csv"), "table='no/t.csv': must be a file in a folder that"),
+        (
+            ("good.pt", "--table", "good.pt"),
+            "table='good.pt': is what is read; name another --table",
+        ),
         (("good.pt", "--network", "cnn"), "good.pt does not fit network 'cnn'"),
         (("good.pt", "--on", "digit"), "digit"),
         (("good.pt", "--on", "digits as files", "--size", "9"), "wants images of 1 x 8 x 8, those"),
@@ -107,7 +111,8 @@ def test_a_mistake_is_one_line(
     Path("text.pt").write_text("no network")
     Path("good.pt").write_bytes((nets / "a-plain-0.pt").read_bytes())
     digits = on_device("digits", CPU)
-    save_network(Path("classifier.pt"), build("lenet", 1, 8, 10), digits, {"network": "lenet"})
+    about = {"network": "lenet"}
+    save_network(OutputFolder(Path()), "classifier", build("lenet", 1, 8, 10), digits, about)
     assert cli.main(["probe", *wrong, "--device", "cpu"]) == 2
     said = capsys.readouterr()
     assert said.out == "" and message in said.err

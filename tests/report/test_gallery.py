@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from folders import seen_in
 from toy_scores import Page, digit, four, scores
 
 from rarefy.core.errors import RunError, UsageError
+from rarefy.core.writing import write_output
 from rarefy.report.gallery import shown_rows, write_gallery
 from rarefy.report.gallery.table import plain_text
 
@@ -47,7 +49,7 @@ def page(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Page:
         facts=[("samples", "twice"), ("features", "made up"), ("divisor", 1)],
         columns=lambda row: [("pixel", 1.0)],
     )
-    assert [item.name for item in path.parent.iterdir()] == ["gallery.html"], "no leftovers"
+    assert [item.name for item in seen_in(path.parent)] == ["gallery.html"], "no leftovers"
     assert report.bytes == path.stat().st_size
     assert (report.samples, report.undefined, report.classes) == (399, 2, 6)
     assert report.pictures == report.shown
@@ -236,7 +238,7 @@ def test_the_caller_can_know_which_rows_are_shown(page: Page, table: pd.DataFram
 
 def test_a_failure_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, table = tmp_path / "g.html", scores({"a": 9, "b": 6})
-    path.write_text("old")
+    write_output(path, "old")
     with pytest.raises(UsageError, match="thumbnail='shape"):
         write_gallery(
             path, table, title="t", classes=("a", "b"), thumbnail=lambda row: np.zeros((4, 4))
@@ -249,7 +251,7 @@ def test_a_failure_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(RunError, match="No space left"):
         write_gallery(path, table, title="t", classes=("a", "b"))
     assert path.read_text() == "old"
-    assert [item.name for item in tmp_path.iterdir()] == ["g.html"]
+    assert [item.name for item in seen_in(tmp_path)] == ["g.html"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import toy
 import xarray as xr
+from folders import seen_in
 from PIL import Image
 
 from rarefy.core.errors import RunError, UsageError
@@ -52,7 +53,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "new" / "report.html"
     committed = toy.entry(toy.Gallery.at("paper", neurons=30, seeds=7), "paper")
     assert write_report(path, [toy.entry()], [committed]) == path
-    assert [item.name for item in path.parent.iterdir()] == ["report.html"], "no leftovers"
+    assert [item.name for item in seen_in(path.parent)] == ["report.html"], "no leftovers"
     assert path.stat().st_size < page.MOST_BYTES
     return path.read_text(encoding="utf-8")
 
@@ -286,8 +287,10 @@ def test_bad_paths_leave_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="cannot write"):
         write_report(tmp_path / "file" / "report.html", [], [])
     assert [item.name for item in tmp_path.iterdir()] == ["file"]
-    write_report(tmp_path / "file", [], [])
-    assert "There are no verdicts yet." in (tmp_path / "file").read_text(encoding="utf-8")
+    with pytest.raises(RunError, match="file is there and not as rarefy wrote it"):
+        write_report(tmp_path / "file", [], [])
+    page_of_none = write_report(tmp_path / "none", [], [])
+    assert "There are no verdicts yet." in page_of_none.read_text(encoding="utf-8")
 
 
 def test_pictures_are_saved_as_files(tmp_path: Path) -> None:

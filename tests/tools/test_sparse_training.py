@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 import torch
+from folders import seen_in
 from small_trainings import Enough, made_up, stopped_after, tiny
 from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import RunError, UsageError
+from rarefy.core.writing import OutputFolder
 from rarefy.data.images import ImageData
 from rarefy.tools import image_data
 from rarefy.tools import sparse_training as tool
@@ -110,12 +112,14 @@ def test_pairs_share_first_weights_and_batches(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_what_is_kept_and_saved_is_what_was_asked(thinning: Thinning, tmp_path: Path) -> None:
     asked = task(test_noise=(0.0, 0.3))
-    outcome = train_one(asked, thinning, KEY, Context(models=tmp_path / "nets"), "one")
+    outcome = train_one(
+        asked, thinning, KEY, Context(models=OutputFolder(tmp_path / "nets")), "one"
+    )
     # filters of 9 and 54 weights: 3 of 9 and 16 of 54 are nearest to 0.3; as a layer 16 and 162
     kept = {"filter": 6 * 3 + 10 * 16, "layer": 16 + 162}[thinning.granularity] / (54 + 540)
     assert outcome.kept == (1.0 if thinning.keep == 1 else pytest.approx(kept, abs=6 / 594))
     stored = torch.load(tmp_path / "nets" / "one.pt", weights_only=True)
-    assert [path.name for path in (tmp_path / "nets").iterdir()] == ["one.pt"]
+    assert [path.name for path in seen_in(tmp_path / "nets")] == ["one.pt"]
     network = tiny(1, 8, 10)
     network.load_state_dict(stored["state_dict"])
     weights = [network[0].weight, network[5].weight]
@@ -232,7 +236,7 @@ def test_images_that_are_not_square_are_one_line(monkeypatch: pytest.MonkeyPatch
 def test_a_folder_for_models_that_is_a_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "nets").write_text("in the way")
     with pytest.raises(RunError, match="cannot write .*one.pt") as caught:
-        train_one(task(), Thinning(), KEY, Context(models=tmp_path / "nets"), "one")
+        train_one(task(), Thinning(), KEY, Context(models=OutputFolder(tmp_path / "nets")), "one")
     assert "\n" not in str(caught.value)
 
 

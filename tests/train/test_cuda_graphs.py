@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from rarefy import Pruner
 from rarefy.core.contracts import Context
+from rarefy.core.writing import OutputFolder
 from rarefy.tools import image_data
 from rarefy.tools.sparse_training import Task, own_random_state, train_one
 from rarefy.train.checkpoints import Checkpoint
@@ -184,7 +185,9 @@ def test_bfloat16_with_graphs_learns_as_without() -> None:
 def test_a_whole_training_of_digits(tmp_path: Path) -> None:
     changes = Changes(1, False, 0.1)
     task = Task("digits", "cnn", Recipe(epochs=8, learning_rate=0.05), changes, 64, samples=600)
-    context = Context(device=torch.device(GPU), scratch=tmp_path, models=tmp_path / "nets")
+    context = Context(
+        device=torch.device(GPU), scratch=tmp_path, models=OutputFolder(tmp_path / "nets")
+    )
     accuracies = []
     for thinning in (Thinning(), Thinning(0.3), Thinning(0.3, every=5)):
         found = train_one(task, thinning, 1, context, f"{thinning.every}")

@@ -22,6 +22,7 @@ from rarefy.cli.frame import (
     use_data_folder,
 )
 from rarefy.core.errors import bad_value
+from rarefy.core.writing import check_output, write_output
 
 CAVEAT = (
     "The range says where the first gradients of TopK pruning are signal. On real networks it has "
@@ -72,8 +73,10 @@ def advise(
 
     if batches < LEAST_BATCHES:
         raise bad_value("batches", batches, f"must be at least {LEAST_BATCHES}")
-    if plot is not None and plot.suffix.lower() != ".png":
-        raise bad_value("plot", str(plot), "must end in .png")
+    if plot is not None:
+        if plot.suffix.lower() != ".png":
+            raise bad_value("plot", str(plot), "must end in .png")
+        check_output(plot, "advice", option="plot")
     data = with_options(data, size, test_share, skip_bad)
     task = Task(data, network, Recipe(), Changes(noise=noise), batch=batch, probed=batches)
     advice = advised_for(task, seed, Context(device=resolve_device(device)))
@@ -98,5 +101,5 @@ def advise(
     if plot is not None:
         from rarefy.report.static import as_png, draw_picture
 
-        plot.write_bytes(as_png(draw_picture(advice.picture())))
+        write_output(plot, as_png(draw_picture(advice.picture())), "advice")
         typer.echo(f"picture: {plot}", err=True)

@@ -5,18 +5,22 @@ Heavy imports happen inside the verbs, so that ``--help`` is instant.
 
 from __future__ import annotations
 
+import errno
 import functools
+import math
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
 from rarefy import __version__
-from rarefy.core.errors import RarefyError
+from rarefy.core.errors import RarefyError, bad_value
+from rarefy.core.text import printable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,6 +37,9 @@ app = typer.Typer(
 )
 _debug = False
 _typed: list[str] = []
+LONG = 120
+"""Characters of a name that a complaint repeats."""
+WRONG_NAMES = (errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES)
 
 Verb = TypeVar("Verb", bound=Callable[..., None])
 
@@ -79,6 +86,8 @@ def main(arguments: list[str] | None = None) -> int:
     global _debug
     _debug = False
     _typed[:] = sys.argv[1:] if arguments is None else arguments
+    before = signal.getsignal(signal.SIGINT)
+    _make_safe()
     try:
         code = app(args=list(_typed), prog_name="rarefy", standalone_mode=False)
         return code if isinstance(code, int) else 0
@@ -88,6 +97,30 @@ def main(arguments: list[str] | None = None) -> int:
         if type(error).__name__ == "Abort":  # Ctrl-C outside a run
             return complain("stopped", 130)
         raise
+    finally:
+        if arguments is not None:  # (a process that ends can be stopped again while it does)
+            signal.signal(signal.SIGINT, before)
+
+
+def _make_safe() -> None:
+    """For odd surroundings: streams that were closed (``2>&-``), a terminal of no width, Ctrl-C
+    pressed again while the first is still being answered."""
+    while (free := os.open(os.devnull, os.O_RDWR)) < 3:
+        pass  # a file of ours must not get the number of a closed stream, and its messages
+    os.close(free)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+    if not os.environ.get("COLUMNS", "80").strip("0"):
+        del os.environ["COLUMNS"]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupted)
+
+
+def _interrupted(number: int, frame: object) -> NoReturn:
+    """What is finished lies safe at every moment: the second time nothing has to be waited for."""
+    signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
+    raise KeyboardInterrupt
 
 
 def complain(message: str, code: int) -> int:
@@ -101,6 +134,7 @@ def told(verb: Verb) -> Verb:
     @functools.wraps(verb)
     def wrapped(*args: Any, **options: Any) -> None:
         try:
+            _check_numbers(options)
             verb(*args, **options)
         except RarefyError as error:
             if _debug:
@@ -109,6 +143,13 @@ def told(verb: Verb) -> Verb:
         except BrokenPipeError:
             # the reader (head, less) has seen enough; nor must the last flush complain
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as error:
+            if _debug:
+                raise
+            # a name that nothing can have, a folder nobody may read: the caller's, not ours
+            what = printable(str(error.filename or type(error).__name__))[:LONG]
+            code = 2 if error.errno in WRONG_NAMES else 1
+            raise typer.Exit(complain(f"{what}: {error.strerror or error}", code)) from None
         except Exception as error:
             if _debug or isinstance(error, typer.Exit) or hasattr(error, "format_message"):
                 raise
@@ -116,6 +157,15 @@ def told(verb: Verb) -> Verb:
             raise typer.Exit(complain(message, 1)) from None
 
     return wrapped  # type: ignore[return-value]
+
+
+def _check_numbers(options: dict[str, Any]) -> None:
+    """What no option can mean, whichever it is."""
+    for name, value in options.items():
+        if isinstance(value, int) and abs(value) >= 2**63:
+            raise bad_value(name, f"{str(value)[:20]}...", "is too large")
+        if isinstance(value, float) and math.isnan(value):
+            raise bad_value(name, value, "is not a number")
 
 
 def _version(asked: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rarefy.cli.frame import AsJson, app, print_, told
+from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
     from rarefy.data.images.checking import Examination, SplitCounts
@@ -121,6 +122,8 @@ def check(
 
     Example: [bold]rarefy data check photos --size 64[/]
     """
+    if sheet is not None:
+        check_output(sheet, "sheet", option="sheet")
     given = {"size": size, "test_share": test_share}
     options = {name: value for name, value in given.items() if value is not None}
     place = folder if folder is not None else context.obj
@@ -154,9 +157,7 @@ def _loaded(which: str, place: Path | None, options: dict[str, Any]) -> ImageDat
 
 
 def _table(entries: list[dict[str, Any]], place: Path) -> Any:
-    from rich.markup import escape
-    from rich.table import Table
-
+    from rarefy.core.tables import Table
     from rarefy.data.images.listing import spell_bytes
 
     table = Table(box=None, pad_edge=False)
@@ -172,7 +173,7 @@ def _table(entries: list[dict[str, Any]], place: Path) -> Any:
             str(entry["classes"]),
             "x".join(map(str, entry["shape"])),
             spell_bytes(entry["bytes"]) if entry["bytes"] else "-",
-            escape(_below(entry["where"], place)),
+            _below(entry["where"], place),
         )
     return table
 

@@ -30,13 +30,15 @@ from rarefy.cli.frame import (
 from rarefy.cli.removing import Removing, removed, with_folder_options
 from rarefy.cli.scored_tables import classes_table, described, top_table
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.core.text import file_name
+from rarefy.core.text import folder_name
+from rarefy.core.writing import OutputFolder, remove_output
 
 if TYPE_CHECKING:
     from rarefy.tools.influence.scored import Scored
     from rarefy.tools.samples.samples import Samples
 
 NEIGHBOURS = 10
+TABLE, CSV, CSV_FACTS, GALLERY = "scores.parquet", "scores.csv", "scores.csv.json", "gallery.html"
 UNFINISHED = ".unfinished"
 """In the folder that is written: what an interrupted command goes on from."""
 LITTLE_SAID = (
@@ -205,14 +207,17 @@ def influence(
     )
     for note in samples.notes:
         complain(note, 0)
-    target = out if out is not None else Path("runs") / _folder_name(samples, embed)
-    if target.exists() and not target.is_dir():
-        raise bad_value("out", str(target), "is a file; name a folder")
+    chosen = [label, labels and str(labels), columns, names, image, standardize]
+    name = _folder_name(samples, embed, data, chosen)
+    target = out if out is not None else Path("runs") / name
+    written_to = OutputFolder(target, name)
+    names_of = [TABLE, *([CSV, CSV_FACTS] if csv else []), *([GALLERY] if gallery else [])]
+    written_to.check(names_of, [data, labels or data], overwrite)
     if overwrite:
         shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     deadline = None if max_seconds is None else began + max_seconds
     scored = _scored(samples, embed, neighbours, ddof, memory, device, target, deadline)
-    written = _written(scored, target, csv, gallery)
+    written = _written(scored, written_to, csv, gallery)
     shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     if scored.doubtful_neighbours():
         complain(LITTLE_SAID, 0)
@@ -280,23 +285,22 @@ def _scored(
         raise
 
 
-def _written(scored: Scored, target: Path, csv: bool, gallery: bool) -> dict[str, Path]:
+def _written(scored: Scored, target: OutputFolder, csv: bool, gallery: bool) -> dict[str, Path]:
     """Table and page; what was unfinished has no use any more."""
     from rarefy.tools.influence.writing import write_table
 
-    target.mkdir(parents=True, exist_ok=True)
-    for older in ("scores.csv", "scores.csv.json", "gallery.html"):
+    for older in (CSV, CSV_FACTS, GALLERY):
         # what is not written anew would be of other scores than the table beside it
-        (target / older).unlink(missing_ok=True)
-    found = {"table": write_table(scored.table, target / "scores.parquet")}
+        remove_output(target.path / older)
+    found = {"table": write_table(scored.table, target.path / TABLE, target.of)}
     if csv:
-        found["csv"] = write_table(scored.table, target / "scores.csv")
+        found["csv"] = write_table(scored.table, target.path / CSV, target.of)
     if gallery:
         from rarefy.report.gallery import write_gallery
 
         samples = scored.samples
         write_gallery(
-            target / "gallery.html",
+            target.path / GALLERY,
             scored.table,
             title=f"Atypical samples of {samples.name}",
             classes=scored.table.attrs["classes"],
@@ -305,14 +309,15 @@ def _written(scored: Scored, target: Path, csv: bool, gallery: bool) -> dict[str
             neighbours=scored.typical_neighbours,
             facts=scored.facts(),
             columns=scored.columns,
+            of=target.of,
         )
-        found["gallery"] = target / "gallery.html"
+        found["gallery"] = target.path / GALLERY
     return found
 
 
-def _folder_name(samples: Samples, embed: str | None) -> str:
+def _folder_name(samples: Samples, embed: str | None, data: str, chosen: list[Any]) -> str:
     """One for each thing that can be scored, so that none replaces another."""
     words = ["influence", samples.name]
     words += [samples.split] if samples.split == "test" else []
     words += [embed] if embed else []
-    return "-".join(file_name(word) for word in words)
+    return folder_name(*words, source=data, choices=chosen)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import xarray as xr
-    from rich.table import Table
+
+    from rarefy.core.tables import Table
 
 LEFT = ("images", "method", "network")
 """Columns of words, which may be folded; numbers never are."""
@@ -95,11 +96,11 @@ def plain_table(
 ) -> Table:
     """Any rows; words to the left, numbers to the right."""
     from rich import box
-    from rich.markup import escape
-    from rich.table import Table as RichTable
 
-    table = RichTable(
-        title=escape(title),
+    from rarefy.core.tables import Table
+
+    table = Table(
+        title=title,
         caption=caption,
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
@@ -109,11 +110,11 @@ def plain_table(
     for name in heads:
         words = name in LEFT
         table.add_column(
-            escape(name),
+            name,
             justify="left" if words else "right",
             overflow="fold",
             no_wrap=not words,
         )
     for line in lines:
-        table.add_row(*map(escape, line))
+        table.add_row(*line)
     return table

@@ -29,9 +29,9 @@ from rarefy.cli.frame import (
     use_data_folder,
 )
 from rarefy.cli.longtail_tables import differences, quality_table
-from rarefy.cli.pretraining_checks import check_before, check_folder
+from rarefy.cli.pretraining_checks import check_before
 from rarefy.core.errors import RunError, UsageError, bad_value
-from rarefy.core.text import file_name
+from rarefy.core.text import folder_name
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Study
@@ -168,8 +168,7 @@ def pretrain(
     Example: [bold]rarefy pretrain my_photos --unlabelled --size 64 --method simclr --save nets[/]
     """
     use_data_folder(folder)
-    if save is not None and save.exists() and not save.is_dir():
-        raise bad_value("save", str(save), "is a file; name a folder")
+    from rarefy.sweep.runner import network_folder
     from rarefy.tools.image_data import with_options
     from rarefy.tools.longtail.sets import is_split_file
     from rarefy.train.contrast.method import parse_methods
@@ -179,6 +178,7 @@ def pretrain(
         data = os.path.normpath(data)  # one store, however the folder was typed
     elif unlabelled:
         raise bad_value("data", data, "--unlabelled is for folders, and there is none of this name")
+    usual = folder_name("pretrain", Path(data).name, source=data)
     data = with_options(data, size, test_share, skip_bad, unlabelled)
     given = {
         "network": network,
@@ -210,9 +210,9 @@ def pretrain(
         precision=precision,
         compile=compile_,
     )
-    store = out if out is not None else Path("runs") / file_name(f"pretrain-{Path(data).name}")
-    if save is not None and not overwrite and not store.exists():
-        check_folder(save, study.run_names())
+    store = out if out is not None else Path("runs") / usual
+    if save is not None:
+        network_folder(study, "float32", save, overwrite)
     check_before(study, save_split)
     began = time.time()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rarefy.data.longtail.split import LongTailSplit
 
 
@@ -35,21 +34,9 @@ def check_before(study: Any, save_split: Path | None) -> None:
 
 
 def _write_split(split: LongTailSplit | None, path: Path) -> None:
-    from rarefy.data.longtail.split_file import load_split, save_split
+    from rarefy.data.longtail.split_file import save_split
 
     if split is None:
         raise UsageError("save_split: all images are used; there is no split to save")
-    if path.exists() and load_split(path).fingerprint != split.fingerprint:
-        raise bad_value("save_split", str(path), "holds another split; name another file")
+    check_output(path, split.fingerprint, option="save_split")
     save_split(split, path)
-
-
-def check_folder(folder: Path, names: Iterable[str]) -> None:
-    """Names do not tell all settings: networks of another training must not be replaced."""
-    there = [name for name in names if (folder / f"{name}.pt").exists()]
-    if there:
-        raise bad_value(
-            "save",
-            str(folder),
-            f"holds {there[0]}.pt of another training; name another folder, or --overwrite",
-        )

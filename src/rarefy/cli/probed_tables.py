@@ -11,8 +11,7 @@ from rarefy.cli.frame import print_
 from rarefy.cli.longtail_tables import gain_in_words, per_cent, plain_table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from rarefy.core.tables import Table
     from rarefy.tools.longtail.probing import Probed
 
 LEGEND = (

@@ -24,7 +24,8 @@ from rarefy.cli.frame import (
     use_data_folder,
 )
 from rarefy.cli.probed_tables import LEGEND, described, each_table, print_grouped
-from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.errors import UsageError
+from rarefy.core.writing import check_output, write_output
 
 if TYPE_CHECKING:
     from rarefy.tools.longtail.evaluation import Evaluation
@@ -86,8 +87,8 @@ def probe(
     Example: [bold]rarefy probe my_models:backbone --on cifar10 --protocols linear,knn[/]
     """
     use_data_folder(folder)
-    if table is not None and (table.is_dir() or not table.parent.is_dir()):
-        raise bad_value("table", str(table), "must be a file in a folder that exists")
+    if table is not None:
+        check_output(table, "probe", networks, option="table")
     from rarefy.core.progress import Progress
     from rarefy.tools.image_data import with_options
     from rarefy.tools.longtail.comparing import by_class, told_apart
@@ -128,7 +129,7 @@ def probe(
             bar.advance(1)
     found = told_apart(found)
     if table is not None:
-        by_class(found).to_csv(table, index=False)
+        write_output(table, by_class(found).to_csv(index=False), "probe")
     if as_json:
         typer.echo(json.dumps(described(found, words), indent=1))
         return

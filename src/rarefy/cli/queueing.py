@@ -30,8 +30,7 @@ from rarefy.cli.frame import (
 from rarefy.core.errors import Interrupted, RarefyError, bad_value
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from rarefy.core.tables import Table
     from rarefy.sweep.queue import Entry, Standing
 
 COLOURS = {
@@ -265,14 +264,14 @@ def _in_one_line(error: Exception) -> str:
 
 def _table(title: str, rows: list[Row], listed: bool) -> Table:
     from rich import box
-    from rich.markup import escape
-    from rich.table import Table as RichTable
+    from rich.text import Text
 
     from rarefy.core.progress import spell_seconds
+    from rarefy.core.tables import Table
     from rarefy.core.text import printable
 
-    table = RichTable(
-        title=escape(printable(title)),
+    table = Table(
+        title=printable(title),
         title_justify="left",
         box=box.SIMPLE,
         padding=(0, 1, 0, 0),
@@ -291,12 +290,10 @@ def _table(title: str, rows: list[Row], listed: bool) -> Table:
         below = [now.entry.changes, now.note if now.finished else ""]
         table.add_row(
             str(now.entry.line),
-            "\n".join(
-                [escape(now.entry.study.name), *(f"[dim]{escape(x)}[/]" for x in below if x)]
-            ),
-            escape(now.entry.scale),
+            Text("\n").join([Text(now.entry.study.name), *(Text(x, "dim") for x in below if x)]),
+            now.entry.scale,
             f"{now.cells_done}/{now.cells}",
-            f"[{COLOURS[now.state]}]{now.state}[/]",
+            Text(now.state, COLOURS[now.state]),
             "-" if seconds is None else spell_seconds(seconds),
         )
     return table

@@ -11,10 +11,10 @@ import typer
 
 from rarefy.cli.frame import complain, print_, run_study
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.core.text import file_name
+from rarefy.core.text import folder_name
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rarefy.core.tables import Table
 
 RECIPE = ("epochs", "batch", "learning_rate", "weight_decay", "shift", "flip")
 SUBSAMPLE = 0.9
@@ -55,6 +55,7 @@ def removed(
     as_json: bool,
 ) -> None:
     from rarefy.studies import get_study
+    from rarefy.tools.image_data import split_options
     from rarefy.tools.influence.removal_data import Source, parts_of
 
     try:
@@ -82,8 +83,10 @@ def removed(
             "as the set was split): they are easier than new ones",
             0,
         )
-    usual = Path("runs") / f"removal-{file_name(parts.train.name)}-{file_name(asked.network)}"
-    store = out if out is not None else usual
+    words = ("removal", parts.train.name, asked.network)
+    chosen = (asked.label, asked.labels, asked.columns)
+    name = folder_name(*words, source=split_options(asked.data)[0], choices=chosen)
+    store = out if out is not None else Path("runs") / name
     execution = run_study(study, "quick", store, device, "float32", overwrite, max_seconds, jobs)
     tables = study.tables(execution.dataset) if execution.cells_done else []
     if as_json:
@@ -125,12 +128,11 @@ def _training(asked: Removing, parts: Any) -> dict[str, Any]:
 
 
 def _as_rich(table: Any) -> Table:
-    from rich.markup import escape
-    from rich.table import Table as RichTable
+    from rarefy.core.tables import Table
 
-    found = RichTable(title=escape(table.title), caption=escape(table.caption))
+    found = Table(title=table.title, caption=table.caption)
     for head in table.columns:
-        found.add_column(escape(str(head)))
+        found.add_column(str(head))
     for row in table.rows:
-        found.add_row(*(escape(str(cell)) for cell in row))
+        found.add_row(*map(str, row))
     return found

@@ -9,8 +9,8 @@ from rarefy.core.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
+    from rarefy.core.tables import Table
     from rarefy.tools.influence.scored import Scored
 
 TOP = 10
@@ -41,11 +41,10 @@ def highest_of(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def classes_table(scored: Scored) -> Table:
-    from rich.markup import escape
-    from rich.table import Table as RichTable
+    from rarefy.core.tables import Table
 
-    table = RichTable(
-        title=f"{escape(scored.samples.name)}: {len(scored.table):,} samples, "
+    table = Table(
+        title=f"{scored.samples.name}: {len(scored.table):,} samples, "
         f"{len(scored.samples.classes)} classes",
         caption="words: what a curator should look at a sample for, with their numbers of samples",
     )
@@ -54,30 +53,27 @@ def classes_table(scored: Scored) -> Table:
         table.add_column(head, justify="left" if head == "class" else "right")
     shown = scored.by_class()
     for row in shown[: 2 * TOP]:
-        table.add_row(
-            escape(str(row["class"])), *(f"{row[head]:,}" for head in row if head != "class")
-        )
+        table.add_row(str(row["class"]), *(f"{row[head]:,}" for head in row if head != "class"))
     if len(shown) > 2 * TOP:
         table.add_row(f"... {len(shown) - 2 * TOP} more", *[""] * (len(words) + 2))
     return table
 
 
 def top_table(table: pd.DataFrame) -> Table:
-    from rich.markup import escape
-    from rich.table import Table as RichTable
+    from rarefy.core.tables import Table
 
-    found = RichTable(
+    found = Table(
         title="most atypical", caption="times: what the class's mean sample adds to its covariance"
     )
     for head in ("sample", "class", "influence", "times", "neighbours disagree", "look for"):
         found.add_column(head, justify="left" if head in ("class", "look for") else "right")
     for row in highest_of(table).itertuples():
         found.add_row(
-            escape(printable(str(row.name or row.index))),
-            escape(str(row.label)),
+            printable(str(row.name or row.index)),
+            str(row.label),
             f"{row.influence:.4g}",
             f"{row.times:.1f}",
             "-" if row.disagreement != row.disagreement else f"{100 * row.disagreement:.0f} %",
-            escape(str(row.triage)),
+            str(row.triage),
         )
     return found

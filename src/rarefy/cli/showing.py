@@ -21,6 +21,7 @@ from rarefy.cli.frame import (
 )
 from rarefy.core.errors import RarefyError, UsageError
 from rarefy.core.progress import Progress
+from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
     from rarefy.cli.frame import Judged
@@ -40,6 +41,7 @@ def report(
     from rarefy.sweep.results import find_results
     from rarefy.sweep.store import open_store
 
+    check_output(out, "report")
     fresh: list[Judged] = []
     paths: list[Path] = []
     for folder in folders:
@@ -88,6 +90,7 @@ def demo(
     from rarefy.sweep.overview import verdict_table, verdicts_as_json
     from rarefy.sweep.results import find_results
 
+    check_output(out / "report.html", "report")
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     fresh: list[Judged] = []
     for kind in load_studies().values():

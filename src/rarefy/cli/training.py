@@ -28,13 +28,12 @@ from rarefy.cli.frame import (
     told,
     use_data_folder,
 )
-from rarefy.core.errors import UsageError, bad_value
-from rarefy.core.text import file_name
+from rarefy.core.errors import UsageError
+from rarefy.core.text import folder_name
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from rarefy.core.contracts import Study
+    from rarefy.core.tables import Table
     from rarefy.sweep.runner import Execution
 
 AUTO = "By the kind and size of the set if not given."
@@ -120,8 +119,6 @@ def train(
     Example: [bold]rarefy train my_photos --keep 0.5 --network my_models:small_net --save nets[/]
     """
     use_data_folder(folder)
-    if save is not None and save.exists() and not save.is_dir():
-        raise bad_value("save", str(save), "is a file; name a folder")
     import torch
 
     from rarefy.studies import get_study
@@ -140,6 +137,7 @@ def train(
     kept = _numbers("keep", keep)
     if Path(data).is_dir():
         data = os.path.normpath(data)  # one store, however the folder was typed
+    usual_name = folder_name("train", Path(data).name, network, source=data)
     data = with_options(data, size, test_share, skip_bad)
     found = on_device(data, torch.device("cpu"))
     usual = usual_recipe(found, network, samples)
@@ -162,7 +160,7 @@ def train(
         **{name: usual[name] if value is None else value for name, value in chosen.items()},
     )
     _check_network(network, found)
-    store = out if out is not None else Path("runs") / _store_name(data, network)
+    store = out if out is not None else Path("runs") / usual_name
     began = time.time()
     execution = run_study(
         study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save
@@ -181,11 +179,6 @@ def _numbers(name: str, text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise UsageError(f"{name}={text!r}: must be numbers, separated by commas") from None
-
-
-def _store_name(data: str, network: str) -> str:
-    words = f"train-{Path(data).name}-{network}"
-    return file_name(words)
 
 
 def _check_network(network: str, data: Any) -> None:
@@ -213,14 +206,13 @@ def _described(execution: Execution) -> dict[str, Any]:
 
 
 def _table(study: Study, execution: Execution) -> Table:
-    from rich.table import Table as RichTable
-
+    from rarefy.core.tables import Table
     from rarefy.tools.comparison import comparison, in_words
 
     told = study.parameters()
     rows = list(comparison(execution.dataset))
     noisy = any(row["noise"] or row["test_noise"] for row in rows)
-    table = RichTable(
+    table = Table(
         title=f"{told['data']}, {told['network']}, {told['epochs']} epochs, "
         f"pruned by {told['granularity']} ({told['update'][0]}, every {told['every']})",
         caption="means over n seeds; train: over the last epoch; [ ]: 95 % interval of the "
@@ -240,7 +232,7 @@ def _table(study: Study, execution: Execution) -> Table:
             _number(row["weights_kept"], 100, ".1f", " %"),
             _number(row["train_accuracy"]),
             _number(row["test_accuracy"]),
-            gain.replace("[", "\\["),
+            gain,
             str(row["n"]),
             in_words(row),
         )

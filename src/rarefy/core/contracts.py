@@ -17,6 +17,7 @@ import torch
 from rarefy.core.errors import OutOfTime, bad_value, unknown
 from rarefy.core.picture import Picture, Table
 from rarefy.core.rng import Draws, key
+from rarefy.core.writing import OutputFolder
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -120,7 +121,7 @@ class Context:
     deadline: float | None = None
     stop: threading.Event | None = None
     scratch: Path | None = None
-    models: Path | None = None
+    models: OutputFolder | None = None
 
     def check_time(self) -> None:
         """Raise ``OutOfTime`` once the deadline (``time.monotonic`` seconds) has passed, or another
@@ -227,6 +228,10 @@ class Study(ABC):
         """What it reads from outside (a data set), each as a text that changes with its content; a
         store is not gone on with when one of them has changed. Raises where one is missing."""
         return {}
+
+    def network_names(self) -> list[str]:
+        """Of the files of trained networks that a run can save; none where nothing is saved."""
+        return []
 
     @property
     def setting(self) -> str:

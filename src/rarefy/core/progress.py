@@ -157,7 +157,7 @@ class _Bar:
         from rich.progress import Progress as RichProgress
 
         self._rich = RichProgress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TaskProgressColumn(),
             TimeElapsedColumn(),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Sequence
+
 
 def printable(text: str) -> str:
     """The text with bytes that are no text spelled out (``\\xff``): names of files and folders may
@@ -12,3 +16,14 @@ def printable(text: str) -> str:
 def file_name(text: str) -> str:
     """Letters, digits and ``-_.`` alone; a dash for anything else."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text)
+
+
+def folder_name(*words: str, source: str = "", choices: Sequence[object] = ()) -> str:
+    """The usual folder of an output: words, and where it is made from a path, a short hash of that
+    path and of ``choices``, so that ``a/photos`` and ``b/photos`` do not share one."""
+    name = file_name("-".join(words))
+    if not os.path.exists(source) and not any(choices):
+        return name
+    real = os.path.realpath(source) if os.path.exists(source) else source
+    told = repr((real, *choices)).encode("utf-8", "surrogateescape")
+    return f"{name}-{hashlib.blake2b(told, digest_size=4).hexdigest()}"

@@ -1,17 +1,37 @@
-"""Files that are whole or not there: written under another name, flushed to the disk, renamed."""
+"""Files that rarefy writes: whole or not there, and never in the place of somebody else's.
+
+Every verb writes what a person keeps by ``write_output``. It records name, hash and command beside
+the file, in the folder ``.rarefy``. Only what is recorded there is ever replaced or removed.
+``check_output`` says before the work what would be in the way after it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
-from collections.abc import Iterator
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from rarefy.core.errors import RunError, UsageError, bad_value
+
+RECORDS = ".rarefy"
+"""Folder beside the outputs, with a small JSON file for each of them."""
+Content = bytes | str | Callable[[Path], object]
+"""A file's content, or what writes it under the name that it is given."""
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A name beside ``path`` to write to. When the block ends well the file takes its place, for
     good: a kill or a power cut leaves the old content or the new one. Else nothing has happened."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # (threads and processes may write the same file: each its own, the last one stays)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield partial
@@ -19,20 +39,174 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-    _flush(path.parent)
+    with contextlib.suppress(OSError):  # (some file systems cannot flush a folder)
+        _flush(path.parent)
 
 
-def write_whole(path: Path, content: bytes | str) -> None:
-    """Put ``content`` in the place of whatever is at ``path``."""
-    with replacing(path) as partial:
-        partial.write_bytes(content.encode() if isinstance(content, str) else content)
+def write_whole(path: Path, content: Content) -> None:
+    """Put ``content`` in the place of whatever is at ``path``: for files that are ours alone."""
+    try:
+        with replacing(path) as partial:
+            _write(partial, content)
+    except (OSError, RuntimeError) as error:  # PyTorch reports a full disk as a RuntimeError
+        raise _unwritten(path, error) from error
+
+
+def write_output(path: Path, content: Content, of: str = "") -> None:
+    """Write a file that a person keeps. One that rarefy did not write, or that was changed since,
+    is left as it is. ``of``: what it is made of, for ``check_output``."""
+    there = os.path.lexists(path)
+    if there and not is_intact(path):
+        raise RunError(f"cannot write {path}: {_not_ours(path)}")
+    try:
+        with replacing(path) as partial:
+            _write(partial, content)
+            # first the record, then the file: killed in between, either file is known as ours
+            before = file_hash(path) if there else None
+            _record(path, {"hash": file_hash(partial), "before": before, "of": of})
+    except (OSError, RuntimeError) as error:
+        raise _unwritten(path, error) from error
+
+
+def check_output(
+    path: Path,
+    of: str = "",
+    inputs: Iterable[Path | str] = (),
+    overwrite: bool = False,
+    option: str = "out",
+) -> None:
+    """Before any work: refuse a path that ``write_output`` could not write to, or should not. The
+    complaint names what is in the way and what to pass instead."""
+    name = f"--{option.replace('_', '-')}"
+    check_place(path, option)
+    for source in inputs:
+        if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
+            raise bad_value(option, str(path), f"is what is read; name another {name}")
+    if not os.path.lexists(path):
+        return
+    if path.is_dir():
+        raise bad_value(option, str(path), "is a folder; name a file")
+    record = record_of(path)
+    if record is None:
+        remedy = f"move it away, or name another {name}"
+        raise bad_value(option, str(path), f"is there and was not written by rarefy; {remedy}")
+    if overwrite:
+        _record(path, {**record, "hash": file_hash(path)})  # as it is now, it may be replaced
+        return
+    remedy = f"pass --overwrite to replace it, or name another {name}"
+    if not is_intact(path):
+        raise bad_value(option, str(path), f"was changed after rarefy wrote it; {remedy}")
+    if record.get("of", "") != of:
+        by = record.get("command") or "another command"
+        raise bad_value(option, str(path), f"was written by: {by}; {remedy}")
+
+
+@dataclass(frozen=True)
+class OutputFolder:
+    """A folder into which one command writes several files; ``of``: what they are made of."""
+
+    path: Path
+    of: str = ""
+
+    def write(self, name: str, content: Content) -> Path:
+        write_output(self.path / name, content, self.of)
+        return self.path / name
+
+    def check(
+        self,
+        names: Iterable[str],
+        inputs: Iterable[Path | str] = (),
+        overwrite: bool = False,
+        option: str = "out",
+    ) -> None:
+        """Before any work, as ``check_output``."""
+        if self.path.exists() and not self.path.is_dir():
+            raise bad_value(option, str(self.path), "is a file; name a folder")
+        inputs = tuple(inputs)
+        for name in names:
+            check_output(self.path / name, self.of, inputs, overwrite, option)
+
+
+def check_place(path: Path, option: str = "out") -> None:
+    """Whether anything could be written at ``path``: a name, and folders above it."""
+    if path.name in ("", ".."):
+        raise bad_value(option, str(path), "has no name of its own; name something inside it")
+    if len(os.fsencode(path.name)) > 200:  # (names beside it are longer; most systems take 255)
+        raise bad_value(option, f"{str(path)[:60]}...", "is too long for a name")
+    above = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
+    if not above.is_dir():
+        raise bad_value(option, str(path), f"{above} is a file, not a folder")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise bad_value(option, str(path), f"nothing can be written into {above}")
+
+
+def remove_output(path: Path) -> None:
+    """Remove an earlier output that no longer fits what is written beside it. What somebody else
+    wrote, or has changed since, stays."""
+    if record_of(path) is not None and is_intact(path):
+        path.unlink()
+        _record_path(path).unlink(missing_ok=True)
+
+
+def record_of(path: Path) -> dict[str, Any] | None:
+    """What is recorded of an output; None where nothing is."""
+    try:
+        record = json.loads(_record_path(path).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) and record.get("name") == path.name else None
+
+
+def is_intact(path: Path) -> bool:
+    """Whether a recorded output is as it was written."""
+    record = record_of(path) or {}
+    return path.is_file() and file_hash(path) in (record.get("hash"), record.get("before"))
+
+
+def file_hash(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def command() -> str:
+    """What was typed; a script by its name."""
+    path = Path(sys.argv[0] if sys.argv else "")
+    program = path.parent.name if path.name == "__main__.py" else path.name  # (python -m program)
+    return shlex.join(["rarefy", *sys.argv[1:]]) if program == "rarefy" else program
+
+
+def _record_path(path: Path) -> Path:
+    return path.parent / RECORDS / f"{path.name}.json"
+
+
+def _record(path: Path, about: dict[str, Any]) -> None:
+    text = json.dumps({"name": path.name, "command": command(), **about}, indent=1)
+    with replacing(_record_path(path)) as partial:
+        partial.write_text(text + "\n", "utf-8")
+
+
+def _not_ours(path: Path) -> str:
+    return f"{path.name} is there and not as rarefy wrote it; move it away"
+
+
+def _write(path: Path, content: Content) -> None:
+    if callable(content):
+        content(path)
+    else:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def _unwritten(path: Path, error: Exception) -> RunError:
+    if isinstance(error, UsageError | RunError):
+        raise error
+    reason = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
+    return RunError(f"cannot write {path}: {reason}")
 
 
 def _flush(path: Path) -> None:
     """Wait until the disk has it; a folder holds the names of its files."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # some file systems cannot flush a folder
-            os.fsync(handle)
+        os.fsync(handle)
     finally:
         os.close(handle)

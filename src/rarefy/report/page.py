@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,8 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rarefy import __version__
 from rarefy.core.contracts import OUTCOMES, Study
-from rarefy.core.errors import RunError, UsageError
+from rarefy.core.errors import UsageError
 from rarefy.core.ledger import load_claims
+from rarefy.core.writing import write_output
 from rarefy.report import interactive, static, style
 from rarefy.report.sections import Entry, PanelView, Section, section, slug
 
@@ -39,7 +38,7 @@ def write_report(
     if target.is_dir():
         raise UsageError(f"path={str(target)!r}: is a folder; name a file such as report.html")
     page = render(fresh, committed, advance).encode()
-    write_whole(target, page)
+    write_output(target, page, "report")
     return target
 
 
@@ -155,7 +154,7 @@ def save_pictures(study: Study, results: xr.Dataset, folder: Path | str) -> list
     paths = []
     for picture in study.picture(results):
         path = Path(folder) / f"{slug(study.name)}-{slug(picture.name)}.png"
-        write_whole(path, static.as_png(static.draw_picture(picture)))
+        write_output(path, static.as_png(static.draw_picture(picture)))
         paths.append(path)
     return paths
 
@@ -163,21 +162,3 @@ def save_pictures(study: Study, results: xr.Dataset, folder: Path | str) -> list
 def _natural(claim: str) -> tuple[str, int]:
     digits = "".join(filter(str.isdigit, claim))
     return (claim.rstrip("0123456789"), int(digits or 0))
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """All of the file or none: a reader never sees half a page."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        Path(name).unlink(missing_ok=True)

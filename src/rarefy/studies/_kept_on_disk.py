@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rarefy.core.rng import key
+from rarefy.core.writing import replacing
 
 Numbers = dict[str, np.ndarray]
 
@@ -29,11 +29,8 @@ def kept_on_disk(
             found = dict(stored)
     except (OSError, EOFError, ValueError, AttributeError, TypeError, zipfile.BadZipFile):
         found = compute()
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(partial, "wb") as target:
+        with replacing(path) as partial, open(partial, "wb") as target:
             np.savez(target, **found)  # type: ignore[arg-type]
-        os.replace(partial, path)
         return found
     advance(steps)
     return found

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich import box
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.ledger import verdict_to_json
+from rarefy.core.tables import Table
 from rarefy.sweep.grid import grid_of
 
 COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not-run": "dim"}
@@ -54,10 +54,10 @@ def studies_table(entries: Iterable[dict[str, Any]]) -> Table:
     for entry in entries:
         scales = entry["scales"]
         table.add_row(
-            f"[bold]{escape(entry['name'])}[/]\n{escape(entry['title'])}",
-            escape(entry["lab"]),
-            escape(" ".join(entry["claims"])),
-            escape("\n".join(scales)),
+            Text(entry["name"], "bold") + Text(f"\n{entry['title']}", "not bold"),
+            entry["lab"],
+            " ".join(entry["claims"]),
+            "\n".join(scales),
             "\n".join(short_number(size["cells"]) for size in scales.values()),
             "\n".join(short_number(size["run_steps"]) for size in scales.values()),
             end_section=True,
@@ -82,11 +82,11 @@ def verdict_table(title: str, rows: Iterable[dict[str, Any]], ledger: bool = Fal
     table.add_column("setting", ratio=5, overflow="fold")
     for row in rows:
         outcome = row["outcome"]
-        cells = [escape(row["claim"]), f"[{COLOURS[outcome]}]{outcome}[/]"]
+        cells: list[str | Text] = [row["claim"], Text(outcome, COLOURS[outcome])]
         if ledger:
-            cells.append(escape(row["ledger"]))
-        cells += [escape(row["predicted"]), escape(row["measured"]), str(row["n"])]
-        table.add_row(*cells, escape(row["setting"]))
+            cells.append(row["ledger"])
+        cells += [row["predicted"], row["measured"], str(row["n"])]
+        table.add_row(*cells, row["setting"])
     return table
 
 

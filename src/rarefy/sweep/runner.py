@@ -32,6 +32,8 @@ from rarefy.core.settings import (
     resolve_device,
     resolve_dtype,
 )
+from rarefy.core.writing import OutputFolder
+from rarefy.sweep.spec import spec_hash, spec_of
 from rarefy.sweep.store import CHUNK_RUNS, Store
 from rarefy.sweep.workers import MEMORY_SHARE, computed, threads_at_once, usual_jobs
 
@@ -99,6 +101,7 @@ def execute(
     if store.done().all():
         _refuse_other_inputs(store, _inputs_if_there(study))
         return _result(store)
+    saved = None if models is None else network_folder(study, dtype, models, overwrite)
     # before anything is written: a cell that can never run must not leave a store behind
     fitting = _fitting(study, where)
     inputs = study.inputs()
@@ -114,7 +117,7 @@ def execute(
             compiled=choices["compiled"],
             deadline=deadline,
             scratch=store.scratch,
-            models=models,
+            models=saved,
         )
         made = provenance(where, dtype, store.wall_seconds())
         store.remember(provenance={**made, "inputs": inputs} if inputs else made)
@@ -122,6 +125,13 @@ def execute(
     finally:
         store.close()
     return _result(store, note)
+
+
+def network_folder(study: Study, dtype: str, folder: Path, overwrite: bool) -> OutputFolder:
+    """Where a run saves its networks; refused if those of another run are there."""
+    found = OutputFolder(folder, spec_hash(spec_of(study, dtype)))
+    found.check([f"{name}.pt" for name in study.network_names()], (), overwrite, "save")
+    return found
 
 
 def _result(store: Store, note: str = "") -> Execution:

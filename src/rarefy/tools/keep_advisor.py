@@ -41,7 +41,7 @@ from rarefy.pruning.models.prunable import Layers
 from rarefy.theory.keep_window import SHARE, UPPER, lower_keep, upper_keep
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rarefy.core.tables import Table
 
 KEEPS = np.arange(1, 201) / 200
 """Where the curves are read, and what the range's ends are chosen from."""
@@ -121,7 +121,7 @@ class Advice:
 
     def table(self) -> Table:
         """A rich table, a row a layer."""
-        from rich.table import Table
+        from rarefy.core.tables import Table
 
         found = Table(title=str(self))
         found.add_column("weight")

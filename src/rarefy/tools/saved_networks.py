@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from rarefy.core.errors import RunError, UsageError
+from rarefy.core.errors import UsageError
+from rarefy.core.writing import OutputFolder
 from rarefy.data.images import ImageData
 from rarefy.nets.backbones import build_backbone
 from rarefy.nets.by_name import NETWORKS, build
@@ -23,9 +22,11 @@ BEGINNING = b"PK\x03\x04"
 """Of every file that PyTorch writes: they are zip archives."""
 
 
-def save_network(path: Path, network: nn.Module, data: ImageData, about: Mapping[str, Any]) -> None:
-    """Write the weights (zero where they were pruned) with the shape and scale of the images they
-    expect; ``about`` must name the ``network`` as ``rarefy train`` does."""
+def save_network(
+    folder: OutputFolder, name: str, network: nn.Module, data: ImageData, about: Mapping[str, Any]
+) -> None:
+    """Write ``name``.pt: the weights (zero where they were pruned), shape and scale of the images
+    they expect; ``about`` must name the ``network`` as ``rarefy train`` does."""
     channels, size, _ = data.shape
     state = {
         "state_dict": network.state_dict(),
@@ -36,15 +37,7 @@ def save_network(path: Path, network: nn.Module, data: ImageData, about: Mapping
         "std": [value or 1.0 for value in data.std],
         **about,
     }
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(state, partial)
-        os.replace(partial, path)
-    except (OSError, RuntimeError) as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        raise RunError(f"cannot write {path}: {error}") from error
+    folder.write(f"{name}.pt", lambda path: torch.save(state, path))
 
 
 def load_network(path: Path | str, network: str | None = None) -> tuple[nn.Module, dict[str, Any]]:

@@ -151,9 +151,7 @@ def train_one(
             advised=advised,
         )
         if context.models is not None:
-            save_network(
-                context.models / f"{name}.pt", network, data, _described(task, thinning, outcome)
-            )
+            save_network(context.models, name, network, data, _described(task, thinning, outcome))
         if checkpoint is not None:
             checkpoint.remove()
     return outcome

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import torch
 
-from rarefy.core.errors import RunError
+from rarefy.core.writing import write_whole
 
 EVERY_SECONDS = 60.0
 _log = logging.getLogger("rarefy")
@@ -33,17 +32,7 @@ class Checkpoint:
     def save(self, state: dict[str, Any]) -> None:
         if not self.written:
             return
-        # (two processes may train the same cell, and the file is replaced as a whole)
-        partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            torch.save(state, partial)
-            os.replace(partial, self.path)
-        except (OSError, RuntimeError) as error:
-            with contextlib.suppress(OSError):
-                partial.unlink()
-            # torch reports a full disk as a RuntimeError of its file writer
-            raise RunError(f"cannot write checkpoint {self.path}: {error}") from error
+        write_whole(self.path, lambda path: torch.save(state, path))
         self._last = self._clock()
 
     def load(self, device: torch.device) -> dict[str, Any] | None:

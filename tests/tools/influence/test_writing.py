@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from folders import seen_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
@@ -54,7 +55,7 @@ def test_tables_come_back(tmp_path: Path, ending: str) -> None:
     assert read_manifest(path)["fingerprint"] == about["fingerprint"]
     assert_frame_equal(read_table(path), order.reset_index(drop=True))
     left = {path.name, f"{path.name}.json"} if ending == ".csv" else {path.name}
-    assert {one.name for one in path.parent.iterdir()} == left
+    assert {one.name for one in seen_in(path.parent)} == left
 
 
 @given(

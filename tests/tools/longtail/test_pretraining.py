@@ -19,6 +19,7 @@ from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, RunError, UsageError
+from rarefy.core.writing import OutputFolder
 from rarefy.nets.backbones import build_backbone
 from rarefy.nets.by_name import build
 from rarefy.tools.image_data import on_device
@@ -183,7 +184,9 @@ def test_a_loss_that_is_no_number_says_when_where_and_what_helps(
 
     monkeypatch.setattr(Pretraining, "update", bad)
     done: list[float] = []
-    context = Context(scratch=tmp_path / ".store.scratch", advance=done.append, models=tmp_path)
+    context = Context(
+        scratch=tmp_path / ".store.scratch", advance=done.append, models=OutputFolder(tmp_path)
+    )
     with caplog.at_level(logging.WARNING, "rarefy"):
         found = trained(context=context)
     assert found.quality is None and found.history.nonfinite_step == 4
@@ -220,7 +223,7 @@ def test_a_saved_backbone_gives_the_same_features(method: str, tmp_path: Path) -
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rarefy.tools.longtail.pretraining.features_of", kept)
-        found = trained(method, order=3, context=Context(models=tmp_path))
+        found = trained(method, order=3, context=Context(models=OutputFolder(tmp_path)))
     path = tmp_path / "one.pt"
     backbone, about = load_backbone(path)
     scaling = Scaling(tuple(about["mean"]), tuple(about["std"]))
@@ -236,12 +239,13 @@ def test_a_saved_backbone_gives_the_same_features(method: str, tmp_path: Path) -
 
 
 def test_files_of_both_kinds_are_not_mixed_up(tmp_path: Path) -> None:
-    trained(context=Context(models=tmp_path))
+    trained(context=Context(models=OutputFolder(tmp_path)))
     with pytest.raises(UsageError, match="one.pt is a backbone of rarefy pretrain: see load_back"):
         load_network(tmp_path / "one.pt")
     classifier = tmp_path / "classifier.pt"
     digits = on_device("digits", CPU)
-    save_network(classifier, build("lenet", 1, 8, 10), digits, {"network": "lenet"})
+    about = {"network": "lenet"}
+    save_network(OutputFolder(tmp_path), "classifier", build("lenet", 1, 8, 10), digits, about)
     load_network(classifier)
     with pytest.raises(UsageError, match="classifier.pt is no backbone: rarefy pretrain --save"):
         load_backbone(classifier)
@@ -262,7 +266,7 @@ def test_files_of_both_kinds_are_not_mixed_up(tmp_path: Path) -> None:
 def test_a_network_judged_on_another_set_has_that_sets_ranks(
     tmp_path: Path, small_folder: Callable[..., str]
 ) -> None:
-    trained(context=Context(models=tmp_path))
+    trained(context=Context(models=OutputFolder(tmp_path)))
     folder = small_folder(size=8, counts=(12, 20, 16))
     found = probe_file(tmp_path / "one.pt", folder, KNN, "cpu")
     assert found.order == -2 and found.seed == 0
@@ -320,7 +324,7 @@ def test_without_labels_there_is_a_network_and_no_judgement(
 ) -> None:
     folder = f"{small_folder(size=8, counts=(10, 12))}?unlabelled=1"
     options = {"data": folder, "tail": Tail(AS_IS), "batch": 8, "watched": (1, 2)}
-    found = trained("branches:0.3", context=Context(models=tmp_path), **options)
+    found = trained("branches:0.3", context=Context(models=OutputFolder(tmp_path)), **options)
     assert found.quality is None and found.mechanism is None and found.history.watched == {}
     assert len(found.history.loss) == 2
     _, about = load_backbone(tmp_path / "one.pt")

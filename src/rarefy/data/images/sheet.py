@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from rarefy.core.errors import RunError, bad_value
+from rarefy.core.errors import bad_value
+from rarefy.core.writing import write_output
 from rarefy.data.images.image_set import ImageData, ImageSet
 
 ROWS = 200
@@ -24,15 +24,8 @@ def write_sheet(data: ImageData, path: Path, columns: int = 12) -> int:
     if path.suffix.lower() not in FORMATS:
         raise bad_value("sheet", str(path), f"must end in one of {', '.join(FORMATS)}")
     sheet, rows = draw_sheet(data.train, columns)
-    # written beside it first: a sheet that is there is whole
-    partial = path.with_name(f".{os.getpid()}-{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sheet.save(partial)
-        os.replace(partial, path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise RunError(f"cannot write {path} ({error.strerror or error})") from None
+    form = Image.registered_extensions()[path.suffix.lower()]
+    write_output(path, lambda partial: sheet.save(partial, form), "sheet")
     return rows
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.text import printable
+from rarefy.core.writing import write_output
 from rarefy.data.images.ids import DIGEST_BYTES, MARK
 from rarefy.data.images.image_set import ImageSet
 from rarefy.data.images.listing import counted, listed
@@ -43,16 +42,7 @@ def save_split(split: LongTailSplit, path: Path | str) -> None:
         text = json.dumps(held, indent=1)
     except (TypeError, ValueError) as error:
         raise bad_value("about", dict(split.about), f"cannot be written as JSON: {error}") from None
-    partial = path.with_name(f".{os.getpid()}-{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text + "\n", "utf-8")
-        os.replace(partial, path)
-    except OSError as error:
-        raise RunError(f"cannot write {path} ({error.strerror or error})") from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
+    write_output(path, text + "\n", split.fingerprint)
 
 
 def load_split(path: Path | str) -> LongTailSplit:

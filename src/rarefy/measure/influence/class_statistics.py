@@ -3,8 +3,6 @@ are put together later (Chan, Golub and LeVeque 1979)."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.writing import write_whole
 from rarefy.data.noise_structure import noise_correlation_ratio
 from rarefy.measure.influence.crew import Crew, cores
 from rarefy.measure.influence.products import add_scatter, symmetric
@@ -221,16 +220,11 @@ def noise_correlation_ratios(
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
+    def save(partial: Path) -> None:
+        with partial.open("wb") as file:  # (given a name, NumPy would change it)
             np.savez(file, **arrays)  # type: ignore[arg-type]
-        os.replace(partial, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        raise RunError(f"cannot write {path}: {error}") from error
+
+    write_whole(path, save)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

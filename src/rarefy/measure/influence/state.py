@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from rarefy.core.errors import OutOfTime, RunError, UsageError
+from rarefy.core.writing import write_whole
 from rarefy.measure.influence.class_statistics import read_arrays, write_arrays
 
 EVERY_SECONDS = 60.0
@@ -55,14 +55,7 @@ class State:
         behind before anything was done stands in nobody's way."""
         if self.folder is None:
             return
-        path = self.folder / "about.json"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(f".{os.getpid()}.partial")
-            partial.write_text(json.dumps(self._about, indent=1) + "\n", encoding="utf-8")
-            os.replace(partial, path)
-        except OSError as error:
-            raise RunError(f"cannot write {path}: {error}") from error
+        write_whole(self.folder / "about.json", json.dumps(self._about, indent=1) + "\n")
         write_arrays(self.folder / "state.npz", arrays)
         self._written = self._clock()
 

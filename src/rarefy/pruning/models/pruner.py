@@ -50,7 +50,8 @@ from rarefy.pruning.updates import check_rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
+
+    from rarefy.core.tables import Table
 
 _pruners: weakref.WeakSet[Pruner] = weakref.WeakSet()
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 from matplotlib.figure import Figure
-from rich.table import Table
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
+from rarefy.core.tables import Table
 
 if TYPE_CHECKING:
     from rarefy.pruning.models.pruner import Pruner

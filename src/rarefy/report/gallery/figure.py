@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rarefy.core.errors import bad_value
+from rarefy.core.writing import write_output
 from rarefy.report import style
 from rarefy.report.gallery.choice import MOST, Choice, choose
 from rarefy.report.gallery.pictures import SIDE, Thumbnail, as_image
 from rarefy.report.gallery.table import Rows, read_table
 from rarefy.report.matplotlib_parts import plain
-from rarefy.report.page import write_whole
 from rarefy.report.static import as_png
 
 MOST_CLASSES = 20
@@ -45,7 +45,7 @@ def gallery_figure(
     if len(scored) > len(drawn):
         figure.supxlabel(f"the first {len(drawn)} of {len(scored)} classes")
     target = Path(path)
-    write_whole(target, as_png(figure))
+    write_output(target, as_png(figure), "gallery")
     return target
 
 

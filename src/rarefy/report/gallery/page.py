@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rarefy import __version__
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.writing import write_output
 from rarefy.report import style
 from rarefy.report.gallery.cards import Cells, class_cards, triage_cards
 from rarefy.report.gallery.choice import MOST, Choice, Room, choose
@@ -25,7 +26,6 @@ from rarefy.report.gallery.numbers import as_json, payload
 from rarefy.report.gallery.pictures import Columns, Pictures, Thumbnail
 from rarefy.report.gallery.plan import Plan, first_plan, longest, rows_for, with_neighbours
 from rarefy.report.gallery.table import Rows, Samples, plain_text, read_table
-from rarefy.report.page import write_whole
 
 MOST_BYTES = 10_000_000
 SCOREBOARD = "docs/scoreboard.md"
@@ -80,6 +80,7 @@ def write_gallery(
     facts: Sequence[tuple[str, object]] = (),
     columns: Columns | None = None,
     limit: int = MOST_BYTES,
+    of: str = "gallery",
 ) -> GalleryReport:
     """Write the page of a score table. ``thumbnail`` (uint8, (height, width[, channels])) or else
     ``columns`` (names and numbers of a sample) is asked by position in the table; ``neighbours``
@@ -100,7 +101,7 @@ def write_gallery(
     content = _Content(title, facts, samples, choice, pictures, view)
     plan = first_plan(samples, choice, pictures, limit, neighbours is not None)
     plan, rows, page = _fitted(content, plan, _Nearest(neighbours, len(samples)), limit)
-    write_whole(target, page)
+    write_output(target, page, of)
     return GalleryReport(
         path=target,
         bytes=len(page),

@@ -249,7 +249,7 @@ class LongTailPretraining(Study):
         words = f"{Path(self.data).name}-{self.network}-{method}-{kind}"
         return f"{file_name(words)}-seed-{seed}"
 
-    def run_names(self) -> list[str]:
+    def network_names(self) -> list[str]:
         return [
             self._run_name(method, images, rho, seed)
             for seed in range(self.seeds)

@@ -220,6 +220,11 @@ class SparseTraining(Study):
             self.epochs,
         )
 
+    def network_names(self) -> list[str]:
+        axes = {name: getattr(self, name) for name in self.axes} | {"seed": range(self.seeds)}
+        cells = (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
+        return list(dict.fromkeys(map(self._name, cells)))
+
     def _name(self, cell: Mapping[str, Any]) -> str:
         made_of = f"{Path(self.data).name}-{self.network}"
         name = f"{file_name(made_of)}-keep-{cell['keep']:g}-noise-{cell['noise']:g}"

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import json
 import math
-import os
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -19,8 +18,9 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.version import __version__
+from rarefy.core.writing import write_output
 from rarefy.data.images.ids import short_hash
 from rarefy.data.images.listing import listed
 from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
@@ -31,7 +31,7 @@ KEY = b"rarefy"
 ENDINGS = (".parquet", ".csv")
 
 
-def write_table(table: pd.DataFrame, path: str | Path) -> Path:
+def write_table(table: pd.DataFrame, path: str | Path, of: str = "table") -> Path:
     """Write a table, all at once or not at all, as its ending says: ``.parquet``, which holds its
     manifest inside, or ``.csv``, whose manifest is ``PATH.json``. The table's own index is not
     kept. The manifest has the facts in ``table.attrs``, versions, and a fingerprint of the data."""
@@ -46,7 +46,8 @@ def write_table(table: pd.DataFrame, path: str | Path) -> Path:
         content = plain.to_csv(index=False, **quotes).encode()
         # two files cannot be replaced in one step: this tells whether they belong together
         about["table"] = hashlib.blake2b(content, digest_size=16).hexdigest()
-        _replaced({path: content, _beside(path): (json.dumps(about, indent=1) + "\n").encode()})
+        write_output(path, content, of)
+        write_output(_beside(path), json.dumps(about, indent=1) + "\n", of)
         return path
     plain.attrs = {}  # pandas would write them too
     try:
@@ -56,7 +57,7 @@ def write_table(table: pd.DataFrame, path: str | Path) -> Path:
     metadata = {**(columns.schema.metadata or {}), KEY: json.dumps(about).encode()}
     buffer = BytesIO()
     parquet.write_table(columns.replace_schema_metadata(metadata), buffer, compression="zstd")
-    _replaced({path: buffer.getvalue()})
+    write_output(path, buffer.getvalue(), of)
     return path
 
 
@@ -168,20 +169,6 @@ def _checked(path: str | Path) -> Path:
 
 def _beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
-
-
-def _replaced(contents: dict[Path, bytes]) -> None:
-    try:
-        for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-            try:
-                partial.write_bytes(content)
-                os.replace(partial, path)
-            finally:
-                partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _read(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:

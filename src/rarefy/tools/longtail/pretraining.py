@@ -135,7 +135,8 @@ def pretrain_one(
             _log.warning("%s: %s", name, note)
         if context.models is not None:
             save_network(
-                context.models / f"{name}.pt",
+                context.models,
+                name,
                 encoder.backbone,
                 on_device(task.data, context.device),
                 _described(task, method, parts, order, method.words),

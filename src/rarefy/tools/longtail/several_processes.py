@@ -21,6 +21,7 @@ from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.core.rng import key
 from rarefy.core.settings import resolve_device
 from rarefy.core.text import file_name
+from rarefy.core.writing import OutputFolder, write_output
 from rarefy.measure.representation.groups import summary
 from rarefy.nets.by_name import identity
 from rarefy.tools.image_data import data_identity
@@ -62,6 +63,9 @@ def pretrain_together(
     name = file_name(words)
     path = store / f"{name}.json"
     settings = _settings(task, method)
+    saved = None if save is None else OutputFolder(save, settings)
+    if saved is not None:
+        saved.check([f"{name}.pt"], overwrite=overwrite, option="save")
     with joined(place) as world:
         todo = TRAIN if overwrite else _to_do(path, settings, world, place)
         if todo == OTHER:
@@ -78,7 +82,7 @@ def pretrain_together(
             say=_Spoken() if world.rank == 0 else _silent,
             deadline=None if max_seconds is None else time.monotonic() + max_seconds,
             scratch=store / ".scratch",
-            models=save,
+            models=saved,
         )
         run_key = key("together", 0)
         try:
@@ -149,9 +153,8 @@ def _told(
                 name: _number(100 * getattr(told, name))
                 for name in ("overall", "many", "medium", "few", "delta_20")
             }
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(said, indent=1)
-    path.write_text(text + "\n", "utf-8")
+    write_output(path, text + "\n", settings)
     print(text)
 
 

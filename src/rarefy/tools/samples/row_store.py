@@ -4,7 +4,6 @@ again."""
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.settings import free_memory
+from rarefy.core.writing import write_whole
 from rarefy.data.images.listing import spell_bytes
 
 SAVE_EVERY_SECONDS = 2.0
@@ -111,9 +111,7 @@ class RowStore:
 
     def _save(self) -> None:
         assert self._note is not None
-        partial = self._note.with_name(f".{self._note.name}.partial")
-        partial.write_text(json.dumps({"spec": self._spec, "done": self.done}, indent=1), "utf-8")
-        os.replace(partial, self._note)
+        write_whole(self._note, json.dumps({"spec": self._spec, "done": self.done}, indent=1))
         self._saved = time.monotonic()
 
     def discard(self) -> None:
