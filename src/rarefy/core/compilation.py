@@ -20,31 +20,41 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     Only that axis may vary from call to call without compiling again: with all sizes symbolic the
     index arithmetic alone costs a third of the time, with all fixed every odd batch recompiles.
     """
-    from torch._dynamo.exc import BackendCompilerFailed  # late: a second of imports
-
     # on a CPU the C++ wrapper lets go of Python's lock, so that two workers really work at once
     kernels = {
         "cpu": torch.compile(function, options={"cpp_wrapper": True}),
         "cuda": torch.compile(function),
     }
 
-    failed = False
-
-    def call(*arguments: Any) -> Any:
-        nonlocal failed
-        if failed:
-            return function(*arguments)
+    def kernel(*arguments: Any) -> Any:
         tensors = [a for a in arguments if isinstance(a, torch.Tensor) and a.dim() > 0]
         for tensor in tensors:
             torch._dynamo.maybe_mark_dynamic(tensor, 0)
-        try:
-            return kernels[tensors[0].device.type](*arguments)
-        except BackendCompilerFailed as error:
-            # a compiler without Python's headers, say: slower is better than not at all
-            failed = True
-            reason = str(error).strip().splitlines()[0]
-            print(f"note: going on without compiled kernels ({reason})", file=sys.stderr)
-            return function(*arguments)
+        return kernels[tensors[0].device.type](*arguments)
+
+    return or_plain(kernel, function)
+
+
+def or_plain(
+    kernel: Callable[..., Any], function: Callable[..., Any], doing: str = "going on"
+) -> Callable[..., Any]:
+    """``kernel``, the compiled ``function``; from the first time that no compiler works, the
+    function itself, and a note: slower is better than not at all."""
+    failed = False
+
+    def call(*arguments: Any) -> Any:
+        from torch._dynamo.exc import BackendCompilerFailed  # late: a second of imports
+
+        nonlocal failed
+        if not failed:
+            try:
+                return kernel(*arguments)
+            except BackendCompilerFailed as error:  # a compiler without Python's headers, say
+                failed = True
+                cause = error.inner_exception
+                reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
+                print(f"note: {doing} without compiled kernels ({reason})", file=sys.stderr)
+        return function(*arguments)
 
     return call
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -149,6 +150,10 @@ def _check_kind(name: str, value: Any, like: Any) -> None:
         allowed, complaint = kinds[type(like)]
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
             raise bad_value(name, value, complaint)
+        limit = {int: 2.0**63, float: math.inf}.get(type(like))  # of what a tensor can hold
+        number: Any = value
+        if limit is not None and not -limit < number < limit:
+            raise bad_value(name, str(value)[:40], f"must be a number below {limit:.3g}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from rarefy.core.contracts import Study
 from rarefy.core.errors import UsageError, bad_value, unknown
 
+LARGEST = 2**63
+"""Whole numbers that a tensor can hold are below it."""
 MAX_RANGE = 100_000
 """More values than this in one ``a:b:step`` is a slip of the pen."""
 
@@ -75,11 +78,11 @@ def _truth(name: str, text: str) -> bool:
 def _whole(name: str, text: str) -> int:
     try:
         value = float(text)  # so that 1e4 is a whole number too
-        if value.is_integer():
+        if value.is_integer() and abs(value) < LARGEST:
             return int(text) if text.lstrip("+-").isdigit() else int(value)
     except ValueError:
         pass
-    raise bad_value(name, text, "must be a whole number")
+    raise bad_value(name, text, f"must be a whole number below {LARGEST:g}")
 
 
 def _number(name: str, text: str) -> float:
@@ -99,6 +102,8 @@ def _range(name: str, text: str, convert: Callable[[str, str], Any]) -> list[Any
     if convert not in (_number, _whole) or len(parts) not in (2, 3):
         raise bad_value(name, text, "a range is first:last:step, of numbers")
     first, last, step = (convert(name, part) for part in (*parts, "1")[:3])
+    if not all(map(math.isfinite, (first, last, step))):
+        raise bad_value(name, text, "a range has a first, a last and a step that are finite")
     if step == 0 or (last - first) / step < 0:
         raise bad_value(name, text, "this range is empty; it is first:last:step, both included")
     count = int((last - first) / step + 1e-9) + 1

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rarefy.core.compilation import let_compiled_code_see_hooks
+from rarefy.core.compilation import let_compiled_code_see_hooks, or_plain
 from rarefy.core.settings import can_compile
 from rarefy.train.cuda_graphs import recorded
 from rarefy.train.image_batches import ImageBatches
@@ -59,7 +59,7 @@ class Training(Resumable):
         self.forward: Callable[[Tensor], Tensor] = model
         if compiled and can_compile(batches.device):
             let_compiled_code_see_hooks()
-            self.forward = torch.compile(model)
+            self.forward = or_plain(torch.compile(model), model)
         self._recorded = batches.device.type != "cuda" or not graphs
         self.history = History()
         self._rates = [group["lr"] for group in self.optimizer.param_groups]

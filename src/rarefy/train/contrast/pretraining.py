@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from rarefy.core.compilation import let_compiled_code_see_hooks
+from rarefy.core.compilation import let_compiled_code_see_hooks, or_plain
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, RunError, UsageError, bad_value
 from rarefy.core.settings import can_compile
@@ -82,7 +82,8 @@ class Pretraining(Resumable):
         self._contrast: Callable[..., Contrast] = contrast
         if compiled and can_compile(batches.device):
             let_compiled_code_see_hooks()
-            self._forward, self._contrast = torch.compile(self._points), torch.compile(contrast)
+            self._forward = or_plain(torch.compile(self._points), self._points)
+            self._contrast = or_plain(torch.compile(contrast), contrast)
         self.recording: RecordedGradients[Contrast] | None = None
         """While it trains; None also where that is not wanted or not possible."""
         self._record_it = graphs and batches.device.type == "cuda" and self.world.size == 1

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rarefy.core.compilation import own_code
+from rarefy.core.compilation import or_plain, own_code
 from rarefy.train.views.drawn import VIEWS, Drawn, filled
 
 Change = Callable[[Tensor, Drawn], Tensor]
@@ -50,22 +49,4 @@ def in_parts(
 def compiled(change: Change, backend: str | Callable[..., Any] = "inductor") -> Change:
     """``change`` compiled as one graph for each shape; where no compiler works, as it is."""
     kernel = torch.compile(own_code(change), fullgraph=True, dynamic=False, backend=backend)
-    failed = False
-
-    def call(images: Tensor, drawn: Drawn) -> Tensor:
-        from torch._dynamo.exc import BackendCompilerFailed  # late: a second of imports
-
-        nonlocal failed
-        if failed:
-            return change(images, drawn)
-        try:
-            views: Tensor = kernel(images, drawn)
-            return views
-        except BackendCompilerFailed as error:
-            failed = True
-            cause = error.inner_exception
-            reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
-            print(f"note: making views without compiled kernels ({reason})", file=sys.stderr)
-            return change(images, drawn)
-
-    return call
+    return or_plain(kernel, change, "making views")
