@@ -150,10 +150,17 @@ def _check_kind(name: str, value: Any, like: Any) -> None:
         allowed, complaint = kinds[type(like)]
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
             raise bad_value(name, value, complaint)
-        limit = {int: 2.0**63, float: math.inf}.get(type(like))  # of what a tensor can hold
-        number: Any = value
-        if limit is not None and not -limit < number < limit:
-            raise bad_value(name, str(value)[:40], f"must be a number below {limit:.3g}")
+
+
+def _check_size(name: str, value: Any) -> None:
+    """What no tensor can hold, or leaves no result a number."""
+    if isinstance(value, tuple):
+        for item in value:
+            _check_size(name, item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise bad_value(name, value, "must be finite")
+    elif isinstance(value, int) and abs(value) >= 2**63:
+        raise bad_value(name, f"{str(value)[:40]}...", "must be below 2^63")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +222,8 @@ class Study(ABC):
                 _check_kind(entry.name, value, like)
         study = cls(**settled)
         study.check()
+        for name in parameters:
+            _check_size(name, getattr(study, name))
         return study
 
     def parameters(self) -> dict[str, Any]:

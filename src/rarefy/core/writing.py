@@ -78,7 +78,9 @@ def check_output(
     """Before any work: refuse a path that ``write_output`` could not write to, or should not. The
     complaint names what is in the way and what to pass instead."""
     name = f"--{option.replace('_', '-')}"
-    check_place(path, option)
+    above = check_place(path, option)
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise bad_value(option, str(path), f"nothing can be written into {above}")
     for source in inputs:
         if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
             raise bad_value(option, str(path), f"is what is read; name another {name}")
@@ -127,8 +129,9 @@ class OutputFolder:
             check_output(self.path / name, self.of, inputs, overwrite, option)
 
 
-def check_place(path: Path, option: str = "out") -> None:
-    """Whether anything could be written at ``path``: a name, and folders above it."""
+def check_place(path: Path, option: str = "out") -> Path:
+    """Refuse what nothing can be written to: no name, or a file above it. Gives the lowest folder
+    above it that is there."""
     if path.name in ("", ".."):
         raise bad_value(option, str(path), "has no name of its own; name something inside it")
     if len(os.fsencode(path.name)) > 200:  # (names beside it are longer; most systems take 255)
@@ -136,8 +139,7 @@ def check_place(path: Path, option: str = "out") -> None:
     above = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
     if not above.is_dir():
         raise bad_value(option, str(path), f"{above} is a file, not a folder")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise bad_value(option, str(path), f"nothing can be written into {above}")
+    return above
 
 
 def remove_output(path: Path) -> None:

@@ -82,7 +82,7 @@ def _whole(name: str, text: str) -> int:
             return int(text) if text.lstrip("+-").isdigit() else int(value)
     except ValueError:
         pass
-    raise bad_value(name, text, f"must be a whole number below {LARGEST:g}")
+    raise bad_value(name, text, "must be a whole number below 2^63")
 
 
 def _number(name: str, text: str) -> float:
