@@ -118,9 +118,15 @@ def _make_safe() -> None:
 
 
 def _interrupted(number: int, frame: object) -> NoReturn:
-    """What is finished lies safe at every moment: the second time nothing has to be waited for."""
-    signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
+    """The first time all ends in order; meanwhile the second says so. The third ends at once: what
+    is finished lies safe at every moment."""
+    signal.signal(signal.SIGINT, _again)
     raise KeyboardInterrupt
+
+
+def _again(number: int, frame: object) -> None:
+    signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
+    os.write(2, b"note: stopping, what is under way is being kept; once more ends it at once\n")
 
 
 def complain(message: str, code: int) -> int:
@@ -134,7 +140,7 @@ def told(verb: Verb) -> Verb:
     @functools.wraps(verb)
     def wrapped(*args: Any, **options: Any) -> None:
         try:
-            _check_numbers(options)
+            _check_values(options)
             verb(*args, **options)
         except RarefyError as error:
             if _debug:
@@ -159,13 +165,15 @@ def told(verb: Verb) -> Verb:
     return wrapped  # type: ignore[return-value]
 
 
-def _check_numbers(options: dict[str, Any]) -> None:
+def _check_values(options: dict[str, Any]) -> None:
     """What no option can mean, whichever it is."""
     for name, value in options.items():
         if isinstance(value, int) and abs(value) >= 2**63:
             raise bad_value(name, f"{str(value)[:20]}...", "is too large")
         if isinstance(value, float) and math.isnan(value):
             raise bad_value(name, value, "is not a number")
+        if value == "":  # (a shell's variable that is not set)
+            raise bad_value(name, value, "is empty")
 
 
 def _version(asked: bool) -> None:

@@ -187,8 +187,8 @@ def influence(
         return
     if open_ and not gallery:
         raise bad_value("open", True, "there is no page to open with --no-gallery")
-    if not 0 < memory < float("inf"):
-        raise bad_value("memory", memory, "must be above 0 (GB)")
+    if not 0 < memory < 1e9:
+        raise bad_value("memory", memory, "must be above 0 (GB) and below 1e9")
     if max_seconds is not None and not max_seconds > 0:
         raise bad_value("max_seconds", max_seconds, "must be more than 0")
     began = time.monotonic()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from rarefy.core.errors import UsageError
-from rarefy.core.writing import check_place
 
 MARK = "rarefy_store"
 
@@ -15,7 +14,6 @@ MARK = "rarefy_store"
 def examine(path: Path, overwrite: bool = False) -> dict[str, Any] | None:
     """The attributes of the store at ``path``; None when there is nothing yet. Whatever else is
     there is refused, and never touched."""
-    check_place(path)
     if not path.exists():
         existing = next(parent for parent in path.absolute().parents if parent.exists())
         if not existing.is_dir():

@@ -18,6 +18,10 @@ from rarefy.core.errors import bad_value
 from rarefy.core.rng import key
 
 
+MOST_CELLS = 10**8
+"""More could not be listed in memory, let alone be run."""
+
+
 @dataclass(frozen=True)
 class Grid:
     """``axes``: the values of each axis; ``values``: for each axis and ``seed`` an array of shape
@@ -55,6 +59,8 @@ def grid_of(study: Study) -> Grid:
         if len({key(choice) for choice in choices}) < len(choices):
             raise bad_value(name, choices, "has the same value twice")
     points = math.prod(len(choices) for choices in axes.values())
+    if points * study.seeds > MOST_CELLS:
+        raise bad_value("seeds", study.seeds, f"makes more than {MOST_CELLS:,} cells")
     runs = np.arange(points * study.seeds)
     values: dict[str, np.ndarray] = {}
     stride = points

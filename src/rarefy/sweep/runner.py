@@ -32,7 +32,7 @@ from rarefy.core.settings import (
     resolve_device,
     resolve_dtype,
 )
-from rarefy.core.writing import OutputFolder
+from rarefy.core.writing import OutputFolder, check_place
 from rarefy.sweep.spec import spec_hash, spec_of
 from rarefy.sweep.store import CHUNK_RUNS, Store
 from rarefy.sweep.workers import MEMORY_SHARE, computed, threads_at_once, usual_jobs
@@ -97,6 +97,7 @@ def execute(
         )
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     where, kind = resolve_device(device), resolve_dtype(dtype)
+    check_place(Path(out))
     store = Store(Path(out), study, scale, dtype, overwrite)
     if store.done().all():
         _refuse_other_inputs(store, _inputs_if_there(study))

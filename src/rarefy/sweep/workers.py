@@ -166,7 +166,8 @@ def _by_processes(
     reader.start()
 
     def results() -> Iterator[Computed]:
-        futures = [pool.submit(_in_process, runs, grid.cells(runs)) for runs in batches]
+        with _ctrl_c_waits():
+            futures = [pool.submit(_in_process, runs, grid.cells(runs)) for runs in batches]
         first: BaseException | None = None
         for future in as_completed(futures):
             error = None if future.cancelled() else future.exception()
@@ -194,6 +195,17 @@ def _by_processes(
         ended.set()
         reader.join()
         said.close()
+
+
+@contextlib.contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Processes that are started in here begin with Ctrl-C held back, until they ignore it: one
+    that is still importing would print where it was."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _nothing(_: Any) -> None:

@@ -1,0 +1,242 @@
+"""The command line"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+import zarr
+from PIL import Image
+from rich.console import Console
+
+from rarefy.cli import main
+from rarefy.core.progress import Progress
+from rarefy.core.tables import Table
+
+SOURCE = Path(main.__code__.co_filename).parents[1]
+LONG, LARGE = "x" * 400, "9" * 400
+Rarefy = Callable[..., subprocess.CompletedProcess[str]]
+TOY = ("run", "toy", "--scale", "tiny")
+
+
+def photos(folder: str) -> None:
+    for label in ("cat", "dog"):
+        Path(folder, label).mkdir(parents=True)
+        for shade in range(6):
+            Image.new("L", (8, 8), 40 * shade).save(Path(folder, label, f"{shade}.png"))
+
+
+@pytest.mark.fault(
+    when="a folder, class, file or store has a name such as `[/bold]`",
+    then="it is printed as it is: no text from outside is read as markup",
+)
+@pytest.mark.usefixtures("here")
+def test_d10_names_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    photos("[/bold]")
+    quick = ["--epochs", "1", "--seeds", "1", "--jobs", "1", "--network", "lenet", "--keep", "0.5"]
+    assert main(["train", "[/bold]", *quick]) == 0
+    assert "[/bold], lenet, 1 epochs" in capsys.readouterr().out
+    photos("[red]")
+    assert main(["influence", "[red]", "--no-gallery", "--neighbours", "0"]) == 0
+    assert "[red]: 12 samples" in capsys.readouterr().out
+
+
+@pytest.mark.fault(
+    when="somebody adds a table to the code",
+    then="there is one kind of table, and it reads no markup",
+)
+def test_d10_only_one_file_knows_richs_tables() -> None:
+    pattern = re.compile(r"rich\.(table|markup)|markup=True|Text\.from_markup")
+    found = [path for path in SOURCE.rglob("*.py") if pattern.search(path.read_text("utf-8"))]
+    assert found == [SOURCE / "core" / "tables.py"]
+    table = Table(title="[/a]", caption="[/b]")
+    table.add_column("[/c]")
+    table.add_row("[red]d[/]")
+    drawn = StringIO()
+    Console(width=40, file=drawn).print(table)
+    assert all(text in drawn.getvalue() for text in ("[/a]", "[/b]", "[/c]", "[red]d[/]"))
+
+
+@pytest.mark.fault(
+    when="a progress bar is about something named `[/bold]`",
+    then="the bar says so",
+)
+def test_d10_progress_bars_read_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    with open(os.devnull, "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+        with Progress("influence of [/bold]", 2.0, stream=stream) as progress:
+            progress.advance(1.0)
+
+
+@pytest.mark.fault(
+    when="an option has a value that makes no sense (infinite, no number, too large, empty)",
+    then="one line names option and value, exit code 2, before any work",
+)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("run contrast-heatmap --set bias_scale=1:inf", "bias_scale='1:inf': "),
+        ("run benign-correlation --set gamma=1:2:nan", "gamma='1:2:nan': a range has a first"),
+        ("run benign-correlation --set gamma=inf", "gamma="),
+        ("run granularity-errors --set neurons=1e308", "neurons='1e308': must be a whole number"),
+        ("run contrast-init --seeds 100000000000000", "seeds=100000000000000: makes more than"),
+        (f"pretrain digits --batch {LARGE}", "batch='9999"),
+        (f"influence digits --neighbours {LARGE}", "neighbours='9999"),
+        ("influence digits --memory 1e300", "memory=1e+300: must be above 0 (GB) and below"),
+        ("train digits --lr nan", "learning_rate=nan: is not a number"),
+        ("train digits --keep inf", "keep="),
+        ("train ''", "data='': is empty"),
+        ("run contrast-init --scale tiny --out .", "out='.': has no name of its own"),
+        ("run contrast-init --scale tiny --out ''", "out='.': has no name of its own"),
+        ("run contrast-init --scale tiny --out file/store", "out='file/store': "),
+        ("advise digits --plot file/x.png", "plot='file/x.png': "),
+        (f"advise digits --plot {LONG}.png", "is too long for a name"),
+        (f"report {LONG}", f"{'x' * 120}: File name too long"),
+        (f"influence {LONG}.csv --label a", "File name too long"),
+        (f"train digits --save {LONG}", "File name too long"),
+    ],
+)
+def test_d11_bad_values_are_one_line(
+    call: str, message: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "file").write_text("mine")
+    words = [word.strip("'") for word in call.split(" ")]
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: ") and message in told and told.count("\n") == 1
+    assert len(told) < 400 and [path.name for path in here.iterdir()] == ["file"]
+
+
+@pytest.mark.fault(
+    when="`--plot` names a folder that is not there yet",
+    then="it is made; a place where nothing can be written is refused before the work",
+)
+def test_d11_a_picture_makes_its_folder(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = ["advise", "digits", "--network", "lenet", "--batches", "4", "--plot", "new/x.png"]
+    assert main(call) == 0 and (here / "new" / "x.png").stat().st_size > 1000
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # (root may write anywhere)
+    assert main([*call[:-1], "y.png"]) == 2
+    assert "plot='y.png': nothing can be written into" in capsys.readouterr().err
+
+
+@pytest.mark.fault(
+    when="standard output or standard error is closed (`2>&-`), or both",
+    then="the run goes on, and none of its files gets the messages",
+)
+@pytest.mark.parametrize("closed", ["2>&-", "1>&- 2>&-"])
+def test_lower_closed_streams(closed: str, toy_environment: dict[str, str], tmp_path: Path) -> None:
+    line = f"{sys.executable} -W error -m rarefy {' '.join(TOY)} --out s {closed}"
+    ran = subprocess.run(line, shell=True, cwd=tmp_path, env=toy_environment, check=False)
+    assert ran.returncode == 0
+    assert zarr.open_array(tmp_path / "s" / "done", mode="r")[:].all()
+    assert not any(b"toy: " in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+@pytest.mark.fault(
+    when="the terminal claims to have no columns (`COLUMNS=0`)",
+    then="tables and help are printed 80 columns wide",
+)
+@pytest.mark.usefixtures("here")
+def test_lower_no_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for call in (["data"], ["--help"]):
+        monkeypatch.setenv("COLUMNS", "0")
+        assert main(call) == 0
+        assert len(capsys.readouterr().out) > 500
+
+
+SLOW = """
+import time, toy_study
+from rarefy.cli import main
+simulate = toy_study.Toy.simulate
+def slowly(self, cells, context):
+    print("begun", flush=True)
+    try:
+        time.sleep(60)
+    finally:
+        print("ending", flush=True)
+        time.sleep(2)  # what an orderly end takes
+toy_study.Toy.simulate = slowly
+raise SystemExit(main(["run", "toy", "--scale", "tiny", "--out", "s"]))
+"""
+
+
+@pytest.mark.fault(
+    when="Ctrl-C is pressed again while a run is being stopped",
+    then="a line says that it is being stopped; a third time ends it at once; no tracebacks",
+)
+@pytest.mark.parametrize("times", [2, 3])
+def test_lower_ctrl_c_again(times: int, toy_environment: dict[str, str], tmp_path: Path) -> None:
+    environment = {**toy_environment, "OMP_NUM_THREADS": "1"}
+    program = [sys.executable, "-c", SLOW]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    run = subprocess.Popen(program, cwd=tmp_path, env=environment, **pipes)  # type: ignore[call-overload]
+    for moment in ("begun\n", "ending\n"):
+        assert run.stdout.readline() == moment
+        run.send_signal(signal.SIGINT)
+    lines = iter(run.stderr.readline, "")
+    assert any("note: stopping, what is under way is being kept" in line for line in lines)
+    if times == 3:
+        run.send_signal(signal.SIGINT)
+    _, told = run.communicate(timeout=60)
+    assert run.returncode == 130 and "Traceback" not in told
+    assert ("error: stopped: 0 of 12 cells" in told) == (times == 2)
+
+
+@pytest.mark.fault(
+    when="the C++ compiler does not work and `--compile` is given",
+    then="a note says so, and training goes on without it",
+)
+@pytest.mark.skipif(shutil.which("g++") is None, reason="without a compiler nothing is tried")
+@pytest.mark.usefixtures("here", "compiler_afresh")
+def test_d12_a_broken_compiler(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no headers\n" + 40 * "a page of text\n")
+
+    real = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda model, **_: real(model, backend=broken))
+    monkeypatch.delenv("RAREFY_COMPILE")
+    quick = ["--epochs", "1", "--seeds", "1", "--samples", "64", "--network", "lenet"]
+    assert main(["train", "digits", "--keep", "1", *quick, "--jobs", "1", "--compile"]) == 0
+    told = capsys.readouterr().err
+    assert "note: going on without compiled kernels (no headers)\n" in told
+    assert told.count("a page of text") == 0
+
+
+@pytest.mark.fault(
+    when="a network file holds something else, or not all of it",
+    then="one line names the file, exit code 2",
+)
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"state_dict": {}},
+        {"state_dict": 3, "channels": 1, "size": 8, "classes": ["a"], "network": "lenet"},
+        {"state_dict": {"a": 1}, "channels": 1, "size": 8, "classes": ["a"], "network": "lenet"},
+        {"state_dict": {}, "channels": "x", "size": 8, "classes": ["a"], "network": "lenet"},
+        {"state_dict": {}, "channels": 1, "size": 8, "classes": 5, "kind": "backbone"},
+        {"state_dict": {}, "channels": -1, "size": 0, "classes": [], "kind": "backbone"},
+        [1, 2],
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_d12_files_that_are_no_networks(held: object, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save(held, "net.pt")
+    assert main(["probe", "net.pt", "--on", "digits"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: net.pt ") and told.count("\n") == 1 and len(told) < 200
