@@ -163,8 +163,8 @@ import time, toy_study
 from rarefy.cli import main
 simulate = toy_study.Toy.simulate
 def slowly(self, cells, context):
-    print("begun", flush=True)
     try:
+        print("begun", flush=True)
         time.sleep(60)
     finally:
         print("ending", flush=True)
@@ -183,15 +183,15 @@ def test_lower_ctrl_c_again(times: int, toy_environment: dict[str, str], tmp_pat
     environment = {**toy_environment, "OMP_NUM_THREADS": "1"}
     program = [sys.executable, "-c", SLOW]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    run = subprocess.Popen(program, cwd=tmp_path, env=environment, **pipes)  # type: ignore[call-overload]
-    for moment in ("begun\n", "ending\n"):
-        assert run.stdout.readline() == moment
-        run.send_signal(signal.SIGINT)
-    lines = iter(run.stderr.readline, "")
-    assert any("note: stopping, what is under way is being kept" in line for line in lines)
-    if times == 3:
-        run.send_signal(signal.SIGINT)
-    _, told = run.communicate(timeout=60)
+    with subprocess.Popen(program, cwd=tmp_path, env=environment, **pipes) as run:  # type: ignore[call-overload]
+        for moment in ("begun\n", "ending\n"):
+            assert run.stdout.readline() == moment
+            run.send_signal(signal.SIGINT)
+        lines = iter(run.stderr.readline, "")
+        assert any("note: stopping, what is under way is being kept" in line for line in lines)
+        if times == 3:
+            run.send_signal(signal.SIGINT)
+        _, told = run.communicate(timeout=60)
     assert run.returncode == 130 and "Traceback" not in told
     assert ("error: stopped: 0 of 12 cells" in told) == (times == 2)
 
