@@ -73,10 +73,10 @@ def test_class_folders_with_a_bad_file(capsys: pytest.CaptureFixture[str]) -> No
 def test_stopped_scoring_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["influence", "digits", "--max-seconds", "1e-6", "--no-gallery"]) == 0
     assert "note: stopped while scoring" in capsys.readouterr().err
-    assert Path("runs/influence-digits/.unfinished").is_dir()
+    assert Path("runs/influence-digits/.rarefy/unfinished").is_dir()
     assert not Path("runs/influence-digits/scores.parquet").exists()
     assert main(["influence", "digits", "--no-gallery"]) == 0
-    assert not Path("runs/influence-digits/.unfinished").exists()
+    assert not Path("runs/influence-digits/.rarefy/unfinished").exists()
 
 
 def test_scores_are_kept_when_neighbours_are_stopped(
@@ -89,7 +89,7 @@ def test_scores_are_kept_when_neighbours_are_stopped(
 
     monkeypatch.setattr(scoring, "neighbour_labels", late)
     assert main(["influence", "digits", "--no-gallery"]) == 0
-    assert Path("runs/influence-digits/.unfinished/scores/state.npz").exists()
+    assert Path("runs/influence-digits/.rarefy/unfinished/scores/state.npz").exists()
     monkeypatch.setattr(scoring, "neighbour_labels", real)
     assert main(["influence", "digits", "--no-gallery", "--ddof", "0"]) == 2
     assert "--overwrite begins anew" in capsys.readouterr().err

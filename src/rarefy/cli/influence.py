@@ -31,7 +31,7 @@ from rarefy.cli.removing import Removing, removed, with_folder_options
 from rarefy.cli.scored_tables import classes_table, described, top_table
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.text import folder_name
-from rarefy.core.writing import OutputFolder, remove_output
+from rarefy.core.writing import RECORDS, OutputFolder, remove_output
 
 if TYPE_CHECKING:
     from rarefy.tools.influence.scored import Scored
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 NEIGHBOURS = 10
 TABLE, CSV, CSV_FACTS, GALLERY = "scores.parquet", "scores.csv", "scores.csv.json", "gallery.html"
-UNFINISHED = ".unfinished"
+UNFINISHED = f"{RECORDS}/unfinished"
 """In the folder that is written: what an interrupted command goes on from."""
 LITTLE_SAID = (
     "most samples' nearest neighbours have other labels: distances between features as they are "
