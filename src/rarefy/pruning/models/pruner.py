@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_module_registration_hook
 
 from rarefy.core.compilation import let_compiled_code_see_hooks
 from rarefy.core.errors import UsageError
@@ -29,13 +30,8 @@ from rarefy.pruning.models.branches import (
     check_activations,
     without_activation_masks,
 )
-from rarefy.pruning.models.checks import (
-    FORMAT,
-    check_choices,
-    check_parameters,
-    check_share,
-    check_state,
-)
+from rarefy.pruning.models.check_state import FORMAT, check_state
+from rarefy.pruning.models.checks import check_choices, check_parameters, check_share
 from rarefy.pruning.models.copies import plain_copy, with_weights
 from rarefy.pruning.models.held import Held, biases
 from rarefy.pruning.models.prunable import Layers, Prunable, find_prunable
@@ -132,7 +128,8 @@ class Pruner(AroundUpdates):
         )
         self.step = 0
         """Updates of the optimiser so far."""
-        self._ended, self.evaluating, self._running = "", False, False
+        self._ended, self.evaluating, self._running, self._updating = "", False, False, False
+        self._loading, self.wrapped = {}, None
         self.silencers = (
             activation_masks(model, self.held, activations, update) if activations else []
         )
@@ -154,11 +151,17 @@ class Pruner(AroundUpdates):
     @property
     def masks(self) -> dict[str, Tensor]:
         """True where a weight acts, by the parameter's name; copies."""
+        self.notice()
         return {name: each.mask for name, each in self.held.items()}
 
     @property
     def keep(self) -> float:
-        """Share of the prunable weights that acts now."""
+        """Share of the prunable weights that the masks in force keep. (With ``project`` those left
+        out are trained on until masks are next chosen, in two branches the model stays dense.)"""
+        self.notice()
+        return self._share()
+
+    def _share(self) -> float:
         kept = sum(int(each.mask.sum()) for each in self.held.values())
         return kept / sum(each.kept.numel() for each in self.held.values())
 
@@ -179,7 +182,7 @@ class Pruner(AroundUpdates):
         known = {name: value for name, value in self.settings.items() if value is not None}
         words = ", ".join(f"{name}={value}" for name, value in known.items())
         return (
-            f"Pruner of {len(self.held)} weights with {total:,} entries, {100 * self.keep:.1f} % "
+            f"Pruner of {len(self.held)} weights with {total:,} entries, {100 * self._share():.1f} % "
             f"kept after {self.step} updates ({words})"
         )
 
@@ -198,6 +201,7 @@ class Pruner(AroundUpdates):
         """A plain copy of the model: "dense", "masked" (with the masks in force), or "projected"
         (with masks that the weights as they are would get now)."""
         self._check_usable("copied")
+        self.notice()
         return plain_copy(self, weights)
 
     def export(self, weights: str = "masked") -> nn.Module:
@@ -232,6 +236,7 @@ class Pruner(AroundUpdates):
     def state_dict(self) -> dict[str, Any]:
         """All that a resumed training needs beside the states of model and optimiser."""
         self._check_usable("saved")
+        self.notice()
         return {
             "format": FORMAT,
             "step": self.step,
@@ -246,10 +251,11 @@ class Pruner(AroundUpdates):
         """Go on from a ``state_dict()``; before or after the model's, the order does not matter.
         Nothing is changed if it does not fit."""
         self._check_usable("loaded")
-        check_state(state, {name: each.kept for name, each in self.everything()}, self.settings)
+        branch = None if self.branch is None else self.branch.state()
+        check_state(state, dict(self.everything()), self.settings, len(self.held), branch)
         for name, each in self.everything():
             each.load(state["layers"][name])
-        self.step, self._running = int(state["step"]), True
+        self.step, self._running, self._updating = state["step"], True, False
         self.rule.generator.set_state(state["generator"].cpu())
         self.trajectory.load(state["trajectory"])
         for name in self.held if self.rule.neurons else ():
@@ -264,12 +270,15 @@ class Pruner(AroundUpdates):
         if self not in _pruners:
             raise UsageError(f"pruner: cannot be {word}, it was {self._ended}")
 
+    def __reduce__(self) -> str:
+        raise UsageError("pruner: cannot be pickled; save pruner.state_dict() beside the model's")
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Pruner:
         """With its model and optimiser: ``copy.deepcopy((model, optimizer, pruner))``."""
         made = object.__new__(type(self))
         memo[id(self)] = made
         for name, value in vars(self).items():
-            if name not in ("_hooks", "rule"):
+            if name not in ("_hooks", "_guard", "rule"):
                 setattr(made, name, copy.deepcopy(value, memo))
         generator = torch.Generator()
         generator.set_state(self.rule.generator.get_state())
@@ -279,6 +288,18 @@ class Pruner(AroundUpdates):
             each.hook()
         _pruners.add(made)
         return made
+
+
+def _wrapped(outer: nn.Module, name: str, inner: nn.Module) -> None:
+    """Told of every module that is put into another."""
+    if isinstance(outer, nn.parallel.DistributedDataParallel):
+        inside = {id(each) for each in inner.modules()}
+        for pruner in _pruners:
+            if id(pruner.model) in inside:
+                pruner.wrapped = weakref.ref(outer)
+
+
+register_module_module_registration_hook(_wrapped)
 
 
 def _taken(found: list[Prunable]) -> set[int]:

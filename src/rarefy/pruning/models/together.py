@@ -41,25 +41,12 @@ def collect(every: Sequence[Held]) -> None:
     dense = [each for each in group if each.update == "dense"]
     if dense:
         torch._foreach_copy_(_waiting(dense), [each.parameter.detach() for each in dense])
-    for each in every:
-        if not (launched(each) and each.update == "dense"):
-            each.collect()
-
-
-@torch.no_grad()
-def act(every: Sequence[Held]) -> None:
-    """``Held.act`` of all."""
-    group = [each for each in every if launched(each)]
-    if group:
-        parameters = [each.parameter.data for each in group]
-        torch._foreach_copy_(parameters, _waiting(group))
-        torch._foreach_mul_(parameters, [each.kept for each in group])
-        for each in group:
-            each.leave_update()
-    done = {id(each) for each in group}
+        for each in dense:
+            each.collected = True
+    done = {id(each) for each in dense}
     for each in every:
         if id(each) not in done:
-            each.act()
+            each.collect()
 
 
 @torch.no_grad()
