@@ -19,6 +19,7 @@ from rarefy.pruning.models.held import Held
 from rarefy.pruning.models.rule import Rule
 from rarefy.pruning.models.step_guard import StepGuard
 from rarefy.pruning.models.trajectory import Trajectory, tally
+from rarefy.pruning.models.wrappers import tell_of_wrapping
 
 
 class Loading:
@@ -63,8 +64,8 @@ class AroundUpdates:
     """The DistributedDataParallel into which the model was put afterwards."""
     _ended: str
     _running: bool
-    _updating: bool
-    """Whether an update has begun and not ended."""
+    _updating: int
+    """Updates that have begun and not ended: two, where a step calls that of its parent class."""
     _loading: dict[str, Tensor]
     """Weights before ``model.load_state_dict``."""
     _guard: StepGuard
@@ -80,6 +81,7 @@ class AroundUpdates:
         def after(optimizer: Any, args: Any, kwargs: Any) -> None:
             self._after()
 
+        tell_of_wrapping(self)
         self._guard = StepGuard(self.optimizer, self._restore)
         return [
             self._guard,
@@ -92,9 +94,7 @@ class AroundUpdates:
     def loading(self) -> None:
         """Only who knows what was there can tell whether something else was loaded."""
         self.notice()
-        self._loading = {
-            name: each.parameter.detach().clone() for name, each in self.everything()
-        }
+        self._loading = {name: each.parameter.detach().clone() for name, each in self.everything()}
 
     @torch.no_grad()
     def loaded(self) -> None:
@@ -146,7 +146,7 @@ class AroundUpdates:
         if self._updating:
             for _, each in self.everything():
                 each.restore()
-            self._updating = False
+            self._updating = 0
             torch.clear_autocast_cache()
 
     def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -160,11 +160,14 @@ class AroundUpdates:
                 "that act in another; wrap the model first, then make the Pruner"
             )
         check_still_there(self.model, self.held)
+        if self._updating and self._guard.active:
+            self._updating += 1
+            return None
         self._restore()
-        self._updating = True
+        self._updating = 1
         names, every = zip(*self.everything(), strict=True)
         by_hand = zip(names, together.wake(every), strict=True)
-        self._warn([name for name, written in by_hand if written], stacklevel=7)
+        self._warn([name for name, written in by_hand if written], stacklevel=8)
         if not self._running:
             self._start()
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
@@ -189,6 +192,9 @@ class AroundUpdates:
         return masked
 
     def _after(self) -> None:
+        if self._updating > 1:
+            self._updating -= 1
+            return
         together.collect([each for _, each in self.everything()])
         # a fused optimiser is called by a GradScaler also if gradients overflowed, and does nothing
         overflow = getattr(self.optimizer, "found_inf", None)
@@ -196,7 +202,7 @@ class AroundUpdates:
             self.step += 1
             self._choose_if_due()
         self._act()
-        self._updating = False
+        self._updating = 0
 
     def _act(self) -> None:
         if (
@@ -206,8 +212,7 @@ class AroundUpdates:
         ):
             for _, each in self.everything():
                 each.project()  # a support that stays must stay zero elsewhere
-        for _, each in self.everything():
-            each.act()
+        together.act([each for _, each in self.everything()])
         torch.clear_autocast_cache()  # of an update inside autocast
 
     @torch.no_grad()

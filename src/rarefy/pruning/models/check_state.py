@@ -25,8 +25,8 @@ def check_state(
     weights: int,
     branch: Mapping[str, Tensor] | None,
 ) -> None:
-    """A saved state must be of this model and of these settings. ``held``: by name; ``weights``: how
-    many of them are no biases; ``branch``: its own statistics and parameters."""
+    """A saved state must be of this model and of these settings. ``held``: by name, so many of
+    them ``weights`` and no biases; ``branch``: its own statistics and parameters."""
     if not isinstance(state, Mapping) or not {"layers", "settings", "step"} <= set(state):
         raise UsageError("pruner state: not a state of a Pruner")
     if state.get("format") != FORMAT:
@@ -36,7 +36,7 @@ def check_state(
     for name in [*held, *layers]:
         _check_there(name, "model", held, layers)
         mask = _of_kind(layers, name, Mapping).get("mask")
-        _check_tensor(f"{name} is", mask, held[name].kept, torch.bool)
+        _check_tensor(f"{name} is", mask, held[name].kept, mask=True)
     given = _of_kind(state, "settings", Mapping)
     for key, value in settings.items():
         if given.get(key) != value:
@@ -60,16 +60,14 @@ def _check_there(name: str, kind: str, mine: Mapping[str, Any], theirs: Mapping[
         raise UsageError(f"pruner state: of another {kind}: only {where} has {name}")
 
 
-def _check_tensor(
-    words: str, found: object, like: Tensor, dtype: torch.dtype | None = None
-) -> None:
+def _check_tensor(words: str, found: object, like: Tensor, mask: bool = False) -> None:
     if not isinstance(found, Tensor):
         raise UsageError(f"pruner state: {words} no tensor: {type(found).__name__}")
     if found.shape != like.shape:
         shape, wanted = tuple(found.shape), tuple(like.shape)
         raise UsageError(f"pruner state: of another model: {words} {shape}, not {wanted}")
-    if dtype is not None and found.dtype != dtype:
-        raise UsageError(f"pruner state: mask of {words} {found.dtype}, not {dtype}")
+    if mask and found.dtype != torch.bool:
+        raise UsageError(f"pruner state: mask of {words} {found.dtype}, not bool")
 
 
 def _of_kind(state: Mapping[str, Any], key: str, kind: type) -> Any:

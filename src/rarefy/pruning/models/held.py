@@ -38,6 +38,8 @@ class Held:
         self.zeroes = zeroes and update != "project"
         # in the memory layout of the parameter (channels last, say): products are then fast
         self.kept = torch.ones_like(parameter, requires_grad=False)
+        self.bits: Tensor | None = None
+        """The same in whole numbers, where ``together`` has asked for them."""
         waits = self.zeroes or update == "masked"
         self.waiting = parameter.detach().clone() if waits else None
         self.whole_gradient = False
@@ -104,14 +106,18 @@ class Held:
     @torch.no_grad()
     def act(self) -> None:
         """What is left out waits, and is zero in the model."""
-        # (said first: interrupted in between, ``restore`` must not take zeros for dense weights)
-        self._whole, self._updating = None, False
+        self.leave_update()
         if self.waiting is not None:
             if self.zeroes:
                 only(self.waiting, self.kept, out=self.parameter.data)
             else:
                 self.parameter.copy_(self.waiting)
         self.seen()
+
+    def leave_update(self) -> None:
+        """The parameter is the model's again. Said before it is written: if that is interrupted,
+        ``restore`` must not take zeros for dense weights."""
+        self._whole, self._updating = None, False
 
     @torch.no_grad()
     def project(self) -> None:
@@ -179,7 +185,8 @@ class Held:
     def follow(self) -> None:
         """The model may have gone to another type or device."""
         with torch.inference_mode(False):  # (inside one, these would be of no use in training)
-            self.kept = self.kept.to(self.parameter)
+            if self.kept.dtype != self.parameter.dtype or self.kept.device != self.parameter.device:
+                self.kept, self.bits = self.kept.to(self.parameter), None
             if self.waiting is not None:
                 self.waiting = self.waiting.to(self.parameter)
 
@@ -204,6 +211,7 @@ class Held:
     def take(self, mask: Tensor) -> None:
         """A new mask."""
         self.kept.copy_(mask)
+        self.bits = None
         if self.update == "project":
             self.project()
 
@@ -230,6 +238,7 @@ class Held:
         mask, waiting = state["mask"], state["waiting"]
         assert mask is not None
         self.kept.copy_(mask)
+        self.bits = None
         self.follow()
         if waiting is not None:
             (self.parameter if self.waiting is None else self.waiting).copy_(waiting)

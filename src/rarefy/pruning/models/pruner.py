@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_module_registration_hook
 
 from rarefy.core.compilation import let_compiled_code_see_hooks
 from rarefy.core.errors import UsageError
@@ -128,8 +127,8 @@ class Pruner(AroundUpdates):
         )
         self.step = 0
         """Updates of the optimiser so far."""
-        self._ended, self.evaluating, self._running, self._updating = "", False, False, False
-        self._loading, self.wrapped = {}, None
+        self._ended, self.evaluating, self._running = "", False, False
+        self._updating, self._loading, self.wrapped = 0, {}, None
         self.silencers = (
             activation_masks(model, self.held, activations, update) if activations else []
         )
@@ -182,8 +181,8 @@ class Pruner(AroundUpdates):
         known = {name: value for name, value in self.settings.items() if value is not None}
         words = ", ".join(f"{name}={value}" for name, value in known.items())
         return (
-            f"Pruner of {len(self.held)} weights with {total:,} entries, {100 * self._share():.1f} % "
-            f"kept after {self.step} updates ({words})"
+            f"Pruner of {len(self.held)} weights with {total:,} entries, "
+            f"{100 * self._share():.1f} % kept after {self.step} updates ({words})"
         )
 
     # --------------------------------------------------------------------- evaluation and export
@@ -255,7 +254,7 @@ class Pruner(AroundUpdates):
         check_state(state, dict(self.everything()), self.settings, len(self.held), branch)
         for name, each in self.everything():
             each.load(state["layers"][name])
-        self.step, self._running, self._updating = state["step"], True, False
+        self.step, self._running, self._updating = state["step"], True, 0
         self.rule.generator.set_state(state["generator"].cpu())
         self.trajectory.load(state["trajectory"])
         for name in self.held if self.rule.neurons else ():
@@ -288,18 +287,6 @@ class Pruner(AroundUpdates):
             each.hook()
         _pruners.add(made)
         return made
-
-
-def _wrapped(outer: nn.Module, name: str, inner: nn.Module) -> None:
-    """Told of every module that is put into another."""
-    if isinstance(outer, nn.parallel.DistributedDataParallel):
-        inside = {id(each) for each in inner.modules()}
-        for pruner in _pruners:
-            if id(pruner.model) in inside:
-                pruner.wrapped = weakref.ref(outer)
-
-
-register_module_module_registration_hook(_wrapped)
 
 
 def _taken(found: list[Prunable]) -> set[int]:
