@@ -74,8 +74,8 @@ def test_what_is_written_counts_and_the_next_update_says_so(
     written = model[0].weight.detach().clone()
     message = (
         "0.weight written by somebody else since the last update (by hand? another optimizer?): "
-        "these are the dense weights now, the masks stay until they are next chosen; train with "
-        "the pruner's optimizer, or detach()"
+        "these are the dense weights now, under the masks in force until they are next chosen; "
+        "train with the pruner's optimizer, or detach()"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         update(model, optimizer, mlp_batch())

@@ -69,6 +69,8 @@ class AroundUpdates:
     _loading: dict[str, Tensor]
     """Weights before ``model.load_state_dict``."""
     _guard: StepGuard
+    _hooks: list[Any]
+    """None any more when it is detached."""
 
     def _register(self) -> list[Any]:
         # the optimiser keeps its pruner alive: nobody has to hold it for masks to be in force
@@ -104,14 +106,16 @@ class AroundUpdates:
         if self.evaluating:  # (refused when the evaluation ends)
             return
         changed = [each.loaded(before[name]) for name, each in self.everything() if name in before]
-        if self._ended or not any(changed):
+        if not any(changed):
             return
-        if self.trajectory.choices:
-            masks = self.rule.masks(self.held, self.step, first=True)
-            together.take([self.held[name] for name in masks], list(masks.values()))
-            for name in masks if self.rule.neurons else ():
-                self._take_neurons(name)
-        self._act()
+        try:
+            if self.trajectory.choices:
+                masks = self.rule.masks(self.held, self.step, first=True)
+                together.take([self.held[name] for name in masks], list(masks.values()))
+                for name in masks if self.rule.neurons else ():
+                    self._take_neurons(name)
+        finally:  # a person's score function may fail: masks stay in force
+            self._act()
 
     def everything(self) -> list[tuple[str, Held]]:
         """Weights and, of whole neurons, biases, by name."""
@@ -122,7 +126,7 @@ class AroundUpdates:
     def notice(self) -> None:
         """Before anybody looks: what somebody else has written into the weights counts as dense
         weights, and the masks are in force on it."""
-        if self._ended or self.evaluating or self._guard.active:
+        if not self._hooks or self.evaluating or self._guard.active:
             return
         self._restore()
         written = {name: each for name, each in self.everything() if each.take_over()}
@@ -134,8 +138,8 @@ class AroundUpdates:
         if written:
             warnings.warn(
                 f"{', '.join(written)} written by somebody else since the last update (by hand? "
-                "another optimizer?): these are the dense weights now, the masks stay until they "
-                "are next chosen; train with the pruner's optimizer, or detach()",
+                "another optimizer?): these are the dense weights now, under the masks in force "
+                "until they are next chosen; train with the pruner's optimizer, or detach()",
                 stacklevel=stacklevel,
             )
 

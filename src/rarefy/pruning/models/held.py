@@ -268,6 +268,8 @@ def only(values: Tensor, kept: Tensor, out: Tensor | None = None) -> Tensor:
     NaN. (It is the backward pass of ReLU: on a CPU as fast as a product, ``where`` takes twenty
     times as long.)"""
     choose = torch.ops.aten.threshold_backward
+    if values.is_sparse:  # (a gradient; it has no such choice)
+        return values * kept if out is None else out.mul_(kept)
     if out is None:
         return choose(values, kept, 0.5)
     return choose.grad_input(values, kept, 0.5, grad_input=out)

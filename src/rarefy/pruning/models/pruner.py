@@ -214,8 +214,10 @@ class Pruner(AroundUpdates):
         """Stop pruning: the model has all its weights again and trains on as a plain one."""
         if self not in _pruners:
             return
+        self._restore()
         for hook in self._hooks:
             hook.remove()
+        self._hooks = []
         for _, each in self.everything():
             each.release()
         if self.silencers:
