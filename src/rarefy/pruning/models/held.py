@@ -69,7 +69,7 @@ class Held:
         return self.kept != 0
 
     def _gradient(self, gradient: Tensor) -> Tensor:
-        return gradient if self.whole_gradient else only(gradient, self.kept.to(gradient))
+        return gradient if self.whole_gradient else gradient * self.kept.to(gradient)
 
     @property
     def gradient(self) -> Tensor | None:
@@ -90,7 +90,7 @@ class Held:
         """The parameter is in the optimiser's hands from now on, and so is its gradient."""
         if self.update == "masked" and self.parameter.grad is not None:
             self._whole = self.parameter.grad.clone() if self.whole_gradient else None
-            only(self.parameter.grad, self.kept, out=self.parameter.grad)
+            self.parameter.grad.mul_(self.kept)
         self._updating, self.collected = True, False
 
     @torch.no_grad()
@@ -268,8 +268,6 @@ def only(values: Tensor, kept: Tensor, out: Tensor | None = None) -> Tensor:
     NaN. (It is the backward pass of ReLU: on a CPU as fast as a product, ``where`` takes twenty
     times as long.)"""
     choose = torch.ops.aten.threshold_backward
-    if values.is_sparse:  # (a gradient; it has no such choice)
-        return values * kept if out is None else out.mul_(kept)
     if out is None:
         return choose(values, kept, 0.5)
     return choose.grad_input(values, kept, 0.5, grad_input=out)
