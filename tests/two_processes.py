@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from rarefy.core.errors import UsageError
 from rarefy.pruning.models.pruner import Pruner
 from rarefy.pruning.regrowth import SET, RigL
 from rarefy.pruning.schedules import constant
@@ -73,12 +74,28 @@ def train(way: str, rank: int | None = None) -> dict[str, Any]:
     }
 
 
+def refused(way: str, rank: int) -> str:
+    """A pruner that is made before the model is wrapped."""
+    model = net(seed=rank)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    pruner = Pruner(model, optimizer, keep=0.5, **WAYS[way])
+    wrapped = DistributedDataParallel(model)
+    wrapped(data()[0]).sum().backward()
+    try:
+        optimizer.step()
+    except UsageError as error:
+        return f"after {pruner.step} updates: {error}"
+    return "not refused"
+
+
 def worker(rank: int, folder: str) -> None:
     """One of two processes: its results go into the folder. They meet in a file, not a network."""
     torch.set_num_threads(1)
     meeting = Path(folder, "meeting").as_uri()
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
-    found = {way: train(way, rank) for way in WAYS}
+    found: dict[str, Any] = {way: train(way, rank) for way in WAYS}
+    found["refused"] = [refused(way, rank) for way in WAYS]
+    found["its own"] = train("magnitude")
     torch.save(found, Path(folder, f"rank{rank}.pt"))
     dist.barrier()
     dist.destroy_process_group()

@@ -218,3 +218,11 @@ def test_copies_of_a_model_do_not_tell_its_pruner() -> None:
     other = copy.deepcopy(model)
     other.load_state_dict(mlp().state_dict())
     assert all(torch.equal(pruner.masks[name], mask) for name, mask in masks.items())
+
+
+@pytest.mark.parametrize("rule", ["dense", "masked", "project"])
+def test_sparse_gradients_of_an_embedding(rule: str) -> None:
+    model = nn.Sequential(nn.Embedding(10, 6, sparse=True), nn.Linear(6, 2))
+    optimizer, pruner = pruned(model, keep=0.5, layers=nn.Embedding, update=rule)
+    update(model, optimizer, (torch.tensor([1, 2]), torch.zeros(2, 2)))
+    assert torch.equal(model[0].weight != 0, pruner.masks["0.weight"])

@@ -50,3 +50,13 @@ def test_they_are_those_of_one_process_with_all_data(way: str, both: Results) ->
             torch.testing.assert_close(value, alone[kind][name], atol=1e-6, rtol=0, msg=name)
     for one, two in zip(found["gradients"], alone["gradients"], strict=True):
         torch.testing.assert_close(one, two, atol=1e-6, rtol=0)
+
+
+def test_a_pruner_made_before_wrapping_is_refused_in_both_processes(both: Results) -> None:
+    """And a process that trains a model of its own is left alone."""
+    for found in both:
+        assert len(found["refused"]) == len(WAYS)
+        for message in found["refused"]:
+            assert message.startswith("after 0 updates: pruner: made before DistributedDataPara")
+            assert message.endswith("wrap the model first, then make the Pruner")
+        assert same(found["its own"]["model"], train("magnitude")["model"])

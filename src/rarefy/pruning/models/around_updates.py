@@ -17,25 +17,29 @@ from rarefy.pruning.models.branches import ActivationMask
 from rarefy.pruning.models.checks import check_still_there
 from rarefy.pruning.models.held import Held
 from rarefy.pruning.models.rule import Rule
+from rarefy.pruning.models.step_guard import StepGuard
 from rarefy.pruning.models.trajectory import Trajectory, tally
+from rarefy.pruning.models.wrappers import tell_of_wrapping
 
 
-class AfterLoading:
-    """Tells a pruner that its model was loaded. A copy of the model, or a pickle, tells nobody."""
+class Loading:
+    """Tells a pruner that its model is going to be loaded, or was. A copy of the model, or a
+    pickle, tells nobody."""
 
-    def __init__(self, pruner: AroundUpdates | None) -> None:
+    def __init__(self, pruner: AroundUpdates | None, done: bool) -> None:
         self._pruner = None if pruner is None else weakref.ref(pruner)
+        self._done = done
 
-    def __call__(self, module: nn.Module, incompatible: object) -> None:
+    def __call__(self, module: nn.Module, *about: object) -> None:
         pruner = None if self._pruner is None else self._pruner()
         if pruner is not None and module is pruner.model:
-            pruner.loaded()
+            (pruner.loaded if self._done else pruner.loading)()
 
-    def __deepcopy__(self, memo: object) -> AfterLoading:
-        return AfterLoading(None)
+    def __deepcopy__(self, memo: object) -> Loading:
+        return Loading(None, self._done)
 
-    def __reduce__(self) -> tuple[type[AfterLoading], tuple[None]]:
-        return AfterLoading, (None,)
+    def __reduce__(self) -> tuple[type[Loading], tuple[None, bool]]:
+        return Loading, (None, self._done)
 
 
 class AroundUpdates:
@@ -56,8 +60,17 @@ class AroundUpdates:
     """Updates of the optimiser so far."""
     evaluating: bool
     """Whether other weights are in the model for a while."""
+    wrapped: weakref.ref[nn.Module] | None
+    """The DistributedDataParallel into which the model was put afterwards."""
     _ended: str
     _running: bool
+    _updating: int
+    """Updates that have begun and not ended: two, where a step calls that of its parent class."""
+    _loading: dict[str, Tensor]
+    """Weights before ``model.load_state_dict``."""
+    _guard: StepGuard
+    _hooks: list[Any]
+    """None any more when it is detached."""
 
     def _register(self) -> list[Any]:
         # the optimiser keeps its pruner alive: nobody has to hold it for masks to be in force
@@ -70,47 +83,95 @@ class AroundUpdates:
         def after(optimizer: Any, args: Any, kwargs: Any) -> None:
             self._after()
 
+        tell_of_wrapping(self)
+        self._guard = StepGuard(self.optimizer, self._restore)
         return [
+            self._guard,
             self.optimizer.register_step_pre_hook(before),
             self.optimizer.register_step_post_hook(after),
-            self.model.register_load_state_dict_post_hook(AfterLoading(self)),
+            self.model.register_load_state_dict_pre_hook(Loading(self, done=False)),
+            self.model.register_load_state_dict_post_hook(Loading(self, done=True)),
         ]
+
+    def loading(self) -> None:
+        """Only who knows what was there can tell whether something else was loaded."""
+        self.notice()
+        self._loading = {name: each.parameter.detach().clone() for name, each in self.everything()}
 
     @torch.no_grad()
     def loaded(self) -> None:
         """Other weights came by ``model.load_state_dict``: masks are chosen for them and act at
         once. (A state of this pruner that is loaded too brings its own, in either order.)"""
-        changed = [each.take_over() for _, each in self.everything()]
-        if self._ended or not any(changed):
+        before, self._loading = self._loading, {}
+        if self.evaluating:  # (refused when the evaluation ends)
             return
-        if self.trajectory.choices:
-            masks = self.rule.masks(self.held, self.step, first=True)
-            together.take([self.held[name] for name in masks], list(masks.values()))
-            for name in masks if self.rule.neurons else ():
-                self._take_neurons(name)
-        self._act()
+        changed = [each.loaded(before[name]) for name, each in self.everything() if name in before]
+        if not any(changed):
+            return
+        try:
+            if self.trajectory.choices:
+                masks = self.rule.masks(self.held, self.step, first=True)
+                together.take([self.held[name] for name in masks], list(masks.values()))
+                for name in masks if self.rule.neurons else ():
+                    self._take_neurons(name)
+        finally:  # a person's score function may fail: masks stay in force
+            self._act()
 
     def everything(self) -> list[tuple[str, Held]]:
         """Weights and, of whole neurons, biases, by name."""
         biases = [(f"bias of {name}", each) for name, each in self.biases.items()]
         return [*self.held.items(), *biases]
 
+    @torch.no_grad()
+    def notice(self) -> None:
+        """Before anybody looks: what somebody else has written into the weights counts as dense
+        weights, and the masks are in force on it."""
+        if not self._hooks or self.evaluating or self._guard.active:
+            return
+        self._restore()
+        written = {name: each for name, each in self.everything() if each.take_over()}
+        for each in written.values():
+            each.restore()
+        self._warn(list(written), stacklevel=5)
+
+    def _warn(self, written: list[str], stacklevel: int) -> None:
+        if written:
+            warnings.warn(
+                f"{', '.join(written)} written by somebody else since the last update (by hand? "
+                "another optimizer?): these are the dense weights now, under the masks in force "
+                "until they are next chosen; train with the pruner's optimizer, or detach()",
+                stacklevel=stacklevel,
+            )
+
+    @torch.no_grad()
+    def _restore(self) -> None:
+        """An update has failed: what it left in the parameters are the dense weights, and the masks
+        are in force on them. It does not count."""
+        if self._updating:
+            for _, each in self.everything():
+                each.restore()
+            self._updating = 0
+            torch.clear_autocast_cache()
+
     def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._ended:
             raise UsageError(f"pruner: {self._ended}; detach() it to train on")
         if self.evaluating:
             raise UsageError("pruner: optimizer.step() inside dense() or masked() would be lost")
-        check_still_there(self.model, self.held)
-        names, every = zip(*self.everything(), strict=True)
-        written = [
-            name for name, by_hand in zip(names, together.wake(every), strict=True) if by_hand
-        ]
-        if written:
-            warnings.warn(
-                f"{', '.join(written)} written by hand since the last update: these are the dense "
-                "weights now; masks stay until they are next chosen",
-                stacklevel=3,
+        if self.wrapped is not None and self.wrapped() is not None:
+            raise UsageError(
+                "pruner: made before DistributedDataParallel, which gives a process the weights "
+                "that act in another; wrap the model first, then make the Pruner"
             )
+        check_still_there(self.model, self.held)
+        if self._updating and self._guard.active:
+            self._updating += 1
+            return None
+        self._restore()
+        self._updating = 1
+        names, every = zip(*self.everything(), strict=True)
+        by_hand = zip(names, together.wake(every), strict=True)
+        self._warn([name for name, written in by_hand if written], stacklevel=8)
         if not self._running:
             self._start()
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
@@ -135,17 +196,17 @@ class AroundUpdates:
         return masked
 
     def _after(self) -> None:
+        if self._updating > 1:
+            self._updating -= 1
+            return
         together.collect([each for _, each in self.everything()])
         # a fused optimiser is called by a GradScaler also if gradients overflowed, and does nothing
         overflow = getattr(self.optimizer, "found_inf", None)
         if overflow is None or not bool(overflow):
             self.step += 1
-            try:
-                self._choose_if_due()
-            finally:  # a person's score function may fail: masks stay in force
-                self._act()
-            return
+            self._choose_if_due()
         self._act()
+        self._updating = 0
 
     def _act(self) -> None:
         if (
@@ -174,6 +235,9 @@ class AroundUpdates:
             for name in masks if self.rule.neurons else ():
                 self._take_neurons(name)
             self.trajectory.add(self.step, counts)
+        else:  # (with project: they have been trained on)
+            for _, each in self.everything():
+                each.projected = False
         self._want_gradients()
 
     def _want_gradients(self) -> None:
@@ -184,14 +248,14 @@ class AroundUpdates:
     def _moved(self, held: Held, moved: Tensor, first: bool) -> None:
         """Of weights whose mask has changed: what has grown begins at zero."""
         if self.rule.regrow is not None and held.waiting is not None and not first:
-            held.waiting.mul_(~(moved & held.mask))
+            held.waiting.masked_fill_(moved & held.mask, 0)
         if self._running:
             self._forget(held, moved)
 
     def _forget(self, held: Held, moved: Tensor) -> None:
         for value in self.optimizer.state.get(held.parameter, {}).values():
             if isinstance(value, Tensor) and value.shape == moved.shape:
-                value.mul_(~moved)
+                value.masked_fill_(moved, 0)
 
     def _start(self) -> None:
         """What the first masks do to the optimiser's memory waits for the first update: a state

@@ -99,12 +99,7 @@ class MaskedBranch:
 
     @torch.no_grad()
     def load(self, state: Mapping[str, Tensor]) -> None:
-        mine = dict(self._differing())
-        for name in [*mine, *state]:
-            if (name in mine) != (name in state):
-                where = "the branch" if name in mine else "the state"
-                raise UsageError(f"pruner state: of another branch: only {where} has {name}")
-        for name, value in mine.items():
+        for name, value in self._differing():
             value.copy_(state[name])
 
     def _differing(self) -> list[tuple[str, Tensor]]:

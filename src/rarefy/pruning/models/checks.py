@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.pruning.models.prunable import Prunable
@@ -17,8 +17,6 @@ from rarefy.pruning.shares import Keep
 if TYPE_CHECKING:
     from rarefy.pruning.models.held import Held
 
-FORMAT = 1
-"""Of a pruner's state."""
 MOMENTS = ("keep", "reset")
 
 
@@ -80,25 +78,3 @@ def check_still_there(model: nn.Module, held: Mapping[str, Held]) -> None:
             now = None
         if now is not each.parameter:
             raise UsageError(f"model: {name} was replaced; detach() before changing a pruned layer")
-
-
-def check_state(
-    state: Mapping[str, Any], kept: Mapping[str, Tensor], settings: Mapping[str, Any]
-) -> None:
-    """A saved state must be of this model and of these settings. ``kept``: by name."""
-    if not isinstance(state, Mapping) or not {"layers", "settings", "step"} <= set(state):
-        raise UsageError("pruner state: not a state of a Pruner")
-    if state.get("format") != FORMAT:
-        raise UsageError(f"pruner state: format {state.get('format')!r}, known is {FORMAT}")
-    layers = state["layers"]
-    for name in [*kept, *layers]:
-        if (name in kept) != (name in layers):
-            where = "the model" if name in kept else "the state"
-            raise UsageError(f"pruner state: of another model: only {where} has {name}")
-        shape, wanted = tuple(layers[name]["mask"].shape), tuple(kept[name].shape)
-        if shape != wanted:
-            raise UsageError(f"pruner state: of another model: {name} is {shape}, not {wanted}")
-    for key, value in settings.items():
-        given = state["settings"].get(key)
-        if given != value:
-            raise UsageError(f"pruner state: made with {key}={given!r}, not {value!r}")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.pruning.models.branches import ActivationMask, Silence, without_activation_masks
-from rarefy.pruning.models.held import same
+from rarefy.pruning.models.held import only, same
 
 if TYPE_CHECKING:
     from rarefy.pruning.models.pruner import Pruner
@@ -28,12 +28,14 @@ def values_of(pruner: Pruner, which: str) -> dict[Tensor, Tensor]:
     if which == "dense":
         return {each.parameter: each.dense().clone() for each in held}
     if which == "masked":
-        return {each.parameter: each.dense() * each.kept for each in held}
+        return {each.parameter: only(each.dense(), each.kept) for each in held}
     masks = pruner.rule.fresh_masks(pruner.held, pruner.step)
     found = {pruner.held[name].parameter: mask for name, mask in masks.items()}
     for name, each in pruner.biases.items():
         found[each.parameter] = pruner.rule.filters[name].rows(masks[name])[:, 0]
-    return {each.parameter: each.dense() * found[each.parameter] for each in held}
+    return {
+        each.parameter: only(each.dense(), found[each.parameter].to(each.kept)) for each in held
+    }
 
 
 @contextlib.contextmanager
@@ -41,6 +43,7 @@ def with_weights(pruner: Pruner, which: str) -> Iterator[nn.Module]:
     """The model with all its weights ("dense") or with what is left out at zero ("masked")."""
     if pruner.evaluating:
         raise UsageError("pruner: dense() and masked() cannot be nested")
+    pruner.notice()
     values = values_of(pruner, which)
     if which == "dense":
         values |= {each.mask: torch.ones_like(each.mask) for each in pruner.silencers}

@@ -38,13 +38,17 @@ class Held:
         self.zeroes = zeroes and update != "project"
         # in the memory layout of the parameter (channels last, say): products are then fast
         self.kept = torch.ones_like(parameter, requires_grad=False)
+        self.bits: Tensor | None = None
+        """The same in whole numbers, where ``together`` has asked for them."""
         waits = self.zeroes or update == "masked"
         self.waiting = parameter.detach().clone() if waits else None
         self.whole_gradient = False
         """For a moment gradients of what is left out are wanted too: a score needs them."""
         self._whole: Tensor | None = None
-        self._updating = False
-        """Whether the parameter is in the hands of the optimiser."""
+        self._updating, self.collected = False, False
+        """Whether the parameter is in the hands of the optimiser, and what it did is remembered."""
+        self.projected = False
+        """Whether ``project`` has set to zero what is left out, and no update came since."""
         self._hook: Any = None
         self.hook()
         self._version = parameter._version
@@ -87,50 +91,63 @@ class Held:
         if self.update == "masked" and self.parameter.grad is not None:
             self._whole = self.parameter.grad.clone() if self.whole_gradient else None
             self.parameter.grad.mul_(self.kept)
-        self._updating = True
+        self._updating, self.collected = True, False
 
     @torch.no_grad()
     def collect(self) -> None:
         """After an update: remember the dense weights."""
-        if self.waiting is None:
-            return
-        if self.update == "masked":
-            torch.lerp(self.waiting, self.parameter, self.kept, out=self.waiting)
-        else:
-            self.waiting.copy_(self.parameter)
+        if self.waiting is not None:
+            if self.update == "masked":
+                torch.lerp(self.waiting, self.parameter, self.kept, out=self.waiting)
+            else:
+                self.waiting.copy_(self.parameter)
+        self.collected = True
 
     @torch.no_grad()
     def act(self) -> None:
         """What is left out waits, and is zero in the model."""
+        self.leave_update()
         if self.waiting is not None:
             if self.zeroes:
-                torch.mul(self.waiting, self.kept, out=self.parameter.data)
+                only(self.waiting, self.kept, out=self.parameter.data)
             else:
                 self.parameter.copy_(self.waiting)
-        self.leave_update()
+        self.seen()
+
+    def leave_update(self) -> None:
+        """The parameter is the model's again. Said before it is written: if that is interrupted,
+        ``restore`` must not take zeros for dense weights."""
+        self._whole, self._updating = None, False
 
     @torch.no_grad()
     def project(self) -> None:
         """Set to zero what is left out."""
-        self.parameter.mul_(self.kept)
+        only(self.parameter.detach(), self.kept, out=self.parameter.detach())
+        self.projected = True
 
-    def leave_update(self) -> None:
-        """The parameter is the model's again."""
-        self._whole, self._updating = None, False
-        self._version = self.parameter._version
+    def restore(self) -> None:
+        """Masks in force again, wherever an update was broken off, or after somebody wrote."""
+        if self._updating and not self.collected:
+            self.collect()
+        if self.projected:
+            self.project()
+        self.act()
 
     def take_over(self) -> bool:
         """Somebody wrote into the parameter, which a person sees as the weight: what stands there
-        counts, also in places that were left out and are no longer zero."""
+        counts, also in places that were left out and are no longer zero. Gives whether masks have
+        to be put in force again."""
         self.follow()
-        if self.waiting is None or self._updating:
+        if self._updating:
             return False
         seen = self.parameter.detach()
+        if self.waiting is None:
+            return self.projected and self.touched() and self._outside(seen)
         if not self.zeroes:
             changed = self.touched() and not same(seen, self.waiting)
             self.waiting.copy_(seen)
             return changed
-        if self.touched() and not same(seen, self.waiting * self.kept):
+        if self.touched() and not same(seen, only(self.waiting, self.kept)):
             self.waiting.copy_(torch.where(self._theirs(seen), seen, self.waiting))
             return True
         if seen.is_cuda:  # written through .data? without asking, which would wait for the GPU
@@ -143,15 +160,33 @@ class Held:
         it, is begun anew or loaded."""
         assert self.waiting is not None
         out = self.kept == 0
-        changed = seen != self.waiting * self.kept
+        changed = seen != only(self.waiting, self.kept)
         whole = self.filters.rows(changed | out).all(dim=1, keepdim=True)
         rows = self.filters.rows(changed | ~out) | whole
         return self.filters.weights(rows).reshape(seen.shape)
 
+    def _outside(self, seen: Tensor) -> bool:
+        """Whether something that is left out is not zero. (Asked twice: the first is fast.)"""
+        zeroed = torch.equal(seen, only(seen, self.kept))
+        return not zeroed and bool(((seen != 0) & (self.kept == 0)).any())
+
+    @torch.no_grad()
+    def loaded(self, before: Tensor) -> bool:
+        """Another state was loaded into the model: all of it counts, if it is another. Loading what
+        is there, as a resumed training does after the pruner's state, changes nothing."""
+        self.follow()
+        seen = self.parameter.detach()
+        if same(seen, before.to(seen)):
+            return False
+        if self.waiting is not None:
+            self.waiting.copy_(seen)
+        return True
+
     def follow(self) -> None:
         """The model may have gone to another type or device."""
         with torch.inference_mode(False):  # (inside one, these would be of no use in training)
-            self.kept = self.kept.to(self.parameter)
+            if self.kept.dtype != self.parameter.dtype or self.kept.device != self.parameter.device:
+                self.kept, self.bits = self.kept.to(self.parameter), None
             if self.waiting is not None:
                 self.waiting = self.waiting.to(self.parameter)
 
@@ -176,6 +211,7 @@ class Held:
     def take(self, mask: Tensor) -> None:
         """A new mask."""
         self.kept.copy_(mask)
+        self.bits = None
         if self.update == "project":
             self.project()
 
@@ -187,10 +223,14 @@ class Held:
         """What stands in the parameter now is known."""
         self._version = self.parameter._version
 
+    @property
+    def saved(self) -> bool:
+        """Whether a state has the weights: with ``project`` too, a new pruner's first choice would
+        be lost on them."""
+        return self.waiting is not None or self.update == "project"
+
     def state(self) -> dict[str, Tensor | None]:
-        """With ``project`` the weights too: a new pruner's first choice would be lost on them."""
-        needed = self.waiting is not None or self.update == "project"
-        return {"mask": self.mask, "waiting": self.dense().clone() if needed else None}
+        return {"mask": self.mask, "waiting": self.dense().clone() if self.saved else None}
 
     @torch.no_grad()
     def load(self, state: dict[str, Tensor | None]) -> None:
@@ -198,13 +238,12 @@ class Held:
         mask, waiting = state["mask"], state["waiting"]
         assert mask is not None
         self.kept.copy_(mask)
+        self.bits = None
         self.follow()
-        if self.waiting is not None and waiting is not None:
-            self.waiting.copy_(waiting)
-            self.act()
-        elif waiting is not None:
-            self.parameter.copy_(waiting)
-            self.seen()
+        if waiting is not None:
+            (self.parameter if self.waiting is None else self.waiting).copy_(waiting)
+        self.projected = self.update == "project" and not self._outside(self.parameter.detach())
+        self.act()
 
     def release(self) -> None:
         """Put the dense weights back for good."""
@@ -222,6 +261,16 @@ def biases(found: Iterable[Prunable], update: str, zeroes: bool) -> dict[str, He
         for each in found
         if each.bias is not None
     }
+
+
+def only(values: Tensor, kept: Tensor, out: Tensor | None = None) -> Tensor:
+    """The values where ``kept`` is 1 and zero elsewhere, whatever they are there: NaN times zero is
+    NaN. (It is the backward pass of ReLU: on a CPU as fast as a product, ``where`` takes twenty
+    times as long.)"""
+    choose = torch.ops.aten.threshold_backward
+    if out is None:
+        return choose(values, kept, 0.5)
+    return choose.grad_input(values, kept, 0.5, grad_input=out)
 
 
 def same(first: Tensor, second: Tensor) -> bool:

@@ -66,6 +66,8 @@ def find_prunable(model: nn.Module, layers: Layers | None = None) -> list[Prunab
                 continue
             name = f"{prefix}.{local}" if prefix else local
             _refuse_parameter(name, parameter)
+            if not parameter.numel():  # Linear(2, 0): there is nothing to leave out
+                continue
             others = tuple(other for other in every[id(parameter)] if other != name)
             filters = Filters.of(module, parameter)
             bias = _bias(module, local, filters)

@@ -29,13 +29,8 @@ from rarefy.pruning.models.branches import (
     check_activations,
     without_activation_masks,
 )
-from rarefy.pruning.models.checks import (
-    FORMAT,
-    check_choices,
-    check_parameters,
-    check_share,
-    check_state,
-)
+from rarefy.pruning.models.check_state import FORMAT, check_state
+from rarefy.pruning.models.checks import check_choices, check_parameters, check_share
 from rarefy.pruning.models.copies import plain_copy, with_weights
 from rarefy.pruning.models.held import Held, biases
 from rarefy.pruning.models.prunable import Layers, Prunable, find_prunable
@@ -134,6 +129,7 @@ class Pruner(AroundUpdates):
         self.step = 0
         """Updates of the optimiser so far."""
         self._ended, self.evaluating, self._running = "", False, False
+        self._updating, self._loading, self.wrapped = 0, {}, None
         self.silencers = (
             activation_masks(model, self.held, activations, update) if activations else []
         )
@@ -155,11 +151,17 @@ class Pruner(AroundUpdates):
     @property
     def masks(self) -> dict[str, Tensor]:
         """True where a weight acts, by the parameter's name; copies."""
+        self.notice()
         return {name: each.mask for name, each in self.held.items()}
 
     @property
     def keep(self) -> float:
-        """Share of the prunable weights that acts now."""
+        """Share of the prunable weights that the masks in force keep. (With ``project`` those left
+        out are trained on until masks are next chosen, in two branches the model stays dense.)"""
+        self.notice()
+        return self._share()
+
+    def _share(self) -> float:
         kept = sum(int(each.mask.sum()) for each in self.held.values())
         return kept / sum(each.kept.numel() for each in self.held.values())
 
@@ -180,8 +182,8 @@ class Pruner(AroundUpdates):
         known = {name: value for name, value in self.settings.items() if value is not None}
         words = ", ".join(f"{name}={value}" for name, value in known.items())
         return (
-            f"Pruner of {len(self.held)} weights with {total:,} entries, {100 * self.keep:.1f} % "
-            f"kept after {self.step} updates ({words})"
+            f"Pruner of {len(self.held)} weights with {total:,} entries, "
+            f"{100 * self._share():.1f} % kept after {self.step} updates ({words})"
         )
 
     # --------------------------------------------------------------------- evaluation and export
@@ -199,6 +201,7 @@ class Pruner(AroundUpdates):
         """A plain copy of the model: "dense", "masked" (with the masks in force), or "projected"
         (with masks that the weights as they are would get now)."""
         self._check_usable("copied")
+        self.notice()
         return plain_copy(self, weights)
 
     def export(self, weights: str = "masked") -> nn.Module:
@@ -212,8 +215,10 @@ class Pruner(AroundUpdates):
         """Stop pruning: the model has all its weights again and trains on as a plain one."""
         if self not in _pruners:
             return
+        self._restore()
         for hook in self._hooks:
             hook.remove()
+        self._hooks = []
         for _, each in self.everything():
             each.release()
         if self.silencers:
@@ -233,6 +238,7 @@ class Pruner(AroundUpdates):
     def state_dict(self) -> dict[str, Any]:
         """All that a resumed training needs beside the states of model and optimiser."""
         self._check_usable("saved")
+        self.notice()
         return {
             "format": FORMAT,
             "step": self.step,
@@ -247,10 +253,11 @@ class Pruner(AroundUpdates):
         """Go on from a ``state_dict()``; before or after the model's, the order does not matter.
         Nothing is changed if it does not fit."""
         self._check_usable("loaded")
-        check_state(state, {name: each.kept for name, each in self.everything()}, self.settings)
+        branch = None if self.branch is None else self.branch.state()
+        check_state(state, dict(self.everything()), self.settings, len(self.held), branch)
         for name, each in self.everything():
             each.load(state["layers"][name])
-        self.step, self._running = int(state["step"]), True
+        self.step, self._running, self._updating = state["step"], True, 0
         self.rule.generator.set_state(state["generator"].cpu())
         self.trajectory.load(state["trajectory"])
         for name in self.held if self.rule.neurons else ():
@@ -265,12 +272,15 @@ class Pruner(AroundUpdates):
         if self not in _pruners:
             raise UsageError(f"pruner: cannot be {word}, it was {self._ended}")
 
+    def __reduce__(self) -> str:
+        raise UsageError("pruner: cannot be pickled; save pruner.state_dict() beside the model's")
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Pruner:
         """With its model and optimiser: ``copy.deepcopy((model, optimizer, pruner))``."""
         made = object.__new__(type(self))
         memo[id(self)] = made
         for name, value in vars(self).items():
-            if name not in ("_hooks", "rule"):
+            if name not in ("_hooks", "_guard", "rule"):
                 setattr(made, name, copy.deepcopy(value, memo))
         generator = torch.Generator()
         generator.set_state(self.rule.generator.get_state())

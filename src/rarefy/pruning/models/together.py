@@ -14,6 +14,9 @@ from torch import Tensor
 
 from rarefy.pruning.models.held import Held
 
+_WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Whole numbers by their bytes."""
+
 
 @torch.no_grad()
 def wake(every: Sequence[Held]) -> list[bool]:
@@ -41,8 +44,11 @@ def collect(every: Sequence[Held]) -> None:
     dense = [each for each in group if each.update == "dense"]
     if dense:
         torch._foreach_copy_(_waiting(dense), [each.parameter.detach() for each in dense])
+        for each in dense:
+            each.collected = True
+    done = {id(each) for each in dense}
     for each in every:
-        if not (launched(each) and each.update == "dense"):
+        if id(each) not in done:
             each.collect()
 
 
@@ -51,11 +57,16 @@ def act(every: Sequence[Held]) -> None:
     """``Held.act`` of all."""
     group = [each for each in every if launched(each)]
     if group:
-        parameters = [each.parameter.data for each in group]
-        torch._foreach_copy_(parameters, _waiting(group))
-        torch._foreach_mul_(parameters, [each.kept for each in group])
         for each in group:
             each.leave_update()
+        parameters = [each.parameter.data for each in group]
+        torch._foreach_copy_(parameters, _waiting(group))
+        # the bits of a number times 1 or 0: NaN times zero would be NaN
+        bits = [_bits(each) for each in group]
+        numbers = [each.view(like.dtype) for each, like in zip(parameters, bits, strict=True)]
+        torch._foreach_mul_(numbers, bits)
+        for each in group:
+            each.seen()
     done = {id(each) for each in group}
     for each in every:
         if id(each) not in done:
@@ -67,7 +78,9 @@ def take(every: Sequence[Held], masks: Sequence[Tensor]) -> None:
     """``Held.take`` of all."""
     group = [place for place, each in enumerate(every) if launched(each)]
     if group:
-        torch._foreach_copy_([every[place].kept for place in group], [masks[i] for i in group])
+        chosen = [masks[place] for place in group]
+        torch._foreach_copy_([every[place].kept for place in group], chosen)
+        torch._foreach_copy_([_bits(every[place]) for place in group], chosen)
     for place, (each, mask) in enumerate(zip(every, masks, strict=True)):
         if place not in group:
             each.take(mask)
@@ -77,6 +90,12 @@ def launched(each: Held) -> bool:
     """Whether a weight is one of those that are done together."""
     each.follow()
     return each.parameter.is_cuda and each.zeroes and each.waiting is not None
+
+
+def _bits(each: Held) -> Tensor:
+    if each.bits is None:
+        each.bits = each.kept.to(_WHOLE[each.kept.element_size()])
+    return each.bits
 
 
 def _waiting(group: Sequence[Held]) -> list[Tensor]:

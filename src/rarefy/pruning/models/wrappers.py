@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
+from typing import TYPE_CHECKING
+
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_module_registration_hook
+
+if TYPE_CHECKING:
+    from rarefy.pruning.models.around_updates import AroundUpdates
+
+_to_be_told: weakref.WeakSet[AroundUpdates] = weakref.WeakSet()
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -15,6 +24,23 @@ def unwrapped(model: nn.Module) -> nn.Module:
             model = model._orig_mod  # type: ignore[assignment]
         else:
             return model
+
+
+def tell_of_wrapping(pruner: AroundUpdates) -> None:
+    """From now on ``pruner.wrapped`` is the DistributedDataParallel that its model is put into."""
+    _to_be_told.add(pruner)
+
+
+def _put_into(outer: nn.Module, name: str, inner: nn.Module) -> None:
+    """Torch calls it for every module that becomes part of another."""
+    if isinstance(outer, nn.parallel.DistributedDataParallel):
+        inside = {id(each) for each in inner.modules()}
+        for pruner in _to_be_told:
+            if id(pruner.model) in inside:
+                pruner.wrapped = weakref.ref(outer)
+
+
+register_module_module_registration_hook(_put_into)
 
 
 def innermost(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
