@@ -53,10 +53,8 @@ def classes_table(scored: Scored) -> Table:
     for head in ("class", "samples", "undefined", *words):
         table.add_column(head, justify="left" if head == "class" else "right")
     shown = scored.by_class()
-    for row in shown[: 2 * TOP]:
-        table.add_row(
-            escape(str(row["class"])), *(f"{row[head]:,}" for head in row if head != "class")
-        )
+    for name, *counts in shown[: 2 * TOP].itertuples(index=False, name=None):
+        table.add_row(escape(name), *(f"{count:,}" for count in counts))
     if len(shown) > 2 * TOP:
         table.add_row(f"... {len(shown) - 2 * TOP} more", *[""] * (len(words) + 2))
     return table

@@ -41,6 +41,7 @@ class Work:
         self.in_hand: Arrays = {}
         """What the step that was stopped had computed."""
         self._flops = [plan.flops(step, rows.counts, rows.width) for step in plan.steps]
+        self._all_flops = sum(self._flops)
 
     # ------------------------------------------------------------------------------- what routes do
 
@@ -131,7 +132,7 @@ class Work:
 
     def _tell(self, flops: float) -> None:
         if self._progress is not None:
-            self._progress(flops / sum(self._flops))
+            self._progress(flops / self._all_flops)
 
     def _arrays(self) -> Arrays:
         position = np.array([self.step, self.reading, self.row])

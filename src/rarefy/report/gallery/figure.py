@@ -37,7 +37,7 @@ def gallery_figure(
         raise bad_value("per_class", per_class, f"must be from 1 to {MOST}")
     samples = read_table(table, classes)
     choice = choose(samples, per_class)
-    scored = [number for number, rows in enumerate(samples.members()) if len(rows)]
+    scored = [number for number in sorted(choice.classes) if len(choice.random[number])]
     if not scored:
         raise bad_value("table", f"{len(table)} rows", "must have a sample with a score")
     drawn = scored[:MOST_CLASSES]
