@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 TOP = 10
 """Samples named on the terminal."""
+WORDS = "words: what a curator should look at a sample for, with their numbers of samples"
 
 
 def described(scored: Scored, written: dict[str, Path]) -> dict[str, Any]:
@@ -44,10 +45,12 @@ def classes_table(scored: Scored) -> Table:
     from rich.markup import escape
     from rich.table import Table as RichTable
 
+    # what reading them had to say was told before
+    notes = scored.table.attrs["notes"][len(scored.samples.notes) :]
     table = RichTable(
         title=f"{escape(scored.samples.name)}: {len(scored.table):,} samples, "
-        f"{len(scored.samples.classes)} classes",
-        caption="words: what a curator should look at a sample for, with their numbers of samples",
+        f"{len(scored.samples.classes):,} classes",
+        caption="\n".join((WORDS, *map(escape, notes))),
     )
     words = [word for word in scored.words() if word]
     for head in ("class", "samples", "undefined", *words):
@@ -56,7 +59,7 @@ def classes_table(scored: Scored) -> Table:
     for name, *counts in shown[: 2 * TOP].itertuples(index=False, name=None):
         table.add_row(escape(name), *(f"{count:,}" for count in counts))
     if len(shown) > 2 * TOP:
-        table.add_row(f"... {len(shown) - 2 * TOP} more", *[""] * (len(words) + 2))
+        table.add_row(f"... {len(shown) - 2 * TOP:,} more", *[""] * (len(words) + 2))
     return table
 
 
