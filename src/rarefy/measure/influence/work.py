@@ -110,10 +110,15 @@ class Work:
         stored = self._state.load()
         if stored is None:
             return
-        self.step, self.reading, self.row = stored.pop("position").tolist()
-        for name, mine in self._arrays().items():
-            if name != "position":
-                mine[...] = stored.pop(name)
+        try:
+            self.step, self.reading, self.row = map(int, stored.pop("position"))
+            for name, mine in self._arrays().items():
+                if name != "position":
+                    mine[...] = stored.pop(name)
+            if not (0 <= self.step <= len(self._flops) and 0 <= self.row <= len(self.rows)):
+                raise ValueError(f"position {self.step}, {self.row}")
+        except (KeyError, ValueError, TypeError) as error:
+            raise self._state.damaged(f"state.npz: {str(error)[:120]}") from None
         self.in_hand = stored
         found = sum(self._flops[: self.step])
         if (step := self.present()) is not None:

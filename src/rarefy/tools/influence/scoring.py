@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from rarefy.core.errors import bad_value
+from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.provenance import provenance
 from rarefy.core.settings import resolve_device
 from rarefy.core.text import printable
@@ -116,19 +116,24 @@ def score_samples(
         if progress is not None:
             progress(share)
 
-    scores = score_classes(
-        samples.features,
-        samples.labels,
-        len(samples.classes),
-        scale=samples.scale,
-        ddof=settings.ddof,
-        memory=settings.memory,
-        device=device,
-        state=state,
-        content="" if state is None else short_hash(samples.ids),
-        progress=lambda share: done(part * share),
-        deadline=late,
-    )
+    try:
+        scores = score_classes(
+            samples.features,
+            samples.labels,
+            len(samples.classes),
+            scale=samples.scale,
+            ddof=settings.ddof,
+            memory=settings.memory,
+            device=device,
+            state=state,
+            content="" if state is None else short_hash(samples.ids),
+            progress=lambda share: done(part * share),
+            deadline=late,
+        )
+    except UsageError as error:
+        if str(error).startswith("features:"):  # by whose rows it was
+            raise UsageError(f"{samples.name}: {error}") from None
+        raise
     near = None
     if asked:
         near = neighbour_labels(
