@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError
-from rarefy.data.gzipped import Gunzipped
+from rarefy.data.images.gzipped import Gunzipped
 from rarefy.data.images.image_set import ImageData, ImageSet, Level
 from rarefy.data.images.restricted_pickle import as_texts, load_entries
 
@@ -209,8 +209,7 @@ def _numbers(entries: Entries, key: str, below: int, where: str) -> NDArray[np.i
             )
             shown = str(value)[:20] if short else type(value).__name__
             raise UsageError(
-                f"{where}: {key} has {shown} at position {position}; "
-                f"must be from 0 to {below - 1}"
+                f"{where}: {key} has {shown} at position {position}; must be from 0 to {below - 1}"
             )
     return np.array(values, dtype=np.int64)
 

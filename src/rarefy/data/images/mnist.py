@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
-from rarefy.data.gzipped import Gunzipped
+from rarefy.data.images.gzipped import Gunzipped
 from rarefy.data.images.image_set import ImageData, ImageSet
 
 FILES = (

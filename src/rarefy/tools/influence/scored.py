@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -103,7 +102,9 @@ class Scored:
             **{word: (table["triage"] == word).to_numpy() for word in self.words()},
         }
         names = table.attrs["classes"]
-        found = {head: np.bincount(labels[of], minlength=len(names)) for head, of in counted.items()}
+        found = {
+            head: np.bincount(labels[of], minlength=len(names)) for head, of in counted.items()
+        }
         rows = pd.DataFrame({"class": names, **found})
         return rows[rows["samples"] > 0]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.gzipped import check_zip
+from rarefy.data.images.gzipped import check_zip
 from rarefy.data.images.listing import listed
 from rarefy.tools.samples.labels import encoded
 from rarefy.tools.samples.messages import in_a_line

@@ -142,7 +142,9 @@ class RowStore:
 
 def _damaged(path: Path) -> UsageError:
     other = path.with_suffix(".npy" if path.suffix == ".json" else ".json").name
-    return UsageError(f"{path}: damaged; remove it, and {other}, to start anew (as --overwrite does)")
+    return UsageError(
+        f"{path}: damaged; remove it, and {other}, to start anew (as --overwrite does)"
+    )
 
 
 def _cannot(path: Path, error: Exception) -> RunError:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.gzipped import Gunzipped
+from rarefy.data.images.gzipped import Gunzipped
 from rarefy.data.images.listing import listed
 from rarefy.tools.samples.labels import encoded
 from rarefy.tools.samples.messages import counted, in_a_line, no_column, rows_text
