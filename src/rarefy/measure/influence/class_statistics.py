@@ -245,7 +245,8 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of a file; nothing in it is run."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # opened here: of a damaged file numpy would forget to close it
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except Exception as error:  # bytes can fail to be a zip file of arrays in many ways
         raise RunError(f"cannot read {path}: {' '.join(str(error).split())[:120]}") from error

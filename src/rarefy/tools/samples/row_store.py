@@ -95,12 +95,12 @@ class RowStore:
     def _mapped(self, data: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """The rows on disk, if they are what the note says."""
         try:
-            rows = np.lib.format.open_memmap(data, mode="r+")
+            rows = np.load(data, mmap_mode="r")  # to write it would make a short one longer
         except (ValueError, EOFError):
             raise _damaged(data) from None
         if rows.shape != shape or rows.dtype != np.dtype(dtype):
             raise _damaged(data)
-        return rows
+        return np.lib.format.open_memmap(data, mode="r+")
 
     def advance(self, done: int) -> None:
         """The first ``done`` rows are filled. Written down every few seconds and at the end."""
