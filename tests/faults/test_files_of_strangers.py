@@ -66,6 +66,7 @@ def test_lower_a_nested_pickle_is_refused(by_memo: bool) -> None:
 @pytest.mark.parametrize(
     ("kind", "label"),
     [("list", b"]" * 5000 + b"a" * 4999), ("int", pickle.dumps(1 << 4_000_000, 2)[2:-1])],
+    ids=["list", "int"],
 )
 def test_lower_a_label_without_end_is_not_spelled_out(
     kind: str, label: bytes, tmp_path: Path
@@ -193,6 +194,7 @@ def test_d12_a_table_in_utf_16_is_read(tmp_path: Path) -> None:
         (TABLE.replace("6.5", "inf").encode(), "1 of 5 rows hold NaN or infinite values"),
         (b"a,b,kind\n\x1b[31m,1\n", "cannot be read as a table"),
     ],
+    ids=["UTF-16", "Latin-1", "Latin-1 names", "one class", "infinite", "ragged"],
 )
 def test_d12_a_table_that_cannot_be_used_is_named(
     content: bytes,

@@ -132,6 +132,7 @@ class _Unpickler(pickle._Unpickler):
     """In Python, not in C, because only so it shows what it has memorised."""
 
     dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
+    stack: list[Any]
 
     def once(self) -> None:
         """Names may come again, containers not: lists of two lists of two lists ... take a few
