@@ -43,7 +43,8 @@ def gallery_figure(
     drawn = scored[:MOST_CLASSES]
     figure = _sheet(choice, [samples.classes[number] for number in drawn], drawn, thumbnail)
     if len(scored) > len(drawn):
-        figure.supxlabel(f"the first {len(drawn)} of {len(scored)} classes")
+        every = sum(len(rows) > 0 for rows in samples.members())
+        figure.supxlabel(f"the first {len(drawn)} of {every} classes")
     target = Path(path)
     write_whole(target, as_png(figure))
     return target

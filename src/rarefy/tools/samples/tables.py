@@ -216,8 +216,9 @@ def _chosen(
         raise UsageError(f"{about}: several columns hold lists ({listed(lists)}): name one of them")
     if lists:
         return lists, [f"only {lists[0]!r} is scored, not {listed(numbers)}"] if numbers else []
-    counting = {name: None for name in numbers if _counts_rows(table.column(name))}
-    chosen = [name for name in numbers if name not in counting]
+    counts = {name: _counts_rows(table.column(name)) for name in numbers}
+    counting = [name for name in numbers if counts[name]]
+    chosen = [name for name in numbers if not counts[name]]
     if not chosen:
         raise UsageError(f"{about}: no column of numbers besides the label (it has {listed(free)})")
     notes = [f"column {name!r} only counts the rows and is not scored" for name in counting]
