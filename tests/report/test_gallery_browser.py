@@ -82,7 +82,7 @@ def test_the_page_works_in_a_browser(tmp_path: Path) -> None:
     assert found, done.stderr[-2000:]
     seen = json.loads(html.unescape(found[0]))
     index = page.numbers["index"]
-    mine = table[table["label"] == page.numbers["classes"][0]]
+    mine = table[table["label"] == page.numbers["classes"]["0"]]
     by_score = mine.sort_values("influence", ascending=False)
     top = [by_score.iloc[0], by_score.iloc[1]]
     assert [index[seen["first"]], index[seen["second"]]] == [row["index"] for row in top]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 TOP = 10
 """Samples named on the terminal."""
+WORDS = "words: what a curator should look at a sample for, with their numbers of samples"
 
 
 def described(scored: Scored, written: dict[str, Path]) -> dict[str, Any]:
@@ -43,19 +44,21 @@ def highest_of(table: pd.DataFrame) -> pd.DataFrame:
 def classes_table(scored: Scored) -> Table:
     from rarefy.core.tables import Table
 
+    # what reading them had to say was told before
+    notes = scored.table.attrs["notes"][len(scored.samples.notes) :]
     table = Table(
         title=f"{scored.samples.name}: {len(scored.table):,} samples, "
-        f"{len(scored.samples.classes)} classes",
-        caption="words: what a curator should look at a sample for, with their numbers of samples",
+        f"{len(scored.samples.classes):,} classes",
+        caption="\n".join((WORDS, *notes)),
     )
     words = [word for word in scored.words() if word]
     for head in ("class", "samples", "undefined", *words):
         table.add_column(head, justify="left" if head == "class" else "right")
     shown = scored.by_class()
-    for row in shown[: 2 * TOP]:
-        table.add_row(str(row["class"]), *(f"{row[head]:,}" for head in row if head != "class"))
+    for name, *counts in shown[: 2 * TOP].itertuples(index=False, name=None):
+        table.add_row(name, *(f"{count:,}" for count in counts))
     if len(shown) > 2 * TOP:
-        table.add_row(f"... {len(shown) - 2 * TOP} more", *[""] * (len(words) + 2))
+        table.add_row(f"... {len(shown) - 2 * TOP:,} more", *[""] * (len(words) + 2))
     return table
 
 

@@ -17,7 +17,6 @@ from rarefy.core.contracts import Cells, Study
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import key
 
-
 MOST_CELLS = 10**8
 """More could not be listed in memory, let alone be run."""
 

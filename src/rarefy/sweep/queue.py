@@ -121,6 +121,7 @@ def read_queue(path: Path, studies: Mapping[str, type[Study]]) -> list[Entry]:
     except UnicodeDecodeError as error:
         raise UsageError(f"cannot read queue {path}: it is no text (UTF-8)") from error
     entries: list[Entry] = []
+    seen: dict[tuple[str, str, int], int] = {}
     wrong: list[str] = []
     for line, text in enumerate(lines, 1):
         place = f"{path}:{line}"
@@ -128,7 +129,7 @@ def read_queue(path: Path, studies: Mapping[str, type[Study]]) -> list[Entry]:
             words = _words(text)
             if words:
                 entries.append(_entry(place, line, words, studies))
-                _refuse_twice(entries)
+                _refuse_twice(entries[-1], seen)
         except UsageError as error:
             wrong.append(f"{place}: {error}")
     if wrong:
@@ -172,10 +173,13 @@ class _Options(argparse.ArgumentParser):
         )
 
 
+_OPTIONS = _Options()
+
+
 def _entry(place: str, line: int, words: list[str], studies: Mapping[str, type[Study]]) -> Entry:
     if words[0] in ("rarefy", "run"):
         raise UsageError(f"leave out {words[0]!r}: a line begins with the name of the study")
-    given = _Options().parse_args(words)
+    given = _OPTIONS.parse_args(words)
     if given.study not in studies:
         # without the list of all of them: the same slip is often made in many lines
         said = str(unknown("study", given.study, studies)).partition(" (known:")[0]
@@ -213,12 +217,11 @@ def _changes(given: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
-def _refuse_twice(entries: Sequence[Entry]) -> None:
+def _refuse_twice(entry: Entry, seen: dict[tuple[str, str, int], int]) -> None:
     """A line that differs from another in its seeds alone is fine: it extends the same store."""
-    *before, last = entries
-    for entry in before:
-        if (entry.scale, entry.spec) == (last.scale, last.spec):
-            raise UsageError(f"is the same run as line {entry.line}")
+    first = seen.setdefault((entry.scale, spec_hash(entry.spec), entry.study.seeds), entry.line)
+    if first != entry.line:
+        raise UsageError(f"is the same run as line {first}")
 
 
 # ---------------------------------------------------------------------------------------- the state

@@ -181,13 +181,13 @@ def test_damaged_folders(tmp_path):
     (tmp_path / "about.json").write_text("no JSON")
     score(state=tmp_path)  # nothing had been done there: it stands in nobody's way
     (tmp_path / "about.json").write_text("no JSON")
-    with pytest.raises(RunError, match=r"cannot read .*about\.json"):
+    with pytest.raises(UsageError, match=r"^state=.* is damaged \(about\.json: Expecting"):
         score(state=tmp_path)
     (tmp_path / "state.npz").unlink()
     score(state=tmp_path)
     assert json.loads((tmp_path / "about.json").read_text())["samples"] == 65
     (tmp_path / "state.npz").write_bytes(b"nothing")
-    with pytest.raises(RunError, match=r"cannot read .*state\.npz"):
+    with pytest.raises(UsageError, match=r"^state=.* is damaged \(cannot read .*state\.npz"):
         score(state=tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match=r"cannot write .*about\.json"):

@@ -235,7 +235,8 @@ def test_loading_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         load_hugging_face("hf:")
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(
-        UsageError, match="hf:set: needs Hugging Face's datasets: pip install datasets"
+        UsageError,
+        match="hf:set: needs Hugging Face's datasets: pip install 'rarefy.hugging-face-data.'",
     ):
         load_hugging_face("hf:set")
 

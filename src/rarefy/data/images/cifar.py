@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError
+from rarefy.data.images.gzipped import Gunzipped
 from rarefy.data.images.image_set import ImageData, ImageSet, Level
 from rarefy.data.images.restricted_pickle import as_texts, load_entries
 
@@ -128,7 +129,7 @@ def _from_archive(layout: Layout, place: Path) -> dict[str, Entries]:
     found: dict[str, Entries] = {}
     wanted = {f"{layout.folder}/{name}": name for name in layout.files}
     try:
-        with tarfile.open(place, "r|gz") as archive:
+        with Gunzipped(place) as content, tarfile.open(fileobj=content, mode="r|") as archive:
             for member in archive:
                 name = wanted.get(member.name.removeprefix("./"))
                 if name is None or not member.isfile():
@@ -202,9 +203,13 @@ def _numbers(entries: Entries, key: str, below: int, where: str) -> NDArray[np.i
     _check_count(key, len(values), entries, where)
     for position, value in enumerate(values):
         if type(value) is not int or not 0 <= value < below:
+            # of all else only the type: the text of nested lists, or of a number, may never end
+            short = isinstance(value, str | bytes | float) or (
+                isinstance(value, int) and abs(value) < 1e20
+            )
+            shown = str(value)[:20] if short else type(value).__name__
             raise UsageError(
-                f"{where}: {key} has {str(value)[:20]} at position {position}; "
-                f"must be from 0 to {below - 1}"
+                f"{where}: {key} has {shown} at position {position}; must be from 0 to {below - 1}"
             )
     return np.array(values, dtype=np.int64)
 

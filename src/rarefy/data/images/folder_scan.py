@@ -17,6 +17,10 @@ TEST_NAMES = ("test", "val", "valid", "validation")
 """The first that is there is what is tested on."""
 
 
+Visited = dict[tuple[int, int], tuple[Path, Path]]
+"""Of each folder, by device and number: the class folder below which it was met, and its path."""
+
+
 @dataclass(frozen=True)
 class Found:
     """The files of a folder: (path, class) pairs, ordered by class, then by path."""
@@ -61,7 +65,7 @@ def _own_split(folders: dict[str, Path]) -> tuple[Path | None, Path | None]:
 def _unsplit(root: Path, folders: dict[str, Path]) -> Found:
     classes = tuple(sorted(folders))
     _need_classes(root, classes)
-    pairs, others, problems = _gather(root, folders, classes)
+    pairs, others, problems = _gather(root, folders, classes, {})
     _complain(root, problems)
     return Found(root, classes, pairs, None, others)
 
@@ -74,8 +78,9 @@ def _split(root: Path, train: Path, test: Path) -> Found:
     problems += [
         f"class {name!r} is missing in {train.name}/" for name in sorted({*there} - {*here})
     ]
-    train_pairs, train_others, train_problems = _gather(root, here, classes)
-    test_pairs, test_others, test_problems = _gather(root, there, classes)
+    visited: Visited = {}
+    train_pairs, train_others, train_problems = _gather(root, here, classes, visited)
+    test_pairs, test_others, test_problems = _gather(root, there, classes, visited)
     _complain(root, [*problems, *train_problems, *test_problems])
     return Found(root, classes, train_pairs, test_pairs, train_others + test_others, test.name)
 
@@ -93,7 +98,7 @@ def _complain(root: Path, problems: list[str]) -> None:
 
 
 def _gather(
-    root: Path, folders: dict[str, Path], classes: tuple[str, ...]
+    root: Path, folders: dict[str, Path], classes: tuple[str, ...], visited: Visited
 ) -> tuple[tuple[tuple[Path, int], ...], int, list[str]]:
     """The images of each class, a count of other files, and the classes without images."""
     pairs: list[tuple[Path, int]] = []
@@ -102,7 +107,7 @@ def _gather(
     for label, name in enumerate(classes):
         if name not in folders:
             continue
-        paths, more = images_below(folders[name])
+        paths, more = images_below(folders[name], visited)
         others += more
         pairs += [(path, label) for path in paths]
         if not paths:
@@ -112,18 +117,24 @@ def _gather(
     return tuple(pairs), others, problems
 
 
-def images_below(folder: Path) -> tuple[list[Path], int]:
+def images_below(folder: Path, visited: Visited | None = None) -> tuple[list[Path], int]:
     """Image files at any depth, sorted, and how many files are something else. Links are followed,
-    each folder once, so that a loop of links ends."""
+    each folder once, so that a loop of links ends; a folder that is ``visited`` already below
+    another class would make its images copies with two labels."""
     images: list[Path] = []
     others = 0
-    visited: set[tuple[int, int]] = set()
+    visited = {} if visited is None else visited
     for place, folders, files in os.walk(folder, followlinks=True, onerror=_unreadable):
         status = os.stat(place)
-        if (status.st_dev, status.st_ino) in visited:
+        before = visited.setdefault((status.st_dev, status.st_ino), (folder, Path(place)))
+        if before[0] != folder:
+            raise UsageError(
+                f"{place}: is the same folder as {before[1]}, so that {folder.name!r} would hold "
+                f"images of {before[0].name!r}; remove the link"
+            )
+        if before[1] != Path(place):
             folders.clear()
             continue
-        visited.add((status.st_dev, status.st_ino))
         folders[:] = sorted(name for name in folders if not _hidden(name))
         for name in files:
             if _hidden(name):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import struct
 import zlib
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
+from rarefy.data.images.gzipped import Gunzipped
 from rarefy.data.images.image_set import ImageData, ImageSet
 
 FILES = (
@@ -75,8 +75,7 @@ def read_idx(path: Path, dimensions: int) -> Tensor:
     """The uint8 array of an idx file: two zero bytes, 8 for uint8, the number of dimensions, each
     size as a big-endian 32-bit number, then the values."""
     try:
-        stream = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
-        with cast(BinaryIO, stream):
+        with Gunzipped(path) if path.suffix == ".gz" else path.open("rb") as stream:
             return torch.from_numpy(_values(cast(BinaryIO, stream), path, dimensions))
     except (EOFError, zlib.error) as error:
         raise UsageError(f"{path}: truncated or damaged gzip file ({error})") from None

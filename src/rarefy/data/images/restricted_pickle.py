@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import pickle
-from typing import Any, BinaryIO, NoReturn
+from collections.abc import Callable
+from typing import Any, BinaryIO, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +128,18 @@ STAND_INS: dict[tuple[str, str], _StandIn] = {
 """All that a file may name."""
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(pickle._Unpickler):
+    """In Python, not in C, because only so it shows what it has memorised."""
+
+    dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
+    stack: list[Any]
+
+    def once(self) -> None:
+        """Names may come again, containers not: lists of two lists of two lists ... take a few
+        bytes each, and to look at all of them takes for ever."""
+        if isinstance(self.stack[-1], list | tuple | dict | set | frozenset):
+            raise _Refused("holds one list several times")
+
     def find_class(self, module: str, name: str) -> Any:
         try:
             return STAND_INS[module, name]
@@ -136,6 +148,18 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, identity: object) -> NoReturn:
         raise _Refused("refers to objects outside itself")
+
+
+def _then_checked(load: Callable[[_Unpickler], None]) -> Callable[[_Unpickler], None]:
+    def checked(unpickler: _Unpickler) -> None:
+        load(unpickler)
+        unpickler.once()
+
+    return checked
+
+
+for _recalling in (pickle.GET, pickle.BINGET, pickle.LONG_BINGET, pickle.DUP):
+    _Unpickler.dispatch[_recalling[0]] = _then_checked(_Unpickler.dispatch[_recalling[0]])
 
 
 def load_entries(stream: BinaryIO, where: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@ are put together later (Chan, Golub and LeVeque 1979)."""
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from rarefy.measure.influence.crew import Crew, cores
 from rarefy.measure.influence.products import add_scatter, symmetric
 from rarefy.measure.influence.rows import MEMORY, Rows
 
+COMPARED = 200
+"""So many classes are compared with each other."""
 _AT_ONCE = 1024
 """Rows made float64 at a time."""
 
@@ -155,31 +156,39 @@ def gather_statistics(
     *,
     device: torch.device | str = "cpu",
     memory: int = MEMORY,
+    chosen: NDArray[np.int64] | None = None,
 ) -> ClassStatistics:
-    """Statistics of all classes of a data set, which is read once. ``memory``: bytes they may take
-    (``score_classes`` needs less: it can go over the classes in groups)."""
+    """Statistics of all classes of a data set, or of those ``chosen``, which is read once.
+    ``memory``: bytes they may take (``score_classes`` needs less: it can go over the classes in
+    groups)."""
     rows = Rows(features, labels, classes)
+    taken = range(classes) if chosen is None else chosen.tolist()
     at_once = cores(torch.device(device)) * _AT_ONCE
-    need = 8 * rows.width * (rows.width * classes + 3 * at_once)
+    need = 8 * rows.width * (rows.width * len(taken) + 3 * at_once)
     if need > memory:
-        raise bad_value(
-            "memory", memory, f"must be at least {need} for {classes} classes of width {rows.width}"
-        )
-    made = ClassStatistics(classes, rows.width, device)
+        what = f"{len(taken)} classes of width {rows.width}"
+        raise bad_value("memory", memory, f"must be at least {need} for {what}")
+    made = ClassStatistics(len(taken), rows.width, device)
     window = _AT_ONCE * classes
-    with Crew(made.device, classes) as crew:
+    with Crew(made.device, len(taken)) as crew:
         for start in range(0, len(rows), window):
 
-            def add(label: int, start: int = start) -> None:
-                indices = rows.of_class(label, start, start + window)
+            def add(place: int, start: int = start) -> None:
+                indices = rows.of_class(taken[place], start, start + window)
                 for first in range(0, len(indices), _AT_ONCE):
                     part = indices[first : first + _AT_ONCE]
-                    made.add_class(label, rows.take(part, made.device))
+                    made.add_class(place, rows.take(part, made.device))
 
-            crew.map(add, range(classes))
+            crew.map(add, range(len(taken)))
             if not bool(torch.isfinite(made.offsets).all()):
                 rows.complain_of_nonfinite()
     return made
+
+
+def compared_classes(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The classes whose covariances are compared, in their order: at most ``COMPARED``, the largest
+    ones. All pairs of 100,000 classes would take 80 GB, and nobody could look at them."""
+    return np.sort(np.argsort(-counts, kind="stable")[:COMPARED])
 
 
 def covariance_overlaps(
@@ -230,7 +239,8 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of a file; nothing in it is run."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # opened here: of a damaged file numpy would forget to close it
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise RunError(f"cannot read {path}: {error}") from error
+    except Exception as error:  # bytes can fail to be a zip file of arrays in many ways
+        raise RunError(f"cannot read {path}: {' '.join(str(error).split())[:120]}") from error

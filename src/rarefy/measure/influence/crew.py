@@ -38,6 +38,7 @@ class Crew:
         if self.size > 1:
             self._limits = threadpool_limits(self._threads, user_api="blas")
             self._before = torch.get_num_threads()
+            torch.set_num_threads(self._threads)  # here as in the others: the same arithmetic
             self._pool = ThreadPoolExecutor(
                 self.size, initializer=torch.set_num_threads, initargs=(self._threads,)
             )
@@ -55,6 +56,7 @@ class Crew:
             torch.set_num_threads(self._before)  # a worker's number is also that of new threads
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        if self._pool is None:
+        items = list(items)
+        if self._pool is None or len(items) == 1:  # to hand it over takes longer than a small one
             return [function(item) for item in items]
         return list(self._pool.map(function, items))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from rarefy.measure.influence.crew import Crew
 from rarefy.measure.influence.products import gram_squares
 
 Floats = NDArray[np.float64]
+Norm = TypeVar("Norm", float, Floats)
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,11 @@ def divisor_step(divisor: float) -> float:
     return -(2 * divisor - 1) / (divisor * (divisor - 1)) ** 2
 
 
-def leave_one_out(count: int, q: ArrayLike, r: ArrayLike, norm: float, ddof: int = 1) -> Terms:
-    """Terms of a class of ``count`` samples; q and r: (sample,), norm: F = |S|_F^2.
+def leave_one_out(
+    count: int, q: ArrayLike, r: ArrayLike, norm: float | Floats, ddof: int = 1
+) -> Terms:
+    """Terms of a class of ``count`` samples; q and r: (sample,), norm: F = |S|_F^2 (of classes of
+    one size together: one a sample).
 
     NaN where the covariance without the sample is undefined: a class of one, and one of two with
     ddof = 1.
@@ -89,9 +94,9 @@ def add_one(count: int, q: ArrayLike, r: ArrayLike, norm: float, ddof: int = 1) 
     return Terms(own + shared + shrinking, own, shared, shrinking)
 
 
-def covariance_norm(count: int, norm: float, ddof: int = 1) -> float:
-    """|Cov|_F^2 = F / D(n)^2; NaN where it is undefined."""
-    return norm / (count - ddof) ** 2 if count - ddof > 0 else float("nan")
+def covariance_norm(count: int, norm: Norm, ddof: int = 1) -> Norm:
+    """|Cov|_F^2 = F / D(n)^2 of classes of one size; NaN where it is undefined."""
+    return norm / (count - ddof) ** 2 if count - ddof > 0 else norm * np.nan
 
 
 def gram_route(

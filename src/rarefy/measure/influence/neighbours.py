@@ -109,8 +109,8 @@ def reference_rows(
     everywhere = np.bincount(labels, minlength=classes)
     rare = np.flatnonzero((have < wanted) & (have < everywhere))
     parts = [drawn]
-    for label in rare:
-        rows = np.setdiff1d(np.flatnonzero(labels == label), drawn, assume_unique=True)
+    left = np.setdiff1d(np.arange(len(labels)), drawn, assume_unique=True)
+    for label, rows in zip(rare, _by_class(left, labels, rare), strict=True):
         missing = int(wanted - have[label])
         some = seeded_sample(np.zeros(len(rows), dtype=np.int64), 1, missing, seed)
         parts.append(rows[some])
@@ -161,16 +161,11 @@ def nearest(
                 raise OutOfTime(
                     "stopped while looking for neighbours, which begins anew the next time"
                 )
-            part = asked[first : first + BLOCK[where.type]]
-            places, squares = held.search(
-                _coordinates(rows, part, space, None, where), held.place_of(part), k
-            )
-            here = slice(first, first + len(part)), slice(0, places.shape[1])
-            there = places >= 0
-            found.indices[here] = np.where(there, among[places], -1)
-            found.distances[here] = np.where(there, np.sqrt(squares) * abs(scale), np.nan)
+            here = np.arange(first, min(first + BLOCK[where.type], len(asked)))
+            queries = _coordinates(rows, asked[here], space, None, where)
+            _fill(found, here, held, asked, queries, scale)
             if progress is not None:
-                progress(len(part) / len(asked))
+                progress(len(here) / len(asked))
 
         crew.map(search, starts)
     return found
@@ -214,26 +209,52 @@ def typical_neighbours(
 ) -> Neighbours:
     """The nearest samples of the same class whose score lies at or below a percentile of it: what
     is usual and yet most like each of the samples ``asked`` (row numbers)."""
-    asked = np.asarray(asked, dtype=np.int64)
-    space = make_space(features, device=device) if space is None else space
-    indices, distances = np.full((len(asked), k), -1), np.full((len(asked), k), np.nan)
-    typical = percentile <= below  # a NaN is not
-    for label in np.unique(labels[asked]).tolist():
-        mine = np.flatnonzero(labels[asked] == label)
-        among = np.flatnonzero((labels == label) & typical)
-        if len(among) == 0:
-            continue
-        part = nearest(
-            features,
-            k,
-            queries=asked[mine],
-            references=among,
-            space=space,
-            scale=scale,
-            device=device,
-        )
-        indices[mine], distances[mine] = part.indices, part.distances
-    return Neighbours(indices, distances, int(typical.sum()), space.width())
+    asked, where = np.asarray(asked, dtype=np.int64), torch.device(device)
+    space = make_space(features, device=where) if space is None else space
+    rows, typical = _rows(features), np.flatnonzero(percentile <= below)  # a NaN is not
+    found = Neighbours(
+        np.full((len(asked), k), -1), np.full((len(asked), k), np.nan), len(typical), space.width()
+    )
+    present, theirs = np.unique(labels[asked], return_inverse=True)
+    mine = _by_class(np.arange(len(asked)), theirs, np.arange(len(present)))
+    among = _by_class(typical, labels, present)
+    with Crew(where) as crew, matrix_products("float32", where):
+
+        def search(place: int) -> None:
+            held = References(among[place], _coordinates(rows, among[place], space, None, where))
+            for first in range(0, len(mine[place]), BLOCK[where.type]):
+                here = mine[place][first : first + BLOCK[where.type]]
+                queries = _coordinates(rows, asked[here], space, None, where)
+                _fill(found, here, held, asked, queries, scale)
+
+        crew.map(search, range(len(present)))
+    return found
+
+
+def _fill(
+    found: Neighbours,
+    here: NDArray[np.int64],
+    held: References,
+    asked: NDArray[np.int64],
+    queries: Tensor,
+    scale: float,
+) -> None:
+    """Search for some of those who asked, and write down what is found."""
+    k = found.indices.shape[1]
+    places, squares = held.search(queries, held.place_of(asked[here]), k)
+    there, columns = places >= 0, slice(0, places.shape[1])
+    found.indices[here, columns] = np.where(there, held.numbers[places], -1)
+    found.distances[here, columns] = np.where(there, np.sqrt(squares) * abs(scale), np.nan)
+
+
+def _by_class(
+    rows: NDArray[np.int64], labels: NDArray[np.int64], classes: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """The rows of each of some classes, in order; ``labels`` are of all rows."""
+    ordered = rows[np.argsort(labels[rows], kind="stable")]
+    first = np.searchsorted(labels[ordered], classes, side="left")
+    last = np.searchsorted(labels[ordered], classes, side="right")
+    return [ordered[start:stop] for start, stop in zip(first, last, strict=True)]
 
 
 def _rows(features: NDArray[Any]) -> Rows:

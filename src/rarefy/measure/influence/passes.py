@@ -134,19 +134,20 @@ def _scores(work: Work, scale: float, ddof: int) -> ClassScores:
         name: np.full(len(rows), np.nan) for name in ("influence", "own", "shared", "shrinking")
     }
     norms = np.full(rows.classes, np.nan)
-    for label, count in enumerate(rows.counts.tolist()):
-        if count == 0:
-            continue
-        mine = rows.of_class(label)
-        norm = float(work.of_classes["square_norms"][label])
-        found = leave_one_out(count, q[mine], r[mine], norm, ddof)
+    of_all = work.of_classes["square_norms"]
+    size = rows.counts[rows.labels]
+    by_size = np.argsort(size, kind="stable")
+    # classes of one size together: of many classes most have one of a few sizes
+    for mine in np.split(by_size, np.flatnonzero(np.diff(size[by_size])) + 1):
+        count = int(size[mine[0]]) if len(mine) else 0
+        found = leave_one_out(count, q[mine], r[mine], of_all[rows.labels[mine]], ddof)
         for name, values in terms.items():
             values[mine] = getattr(found, name) * scale**4
-        norms[label] = covariance_norm(count, norm, ddof) * scale**4
-        if count == 1:  # its own mean: 0 would read as typical
-            distance[mine] = np.nan
-        elif np.isnan(work.of_classes["weights"][label]):  # no spread at all
-            mahalanobis[mine] = 0.0
+        alike = rows.counts == count
+        norms[alike] = covariance_norm(count, of_all[alike], ddof) * scale**4
+    distance[size == 1] = np.nan  # its own mean: 0 would read as typical
+    no_spread = np.isnan(work.of_classes["weights"])[rows.labels]
+    mahalanobis[no_spread & (size > 1)] = 0.0
     return ClassScores(
         **terms,
         distance=distance,

@@ -21,15 +21,15 @@ class References:
     """Rows to be found: ``numbers`` (ascending) and float32 coordinates, (row, width)."""
 
     def __init__(self, numbers: NDArray[np.int64], rows: Tensor) -> None:
-        self._numbers, self._rows = numbers, rows
+        self.numbers, self._rows = numbers, rows
         self._squares = _square_sums(rows)
 
     def place_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where some rows are among the references; -1 where they are not."""
-        if len(self._numbers) == 0:
+        if len(self.numbers) == 0:
             return np.full(len(numbers), -1)
-        places = np.searchsorted(self._numbers, numbers).clip(max=len(self._numbers) - 1)
-        return np.where(self._numbers[places] == numbers, places, -1)
+        places = np.searchsorted(self.numbers, numbers).clip(max=len(self.numbers) - 1)
+        return np.where(self.numbers[places] == numbers, places, -1)
 
     def search(
         self, queries: Tensor, skip: NDArray[np.int64], k: int

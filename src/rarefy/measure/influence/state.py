@@ -41,14 +41,20 @@ class State:
             before = json.loads(path.read_text(encoding="utf-8"))
             differing = [name for name in self._about if before.get(name) != self._about[name]]
         except (OSError, ValueError, AttributeError) as error:
-            raise RunError(f"cannot read {path}: {error}") from error
+            raise self.damaged(f"about.json: {error}") from None
         if differing:
             name = differing[0]
             raise UsageError(
                 f"state={str(path.parent)!r}: was begun with {name} {before.get(name)!r}, "
                 f"now it is {self._about[name]!r}; give another folder or remove this one"
             )
-        return read_arrays(self.folder / "state.npz")
+        try:
+            return read_arrays(self.folder / "state.npz")
+        except RunError as error:
+            raise self.damaged(str(error)) from None
+
+    def damaged(self, why: str) -> UsageError:
+        return UsageError(f"state={str(self.folder)!r}: is damaged ({why}); remove this folder")
 
     def keep(self, arrays: Arrays) -> None:
         """Write how far it is, and first of all what it is about: a folder that an error left

@@ -41,6 +41,7 @@ class Work:
         self.in_hand: Arrays = {}
         """What the step that was stopped had computed."""
         self._flops = [plan.flops(step, rows.counts, rows.width) for step in plan.steps]
+        self._all_flops = sum(self._flops)
 
     # ------------------------------------------------------------------------------- what routes do
 
@@ -109,10 +110,15 @@ class Work:
         stored = self._state.load()
         if stored is None:
             return
-        self.step, self.reading, self.row = stored.pop("position").tolist()
-        for name, mine in self._arrays().items():
-            if name != "position":
-                mine[...] = stored.pop(name)
+        try:
+            self.step, self.reading, self.row = map(int, stored.pop("position"))
+            for name, mine in self._arrays().items():
+                if name != "position":
+                    mine[...] = stored.pop(name)
+            if not (0 <= self.step <= len(self._flops) and 0 <= self.row <= len(self.rows)):
+                raise ValueError(f"position {self.step}, {self.row}")
+        except (KeyError, ValueError, TypeError) as error:
+            raise self._state.damaged(f"state.npz: {str(error)[:120]}") from None
         self.in_hand = stored
         found = sum(self._flops[: self.step])
         if (step := self.present()) is not None:
@@ -131,7 +137,7 @@ class Work:
 
     def _tell(self, flops: float) -> None:
         if self._progress is not None:
-            self._progress(flops / sum(self._flops))
+            self._progress(flops / self._all_flops)
 
     def _arrays(self) -> Arrays:
         position = np.array([self.step, self.reading, self.row])

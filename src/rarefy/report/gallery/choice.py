@@ -18,6 +18,8 @@ from rarefy.report.gallery.table import MEASURES, Floats, Rows, Samples, read_ta
 
 MOST = 24
 """Samples of one strip (highest, lowest, random) on the most generous page."""
+MOST_CLASSES = 5_000
+"""So many classes are chosen from, the largest: a page has room for fewer."""
 STOPS = (0, *range(5, 100, 5), 99, 100)
 """Where the percentile slider stops; a page with little room has fewer."""
 MISLABELLED = "maybe mislabelled"
@@ -61,13 +63,14 @@ class Room:
 
 @dataclass(frozen=True)
 class Choice:
-    """Rows in the order in which they count: for each class by measure, at random, by stop; and
-    for the whole table by triage word and without a score."""
+    """Rows in the order in which they count: for each of ``classes`` (by size, the largest first)
+    by measure, at random, by stop; and for the whole table by triage word and without a score."""
 
-    highest: dict[str, list[Rows]]
-    lowest: dict[str, list[Rows]]
-    random: list[Rows]
-    stops: list[dict[int, Rows]]
+    classes: tuple[int, ...]
+    highest: dict[str, dict[int, Rows]]
+    lowest: dict[str, dict[int, Rows]]
+    random: dict[int, Rows]
+    stops: dict[int, dict[int, Rows]]
     triage: dict[str, Rows]
     undefined: Rows
 
@@ -78,7 +81,7 @@ class Choice:
 
     def _parts(self, room: Room, classes: Iterable[int] | None) -> Iterator[Rows]:
         stops, at_stop = room.stops, room.at_stop
-        for number in range(len(self.random)) if classes is None else classes:
+        for number in self.classes if classes is None else classes:
             for ends in (self.highest, self.lowest):
                 for measure, lists in ends.items():
                     yield lists[number][: room.ends(measure)]
@@ -97,24 +100,28 @@ class Choice:
 
 def choose(samples: Samples, most: int = MOST) -> Choice:
     """Choose for strips of at most ``most`` samples."""
-    room = Room(most)
-    members = samples.members()
+    room, sizes, every = Room(most), samples.sizes(), samples.members()
+    present = min(MOST_CLASSES, int((sizes > 0).sum()))
+    classes = tuple(np.argsort(-sizes, kind="stable")[:present].tolist())
+    members = {number: every[number] for number in classes}
     measures = [name for name in MEASURES if name in samples.numbers]
-    highest: dict[str, list[Rows]] = {name: [] for name in measures}
-    lowest: dict[str, list[Rows]] = {name: [] for name in measures}
+    highest: dict[str, dict[int, Rows]] = {name: {} for name in measures}
+    lowest: dict[str, dict[int, Rows]] = {name: {} for name in measures}
     for name in measures:
-        for rows in members:
+        for number, rows in members.items():
             known = rows[np.isfinite(samples.numbers[name][rows])]
             ordered = known[np.argsort(samples.numbers[name][known], kind="stable")]
-            lowest[name].append(ordered[: room.ends(name)])
+            lowest[name][number] = ordered[: room.ends(name)]
             # of equal values the earlier one comes first, here too
             ordered = known[np.argsort(-samples.numbers[name][known], kind="stable")]
-            highest[name].append(ordered[: room.ends(name)])
+            highest[name][number] = ordered[: room.ends(name)]
+    percentile = samples.percentiles["influence"]
     return Choice(
+        classes=classes,
         highest=highest,
         lowest=lowest,
-        random=[_at_random(rows, samples.ids, most) for rows in members],
-        stops=[_at_stops(rows, samples.percentiles["influence"], room) for rows in members],
+        random={number: _at_random(rows, samples.ids, most) for number, rows in members.items()},
+        stops={number: _at_stops(rows, percentile, room) for number, rows in members.items()},
         triage=_by_triage(samples, room),
         undefined=samples.undefined[: room.strip * _UNDEFINED],
     )

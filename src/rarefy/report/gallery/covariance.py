@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import matplotlib
@@ -18,13 +17,12 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from rarefy.core.errors import bad_value
+from rarefy.measure.influence.class_statistics import compared_classes
 from rarefy.report import style
 from rarefy.report.gallery.table import Floats, Rows
 
 WRITTEN = 16
 """A matrix of at most so many classes is a table with its numbers written in it."""
-DRAWN = 200
-"""So many classes are drawn, the largest ones."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +57,12 @@ def cosine(matrix: Floats) -> Floats:
     return np.divide(matrix, scale, out=np.full_like(matrix, np.nan), where=scale > 0)
 
 
-def covariance_view(
-    covariance: NDArray[np.floating], classes: Sequence[str], sizes: Rows
-) -> CovarianceView:
-    """The matrix prepared for the page; ``sizes`` says which classes are kept when too many."""
+def covariance_view(covariance: NDArray[np.floating], sizes: Rows) -> CovarianceView:
+    """The matrix prepared for the page: of the classes that ``compared_classes`` names."""
     matrix = np.asarray(covariance, dtype=np.float64)
-    if matrix.shape != (len(classes), len(classes)):
-        raise bad_value("covariance", f"shape {matrix.shape}", f"must be {(len(classes),) * 2}")
-    order = sorted(np.argsort(-sizes, kind="stable")[:DRAWN].tolist())
-    matrix = matrix[np.ix_(order, order)]
+    order = compared_classes(sizes).tolist()
+    if matrix.shape != (len(order), len(order)):
+        raise bad_value("covariance", f"shape {matrix.shape}", f"must be {(len(order),) * 2}")
     # tr(Sigma_i Sigma_j) of a class without samples has no value
     matrix = np.where(np.isfinite(matrix) & (matrix >= 0), matrix, np.nan)
     ratio = cosine(matrix)
@@ -81,7 +76,7 @@ def covariance_view(
         numbers=[] if written else [_short(value) for value in ratio[upper]],
         diagonal=[] if written else [_short(value) for value in np.diag(matrix)],
         most=_text(_largest(matrix), 3),
-        left_out=len(classes) - len(order),
+        left_out=len(sizes) - len(order),
     )
 
 

@@ -37,13 +37,14 @@ def gallery_figure(
         raise bad_value("per_class", per_class, f"must be from 1 to {MOST}")
     samples = read_table(table, classes)
     choice = choose(samples, per_class)
-    scored = [number for number, rows in enumerate(samples.members()) if len(rows)]
+    scored = [number for number in sorted(choice.classes) if len(choice.random[number])]
     if not scored:
         raise bad_value("table", f"{len(table)} rows", "must have a sample with a score")
     drawn = scored[:MOST_CLASSES]
     figure = _sheet(choice, [samples.classes[number] for number in drawn], drawn, thumbnail)
     if len(scored) > len(drawn):
-        figure.supxlabel(f"the first {len(drawn)} of {len(scored)} classes")
+        every = sum(len(rows) > 0 for rows in samples.members())
+        figure.supxlabel(f"the first {len(drawn)} of {every} classes")
     target = Path(path)
     write_output(target, as_png(figure), "gallery")
     return target

@@ -61,15 +61,18 @@ def payload(
     rows: Rows,
     near: Mapping[int, Sequence[int]],
     pictures: Pictures,
+    compared: Sequence[int] = (),
 ) -> dict[str, Any]:
     """What the script knows. ``rows`` are the shown ones; everywhere else in the payload a sample
-    is named by its place among them, and a class by its number; ``classes`` are the shown ones."""
+    is named by its place among them, and a class by its number; ``classes`` are the shown ones,
+    ``compared`` those whose covariances are."""
     place = {int(row): number for number, row in enumerate(rows)}
+    # a page of a hundred thousand classes knows those that it shows something of
+    used = np.unique([*samples.label[rows], *classes, *compared]).tolist()
     measures = [name for name in MEASURES if name in samples.numbers]
     told: dict[str, Any] = {
         "fingerprint": samples.fingerprint(),
-        "classes": samples.classes,
-        "sizes": samples.sizes().tolist(),
+        "classes": {number: samples.classes[number] for number in used},
         "measures": [[name, MEASURES[name], room.ends(name)] for name in measures],
         "stops": room.stops,
         "atStop": room.at_stop,
@@ -92,7 +95,7 @@ def payload(
             name: [short(value) for value in values[rows]]
             for name, values in samples.percentiles.items()
         },
-        "medians": _medians(samples),
+        "medians": _medians(samples, used),
         "near": [[place[other] for other in near.get(int(row), ())] for row in rows],
     }
     for name in ("neighbour_label", "triage", "rule"):
@@ -108,7 +111,7 @@ def payload(
     return told
 
 
-def _medians(samples: Samples) -> dict[str, list[float | None]]:
+def _medians(samples: Samples, used: Sequence[int]) -> dict[str, dict[int, float | None]]:
     """What a sample in the middle of its class has: the yardstick for why a score is high.
     ``alignment`` is shared / distance^2: how much the others vary along the sample's direction."""
     known = dict(samples.numbers)
@@ -119,7 +122,7 @@ def _medians(samples: Samples) -> dict[str, list[float | None]]:
         )
     names = [name for name in ("own", "shared", "distance", "alignment") if name in known]
     members = samples.members()
-    return {name: [_median(known[name][rows]) for rows in members] for name in names}
+    return {name: {n: _median(known[name][members[n]]) for n in used} for name in names}
 
 
 def _median(values: Floats) -> float | None:

@@ -85,7 +85,7 @@ def write_gallery(
     """Write the page of a score table. ``thumbnail`` (uint8, (height, width[, channels])) or else
     ``columns`` (names and numbers of a sample) is asked by position in the table; ``neighbours``
     gives the nearest typical samples of many positions at once; ``covariance`` is
-    tr(Sigma_i Sigma_j) of the classes, in their order."""
+    tr(Sigma_i Sigma_j) of the classes that ``compared_classes`` names, in their order."""
     target = Path(path)
     if target.is_dir():
         raise UsageError(f"path={str(target)!r}: is a folder; name a file such as gallery.html")
@@ -94,12 +94,12 @@ def write_gallery(
     samples = read_table(table, classes)
     view = None
     if covariance is not None and len(samples.classes) > 1:
-        view = covariance_view(covariance, samples.classes, samples.sizes())
+        view = covariance_view(covariance, samples.sizes())
     # numbers of an image are its pixels: nobody reads those beside it
     pictures = Pictures(thumbnail, columns if thumbnail is None else None)
     choice = choose(samples)
     content = _Content(title, facts, samples, choice, pictures, view)
-    plan = first_plan(samples, choice, pictures, limit, neighbours is not None)
+    plan = first_plan(choice, pictures, limit, neighbours is not None)
     plan, rows, page = _fitted(content, plan, _Nearest(neighbours, len(samples)), limit)
     write_output(target, page, of)
     return GalleryReport(
@@ -181,10 +181,11 @@ def _filled(content: _Content, plan: Plan, rows: Rows, near: Mapping[int, Sequen
     environment.filters["count"] = lambda value: f"{value:,}"
     addresses = [pictures.address(int(row)) for row in rows]
     cells = Cells(samples, rows, addresses)
-    told = payload(samples, choice, plan.room, plan.classes, rows, near, pictures)
+    view = content.covariance
+    compared = view.order if view is not None and view.numbers else []
+    told = payload(samples, choice, plan.room, plan.classes, rows, near, pictures, compared)
     told["pictures"] = [int(bool(address)) for address in addresses]
-    if content.covariance is not None and content.covariance.numbers:
-        view = content.covariance
+    if view is not None and compared:
         told["covariance"] = [view.order, view.numbers, view.diagonal]
     sizes = samples.sizes()
     return environment.get_template("gallery.html.j2").render(
@@ -211,7 +212,7 @@ def _filled(content: _Content, plan: Plan, rows: Rows, near: Mapping[int, Sequen
         pixels=pictures.enlarged,
         bars=pictures.thumbnail is None,
         unreadable=len(pictures.unreadable),
-        view=content.covariance,
+        view=view,
         gradient=", ".join(colour for _, colour in style.colour_steps(False)),
         scoreboard=SCOREBOARD,
         numbers=as_json(told),

@@ -13,7 +13,7 @@ import numpy as np
 
 from rarefy.report.gallery.choice import MOST, Choice, Room
 from rarefy.report.gallery.pictures import Pictures
-from rarefy.report.gallery.table import Rows, Samples
+from rarefy.report.gallery.table import Rows
 
 _ENOUGH = (12, 8, 4, 0)  # with strips so long, pictures need not be worse than each quality
 _BARE, _A_CLASS, _A_SAMPLE = 80_000, 1_100, 480  # bytes, roughly; the page is measured
@@ -38,13 +38,9 @@ class Plan:
         return None
 
 
-def first_plan(
-    samples: Samples, choice: Choice, pictures: Pictures, limit: int, neighbours: bool
-) -> Plan:
+def first_plan(choice: Choice, pictures: Pictures, limit: int, neighbours: bool) -> Plan:
     """The largest plan that should fit; sets how good the pictures are."""
-    sizes = samples.sizes()
-    present = tuple(np.argsort(-sizes, kind="stable")[: int((sizes > 0).sum())].tolist())
-    rows = choice.rows(Room(MOST))
+    present, rows = choice.classes, choice.rows(Room(MOST))
     pictures.prepare(rows.tolist())
     some = rows[:: max(1, len(rows) // 48)]
     strip, each, left = 0, 0.0, limit - _BARE

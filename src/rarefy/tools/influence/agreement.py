@@ -41,8 +41,10 @@ def agreement(
         raise bad_value("top", top, "must be above 0 and at most 1")
     both = np.isfinite(ours) & np.isfinite(theirs)
     rows = [{"class": ALL, **_compared(ours[both], theirs[both], top)}]
+    known = np.flatnonzero(both)
+    members = pd.Series(known).groupby(labels[known]).indices
     for label in range(len(classes)) if classes is not None else np.unique(labels).tolist():
-        here = both & (labels == label)
+        here = known[members.get(label, [])]
         name = str(label) if classes is None else classes[label]
         rows.append({"class": name, **_compared(ours[here], theirs[here], top)})
     table = pd.DataFrame(rows)

@@ -2,7 +2,8 @@
 
 Exact for small sets. Above ``WIDTH`` features distances are taken in the leading principal
 directions, where those between images mostly are; above ``REFERENCE`` samples neighbours are looked
-for among a seeded part of them in which every class is present.
+for among a seeded part of them in which every class is present. With more classes than that none
+are looked for.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ class NeighbourLabels:
 
 
 def references_of(samples: Samples) -> int:
-    """How many samples neighbours are looked for among."""
+    """How many samples neighbours are looked for among; 0 where each would stand for more than one
+    class, and every sample's neighbours had other labels than its own."""
     present = int((samples.counts > 0).sum())
-    return min(len(samples), max(REFERENCE, present))
+    return min(len(samples), REFERENCE) if present <= REFERENCE else 0
 
 
 def neighbour_labels(

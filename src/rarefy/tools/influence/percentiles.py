@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 def percentiles(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """Of each value within its class: the share of the class's other values below it, in per cent;
     of equal values the middle one's. 0 is the lowest, 100 the highest, 50 a class's only value."""
-    found = np.full(len(values), np.nan)
-    for rows in pd.Series(values).groupby(labels).indices.values():
-        own = pd.Series(values[rows])
-        defined = int(own.notna().sum())
-        ranks = own.rank(method="average") - 1
-        found[rows] = 50.0 if defined == 1 else 100 * ranks / max(defined - 1, 1)
-        found[rows[own.isna().to_numpy()]] = np.nan
+    own = pd.Series(values).groupby(labels)
+    defined = own.transform("count").to_numpy()
+    ranks = own.rank(method="average").to_numpy() - 1
+    found: NDArray[np.float64] = 100 * ranks / np.maximum(defined - 1, 1)
+    found[(defined == 1) & ~np.isnan(values)] = 50.0
     return found

@@ -112,7 +112,8 @@ def highest(
     chosen = np.zeros(len(values), dtype=bool)
     ranked = np.where(np.isfinite(values), values, -np.inf)
     ties = np.arange(len(values), dtype=np.float64) if chance is None else chance
-    groups = [np.flatnonzero(labels == one) for one in np.unique(labels)]
+    order = np.argsort(labels, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
     for rows in groups if within == "class" else [np.arange(len(values))]:
         defined = int(np.isfinite(values[rows]).sum())
         count = min(round(share * len(rows)), defined, len(rows) - 1)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from rarefy.measure.influence.class_statistics import covariance_overlaps, gather_statistics
+from rarefy.measure.influence.class_statistics import (
+    compared_classes,
+    covariance_overlaps,
+    gather_statistics,
+)
 from rarefy.measure.influence.neighbours import make_space, typical_neighbours
 from rarefy.measure.influence.passes import ClassScores
 from rarefy.tools.influence.neighbours import WIDTH
@@ -40,13 +43,19 @@ class Scored:
     device: torch.device
 
     def overlaps(self) -> NDArray[np.float64] | None:
-        """tr(Sigma_i Sigma_j) between classes (003 Fig. 6); None where all their scatter matrices
-        together take too much memory."""
-        samples, classes = self.samples, len(self.samples.classes)
-        if SCATTERS * classes * samples.features.shape[1] ** 2 > max(self.memory, LEAST_MEMORY):
+        """tr(Sigma_i Sigma_j) between the compared classes (003 Fig. 6); None where all their
+        scatter matrices together take too much memory."""
+        samples, chosen = self.samples, compared_classes(self.samples.counts)
+        width = samples.features.shape[1]
+        if SCATTERS * len(chosen) * width**2 > max(self.memory, LEAST_MEMORY):
             return None
         statistics = gather_statistics(
-            samples.features, samples.labels, classes, device=self.device, memory=2**62
+            samples.features,
+            samples.labels,
+            len(samples.classes),
+            device=self.device,
+            memory=2**62,
+            chosen=chosen,
         )
         return covariance_overlaps(statistics, self.scores.ddof, samples.scale)
 
@@ -84,18 +93,20 @@ class Scored:
         there = set(self.table["triage"])
         return [word for word in WORDS if word in there]
 
-    def by_class(self) -> list[dict[str, Any]]:
-        """Numbers of samples: in all, without a score, and of each word."""
-        found = []
-        for name, part in self.table.groupby("label", sort=False):
-            row: dict[str, Any] = {
-                "class": str(name),
-                "samples": len(part),
-                "undefined": int(part["influence"].isna().sum()),
-            }
-            found.append(row | {word: int((part["triage"] == word).sum()) for word in self.words()})
-        order = {name: place for place, name in enumerate(self.table.attrs["classes"])}
-        return sorted(found, key=lambda row: order.get(row["class"], len(order)))
+    def by_class(self) -> pd.DataFrame:
+        """A row per class that has samples: how many in all, without a score, and of each word."""
+        table, labels = self.table, self.samples.labels
+        counted = {
+            "samples": np.ones(len(table), dtype=bool),
+            "undefined": table["influence"].isna().to_numpy(),
+            **{word: (table["triage"] == word).to_numpy() for word in self.words()},
+        }
+        names = table.attrs["classes"]
+        found = {
+            head: np.bincount(labels[of], minlength=len(names)) for head, of in counted.items()
+        }
+        rows = pd.DataFrame({"class": names, **found})
+        return rows[rows["samples"] > 0]
 
     def facts(self) -> list[tuple[str, object]]:
         """For the head of a page."""

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from rarefy.core.errors import bad_value
+from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.provenance import provenance
 from rarefy.core.settings import resolve_device
 from rarefy.core.text import printable
 from rarefy.data.images.ids import short_hash
 from rarefy.measure.influence.passes import ClassScores, score_classes
-from rarefy.tools.influence.neighbours import NeighbourLabels, neighbour_labels
+from rarefy.tools.influence.neighbours import NeighbourLabels, neighbour_labels, references_of
 from rarefy.tools.influence.percentiles import percentiles
 from rarefy.tools.influence.scored import Scored
 from rarefy.tools.influence.triage import Rules, triaged
@@ -109,27 +109,33 @@ def score_samples(
     def late() -> bool:
         return deadline is not None and time.monotonic() > deadline
 
-    part = SCORING_SHARE if settings.neighbours else 1.0
+    asked = references_of(samples) if settings.neighbours else 0
+    part = SCORING_SHARE if asked else 1.0
 
     def done(share: float) -> None:
         if progress is not None:
             progress(share)
 
-    scores = score_classes(
-        samples.features,
-        samples.labels,
-        len(samples.classes),
-        scale=samples.scale,
-        ddof=settings.ddof,
-        memory=settings.memory,
-        device=device,
-        state=state,
-        content="" if state is None else short_hash(samples.ids),
-        progress=lambda share: done(part * share),
-        deadline=late,
-    )
+    try:
+        scores = score_classes(
+            samples.features,
+            samples.labels,
+            len(samples.classes),
+            scale=samples.scale,
+            ddof=settings.ddof,
+            memory=settings.memory,
+            device=device,
+            state=state,
+            content="" if state is None else short_hash(samples.ids),
+            progress=lambda share: done(part * share),
+            deadline=late,
+        )
+    except UsageError as error:
+        if str(error).startswith("features:"):  # by whose rows it was
+            raise UsageError(f"{samples.name}: {error}") from None
+        raise
     near = None
-    if settings.neighbours:
+    if asked:
         near = neighbour_labels(
             samples,
             settings.neighbours,
@@ -178,6 +184,14 @@ def _table(samples: Samples, scores: ClassScores, near: NeighbourLabels | None) 
     )
 
 
+class _Shared(list[Any]):
+    """A list that copies of a table share: pandas copies its ``attrs`` at every step, item by item,
+    which for 100,000 classes takes longer than scoring them."""
+
+    def __deepcopy__(self, memo: object) -> _Shared:
+        return self
+
+
 def _facts(
     samples: Samples,
     settings: Scoring,
@@ -188,6 +202,9 @@ def _facts(
 ) -> dict[str, Any]:
     made = provenance(device, "float64", seconds)
     routes = pd.Series(scores.routes).value_counts()
+    notes = [*samples.notes]
+    if settings.neighbours and near is None:
+        notes.append(f"{len(samples.classes):,} classes are too many to ask neighbours for labels")
     return {
         "data": samples.name,
         "source": Path(samples.source).name if samples.source else "",
@@ -195,16 +212,16 @@ def _facts(
         "fingerprint": samples.fingerprint,
         "samples": len(samples),
         "features": int(samples.features.shape[1]),
-        "classes": [printable(name) for name in samples.classes],
-        "counts": [int(count) for count in samples.counts],
+        "classes": _Shared(printable(name) for name in samples.classes),
+        "counts": _Shared(samples.counts.tolist()),
         "ddof": settings.ddof,
-        "neighbours": settings.neighbours,
+        "neighbours": 0 if near is None else settings.neighbours,
         "neighbours_among": 0 if near is None else near.among,
         "neighbours_width": 0 if near is None else near.width,
         "routes": {str(route): int(count) for route, count in routes.items() if route},
         "memory": int(scores.memory),
         "seconds": round(seconds, 2),
-        "notes": list(samples.notes),
+        "notes": notes,
         "left_out": list(samples.left_out),
         **{name: made[name] for name in ("torch", "numpy", "machine", "date")},
     }

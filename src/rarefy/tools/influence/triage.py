@@ -109,11 +109,14 @@ def _found(table: pd.DataFrame, rules: Rules):  # type: ignore[no-untyped-def]
 def robust_deviation(values: NDArray[np.float64], label: NDArray[np.object_]) -> NDArray:
     """How many robust stds (by the median distance from the median) a value lies above the median
     of its class; 0 where a class has no spread, so that no rule fires on rounding."""
+    classes, _ = pd.factorize(label)
+
+    def median(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        return pd.Series(numbers).groupby(classes).transform("median").to_numpy()
+
+    middle = median(values)
+    spread = _NORMAL * median(np.abs(values - middle))
     found = np.zeros(len(values))
-    for rows in pd.Series(label, dtype=object).groupby(label).indices.values():
-        own = values[rows]
-        middle = np.nanmedian(own) if np.isfinite(own).any() else np.nan
-        spread = _NORMAL * np.nanmedian(np.abs(own - middle)) if np.isfinite(middle) else np.nan
-        if np.isfinite(spread) and spread > 1e-12 * max(1.0, abs(middle)):
-            found[rows] = np.nan_to_num((own - middle) / spread)
+    known = np.isfinite(spread) & (spread > 1e-12 * np.maximum(1.0, np.abs(middle)))
+    found[known] = np.nan_to_num((values - middle)[known] / spread[known])
     return found

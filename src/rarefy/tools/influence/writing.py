@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
+from rarefy.core.cells import defused, restored
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.version import __version__
 from rarefy.core.writing import write_output
@@ -43,7 +44,8 @@ def write_table(table: pd.DataFrame, path: str | Path, of: str = "table") -> Pat
     if path.suffix.lower() == ".csv":
         # all text in quotes: pandas would leave a carriage return in a name without
         quotes = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
-        content = plain.to_csv(index=False, **quotes).encode()
+        content = defused(plain).to_csv(index=False, **quotes).encode()
+        about["apostrophes"] = True  # (earlier files have none)
         # two files cannot be replaced in one step: this tells whether they belong together
         about["table"] = hashlib.blake2b(content, digest_size=16).hexdigest()
         write_output(path, content, of)
@@ -204,7 +206,11 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         dtype=str,
         keep_default_na=False,
     )
-    return pd.DataFrame({name: _typed(table[name], kind) for name, kind in kinds.items()}), about
+    found = {name: _typed(table[name], kind) for name, kind in kinds.items()}
+    if about.get("apostrophes"):
+        texts = [name for name, kind in kinds.items() if kind in ("object", "str", "string")]
+        found |= {name: restored(found[name]) for name in texts}
+    return pd.DataFrame(found), about
 
 
 def _typed(texts: pd.Series, kind: str) -> Any:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.data.images.gzipped import check_zip
 from rarefy.data.images.listing import listed
 from rarefy.tools.samples.labels import encoded
 from rarefy.tools.samples.messages import in_a_line
@@ -94,6 +95,7 @@ def opened_npz(path: str | Path) -> Iterator[Any]:
             if isinstance(held, np.ndarray):
                 raise UsageError(f"{path}: is a single array, an .npz file with names is needed")
             with held:
+                check_zip(Path(path))
                 yield held
     except UsageError:
         raise

@@ -1,6 +1,6 @@
 """Samples from Hugging Face data sets, or anything that is read like one, batch by batch.
 
-``datasets`` is imported only to load one by its name (``pip install datasets``).
+``datasets`` is imported only to load one by its name (``pip install 'rarefy[hugging-face-data]'``).
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def load_hugging_face(text: str, split: str | None = None) -> Any:
     try:
         datasets = importlib.import_module("datasets")
     except ModuleNotFoundError:
-        raise UsageError(f"{text}: needs Hugging Face's datasets: pip install datasets") from None
+        needs = "needs Hugging Face's datasets: pip install 'rarefy[hugging-face-data]'"
+        raise UsageError(f"{text}: {needs}") from None
     try:
         return datasets.load_dataset(name, configuration or None, split=split or "train")
     except Exception as error:  # of many kinds: no network, no such name, no such split

@@ -29,7 +29,9 @@ def counted(count: int, what: str) -> str:
 
 def in_a_line(error: BaseException) -> str:
     """What somebody else's error says, short and without line breaks."""
-    return " ".join(str(error).split())[:120] or type(error).__name__
+    said = " ".join(str(error).split())[:120]
+    # it may quote a file from strangers, and a terminal obeys some letters
+    return "".join(x if x.isprintable() else "?" for x in said) or type(error).__name__
 
 
 def no_column(argument: str, column: str, held: Sequence[str], where: str) -> UsageError:

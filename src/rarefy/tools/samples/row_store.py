@@ -63,7 +63,7 @@ class RowStore:
             place.mkdir(parents=True, exist_ok=True)
             if self._note.exists():
                 self.done = self._found(self._note, data)
-                self.rows = np.lib.format.open_memmap(data, mode="r+")
+                self.rows = self._mapped(data, shape, dtype)
             else:
                 self.rows = np.lib.format.open_memmap(data, "w+", np.dtype(dtype), shape)
                 self._save()
@@ -78,9 +78,7 @@ class RowStore:
             held = json.loads(note.read_text("utf-8"))
             spec, done = held["spec"], int(held["done"])
         except (ValueError, KeyError, TypeError):
-            raise UsageError(
-                f"{note}: damaged; remove it, and {data.name}, to start anew"
-            ) from None
+            raise _damaged(note) from None
         differ = [key for key in self._spec if spec.get(key) != self._spec[key]]
         if differ:
             was, now = spec.get(differ[0]), self._spec[differ[0]]
@@ -90,7 +88,19 @@ class RowStore:
             )
         if not data.exists():
             raise UsageError(f"{data}: is missing; remove {note.name} to start anew")
+        if not 0 <= done <= self._spec["shape"][0]:
+            raise _damaged(note)
         return done
+
+    def _mapped(self, data: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """The rows on disk, if they are what the note says."""
+        try:
+            rows = np.load(data, mmap_mode="r")  # to write it would make a short one longer
+        except (ValueError, EOFError):
+            raise _damaged(data) from None
+        if rows.shape != shape or rows.dtype != np.dtype(dtype):
+            raise _damaged(data)
+        return np.lib.format.open_memmap(data, mode="r+")
 
     def advance(self, done: int) -> None:
         """The first ``done`` rows are filled. Written down every few seconds and at the end."""
@@ -126,6 +136,13 @@ class RowStore:
         if isinstance(self.rows, np.memmap):
             return np.load(str(self.rows.filename), mmap_mode="r")
         return self.rows
+
+
+def _damaged(path: Path) -> UsageError:
+    other = path.with_suffix(".npy" if path.suffix == ".json" else ".json").name
+    return UsageError(
+        f"{path}: damaged; remove it, and {other}, to start anew (as --overwrite does)"
+    )
 
 
 def _cannot(path: Path, error: Exception) -> RunError:

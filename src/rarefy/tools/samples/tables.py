@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.data.images.gzipped import Gunzipped
 from rarefy.data.images.listing import listed
 from rarefy.tools.samples.labels import encoded
 from rarefy.tools.samples.messages import counted, in_a_line, no_column, rows_text
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 TEXT = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 """Endings of text tables, and what stands between their cells."""
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""How a text in that encoding begins, as some spreadsheets save it."""
 ENDINGS = (".parquet", ".pq", ".feather", *TEXT)
 FAR_APART = 100.0
 """Columns whose spreads differ by more than this factor are worth a note."""
@@ -94,7 +99,15 @@ def _read(path: Path, label: str, columns: Sequence[str] | None, names: str | No
             kinds = csv.ConvertOptions(
                 column_types={label: pa.string(), **({names: pa.string()} if names else {})}
             )
-            table = csv.read_csv(path, parse_options=parsing, convert_options=kinds)
+            with Gunzipped(path) if ending.endswith(".gz") else path.open("rb") as stream:
+                start = stream.read(4096)
+                stream.seek(0)
+                wide = start.startswith(UTF16)
+                if b"\0" in start and not wide:
+                    raise UsageError(f"{path}: holds zero bytes, as no text in UTF-8 does")
+                coded = csv.ReadOptions(encoding="utf-16" if wide else "utf8")
+                table = csv.read_csv(stream, coded, parsing, kinds)
+            table.column_names  # noqa: B018  decoded here, where an error is told
         elif ending == ".feather":
             table = feather.read_table(path)
         else:
@@ -103,7 +116,9 @@ def _read(path: Path, label: str, columns: Sequence[str] | None, names: str | No
             table = parquet.read_table(path, columns=wanted, partitioning=None)
     except UsageError:
         raise
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, EOFError, ValueError, zlib.error) as error:
+        if "utf" in str(error).lower():
+            raise UsageError(f"{path}: is no text in UTF-8 ({in_a_line(error)})") from None
         raise UsageError(f"{path}: cannot be read as a table ({in_a_line(error)})") from None
     _check_columns(table.column_names, label, columns, names, path.name)
     return table
@@ -112,11 +127,12 @@ def _read(path: Path, label: str, columns: Sequence[str] | None, names: str | No
 def _check_columns(
     held: list[str], label: str, columns: Sequence[str] | None, names: str | None, where: str
 ) -> None:
+    times = Counter(held)
     for what, each in (("label", [label]), ("columns", columns or ()), ("names", [names])):
         for column in each:
-            if column is not None and column not in held:
+            if column is not None and column not in times:
                 raise no_column(what, column, held, where)
-    twice = sorted({column for column in held if held.count(column) > 1})
+    twice = sorted(column for column, count in times.items() if count > 1)
     if twice:
         raise UsageError(f"{where}: several columns are named {listed(twice)}")
     if columns is not None and (label in columns or not columns):
@@ -142,7 +158,12 @@ def _samples(
     chosen, notes = _chosen(table, label, columns, names, about)
     features, feature_names = _features(table, chosen, about)
     values = table.column(label)
-    labels, known = encoded(_labels(values), table.num_rows, classes)
+    try:
+        labels, known = encoded(_labels(values), table.num_rows, classes)
+    except UsageError as error:
+        raise UsageError(f"{about}: column {label!r}: {error}") from None
+    if len(known) == table.num_rows:
+        notes.append(f"column {label!r} names samples, not classes: no value occurs twice")
     ids_from = None
     if standardize:
         # of what stands in the table: the same row has one id, however it is scored
@@ -188,18 +209,20 @@ def _chosen(
                 raise bad_value("columns", found, "must be numbers or lists of numbers")
         return list(columns), []
     free = [name for name in table.column_names if name not in (label, names)]
-    lists = [name for name in free if _is_list(table.column(name).type)]
-    numbers = [name for name in free if _is_number(table.column(name).type)]
+    kinds = dict(zip(table.column_names, table.schema.types, strict=True))
+    lists = [name for name in free if _is_list(kinds[name])]
+    numbers = [name for name in free if _is_number(kinds[name])]
     if len(lists) > 1:
         raise UsageError(f"{about}: several columns hold lists ({listed(lists)}): name one of them")
     if lists:
         return lists, [f"only {lists[0]!r} is scored, not {listed(numbers)}"] if numbers else []
-    counting = [name for name in numbers if _counts_rows(table.column(name))]
-    chosen = [name for name in numbers if name not in counting]
+    counts = {name: _counts_rows(table.column(name)) for name in numbers}
+    counting = [name for name in numbers if counts[name]]
+    chosen = [name for name in numbers if not counts[name]]
     if not chosen:
         raise UsageError(f"{about}: no column of numbers besides the label (it has {listed(free)})")
     notes = [f"column {name!r} only counts the rows and is not scored" for name in counting]
-    others = [name for name in free if name not in numbers]
+    others = [name for name in free if not _is_number(kinds[name])]
     if others:
         notes.append(f"columns that are no numbers are not scored: {listed(others)}")
     return chosen, notes
