@@ -15,11 +15,11 @@ def replacing(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield partial
-        _flush(partial)
+        flush(partial)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-    _flush(path.parent)
+    flush(path.parent)
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
@@ -28,7 +28,7 @@ def write_whole(path: Path, content: bytes | str) -> None:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Wait until the disk has it; a folder holds the names of its files."""
     handle = os.open(path, os.O_RDONLY)
     try:

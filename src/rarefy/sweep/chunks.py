@@ -1,0 +1,170 @@
+"""The files of a store: which must be there, whether they are whole, and that the disk has them.
+
+Every chunk ends with a checksum (crc32c) of its compressed bytes. It costs 4 bytes, is looked at
+before anything is decompressed, and finds every single flipped bit; zstd's own misses those in its
+header. What is said here needs no study: a store can be checked where its study is not installed.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import google_crc32c
+import numpy as np
+import zarr
+from zarr.codecs import Crc32cCodec, ZstdCodec
+
+from rarefy.core.contracts import NONFINITE_STEP
+from rarefy.core.writing import flush
+
+CODECS = (ZstdCodec(), Crc32cCodec())
+LOST = "is missing or damaged"
+NEEDED = ("done", "run_seconds", "key")
+"""Arrays of every store, never empty where a cell is finished."""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A file that is not as it was written, and the finished cells whose results it held (none: it
+    can be made again without computing anything). Not ``certain``: stores without checksums have
+    no file for a chunk that is all NaN."""
+
+    array: str
+    file: str
+    what: str
+    cells: np.ndarray
+    certain: bool = True
+
+    @property
+    def is_description(self) -> bool:
+        """Without it none of the array's chunks can be read."""
+        return self.file.endswith("zarr.json")
+
+
+def find_damage(path: Path, shapes: Mapping[str, tuple[int, ...]] | None = None) -> list[Damage]:
+    """All damage to the store at ``path``. ``shapes``: arrays that must be there, with their shape
+    behind the run axis; without them only those that are there can be looked at."""
+    shapes = dict.fromkeys(NEEDED, ()) | dict(shapes or {})
+    finished, found = _finished(path)
+    there = {each.parent.name for each in path.glob("*/zarr.json")}
+    for name in sorted((there | shapes.keys()) - {"done"}):
+        found += _damage_to(path, name, shapes.get(name), finished)
+    return found
+
+
+def _finished(path: Path) -> tuple[np.ndarray, list[Damage]]:
+    """Which cells are finished, and damage to the record of it: all cells of a chunk that cannot
+    be read may have been."""
+    array = open_array(path, "done", ())
+    if array is None:
+        nothing = np.zeros(0, dtype=int)
+        return nothing > 0, [Damage("done", "done/zarr.json", LOST, nothing)]
+    finished, found = np.zeros(array.shape[0], dtype=bool), []
+    checked = has_checksums(array)
+    for number, file, cells in _chunks("done", array):
+        if not _whole(path / file, array, number, checked):
+            found.append(Damage("done", file, "is damaged", cells))
+        elif (path / file).exists():
+            finished[cells] = array[cells[0] : cells[-1] + 1]
+    return finished, found
+
+
+def _damage_to(
+    path: Path, name: str, shape: tuple[int, ...] | None, finished: np.ndarray
+) -> list[Damage]:
+    array = open_array(path, name, shape)
+    length = 1 + np.flatnonzero(finished)[-1] if finished.any() else 0
+    if array is None or array.shape[0] < length:
+        return [Damage(name, f"{name}/zarr.json", LOST, np.flatnonzero(finished))]
+    # coordinates follow from the spec, and old stores have no file for a chunk of zeros
+    result = name in NEEDED or bool(array.fill_value != array.fill_value)
+    checked = has_checksums(array)
+    certain = checked or name in (*NEEDED, NONFINITE_STEP.name)
+    found = []
+    for number, file, cells in _chunks(name, array):
+        cells = cells[cells < len(finished)]
+        cells = cells[finished[cells]]
+        held = cells if result else cells[:0]
+        if not (path / file).exists():
+            if len(cells) and (result or checked):
+                found.append(Damage(name, file, "is missing", held, certain))
+        elif not _whole(path / file, array, number, checked):
+            found.append(Damage(name, file, "is damaged", held))
+    return found
+
+
+def open_array(path: Path, name: str, shape: tuple[int, ...] | None = None) -> zarr.Array | None:
+    """The array, if its description can be read and is that of an array of a store."""
+    try:
+        array = zarr.open_array(path / name, mode="r")
+        whole = array.ndim >= 1 and array.chunks[1:] == array.shape[1:] and array.chunks[0] > 0
+        if shape is not None:
+            whole = whole and array.shape[1:] == shape
+    except Exception:  # whatever meets the wrong bytes first
+        return None
+    return array if whole else None
+
+
+def has_checksums(array: zarr.Array) -> bool:
+    return any(isinstance(codec, Crc32cCodec) for codec in array.compressors)
+
+
+def _chunks(name: str, array: zarr.Array) -> Iterator[tuple[int, str, np.ndarray]]:
+    """Number, file and cells of each chunk."""
+    length = array.chunks[0]
+    for number, start in enumerate(range(0, array.shape[0], length)):
+        cells = np.arange(start, min(start + length, array.shape[0]))
+        yield number, _file(name, array, number), cells
+
+
+def _file(name: str, array: zarr.Array, number: int) -> str:
+    return f"{name}/{array.metadata.encode_chunk_key((number, *[0] * (array.ndim - 1)))}"
+
+
+def _whole(file: Path, array: zarr.Array, number: int, checked: bool) -> bool:
+    """Whether a chunk is as it was written, as far as can be told; an absent one is."""
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        return True
+    if checked:
+        told = int.from_bytes(content[-4:], "little")
+        return len(content) > 4 and google_crc32c.value(content[:-4]) == told
+    try:
+        array.get_block_selection((number, *[0] * (array.ndim - 1)))
+    except Exception:  # whichever codec meets it first
+        return False
+    return True
+
+
+def in_words(path: Path, found: list[Damage]) -> str:
+    """One line about damage: the first file, the cells, what to do."""
+    first = found[0]
+    lost = np.unique(np.concatenate([each.cells for each in found]))
+    more = f" and {len(found) - 1} more files" if len(found) > 1 else ""
+    return (
+        f"store {path} is damaged: {first.file} {first.what}{_range(first.cells)}{more}; "
+        f"'rarefy check {shlex.quote(str(path))} --repair' keeps the rest, and the same command "
+        f"then computes {len(lost) or 'no'} cells again"
+    )
+
+
+def _range(cells: np.ndarray) -> str:
+    return f" (cells {cells[0]} to {cells[-1]})" if len(cells) else ""
+
+
+def chunk_files(path: Path, name: str, array: zarr.Array, cells: np.ndarray) -> list[Path]:
+    return [path / _file(name, array, number) for number in np.unique(cells // array.chunks[0])]
+
+
+def flush_all(files: Iterable[Path], top: Path) -> None:
+    """Wait until the disk has these files and their names, in all folders up to ``top``."""
+    files = list(files)
+    folders = {folder for file in files for folder in file.parents if folder.is_relative_to(top)}
+    with ThreadPoolExecutor(8) as pool:  # at once: a file system then commits many together
+        list(pool.map(flush, files))
+        list(pool.map(flush, folders))
