@@ -45,22 +45,25 @@ class Damage:
         return self.file.endswith("zarr.json")
 
 
-def find_damage(path: Path, shapes: Mapping[str, tuple[int, ...]] | None = None) -> list[Damage]:
+def find_damage(
+    path: Path, shapes: Mapping[str, tuple[int, ...]] | None = None, runs: int = 0
+) -> list[Damage]:
     """All damage to the store at ``path``. ``shapes``: arrays that must be there, with their shape
-    behind the run axis; without them only those that are there can be looked at."""
+    behind the run axis, which has at least ``runs``; without them only those that are there can be
+    looked at."""
     shapes = dict.fromkeys(NEEDED, ()) | dict(shapes or {})
-    finished, found = _finished(path)
+    finished, found = _finished(path, runs)
     there = {each.parent.name for each in path.glob("*/zarr.json")}
     for name in sorted((there | shapes.keys()) - {"done"}):
-        found += _damage_to(path, name, shapes.get(name), finished)
+        found += _damage_to(path, name, shapes.get(name), finished, runs)
     return found
 
 
-def _finished(path: Path) -> tuple[np.ndarray, list[Damage]]:
+def _finished(path: Path, runs: int) -> tuple[np.ndarray, list[Damage]]:
     """Which cells are finished, and damage to the record of it: all cells of a chunk that cannot
     be read may have been."""
     array = open_array(path, "done", ())
-    if array is None:
+    if array is None or array.shape[0] < runs:
         nothing = np.zeros(0, dtype=int)
         return nothing > 0, [Damage("done", "done/zarr.json", LOST, nothing)]
     finished, found = np.zeros(array.shape[0], dtype=bool), []
@@ -74,11 +77,11 @@ def _finished(path: Path) -> tuple[np.ndarray, list[Damage]]:
 
 
 def _damage_to(
-    path: Path, name: str, shape: tuple[int, ...] | None, finished: np.ndarray
+    path: Path, name: str, shape: tuple[int, ...] | None, finished: np.ndarray, runs: int
 ) -> list[Damage]:
     array = open_array(path, name, shape)
-    length = 1 + np.flatnonzero(finished)[-1] if finished.any() else 0
-    if array is None or array.shape[0] < length:
+    last = np.flatnonzero(finished).max(initial=-1)
+    if array is None or array.shape[0] < max(runs, last + 1):
         return [Damage(name, f"{name}/zarr.json", LOST, np.flatnonzero(finished))]
     # coordinates follow from the spec, and old stores have no file for a chunk of zeros
     result = name in NEEDED or bool(array.fill_value != array.fill_value)
@@ -142,19 +145,20 @@ def _whole(file: Path, array: zarr.Array, number: int, checked: bool) -> bool:
 
 
 def in_words(path: Path, found: list[Damage]) -> str:
-    """One line about damage: the first file, the cells, what to do."""
-    first = found[0]
+    """One line about damage, and what to do."""
     lost = np.unique(np.concatenate([each.cells for each in found]))
-    more = f" and {len(found) - 1} more files" if len(found) > 1 else ""
     return (
-        f"store {path} is damaged: {first.file} {first.what}{_range(first.cells)}{more}; "
+        f"store {path} is damaged: {in_short(found)}; "
         f"'rarefy check {shlex.quote(str(path))} --repair' keeps the rest, and the same command "
         f"then computes {len(lost) or 'no'} cells again"
     )
 
 
-def _range(cells: np.ndarray) -> str:
-    return f" (cells {cells[0]} to {cells[-1]})" if len(cells) else ""
+def in_short(found: list[Damage]) -> str:
+    first = found[0]
+    cells = f" (cells {first.cells[0]} to {first.cells[-1]})" if len(first.cells) else ""
+    more = f", and {len(found) - 1} more files" if len(found) > 1 else ""
+    return f"{first.file} {first.what}{cells}{more}"
 
 
 def chunk_files(path: Path, name: str, array: zarr.Array, cells: np.ndarray) -> list[Path]:

@@ -145,7 +145,10 @@ class Store:
         leave arrays longer than that."""
         stored_runs = self.grid.points * self.attributes["spec"]["parameters"]["seeds"]
         try:
-            return np.asarray(self.arrays[name][:stored_runs])
+            column = np.asarray(self.arrays[name][:stored_runs])
+            if len(column) < stored_runs:
+                raise ValueError("is too short")
+            return column
         except OSError as error:
             raise RunError(f"cannot read store {self.path}: {error}") from error
         except Exception as error:
