@@ -89,6 +89,7 @@ class Arrays:
             compressors=CODECS,
             dimension_names=("run", *dims),
         )
+        (self.path / name / "c").mkdir(exist_ok=True)  # for its chunks
 
     def extend(self) -> None:
         """To the length of the grid."""
@@ -102,15 +103,15 @@ class Arrays:
 
     def put(self, runs: np.ndarray, **columns: np.ndarray) -> None:
         """Write values of some runs, and wait until the disk has them."""
-        files: list[Path] = []
+        files: set[Path] = set()
         for name, values in columns.items():
             array = self[name]
             if runs[-1] - runs[0] + 1 == len(runs):
                 array[int(runs[0]) : int(runs[-1]) + 1] = values
             else:
                 array.oindex[(runs,)] = values
-            files += chunk_files(self.path, name, array, runs)
-        flush_all(files, self.path)
+            files |= chunk_files(self.path, name, array, runs)
+        flush_all(files)
 
     def damage(self) -> list[Damage]:
         spec: Any = self._group.attrs["spec"]  # a kill can leave arrays longer than it says

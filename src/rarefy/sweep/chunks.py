@@ -22,7 +22,8 @@ from rarefy.core.contracts import NONFINITE_STEP
 from rarefy.core.writing import flush
 
 CODECS = (ZstdCodec(), Crc32cCodec())
-LOST = "is missing or damaged"
+LOST, MISSING, DAMAGED = "is missing or damaged", "is missing", "is damaged"
+_flushing = ThreadPoolExecutor(8)
 NEEDED = ("done", "run_seconds", "key")
 """Arrays of every store, never empty where a cell is finished."""
 
@@ -66,12 +67,16 @@ def _finished(path: Path, runs: int) -> tuple[np.ndarray, list[Damage]]:
     if array is None or array.shape[0] < runs:
         nothing = np.zeros(0, dtype=int)
         return nothing > 0, [Damage("done", "done/zarr.json", LOST, nothing)]
-    finished, found = np.zeros(array.shape[0], dtype=bool), []
-    checked = has_checksums(array)
-    for number, file, cells in _chunks("done", array):
-        if not _whole(path / file, array, number, checked):
-            found.append(Damage("done", file, "is damaged", cells))
-        elif (path / file).exists():
+    found = [
+        Damage("done", file, what, cells)
+        for file, what, cells in _suspects(path, "done", array)
+        if what == DAMAGED
+    ]
+    if not found:
+        return np.asarray(array[:]), []
+    finished, lost = np.zeros(array.shape[0], dtype=bool), {each.file for each in found}
+    for number, cells in enumerate(_cells(array)):
+        if _file("done", array, number) not in lost:
             finished[cells] = array[cells[0] : cells[-1] + 1]
     return finished, found
 
@@ -88,15 +93,14 @@ def _damage_to(
     checked = has_checksums(array)
     certain = checked or name in (*NEEDED, NONFINITE_STEP.name)
     found = []
-    for number, file, cells in _chunks(name, array):
+    for file, what, cells in _suspects(path, name, array):
         cells = cells[cells < len(finished)]
         cells = cells[finished[cells]]
         held = cells if result else cells[:0]
-        if not (path / file).exists():
-            if len(cells) and (result or checked):
-                found.append(Damage(name, file, "is missing", held, certain))
-        elif not _whole(path / file, array, number, checked):
-            found.append(Damage(name, file, "is damaged", held))
+        if what == DAMAGED:
+            found.append(Damage(name, file, what, held))
+        elif len(cells) and (result or checked):
+            found.append(Damage(name, file, what, held, certain))
     return found
 
 
@@ -105,6 +109,8 @@ def open_array(path: Path, name: str, shape: tuple[int, ...] | None = None) -> z
     try:
         array = zarr.open_array(path / name, mode="r")
         whole = array.ndim >= 1 and array.chunks[1:] == array.shape[1:] and array.chunks[0] > 0
+        first = array.metadata.encode_chunk_key((0,) * array.ndim)
+        whole = whole and f"{name}/{first}" == _file(name, array, 0)
         if shape is not None:
             whole = whole and array.shape[1:] == shape
     except Exception:  # whatever meets the wrong bytes first
@@ -116,27 +122,38 @@ def has_checksums(array: zarr.Array) -> bool:
     return any(isinstance(codec, Crc32cCodec) for codec in array.compressors)
 
 
-def _chunks(name: str, array: zarr.Array) -> Iterator[tuple[int, str, np.ndarray]]:
-    """Number, file and cells of each chunk."""
-    length = array.chunks[0]
-    for number, start in enumerate(range(0, array.shape[0], length)):
-        cells = np.arange(start, min(start + length, array.shape[0]))
-        yield number, _file(name, array, number), cells
+def _cells(array: zarr.Array) -> Iterator[np.ndarray]:
+    """The cells of each chunk."""
+    for start in range(0, array.shape[0], array.chunks[0]):
+        yield np.arange(start, min(start + array.chunks[0], array.shape[0]))
 
 
 def _file(name: str, array: zarr.Array, number: int) -> str:
-    return f"{name}/{array.metadata.encode_chunk_key((number, *[0] * (array.ndim - 1)))}"
+    return f"{name}/c/{number}" + "/0" * (array.ndim - 1)
 
 
-def _whole(file: Path, array: zarr.Array, number: int, checked: bool) -> bool:
-    """Whether a chunk is as it was written, as far as can be told; an absent one is."""
-    try:
-        content = file.read_bytes()
-    except FileNotFoundError:
-        return True
-    if checked:
-        told = int.from_bytes(content[-4:], "little")
-        return len(content) > 4 and google_crc32c.value(content[:-4]) == told
+def _suspects(path: Path, name: str, array: zarr.Array) -> Iterator[tuple[str, str, np.ndarray]]:
+    """File, state and cells of each chunk that is missing or damaged."""
+    checked = has_checksums(array)
+    for number, cells in enumerate(_cells(array)):
+        file = _file(name, array, number)
+        try:
+            with open(f"{path}/{file}", "rb") as opened:
+                content = opened.read()
+        except FileNotFoundError:
+            yield file, MISSING, cells
+            continue
+        if not (_fits(content) if checked else _readable(array, number)):
+            yield file, DAMAGED, cells
+
+
+def _fits(content: bytes) -> bool:
+    told = int.from_bytes(content[-4:], "little")
+    return len(content) > 4 and google_crc32c.value(content[:-4]) == told
+
+
+def _readable(array: zarr.Array, number: int) -> bool:
+    """All that can be said of a chunk without a checksum."""
     try:
         array.get_block_selection((number, *[0] * (array.ndim - 1)))
     except Exception:  # whichever codec meets it first
@@ -161,14 +178,13 @@ def in_short(found: list[Damage]) -> str:
     return f"{first.file} {first.what}{cells}{more}"
 
 
-def chunk_files(path: Path, name: str, array: zarr.Array, cells: np.ndarray) -> list[Path]:
-    return [path / _file(name, array, number) for number in np.unique(cells // array.chunks[0])]
+def chunk_files(path: Path, name: str, array: zarr.Array, cells: np.ndarray) -> set[Path]:
+    """The files of some cells, and the folders that hold their names."""
+    files = {path / _file(name, array, number) for number in np.unique(cells // array.chunks[0])}
+    return files | {folder for file in files for folder in file.parents[: array.ndim]}
 
 
-def flush_all(files: Iterable[Path], top: Path) -> None:
-    """Wait until the disk has these files and their names, in all folders up to ``top``."""
-    files = list(files)
-    folders = {folder for file in files for folder in file.parents if folder.is_relative_to(top)}
-    with ThreadPoolExecutor(8) as pool:  # at once: a file system then commits many together
-        list(pool.map(flush, files))
-        list(pool.map(flush, folders))
+def flush_all(paths: Iterable[Path]) -> None:
+    """Wait until the disk has these files and folders, asked for at once: a file system then
+    commits many together."""
+    list(_flushing.map(flush, paths))

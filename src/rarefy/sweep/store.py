@@ -218,7 +218,7 @@ class Store:
         group = self.arrays.open(self._building, "w")
         self.arrays.create()
         group.attrs.put(self._attributes())
-        flush_all([each for each in self._building.rglob("*") if each.is_file()], self._building)
+        flush_all([self._building, *self._building.rglob("*")])
         shutil.rmtree(self.scratch, ignore_errors=True)  # of the store that is replaced
         if self.path.exists():
             self.path.rename(self._old)
@@ -242,7 +242,7 @@ class Store:
         with self._failures():
             told = {**self.attributes, **values}
             self._group.attrs.update({**values, "hash": hash_of(told)})
-            flush_all([self.path / "zarr.json"], self.path)
+            flush_all([self.path / "zarr.json", self.path])
 
     def write(self, runs: np.ndarray, outputs: Mapping[str, np.ndarray], seconds: float) -> None:
         """Store a batch: ``outputs`` have shape (run, ...). ``done`` comes last."""
