@@ -86,7 +86,8 @@ def _in_folder(folder: Path) -> Iterator[Thing]:
         yield Thing("results", path)
     for path in sorted(folder.glob("*.pt")):
         yield Thing("network", path)
-    for path in sorted(folder.glob("verdicts-*.json")):
+    verdicts = sorted(folder.glob("verdicts-*.json"))
+    for path in (*verdicts, *folder.glob("claims.json")) if verdicts else ():
         yield Thing("ledger", path)
 
 
