@@ -24,6 +24,7 @@ from rarefy.core.errors import RarefyError, RunError
 from rarefy.sweep import arrays, chunks, store
 from rarefy.sweep.checking import check, find_things
 from rarefy.sweep.queue import State, read_queue, standing
+from rarefy.sweep.runner import execute
 from rarefy.sweep.store import open_store
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -112,6 +113,17 @@ def test_d3_a_flipped_bit_is_named_and_computed_again(
     flip(path / name / "c" / "2")
     everyone_refuses(path, rf"{name}/c/2 is damaged \(cells 64 to 71\)")
     repaired(path, 8, undisturbed)
+
+
+@pytest.mark.fault(
+    when="only some cells of a batch are lost (batches are larger than chunks on a GPU)",
+    then="the whole batch is computed again: a cell's last bits can depend on its company",
+)
+def test_d3_the_batch_of_a_lost_cell_is_computed_again(tmp_path: Path, undisturbed: Path) -> None:
+    path = tmp_path / "toy-tiny"
+    execute(Toy.at("tiny", seeds=12), "tiny", device="cpu", out=path, batch=64)
+    flip(path / "end" / "c" / "1")
+    repaired(path, 64, undisturbed)
 
 
 def cut_short(file: Path) -> None:
