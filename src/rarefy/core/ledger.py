@@ -62,9 +62,8 @@ def check_ledger(path: Path) -> str:
     """What is wrong with a file of verdicts, as ``save_verdicts`` writes them, or of claims."""
     if path.name == "claims.json":
         names = [entry.get("id") if isinstance(entry, dict) else None for entry in _read(path)]
-        return (
-            "" if all(names) and len(set(names)) == len(names) else "a claim has no id of its own"
-        )
+        apart = all(names) and len(set(names)) == len(names)
+        return "" if apart else "a claim has no id of its own"
     verdicts = _verdicts(path)
     identities = [verdict.identity for verdict in verdicts]
     if identities != sorted(set(identities)):
