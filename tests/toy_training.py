@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 import xarray as xr
 
 from rarefy.core.contracts import Cells, Context, Cost, Output, Study, Verdict
@@ -91,3 +92,17 @@ class ToyTraining(Study):
 
     def picture(self, results: xr.Dataset) -> list[Picture]:
         return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToySumming(ToyTraining):
+    """One whose last digits depend on the number of threads, which it also tells."""
+
+    name: ClassVar[str] = "toy-summing"
+
+    def outputs(self) -> tuple[Output, ...]:
+        return (Output("end", (), "a long sum"), Output("threads", (), "torch's", "1"))
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        rows = cells.draws(context).normal("long", (300_000,), 0)
+        return {"end": rows.sum(1).numpy(), "threads": np.array([torch.get_num_threads()])}

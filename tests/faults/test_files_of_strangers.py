@@ -227,7 +227,7 @@ def test_d12_a_damaged_scoring_state_is_named(
     call = ["influence", "t.csv", "--label", "kind", "--no-gallery", "--neighbours", "0"]
     monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # as if it had been killed
     assert main([*call, "--out", "o"]) == 0
-    state = tmp_path / "o" / ".unfinished" / "scores"
+    state = tmp_path / "o" / ".rarefy/unfinished" / "scores"
     if damage in ("state.npz", "about.json"):
         whole = (state / damage).read_bytes()
         (state / damage).write_bytes(whole[: len(whole) // 2])
@@ -239,7 +239,7 @@ def test_d12_a_damaged_scoring_state_is_named(
     capsys.readouterr()
     assert main([*call, "--out", "o"]) == 2
     line = [text for text in capsys.readouterr().err.splitlines() if "error" in text][-1]
-    assert ".unfinished/scores" in line and "is damaged" in line and "--overwrite" in line
+    assert ".rarefy/unfinished/scores" in line and "is damaged" in line and "--overwrite" in line
     with pytest.raises(UsageError, match="is damaged"):
         features, labels = np.ones((5, 2)), np.array([0, 1, 0, 1, 0])
         (tmp_path / "other").mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -214,7 +215,7 @@ def test_results_that_lack_cells_or_their_table_do_not_count(
     described = json.loads((three_seeds / "toy-tiny.json").read_text())
     (tmp_path / "toy-tiny.json").write_text(json.dumps(described))
     assert standing(entry, tmp_path, tmp_path).state == State.WAITING  # no Parquet file
-    (tmp_path / "toy-tiny.parquet").touch()
+    shutil.copy(three_seeds / "toy-tiny.parquet", tmp_path)
     assert standing(entry, tmp_path, tmp_path).state == State.WRITTEN
     described["attributes"]["cells_done"] -= 1
     (tmp_path / "toy-tiny.json").write_text(json.dumps(described))

@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert find_results(tmp_path / "nowhere") == []
     (tmp_path / "toy-tiny.json").write_text("{}")
     (tmp_path / "toy-tiny.parquet").write_bytes(b"rubbish")
-    with pytest.raises(RunError, match=r"cannot read results .*toy-tiny\.parquet"):
+    with pytest.raises(RunError, match=r"cannot read results .*toy-tiny\.json: has format None"):
         read_results(tmp_path / "toy-tiny.parquet")
 
 

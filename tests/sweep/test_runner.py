@@ -19,6 +19,7 @@ import rarefy
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import Interrupted, RunError, UsageError
 from rarefy.sweep import runner, store
+from rarefy.sweep.arrays import Arrays
 from rarefy.sweep.runner import execute
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -127,22 +128,22 @@ def test_out_of_memory_halves_the_batch(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_disk_that_fills_up_leaves_a_store_to_go_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put, calls = store._put, []
+    opened, calls = Arrays.__getitem__, []
 
-    def full(group: Any, name: str, runs: np.ndarray, values: np.ndarray) -> None:
+    def full(arrays: Arrays, name: str) -> Any:
         calls.append(name)
         if calls.count("end") == 2 and name == "path":
             raise OSError(errno.ENOSPC, "No space left on device")
-        put(group, name, runs, values)
+        return opened(arrays, name)
 
-    monkeypatch.setattr(store, "_put", full)
+    monkeypatch.setattr(Arrays, "__getitem__", full)
     with pytest.raises(RunError) as caught:
         toy(tmp_path / "store", seeds=12, go_on="rarefy run toy")
     assert caught.value.exit_code == 1
     said = str(caught.value)
     assert "No space left on device" in said and "32 of 72 cells are stored" in said
     assert said.endswith("go on with: rarefy run toy")
-    monkeypatch.setattr(store, "_put", put)
+    monkeypatch.setattr(Arrays, "__getitem__", opened)
     again = toy(tmp_path / "store", seeds=12)
     assert again.finished and again.dataset.equals(toy(tmp_path / "fresh", seeds=12).dataset)
 

@@ -1,4 +1,4 @@
-"""Several processes that are stopped, in time or by a signal."""
+"""Several processes that are stopped by a signal (by the clock: tests/faults/test_jobs.py)."""
 
 from __future__ import annotations
 
@@ -41,18 +41,6 @@ def finished_later(store: Path, folder: Path) -> None:
     fresh = run(store.with_name("fresh"), folder, jobs=1)
     assert again.finished
     np.testing.assert_array_equal(again.dataset["end"], fresh.dataset["end"])
-
-
-def test_processes_stop_in_time_and_go_on_later(tmp_path: Path) -> None:
-    folder = tmp_path / "orders"
-    order(folder, c_2_1="wait", c_2_2="wait")
-    begun = time.monotonic()
-    first = run(tmp_path / "store", folder, max_seconds=4, go_on="rarefy run toy-training")
-    took = time.monotonic() - begun
-    assert not first.finished
-    assert "time is over" in first.note and "go on with: rarefy run toy-training" in first.note
-    assert took < 4 + 8  # (a process that has just begun to start is waited for)
-    finished_later(tmp_path / "store", folder)
 
 
 def test_asked_to_end_by_a_signal_all_processes_end_in_order(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The command line: ``frame`` holds the app, the other files its verbs."""
 
 from rarefy.cli import advising as advising
+from rarefy.cli import checking as checking
 from rarefy.cli import images as images
 from rarefy.cli import influence as influence
 from rarefy.cli import pretraining as pretraining

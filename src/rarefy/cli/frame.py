@@ -68,6 +68,13 @@ Jobs = Annotated[
         "networks leave a GPU idle: try 4 or more there, best with NVIDIA's MPS running."
     ),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        help="Inside each training; 1 on a CPU if not given, so that results do not depend on "
+        "--jobs. Kept with the store. More make few large trainings faster on many cores."
+    ),
+]
 Size = Annotated[
     int | None,
     typer.Option(help="Of a folder: side of the images; their own if equal and small, else 32."),
@@ -216,6 +223,7 @@ def run_study(
     max_seconds: float | None,
     jobs: int | None = None,
     models: Path | None = None,
+    threads: int | None = None,
 ) -> Execution:
     """Run a study with a progress bar; messages repeat the command that was typed."""
     from rarefy.sweep.runner import execute
@@ -234,6 +242,7 @@ def run_study(
         go_on=f"rarefy {shlex.join(again)}",
         jobs=jobs,
         models=models,
+        threads=threads,
     )
 
 

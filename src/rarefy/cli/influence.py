@@ -21,6 +21,7 @@ from rarefy.cli.frame import (
     Size,
     SkipBad,
     TestShare,
+    Threads,
     app,
     complain,
     print_,
@@ -114,6 +115,7 @@ def influence(
     ] = None,
     seeds: Annotated[int, typer.Option(help="With --remove: repeats.")] = 5,
     jobs: Jobs = None,
+    threads: Threads = None,
     device: Device = "auto",
     folder: DataFolder = None,
     size: Size = None,
@@ -182,6 +184,7 @@ def influence(
             overwrite,
             max_seconds,
             jobs,
+            threads,
             as_json,
         )
         return

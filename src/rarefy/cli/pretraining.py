@@ -20,6 +20,7 @@ from rarefy.cli.frame import (
     Size,
     SkipBad,
     TestShare,
+    Threads,
     app,
     complain,
     print_,
@@ -128,6 +129,7 @@ def pretrain(
         bool, typer.Option("--compile", help="Compile the network; pays for large ones on a GPU.")
     ] = False,
     jobs: Jobs = None,
+    threads: Threads = None,
     device: Device = "auto",
     folder: DataFolder = None,
     size: Size = None,
@@ -223,7 +225,7 @@ def pretrain(
         )
         return
     execution = run_study(
-        study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save
+        study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save, threads
     )
     if as_json:
         typer.echo(json.dumps(_described(study, execution), indent=1))

@@ -52,6 +52,7 @@ def removed(
     overwrite: bool,
     max_seconds: float | None,
     jobs: int | None,
+    threads: int | None,
     as_json: bool,
 ) -> None:
     from rarefy.studies import get_study
@@ -87,7 +88,9 @@ def removed(
     chosen = (asked.label, asked.labels, asked.columns)
     name = folder_name(*words, source=split_options(asked.data)[0], choices=chosen)
     store = out if out is not None else Path("runs") / name
-    execution = run_study(study, "quick", store, device, "float32", overwrite, max_seconds, jobs)
+    execution = run_study(
+        study, "quick", store, device, "float32", overwrite, max_seconds, jobs, threads=threads
+    )
     tables = study.tables(execution.dataset) if execution.cells_done else []
     if as_json:
         described: dict[str, Any] = {"store": str(execution.path), "finished": execution.finished}

@@ -21,6 +21,7 @@ from rarefy.cli.frame import (
     MaxSeconds,
     Overwrite,
     Scale,
+    Threads,
     app,
     complain,
     print_,
@@ -28,7 +29,7 @@ from rarefy.cli.frame import (
     told,
     use_data_folder,
 )
-from rarefy.core.errors import RunError, UsageError
+from rarefy.core.errors import RarefyError, RunError, UsageError
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Study, Verdict
@@ -83,6 +84,7 @@ def run(
         Path | None, typer.Option(help="Also write small Parquet + JSON files into this folder.")
     ] = None,
     jobs: Jobs = None,
+    threads: Threads = None,
     folder: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -113,7 +115,9 @@ def run(
     if results is not None:
         check_folder(at_scale, scale, dtype, results)
     store = out if out is not None else Path("runs") / f"{kind.name}-{scale}"
-    execution = run_study(at_scale, scale, store, device, dtype, overwrite, max_seconds, jobs)
+    execution = run_study(
+        at_scale, scale, store, device, dtype, overwrite, max_seconds, jobs, threads=threads
+    )
     verdicts = []
     if execution.finished:
         verdicts = at_scale.verdicts(execution.dataset, scale)
@@ -175,8 +179,9 @@ def verify(
     from rarefy.studies import get_study, load_studies
 
     kinds = [get_study(name) for name in names] if names else list(load_studies().values())
+    unusable: list[str] = []
     if results is not None:
-        judged = _from_results(results, [kind.name for kind in kinds])
+        judged = _from_results(results, [kind.name for kind in kinds], unusable)
     else:
         judged = _from_runs(
             [kind.at(scale) for kind in kinds], scale, out, device, overwrite, max_seconds
@@ -192,25 +197,37 @@ def verify(
             )
         else:
             changed += sum(change.kind != "new" for change in changes)
+    if unusable:
+        typer.echo(f"{len(unusable)} results cannot be judged: {', '.join(unusable)}")
+    if changed:
+        typer.echo(f"{changed} verdicts differ from the ledger")
+    if changed or unusable:
+        raise typer.Exit(1)
     if update:
         typer.echo("the ledger is up to date")
-    elif changed:
-        typer.echo(f"{changed} verdicts differ from the ledger")
-        raise typer.Exit(1)
     elif not compared:
         raise UsageError("nothing was compared: the ledger has no verdict of these at this scale")
     else:
         typer.echo(f"{compared} verdicts are as in the ledger")
 
 
-def _from_results(folder: Path, names: list[str]) -> Iterator[tuple[Study, str, list[Verdict]]]:
+def _from_results(
+    folder: Path, names: list[str], unusable: list[str]
+) -> Iterator[tuple[Study, str, list[Verdict]]]:
+    """Results that are damaged or do not fit are told, and the next ones judged."""
     from rarefy.sweep.results import find_results, read_results
 
     found = find_results(folder)
     if not found:
         raise UsageError(f"results={str(folder)!r}: no results there (Parquet with JSON beside it)")
     for path in found:
-        study, scale, dataset = read_results(path)
+        try:
+            study, scale, dataset = read_results(path)
+        except RarefyError as error:
+            if any(path.name.startswith(f"{name}-") for name in names):
+                unusable.append(path.name)
+                complain(str(error), 1)
+            continue
         if study.name in names:  # (judging takes its time)
             yield study, scale, study.verdicts(dataset, scale)
 

@@ -20,6 +20,7 @@ from rarefy.cli.frame import (
     Size,
     SkipBad,
     TestShare,
+    Threads,
     app,
     complain,
     print_,
@@ -90,6 +91,7 @@ def train(
         bool, typer.Option("--compile", help="Compile the network; pays for large ones on a GPU.")
     ] = False,
     jobs: Jobs = None,
+    threads: Threads = None,
     device: Device = "auto",
     folder: DataFolder = None,
     size: Size = None,
@@ -163,7 +165,7 @@ def train(
     store = out if out is not None else Path("runs") / usual_name
     began = time.time()
     execution = run_study(
-        study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save
+        study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save, threads
     )
     if as_json:
         typer.echo(json.dumps(_described(execution), indent=1))

@@ -16,6 +16,7 @@ from typing import Any
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.errors import RunError
+from rarefy.core.writing import write_whole
 
 Identity = tuple[str, str, str, str]
 
@@ -42,9 +43,36 @@ def load_claims() -> list[dict[str, Any]]:
 
 def load_verdicts() -> list[Verdict]:
     """The verdicts last committed, sorted by identity."""
-    paths = ledger_folder().glob("verdicts-*.json")
-    found = [verdict_from_json(entry) for path in paths for entry in _read(path)]
+    found = [
+        verdict for path in ledger_folder().glob("verdicts-*.json") for verdict in _verdicts(path)
+    ]
     return sorted(found, key=lambda verdict: verdict.identity)
+
+
+def _verdicts(path: Path) -> list[Verdict]:
+    entries = _read(path)
+    try:
+        return [verdict_from_json(entry) for entry in entries]
+    except (ValueError, KeyError, TypeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise RunError(f"cannot read the ledger {path.name}: {reason}") from error
+
+
+def check_ledger(path: Path) -> str:
+    """What is wrong with a file of verdicts, as ``save_verdicts`` writes them, or of claims."""
+    if path.name == "claims.json":
+        names = [entry.get("id") if isinstance(entry, dict) else None for entry in _read(path)]
+        apart = all(names) and len(set(names)) == len(names)
+        return "" if apart else "a claim has no id of its own"
+    verdicts = _verdicts(path)
+    identities = [verdict.identity for verdict in verdicts]
+    if identities != sorted(set(identities)):
+        return "verdicts are not in order, or there twice"
+    if any(f"verdicts-{verdict.study}.json" != path.name for verdict in verdicts):
+        return "has verdicts of another study"
+    if path.read_text("utf-8") != _lines(verdicts):
+        return "is not as it was written"
+    return ""
 
 
 def save_verdicts(verdicts: Iterable[Verdict], drop: Iterable[Identity] = ()) -> None:
@@ -58,7 +86,7 @@ def save_verdicts(verdicts: Iterable[Verdict], drop: Iterable[Identity] = ()) ->
         try:
             if kept:
                 path.parent.mkdir(exist_ok=True)
-                path.write_text(_lines(merged[i] for i in kept), encoding="utf-8")
+                write_whole(path, _lines(merged[i] for i in kept))
             else:
                 path.unlink(missing_ok=True)
         except OSError as error:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 import torch
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 SMALL = 1 << 22
 """Multiply-adds of one product below which a second thread saves a fifth at best, and costs many
@@ -25,3 +26,18 @@ def threads_for(products: int, device: torch.device) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def exactly(threads: int) -> Iterator[None]:
+    """So many threads inside an operation, torch's and BLAS's: another number adds up sums in
+    another order, and the last digits differ."""
+    import scipy.linalg  # noqa: F401  (its BLAS must be there to be limited)
+
+    before = torch.get_num_threads()
+    with threadpool_limits(threads):
+        torch.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

@@ -35,12 +35,11 @@ def replacing(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield partial
-        _flush(partial)
+        flush(partial)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # (some file systems cannot flush a folder)
-        _flush(path.parent)
+    flush(path.parent)
 
 
 def write_whole(path: Path, content: Content) -> None:
@@ -205,10 +204,13 @@ def _unwritten(path: Path, error: Exception) -> RunError:
     return RunError(f"cannot write {path}: {reason}")
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Wait until the disk has it; a folder holds the names of its files."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError:
+        if not path.is_dir():  # some file systems cannot flush a folder
+            raise
     finally:
         os.close(handle)

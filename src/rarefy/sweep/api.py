@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 from pathlib import Path
@@ -25,28 +26,37 @@ def run(
     overwrite: bool = False,
     max_seconds: float | None = None,
     progress: bool = False,
+    threads: int | None = None,
     **parameters: Any,
 ) -> xr.Dataset:
     """Run a study and give its results with dimensions (axes..., ``seed``, an output's own).
 
     With ``out`` the results stay in a store there, from which the same call goes on after an
     interruption. Without it they live in a temporary one. Cells that ``max_seconds`` did not
-    reach are NaN; ``cells_done`` and ``cells`` are attributes.
+    reach are NaN; ``cells_done`` and ``cells`` are attributes. ``threads`` inside each operation,
+    one on a CPU if not given, are part of how a cell is computed; a large training may want more.
     """
     kind = get_study(study) if isinstance(study, str) else study
     if seeds is not None:
         parameters["seeds"] = seeds
     at_scale = kind.at(scale, **parameters)
-    if out is not None:
+    with contextlib.ExitStack() as stack:
         again = f"the same call with out={str(out)!r}"
+        if out is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rarefy-"))
+            out = Path(folder, kind.name)
+            overwrite, again = False, "nothing, this store was temporary; out= keeps one"
         return execute(
-            at_scale, scale, device, dtype, out, overwrite, max_seconds, progress, go_on=again
-        ).dataset
-    with tempfile.TemporaryDirectory(prefix="rarefy-") as folder:
-        again = "nothing, this store was temporary; out= keeps one"
-        store = Path(folder) / kind.name
-        return execute(
-            at_scale, scale, device, dtype, store, False, max_seconds, progress, go_on=again
+            at_scale,
+            scale,
+            device,
+            dtype,
+            out,
+            overwrite,
+            max_seconds,
+            progress,
+            go_on=again,
+            threads=threads,
         ).dataset
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import re
 import shlex
 from collections import Counter
@@ -18,15 +17,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from rarefy.core.contracts import Study
-from rarefy.core.errors import RarefyError, RunError, UsageError, bad_value, unknown
+from rarefy.core.errors import RarefyError, UsageError, bad_value, unknown
 from rarefy.core.settings import resolve_dtype
 from rarefy.sweep.grid import grid_of
 from rarefy.sweep.parse import parse_settings
-from rarefy.sweep.results import check_folder
-from rarefy.sweep.spec import Spec, spec_hash, spec_of
+from rarefy.sweep.results import check_folder, read_pair
+from rarefy.sweep.spec import Spec, differences, spec_hash, spec_of
 from rarefy.sweep.store import Store
 
 USUAL_DTYPE = "float32"
@@ -246,35 +245,23 @@ def refuse_other_results(entries: Sequence[Entry], folder: Path) -> None:
     """Before a long run: what is in the folder must not have been made with other parameters."""
     for entry in entries:
         try:
-            _described(entry, folder)
+            _in_results(entry, folder)
             check_folder(entry.study, entry.scale, entry.dtype, folder)
         except RarefyError as error:
             raise UsageError(f"{entry.place}: {error}") from error
 
 
-def _described(entry: Entry, folder: Path) -> dict[str, Any] | None:
-    """What the committed results say of themselves; None if there are none."""
-    path = folder / f"{entry.stem}.json"
-    if not path.exists() or not path.with_suffix(".parquet").exists():
-        return None
-    try:
-        described: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        int(described["spec"]["parameters"]["seeds"]), described["attributes"]["cells"]
-        return described
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise RunError(f"cannot read results {path}: {type(error).__name__}: {error}") from error
-
-
 def _in_results(entry: Entry, folder: Path) -> bool:
     """The same spec with at least as many seeds, and all cells."""
-    described = _described(entry, folder)
-    if described is None:
+    path = folder / f"{entry.stem}.json"
+    if not path.exists() or not path.with_suffix(".parquet").exists():
         return False
+    described, _ = read_pair(path)
     stored, told = described["spec"], described["attributes"]
     return bool(
-        spec_hash(stored) == spec_hash(entry.spec)
+        not differences(stored, entry.study, entry.dtype)
         and stored["parameters"]["seeds"] >= entry.study.seeds
-        and told["cells"] == told.get("cells_done")
+        and told["cells"] == told["cells_done"]
     )
 
 
@@ -288,6 +275,8 @@ def standing(entry: Entry, out: Path, results: Path | None = None) -> Standing:
             check_folder(entry.study, entry.scale, entry.dtype, results)
         store = Store(path, entry.study, entry.scale, entry.dtype)
         done, seconds = int(store.done().sum()), store.wall_seconds()
+        if done == cells:  # a run of it would look by itself
+            store.check_whole()
     except RarefyError as error:
         return Standing(entry, path, cells, 0, State.REFUSED, in_a_queue(str(error)))
     if done == cells:

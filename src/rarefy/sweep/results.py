@@ -2,15 +2,16 @@
 
 ``<study>-<scale>.parquet`` has one row a cell: its coordinates as columns, then the outputs, those
 with dimensions of their own as flat lists. ``<study>-<scale>.json`` has all that is needed to make
-the Dataset of it again: parameters, dimensions, coordinates, provenance. Floats keep five
-significant digits; all else is exact.
+the Dataset of it again: parameters, dimensions, coordinates, provenance; and the hash of the
+Parquet file. Floats keep five significant digits; all else is exact. Files are believed only if
+they fit each other and the study (``fitting``).
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ import xarray as xr
 
 from rarefy.core.contracts import Study
 from rarefy.core.errors import RunError, UsageError
-from rarefy.sweep.spec import differences, spec_of, study_of
+from rarefy.core.writing import write_whole
+from rarefy.sweep.fitting import FORMAT, check_form, described_study, fitted
+from rarefy.sweep.spec import differences, spec_of
 
 MAX_BYTES = 1_000_000
 SIGNIFICANT_BITS = 17
 """A relative error under 1e-5: five significant digits."""
-FORMAT = 1
 
 
 def check_folder(study: Study, scale: str, dtype: str, folder: Path | str) -> None:
@@ -37,8 +39,7 @@ def check_folder(study: Study, scale: str, dtype: str, folder: Path | str) -> No
         raise UsageError(f"results={str(folder)!r}: is a file; name a folder")
     beside = folder / f"{study.name}-{scale}.json"
     if beside.exists():
-        stored = json.loads(beside.read_text("utf-8")).get("spec")
-        differ = differences(stored, spec_of(study, dtype)) if stored else []
+        differ = differences(read_description(beside)["spec"], study, dtype)
         if differ:
             raise UsageError(f"results: {beside} {differ[0]}; name another folder")
 
@@ -90,6 +91,7 @@ def write_results(study: Study, scale: str, dataset: xr.Dataset, folder: Path | 
             "parameters": json.loads(dataset.attrs["parameters"]),
             "provenance": json.loads(dataset.attrs["provenance"]),
         },
+        "parquet": {"blake2b": _hash(buffer.getvalue())},
     }
     text = (json.dumps(description, indent=1) + "\n").encode()
     stem = Path(folder) / f"{study.name}-{scale}"
@@ -104,34 +106,74 @@ def write_results(study: Study, scale: str, dataset: xr.Dataset, folder: Path | 
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for path, content in contents.items():
-            partial = path.with_name(f".{path.name}.partial")
-            partial.write_bytes(content)
-            os.replace(partial, path)
+            write_whole(path, content)
     except OSError as error:
         raise RunError(f"cannot write results to {folder}: {error.strerror or error}") from error
     return next(iter(contents))
 
 
 def read_results(path: Path | str) -> tuple[Study, str, xr.Dataset]:
-    """Study, scale and Dataset from the path of either file."""
+    """Study, scale and Dataset from the path of either file; the file that does not fit is
+    named."""
     path = Path(path)
+    described, content = read_pair(path)
     try:
-        description = json.loads(path.with_suffix(".json").read_text("utf-8"))
-        table = pq.read_table(path.with_suffix(".parquet"))
-        if description["format"] != FORMAT:
-            raise ValueError(f"format {description['format']}, known is {FORMAT}")
-        study = study_of(description["spec"])
-        return study, description["scale"], _dataset(description, table)
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        if isinstance(error, UsageError):
-            raise  # an unknown study explains itself
-        reason = f"{type(error).__name__}: {error}"
-        raise RunError(f"cannot read results {path}: {reason}") from error
+        at = path.with_suffix(".json")
+        study = described_study(described)
+        at = path.with_suffix(".parquet")
+        dataset = fitted(described, pq.read_table(io.BytesIO(content)))
+    except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        # (of our own complaints the words are enough)
+        kind = "" if type(error) in (ValueError, UsageError) else f"{type(error).__name__}: "
+        raise RunError(f"cannot use results {at}: {kind}{error}") from error
+    return study, described["scale"], dataset
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """What results say of themselves, from the JSON file at ``path``."""
+    try:
+        described: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        check_form(described)
+    except OSError as error:
+        raise RunError(f"cannot read results {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"cannot read results {path}: {error}") from error
+    return described
+
+
+def read_pair(path: Path) -> tuple[dict[str, Any], bytes]:
+    """The description and the bytes beside it, which are those that were written (those of files
+    older than their hash: a whole Parquet file)."""
+    described = read_description(path.with_suffix(".json"))
+    path = path.with_suffix(".parquet")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RunError(f"cannot read results {path}: {error.strerror or error}") from error
+    told = described.get("parquet")
+    try:
+        if told is None:
+            pq.read_metadata(io.BytesIO(content))
+        elif not isinstance(told, dict) or told.get("blake2b") != _hash(content):
+            raise ValueError("its hash is not the one in the JSON beside it")
+    except (ValueError, pa.ArrowException) as error:
+        raise RunError(
+            f"results {path} are damaged ({error}); remove both files and write them again"
+        ) from error
+    return described, content
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def find_results(folder: Path | str) -> list[Path]:
-    """The committed results in a folder, by study, paper scale first; none if it is not there."""
-    found = [p for p in Path(folder).glob("*.parquet") if p.with_suffix(".json").exists()]
+    """The committed results in a folder, by study, paper scale first; none if it is not there. One
+    without its Parquet file is found too, so that it is not passed over in silence."""
+    folder = Path(folder)
+    found = {p for p in folder.glob("*.parquet") if p.with_suffix(".json").exists()}
+    beside = {p.with_suffix(".parquet") for p in folder.glob("*.json")}
+    found |= {p for p in beside - found if _described(p)}
 
     def published_first(path: Path) -> tuple[str, bool, str]:
         name, _, scale = path.stem.rpartition("-")
@@ -140,24 +182,12 @@ def find_results(folder: Path | str) -> list[Path]:
     return sorted(found, key=published_first)
 
 
-def _dataset(description: dict[str, Any], table: pa.Table) -> xr.Dataset:
-    coordinates = {
-        name: np.asarray(entry["values"], dtype=entry["dtype"])
-        for name, entry in description["coordinates"].items()
-    }
-    cell_dims = description["cell_dims"]
-    variables = {}
-    for name, entry in description["variables"].items():
-        dims = [*cell_dims, *entry["dims"]]
-        column = table.column(name).combine_chunks()
-        values = column.flatten() if entry["dims"] else column
-        shape = tuple(len(coordinates[dim]) for dim in dims)
-        array = values.to_numpy(zero_copy_only=False).astype(entry["dtype"]).reshape(shape)
-        variables[name] = (dims, array, entry["attributes"])
-    attributes = dict(description["attributes"])
-    for name in ("parameters", "provenance"):
-        attributes[name] = json.dumps(attributes[name])
-    return xr.Dataset(variables, coordinates, attributes)
+def _described(path: Path) -> bool:
+    try:
+        read_description(path.with_suffix(".json"))
+    except RunError:
+        return False
+    return True
 
 
 def _column(values: np.ndarray) -> pa.Array:

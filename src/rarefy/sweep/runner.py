@@ -33,8 +33,9 @@ from rarefy.core.settings import (
     resolve_dtype,
 )
 from rarefy.core.writing import OutputFolder, check_place
+from rarefy.sweep.arrays import CHUNK_RUNS
 from rarefy.sweep.spec import spec_hash, spec_of
-from rarefy.sweep.store import CHUNK_RUNS, Store
+from rarefy.sweep.store import Store
 from rarefy.sweep.workers import MEMORY_SHARE, computed, threads_at_once, usual_jobs
 
 BATCH_CPU = 32
@@ -75,23 +76,26 @@ def execute(
     go_on: str = "",
     jobs: int | None = 1,
     models: Path | None = None,
+    threads: int | None = None,
 ) -> Execution:
     """Run what is not yet in the store at ``out`` and read the whole of it.
 
     ``go_on`` is what a person does to continue ("rarefy run ..."), for the messages. ``jobs``
     processes at once, for studies whose cells are trainings of their own (None: as many as usual;
     a script that is no module of its own must then guard its main part, as for every process that
-    Python spawns); ``models``: a folder for the networks these train.
+    Python spawns); ``models``: a folder for the networks these train. ``threads`` inside each
+    operation, on a CPU one if not given: part of how a cell is computed, so that its bits do not
+    depend on who computes it, and kept with the store.
     """
     if max_seconds is not None and not max_seconds > 0:
         raise bad_value("max_seconds", max_seconds, "must be more than 0")
     if batch is not None and batch < 1:
         raise bad_value("batch", batch, "must be at least 1")
-    if jobs is None:
-        jobs = usual_jobs(study, resolve_device(device))
-    if jobs < 1:
+    if threads is not None and threads < 1:
+        raise bad_value("threads", threads, "must be at least 1")
+    if jobs is not None and jobs < 1:
         raise bad_value("jobs", jobs, "must be at least 1")
-    if jobs > 1 and not study.one_at_a_time:
+    if jobs is not None and jobs > 1 and not study.one_at_a_time:
         raise bad_value(
             "jobs", jobs, f"cells of {study.name} run together in one process already; use 1"
         )
@@ -111,7 +115,7 @@ def execute(
         _refuse_other_inputs(store, inputs)
         if "inputs" not in store.attributes or not store.done().any():
             store.remember(inputs=inputs)
-        choices = _choices(store, where, fitting, compiled, batch)
+        choices = _choices(store, where, fitting, compiled, batch, threads)
         context = Context(
             device=where,
             dtype=kind,
@@ -122,7 +126,9 @@ def execute(
         )
         made = provenance(where, dtype, store.wall_seconds())
         store.remember(provenance={**made, "inputs": inputs} if inputs else made)
-        note = _fill(store, context, choices["batch"], progress, go_on, jobs)
+        if jobs is None:
+            jobs = usual_jobs(study, where, choices.get("threads"))
+        note = _fill(store, context, choices, progress, go_on, jobs)
     finally:
         store.close()
     return _result(store, note)
@@ -160,12 +166,14 @@ def _refuse_other_inputs(store: Store, inputs: dict[str, str]) -> None:
             )
 
 
-def _fill(store: Store, context: Context, batch: int, shown: bool, go_on: str, jobs: int) -> str:
+def _fill(
+    store: Store, context: Context, choices: dict[str, Any], shown: bool, go_on: str, jobs: int
+) -> str:
     """Run all pending cells; the text for a person when time ran out, else nothing."""
     before = int(store.done().sum())
     try:
         with contextlib.ExitStack() as stack:
-            _fill_batches(store, context, batch, shown, jobs, stack)
+            _fill_batches(store, context, choices, shown, jobs, stack)
     except OutOfTime:
         some = int(store.done().sum()) > before
         return _unfinished(store, "time is over", go_on, started=some)
@@ -180,12 +188,12 @@ def _fill(store: Store, context: Context, batch: int, shown: bool, go_on: str, j
 def _fill_batches(
     store: Store,
     context: Context,
-    batch: int,
+    choices: dict[str, Any],
     shown: bool,
     jobs: int,
     stack: contextlib.ExitStack,
 ) -> None:
-    study, pending = store.study, ~store.done()
+    study, pending, batch = store.study, ~store.done(), choices["batch"]
     steps = max(study.cost().steps_per_cell, 1)
     report: Progress | None = None
     if shown:
@@ -203,7 +211,7 @@ def _fill_batches(
     )
     batches = [runs for runs in windows if len(runs)]
     work, begun = 0, time.monotonic()
-    results = computed(study, store.grid, batches, context, jobs)
+    results = computed(study, store.grid, batches, context, jobs, choices.get("threads"))
     for runs, outputs in stack.enter_context(results):
         store.write(runs, outputs, time.monotonic() - begun)
         begun = time.monotonic()
@@ -242,16 +250,23 @@ def _bytes(count: int) -> str:
 
 
 def _choices(
-    store: Store, device: torch.device, fitting: int, compiled: Compiled, batch: int | None
+    store: Store,
+    device: torch.device,
+    fitting: int,
+    compiled: Compiled,
+    batch: int | None,
+    threads: int | None,
 ) -> dict[str, Any]:
-    """Batch size and compilation. Both can change the last bit of a result, so a resumed run
-    takes what the first one chose on such a device, if it still can."""
+    """Batch size, compilation and threads. All can change the last bit of a result, so a resumed
+    run takes what the first one chose on such a device, if it still can."""
     known = dict(store.attributes.get("choices", {}))
     chosen = dict(known.get(device.type, {}))
+    _choose_threads(store, device, chosen, threads)
     largest = min(fitting, BATCH_CUDA)
     if device.type == "cpu":
         # a small grid in small batches: every worker has some, and a kill loses little
-        share = math.ceil(len(store.grid) / (2 * threads_at_once(store.study, device)))
+        workers = threads_at_once(store.study, device, chosen["threads"])
+        share = math.ceil(len(store.grid) / (2 * workers))
         largest = min(fitting, BATCH_CPU, share)
     if store.study.one_at_a_time:
         batch = 1  # each is stored as soon as it is trained
@@ -271,6 +286,27 @@ def _choices(
     chosen["compiled"] = bool(wanted) and can_compile(device)
     store.remember(choices={**known, device.type: chosen})
     return chosen
+
+
+def _choose_threads(
+    store: Store, device: torch.device, chosen: dict[str, Any], asked: int | None
+) -> None:
+    begun, before = bool(chosen) and store.done().any(), chosen.get("threads")
+    if begun and before is not None and asked not in (None, before):
+        raise UsageError(
+            f"threads={asked}: store {store.path} was begun with {before}; leave it out, or use "
+            "--overwrite or another --out"
+        )
+    if begun and before is None and device.type == "cpu":
+        print(
+            f"note: store {store.path} is from before the number of threads was kept; its next "
+            "cells may differ from what an undisturbed run gives in their last digits",
+            file=sys.stderr,
+        )
+    # on a GPU a number that nobody asked for decides nothing
+    chosen["threads"] = asked or before or (1 if device.type == "cpu" else None)
+    if chosen["threads"] is None:
+        del chosen["threads"]
 
 
 def _remove_scratch(store: Store) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rarefy.core.contracts import Study
+from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 
 Spec = dict[str, Any]
@@ -35,9 +36,26 @@ def study_of(spec: Spec) -> Study:
 
 
 def with_parameters(kind: type[Study], parameters: Mapping[str, Any]) -> Study:
-    """The study with parameters as JSON spells them; those it no longer has are left out."""
+    """The study with parameters as JSON spells them."""
     known = {field.name for field in dataclasses.fields(kind)}
-    return kind(**{name: _tuples(value) for name, value in parameters.items() if name in known})
+    for name, value in parameters.items():
+        if name not in known:
+            raise UsageError(
+                f"was made with {name}={_short(value)}, which is no parameter of {kind.name} now"
+            )
+    return kind(**{name: _tuples(value) for name, value in parameters.items()})
+
+
+def spec_kind(spec: Any) -> str:
+    """What is wrong with the form of something that was read as a spec; nothing if it is one."""
+    if not isinstance(spec, dict):
+        return "spec is missing"
+    kinds = {"study": str, "version": int, "dtype": str, "parameters": dict}
+    for name, kind in kinds.items():
+        if not isinstance(spec.get(name), kind):
+            return f"spec.{name} is {_short(spec.get(name, 'missing'))}"
+    seeds = spec["parameters"].get("seeds")
+    return "" if type(seeds) is int and seeds > 0 else f"spec.parameters.seeds is {_short(seeds)}"
 
 
 def spec_hash(spec: Spec) -> str:
@@ -47,8 +65,14 @@ def spec_hash(spec: Spec) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def differences(stored: Spec, asked: Spec) -> list[str]:
-    """What keeps two specs apart, each as ``was made with lr=0.5, not 0.1``; seeds do not count."""
+def differences(stored: Spec, study: Study, dtype: str) -> list[str]:
+    """What keeps a stored spec from being that of ``study``, each as ``was made with lr=0.5, not
+    0.1``; seeds do not count.
+
+    A parameter that is younger than the stored spec has its default there: one whose default
+    changes results must raise the study's version.
+    """
+    asked = spec_of(study, dtype)
     if stored["study"] != asked["study"]:
         return [f"was made by study {stored['study']!r}, not {asked['study']!r}"]
     parts: list[str] = []
@@ -57,14 +81,14 @@ def differences(stored: Spec, asked: Spec) -> list[str]:
             f"was made by version {stored['version']} of {asked['study']!r}, "
             f"not version {asked['version']}"
         )
+    usual = {field.name: _plain(field.default) for field in dataclasses.fields(study)}
     old, new = (dict(spec["parameters"], dtype=spec["dtype"]) for spec in (stored, asked))
-    for name in sorted(old.keys() | new.keys() - {"seeds"}):
-        if name == "seeds":
-            continue
+    for name in sorted((old.keys() | new.keys()) - {"seeds"}):
         if name not in new:
             parts.append(f"was made with {name}={_short(old[name])}, which is no parameter now")
         elif name not in old:
-            parts.append(f"was made before there was {name}={_short(new[name])}")
+            if _canonical(new[name]) != _canonical(usual[name]):
+                parts.append(f"was made before there was {name}={_short(new[name])}")
         elif _canonical(old[name]) != _canonical(new[name]):
             parts.append(f"was made with {name}={_short(old[name])}, not {_short(new[name])}")
     return parts

@@ -2,18 +2,19 @@
 
 On disk, all with the leading dimension ``run``: the coordinates of each run (its axes, ``seed`` and
 ``key``), every output, ``run_seconds`` (its share of its batch's time) and ``done``, which is
-written last. All outputs are floats in the dtype of the run, whole numbers too, so that NaN can
-say "not done". Zarr replaces a chunk file as a whole, and the group is made under another name and
-then renamed: there is no moment at which a kill leaves something half-written in place.
+written last, when the disk has the rest. All outputs are floats in the dtype of the run, whole
+numbers too, so that NaN can say "not done". Zarr replaces a chunk file as a whole, and the group is
+made under another name and then renamed: there is no moment at which a kill or a power cut leaves
+something half-written in place. What is damaged later is found by checksums (``chunks``).
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
 import shutil
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +22,18 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from rarefy.core.contracts import NONFINITE_STEP, Output, Study
+from rarefy.core.contracts import Study
 from rarefy.core.errors import RunError, UsageError
-from rarefy.sweep.examine import MARK, examine
-from rarefy.sweep.grid import Grid, coordinate, grid_of
+from rarefy.core.writing import flush
+from rarefy.sweep.arrays import Arrays, all_outputs, coordinates_of
+from rarefy.sweep.chunks import Damage, flush_all, has_checksums, in_words
+from rarefy.sweep.examine import MARK, examine, hash_of
+from rarefy.sweep.grid import Grid, grid_of
 from rarefy.sweep.lock import Lock
+from rarefy.sweep.repairing import mend
 from rarefy.sweep.spec import Spec, differences, spec_hash, spec_of, study_of
 
-CHUNK_RUNS = 32
-"""Runs in one chunk file; batches are multiples of it, or powers of two below it."""
-CHUNK_BYTES = 64_000_000
-"""A chunk is put together in memory: large outputs get fewer runs a chunk."""
-
-
-def all_outputs(study: Study) -> tuple[Output, ...]:
-    declared = study.outputs()
-    if any(output.name == NONFINITE_STEP.name for output in declared):
-        return declared
-    return (*declared, NONFINITE_STEP)
+_told_old: set[Path] = set()
 
 
 class Store:
@@ -49,6 +44,7 @@ class Store:
         self, path: Path, study: Study, scale: str, dtype: str, overwrite: bool = False
     ) -> None:
         self.path, self.study, self.scale, self.dtype = path, study, scale, dtype
+        path = path if path.name else path.resolve()  # (a store may be read from inside: report .)
         self.spec = spec_of(study, dtype)
         self.grid: Grid = grid_of(study)
         self._lock = Lock(path.with_name(f".{path.name}.lock"), path)
@@ -57,11 +53,12 @@ class Store:
         self.scratch = path.with_name(f".{path.name}.scratch")
         self._replace = overwrite
         self._group: zarr.Group | None = None
-        self.shapes = _shapes(study)
+        self.arrays = Arrays(study, self.grid, dtype)
+        self.shapes = self.arrays.shapes
         attributes = examine(path, overwrite)
         if attributes is not None and not overwrite:
             self._refuse_other_spec(attributes)
-            self._group = zarr.open_group(path, mode="r")
+            self._group = self.arrays.open(path, "r")
 
     # Looking
 
@@ -87,14 +84,10 @@ class Store:
     def read(self) -> xr.Dataset:
         """Everything, with dimensions (axes..., ``seed``, an output's own); NaN where a cell is
         not done."""
-        group, grid, done = self._group, self.grid, self.done()
-        if group is None:
+        if self._group is None:
             raise UsageError(f"no store at {self.path}")
-        coordinates: dict[str, Any] = {
-            name: _readable(coordinate(values)) for name, values in grid.axes.items()
-        }
-        coordinates["seed"] = np.arange(grid.seeds)
-        coordinates.update(self.study.coordinates())
+        self.check_whole()
+        grid, done = self.grid, self.done()
         axes = tuple(grid.axes)
         variables = {}
         for output in all_outputs(self.study):
@@ -110,7 +103,7 @@ class Store:
         stored_provenance["wall_seconds"] = round(self.wall_seconds(), 2)
         return xr.Dataset(
             variables,
-            coordinates,
+            coordinates_of(self.study),
             {
                 "study": self.study.name,
                 "title": self.study.title,
@@ -125,26 +118,46 @@ class Store:
             },
         )
 
+    def check_whole(self) -> list[Damage]:
+        """Raise where a file of a finished cell is missing or not as it was written; the damage
+        that does not matter."""
+        try:
+            found = self.arrays.damage()
+        except OSError as error:
+            raise RunError(f"cannot read store {self.path}: {error}") from error
+        certain = [
+            each for each in found if each.certain and (len(each.cells) or each.is_description)
+        ]
+        if certain:
+            raise RunError(in_words(self.path, certain))
+        if self.path not in _told_old and not has_checksums(self.arrays["done"]):
+            _told_old.add(self.path)
+            absent = sum(not each.certain for each in found)
+            gaps = f"; {absent} files are not there: all their values are NaN, or they were lost"
+            print(
+                f"note: store {self.path} is from before checksums, damage may go unnoticed"
+                f"{gaps if absent else ''}",
+                file=sys.stderr,
+            )
+        return found
+
     def _column(self, name: str) -> np.ndarray:
         """One variable of the runs the spec on disk speaks of; a kill during an extension can
         leave arrays longer than that."""
-        assert self._group is not None
-        spec = self.attributes["spec"]
-        stored_runs = self.grid.points * spec["parameters"]["seeds"]
+        stored_runs = self.grid.points * self.attributes["spec"]["parameters"]["seeds"]
         try:
-            array = self._group[name]
-            assert isinstance(array, zarr.Array)
-            return np.asarray(array[:stored_runs])
+            column = np.asarray(self.arrays[name][:stored_runs])
+            if len(column) < stored_runs:
+                raise ValueError("is too short")
+            return column
         except OSError as error:
             raise RunError(f"cannot read store {self.path}: {error}") from error
         except Exception as error:
-            # a damaged chunk fails in whichever codec meets it first
-            raise RunError(
-                f"store {self.path} is damaged ({name}: {error}); use --overwrite to run it again"
-            ) from error
+            self.check_whole()  # says exactly what is wrong
+            raise RunError(f"store {self.path} is damaged ({name}: {error})") from error
 
     def _refuse_other_spec(self, attributes: Mapping[str, Any]) -> None:
-        found = differences(attributes["spec"], self.spec)
+        found = differences(attributes["spec"], self.study, self.dtype)
         if found:
             more = f" (and {len(found) - 3} more differences)" if len(found) > 3 else ""
             raise UsageError(
@@ -155,10 +168,25 @@ class Store:
 
     def begin(self) -> None:
         """Lock the store, then create it, or extend it by the seeds it does not have."""
+        self._locked(self._prepare)
+
+    def repair(self) -> int:
+        """Keep what is whole; how many cells are to be computed again."""
+
+        def mended() -> int:
+            self._group = self.arrays.open(self.path, "r+")
+            return mend(self.arrays, self.arrays.damage())
+
+        try:
+            return int(self._locked(mended))
+        finally:
+            self.close()
+
+    def _locked(self, action: Callable[[], Any]) -> Any:
         with self._failures():
             self._lock.acquire()
             try:
-                self._prepare()
+                return action()
             except BaseException:
                 self._lock.release()
                 raise
@@ -175,7 +203,8 @@ class Store:
         self._refuse_other_spec(attributes)
         for litter in self.path.rglob("*.partial"):
             litter.unlink()
-        self._group = zarr.open_group(self.path, mode="r+")
+        self._group = self.arrays.open(self.path, "r+")
+        mend(self.arrays, self.check_whole())  # what is left holds no finished cell
         stored = self._column("key")[: len(self.grid)]
         if not np.array_equal(stored, self.grid.keys[: len(stored)]):
             raise UsageError(
@@ -187,73 +216,37 @@ class Store:
 
     def _create(self) -> None:
         # the parents exist: the lock lies in the same folder
-        group = zarr.open_group(self._building, mode="w")
-        for name, column in self._coordinates().items():
-            kind: Any = column.dtype if column.dtype.kind in "biuf" else str
-            self._array(group, name, (), kind, None)[:] = column
-        for output in all_outputs(self.study):
-            self._array(group, output.name, output.dims, self.dtype, np.nan)
-        self._array(group, "run_seconds", (), "float64", 0.0)
-        self._array(group, "done", (), "bool", False)
+        group = self.arrays.open(self._building, "w")
+        self.arrays.create()
         group.attrs.put(self._attributes())
+        flush_all([self._building, *self._building.rglob("*")])
         shutil.rmtree(self.scratch, ignore_errors=True)  # of the store that is replaced
         if self.path.exists():
             self.path.rename(self._old)
         self._building.rename(self.path)
+        flush(self.path.parent)
         shutil.rmtree(self._old, ignore_errors=True)
-        self._group = zarr.open_group(self.path, mode="r+")
-
-    def _array(
-        self, group: zarr.Group, name: str, dims: tuple[str, ...], dtype: Any, empty: Any
-    ) -> zarr.Array:
-        shape = (len(self.grid), *self.shapes.get(name, ()))
-        # not fewer because the grid is small: more seeds may come, and chunks cannot be changed
-        runs = CHUNK_RUNS
-        while runs > 1 and 8 * runs * math.prod(shape[1:]) > CHUNK_BYTES:
-            runs //= 2
-        return group.create_array(
-            name,
-            shape=shape,
-            chunks=(runs, *shape[1:]),
-            dtype=dtype,
-            fill_value=empty,
-            dimension_names=("run", *dims),
-        )
+        self._group = self.arrays.open(self.path, "r+")
 
     def _attributes(self) -> dict[str, Any]:
-        return {
-            MARK: 1,
-            "spec": self.spec,
-            "spec_hash": spec_hash(self.spec),
-            "scale": self.scale,
-            "provenance": {},
-            "choices": {},
-        }
-
-    def _coordinates(self) -> dict[str, np.ndarray]:
-        columns = {name: _readable(column) for name, column in self.grid.values.items()}
-        return {**columns, "key": self.grid.keys}
+        told = {"spec": self.spec, "scale": self.scale, "provenance": {}, "choices": {}}
+        return {MARK: 1, "spec_hash": spec_hash(self.spec), **told, "hash": hash_of(told)}
 
     def _extend(self) -> None:
         """Lengthen every array, then say so: killed in between, it is simply done again."""
-        group = self._group
-        assert group is not None
-        for _, array in group.arrays():
-            array.resize((len(self.grid), *array.shape[1:]))
-        for name, column in self._coordinates().items():
-            group[name][:] = column  # type: ignore[index]
-        group.attrs["spec"] = self.spec
+        self.arrays.extend()
+        self.remember(spec=self.spec, spec_hash=spec_hash(self.spec))
 
     def remember(self, **values: Any) -> None:
         """Write attributes (provenance, choices of the runner) beside the results."""
         assert self._group is not None
         with self._failures():
-            self._group.attrs.update(values)
+            told = {**self.attributes, **values}
+            self._group.attrs.update({**values, "hash": hash_of(told)})
+            flush_all([self.path / "zarr.json", self.path])
 
     def write(self, runs: np.ndarray, outputs: Mapping[str, np.ndarray], seconds: float) -> None:
         """Store a batch: ``outputs`` have shape (run, ...). ``done`` comes last."""
-        group = self._group
-        assert group is not None
         shapes = self.shapes
         for name, values in outputs.items():
             if name not in shapes:
@@ -267,10 +260,9 @@ class Store:
             if name not in outputs:
                 raise RunError(f"{self.study.name} did not give its output {name!r}")
         with self._failures():
-            for name, values in outputs.items():
-                _put(group, name, runs, np.asarray(values, dtype=self.dtype))
-            _put(group, "run_seconds", runs, np.full(len(runs), seconds / len(runs)))
-            _put(group, "done", runs, np.ones(len(runs), dtype=bool))
+            columns = {name: np.asarray(each, dtype=self.dtype) for name, each in outputs.items()}
+            self.arrays.put(runs, **columns, run_seconds=np.full(len(runs), seconds / len(runs)))
+            self.arrays.put(runs, done=np.ones(len(runs), dtype=bool))
 
     def close(self) -> None:
         self._lock.release()
@@ -292,36 +284,8 @@ def open_store(path: Path) -> Store:
     if attributes is None:
         raise UsageError(f"no store at {path}")
     spec: Spec = attributes["spec"]
-    return Store(path, study_of(spec), attributes["scale"], spec["dtype"])
-
-
-def _shapes(study: Study) -> dict[str, tuple[int, ...]]:
-    """The shape of each output, without the run axis."""
-    sizes = {name: len(values) for name, values in study.coordinates().items()}
-    for output in all_outputs(study):
-        for dimension in output.dims:
-            if dimension not in sizes:
-                raise TypeError(
-                    f"{study.name}: output {output.name!r} has dimension {dimension!r}, "
-                    "which coordinates() does not give"
-                )
-    return {
-        output.name: tuple(sizes[dimension] for dimension in output.dims)
-        for output in all_outputs(study)
-    }
-
-
-def _put(group: zarr.Group, name: str, runs: np.ndarray, values: np.ndarray) -> None:
-    array = group[name]
-    assert isinstance(array, zarr.Array)
-    if runs[-1] - runs[0] + 1 == len(runs):
-        array[int(runs[0]) : int(runs[-1]) + 1] = values
-    else:
-        array.oindex[(runs,)] = values
-
-
-def _readable(column: np.ndarray) -> np.ndarray:
-    """A coordinate that a file can hold: what is no number becomes its text."""
-    if column.dtype.kind in "biufU":
-        return column
-    return np.asarray([str(value) for value in column])
+    try:
+        study = study_of(spec)
+    except (UsageError, TypeError) as error:  # (or a parameter that has to be given is not)
+        raise UsageError(f"store {path}: {error}") from error
+    return Store(path, study, attributes["scale"], spec["dtype"])

@@ -21,6 +21,7 @@ import torch
 from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Study
 from rarefy.core.errors import RunError
 from rarefy.core.settings import free_memory, prepare_cpu
+from rarefy.core.threads import exactly
 from rarefy.sweep.grid import Grid
 
 Computed = tuple[np.ndarray, dict[str, np.ndarray]]
@@ -37,37 +38,44 @@ _compiled_before: set[type[Study]] = set()
 
 @contextlib.contextmanager
 def computed(
-    study: Study, grid: Grid, batches: list[np.ndarray], context: Context, jobs: int = 1
+    study: Study,
+    grid: Grid,
+    batches: list[np.ndarray],
+    context: Context,
+    jobs: int = 1,
+    threads: int | None = 1,
 ) -> Iterator[Iterator[Computed]]:
-    """Batches with their outputs, in order of completion."""
+    """Batches with their outputs, in order of completion. Each is computed with so many
+    ``threads``, whoever computes it (None: as many as there are)."""
     jobs = min(jobs, len(batches))
     if jobs > 1:
-        with _by_processes(study, grid, batches, context, jobs) as results:
+        with _by_processes(study, grid, batches, context, jobs, threads) as results:
             yield results
         return
-    workers = min(threads_at_once(study, context.device), len(batches))
-    if workers < 2:
-        yield (_one_batch(study, grid, runs, context) for runs in batches)
-        return
-    with _by_threads(study, grid, batches, context, workers) as results:
-        yield results
+    workers = min(threads_at_once(study, context.device, threads), len(batches))
+    with exactly(threads) if threads else contextlib.nullcontext():
+        if workers < 2:
+            yield (_one_batch(study, grid, runs, context) for runs in batches)
+            return
+        with _by_threads(study, grid, batches, context, workers) as results:
+            yield results
 
 
-def usual_jobs(study: Study, device: torch.device) -> int:
+def usual_jobs(study: Study, device: torch.device, threads: int | None = 1) -> int:
     """Processes where nobody said how many: one a core on a CPU, where small operations only wait
     for each other when they share cores; on a GPU one, since it is not known how busy that is."""
     if not study.one_at_a_time or device.type != "cpu":
         return 1
     fitting = int(free_memory(device) * MEMORY_SHARE) // max(study.cost().bytes_per_cell, 1)
-    return max(1, min(torch.get_num_threads(), MOST_JOBS, fitting))
+    return max(1, min(torch.get_num_threads() // (threads or 1), MOST_JOBS, fitting))
 
 
-def threads_at_once(study: Study, device: torch.device) -> int:
-    """Batches that run at once: one a core on a CPU. Trainings of real networks use the cores
-    inside an operation, and share torch's one random state."""
+def threads_at_once(study: Study, device: torch.device, threads: int | None = 1) -> int:
+    """Batches that run at once in this process: one a core on a CPU. Trainings of real networks
+    cannot, they share torch's one random state."""
     if study.one_at_a_time or device.type != "cpu":
         return 1
-    return torch.get_num_threads()
+    return max(1, torch.get_num_threads() // (threads or 1))
 
 
 def _one_batch(study: Study, grid: Grid, runs: np.ndarray, context: Context) -> Computed:
@@ -108,13 +116,13 @@ def _out_of_memory(error: Exception) -> bool:
 def _by_threads(
     study: Study, grid: Grid, batches: list[np.ndarray], context: Context, workers: int
 ) -> Iterator[Iterator[Computed]]:
-    """On a CPU each core takes whole batches, with one thread for their arithmetic: nothing waits
-    at a barrier inside an operation, which costs little on a quiet machine and very much on a busy
-    one."""
+    """On a CPU each core takes whole batches, usually with one thread for their arithmetic: nothing
+    waits at a barrier inside an operation, which costs little on a quiet machine and very much on a
+    busy one."""
     stop = threading.Event()
     context = dataclasses.replace(context, stop=stop)
     threads = torch.get_num_threads()
-    pool = ThreadPoolExecutor(workers, initializer=_prepare_thread)
+    pool = ThreadPoolExecutor(workers, initializer=_prepare_thread, initargs=(threads,))
 
     def results() -> Iterator[Computed]:
         waiting = list(batches)
@@ -134,8 +142,8 @@ def _by_threads(
         torch.set_num_threads(threads)
 
 
-def _prepare_thread() -> None:
-    torch.set_num_threads(1)
+def _prepare_thread(threads: int) -> None:
+    torch.set_num_threads(threads)
     prepare_cpu()  # the flag belongs to a thread, not to the process
 
 
@@ -144,22 +152,25 @@ def _prepare_thread() -> None:
 
 @contextlib.contextmanager
 def _by_processes(
-    study: Study, grid: Grid, batches: list[np.ndarray], context: Context, jobs: int
+    study: Study,
+    grid: Grid,
+    batches: list[np.ndarray],
+    context: Context,
+    jobs: int,
+    threads: int | None,
 ) -> Iterator[Iterator[Computed]]:
     """Small networks leave a GPU idle most of the time, and one process can only start one
     operation after the other: several processes share the device."""
     fresh = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     said, stop = fresh.Queue(), fresh.Event()
-    seconds = None if context.deadline is None else context.deadline - time.monotonic()
-    # clocks that start with a process cannot be compared between two of them
-    wall_deadline = None if seconds is None else time.time() + seconds
-    plain = dataclasses.replace(context, advance=_nothing, say=_nothing, deadline=None, stop=None)
-    threads = max(1, torch.get_num_threads() // jobs)
+    # (the deadline goes along: the monotonic clock is one for all processes, and is never set)
+    plain = dataclasses.replace(context, advance=_nothing, say=_nothing, stop=None)
+    threads = threads or max(1, torch.get_num_threads() // jobs)
     pool = ProcessPoolExecutor(
         jobs,
         mp_context=fresh,
         initializer=_prepare_process,
-        initargs=(study, plain, wall_deadline, threads, said, stop),
+        initargs=(study, plain, threads, said, stop),
     )
     ended = threading.Event()
     reader = threading.Thread(target=_pass_on, args=(said, context, ended), daemon=True)
@@ -249,22 +260,19 @@ class _Reports:
 _process: dict[str, Any] = {}
 
 
-def _prepare_process(
-    study: Study, context: Context, wall_deadline: float | None, threads: int, said: Any, stop: Any
-) -> None:
+def _prepare_process(study: Study, context: Context, threads: int, said: Any, stop: Any) -> None:
     # Ctrl-C reaches every process of a terminal: the first one asks the others to end in order
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # a batch system's end reaches all of them too: what is under way gets its checkpoint
     signal.signal(signal.SIGTERM, lambda number, frame: _end_soon(stop))
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-    torch.set_num_threads(threads)
+    _process["limits"] = exactly(threads)
+    _process["limits"].__enter__()  # for as long as it lives
     prepare_cpu()
     threading.Thread(target=_end_with_parent, args=(stop,), daemon=True).start()
     reports = _Reports(said)
-    deadline = None if wall_deadline is None else time.monotonic() + wall_deadline - time.time()
     _process["study"], _process["reports"] = study, reports
     _process["context"] = dataclasses.replace(
-        context, advance=reports.advance, say=reports.say, deadline=deadline, stop=stop
+        context, advance=reports.advance, say=reports.say, stop=stop
     )
 
 

@@ -1,0 +1,72 @@
+"""The verb ``check``: is what was written still whole?"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rarefy.cli.frame import AsJson, app, told
+
+PROGRESS_FROM = 10
+"""Things to check; fewer are through before a bar could be read."""
+
+
+@app.command()
+@told
+def check(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[PATH]...", help="Files, or folders; the ledger if not given."),
+    ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Of a damaged store: keep what is whole; the same run computes the rest again.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether stores, results, saved networks and ledgers are whole; exit code 1 when one is
+    damaged.
+
+    Of what is older than checksums, or was written without, only gross damage can be seen.
+
+    Example: [bold]rarefy check runs results nets[/]
+
+    Example: [bold]rarefy check runs/contrast-init-quick --repair[/]
+    """
+    from rarefy.core.ledger import ledger_folder
+    from rarefy.core.progress import Progress
+    from rarefy.sweep.checking import DAMAGED, find_things
+    from rarefy.sweep.checking import check as look
+
+    things = [thing for path in paths or [ledger_folder()] for thing in find_things(path)]
+    findings = []
+    with contextlib.ExitStack() as stack:
+        many = len(things) >= PROGRESS_FROM
+        progress = stack.enter_context(Progress("check", len(things))) if many else None
+        for thing in things:
+            findings.append(look(thing, repair))
+            if progress:
+                progress.advance(1)
+    if as_json:
+        rows = [
+            {
+                "path": str(each.thing.path),
+                "kind": each.thing.kind,
+                "state": each.state,
+                "what": each.what,
+            }
+            for each in findings
+        ]
+        typer.echo(json.dumps(rows, indent=1))
+    else:
+        for each in findings:
+            typer.echo(" ".join(str(each).split()))
+    if any(each.state == DAMAGED for each in findings):
+        raise typer.Exit(1)

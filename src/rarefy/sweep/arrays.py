@@ -1,0 +1,147 @@
+"""The arrays of a store on disk, all with the leading dimension ``run``: coordinates, outputs,
+``run_seconds`` and ``done``."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import zarr
+
+from rarefy.core.contracts import NONFINITE_STEP, Output, Study
+from rarefy.sweep.chunks import CODECS, Damage, chunk_files, find_damage, flush_all
+from rarefy.sweep.grid import Grid, coordinate, grid_of
+
+CHUNK_RUNS = 32
+"""Runs in one chunk file; batches are multiples of it, or powers of two below it."""
+CHUNK_BYTES = 64_000_000
+"""A chunk is put together in memory: large outputs get fewer runs a chunk."""
+
+
+def all_outputs(study: Study) -> tuple[Output, ...]:
+    declared = study.outputs()
+    if any(output.name == NONFINITE_STEP.name for output in declared):
+        return declared
+    return (*declared, NONFINITE_STEP)
+
+
+def coordinates_of(study: Study) -> dict[str, np.ndarray]:
+    """The coordinates of a study's Dataset: axes, ``seed``, and those of its outputs."""
+    grid = grid_of(study)
+    axes = {name: _readable(coordinate(values)) for name, values in grid.axes.items()}
+    return {**axes, "seed": np.arange(grid.seeds), **study.coordinates()}
+
+
+class Arrays:
+    """Those of ``study``, in the Zarr group that ``open`` was told of last."""
+
+    def __init__(self, study: Study, grid: Grid, dtype: str) -> None:
+        self.grid, self.path = grid, Path()
+        self.shapes = _shapes(study)
+        self.coordinates = {
+            **{name: _readable(column) for name, column in grid.values.items()},
+            "key": grid.keys,
+        }
+        self._layout: dict[str, tuple[tuple[str, ...], Any, Any]] = {
+            **{name: ((), _kind(column), None) for name, column in self.coordinates.items()},
+            **{output.name: (output.dims, dtype, np.nan) for output in all_outputs(study)},
+            **{"run_seconds": ((), "float64", 0.0), "done": ((), "bool", False)},
+        }
+        """Of every array: dimensions behind ``run``, dtype, value of what is not written."""
+        self._opened: dict[str, zarr.Array] = {}
+
+    def open(self, path: Path, mode: Literal["r", "r+", "w"]) -> zarr.Group:
+        self.path, self._opened = path, {}
+        self._group = zarr.open_group(path, mode=mode)
+        return self._group
+
+    def __getitem__(self, name: str) -> zarr.Array:
+        """An array, opened once: every opening reads and parses a file."""
+        if name not in self._opened:
+            # a chunk that is all NaN is a file too, or it could not be told from a lost one
+            with zarr.config.set({"array.write_empty_chunks": True}):
+                array = self._group[name]
+            assert isinstance(array, zarr.Array)
+            self._opened[name] = array
+        return self._opened[name]
+
+    def create(self) -> None:
+        for name in self._layout:
+            self.add(name)
+        self.write_coordinates()
+
+    def add(self, name: str) -> None:
+        """Describe an array; chunks that are there already become its own."""
+        dims, dtype, empty = self._layout[name]
+        shape = (len(self.grid), *self.shapes.get(name, ()))
+        # not fewer because the grid is small: more seeds may come, and chunks cannot be changed
+        runs = CHUNK_RUNS
+        while runs > 1 and 8 * runs * math.prod(shape[1:]) > CHUNK_BYTES:
+            runs //= 2
+        self._group.create_array(
+            name,
+            shape=shape,
+            chunks=(runs, *shape[1:]),
+            dtype=dtype,
+            fill_value=empty,
+            compressors=CODECS,
+            dimension_names=("run", *dims),
+        )
+        (self.path / name / "c").mkdir(exist_ok=True)  # for its chunks
+
+    def extend(self) -> None:
+        """To the length of the grid."""
+        for name in self._layout:
+            self[name].resize((len(self.grid), *self.shapes.get(name, ())))
+        self.write_coordinates()
+
+    def write_coordinates(self) -> None:
+        for name, column in self.coordinates.items():
+            self[name][: len(column)] = column
+
+    def put(self, runs: np.ndarray, **columns: np.ndarray) -> None:
+        """Write values of some runs, and wait until the disk has them."""
+        files: set[Path] = set()
+        for name, values in columns.items():
+            array = self[name]
+            if runs[-1] - runs[0] + 1 == len(runs):
+                array[int(runs[0]) : int(runs[-1]) + 1] = values
+            else:
+                array.oindex[(runs,)] = values
+            files |= chunk_files(self.path, name, array, runs)
+        flush_all(files)
+
+    def damage(self) -> list[Damage]:
+        spec: Any = self._group.attrs["spec"]  # a kill can leave arrays longer than it says
+        runs = self.grid.points * spec["parameters"]["seeds"]
+        shapes = {name: self.shapes.get(name, ()) for name in self._layout}
+        return find_damage(self.path, shapes, runs)
+
+
+def _kind(column: np.ndarray) -> Any:
+    return column.dtype if column.dtype.kind in "biuf" else str
+
+
+def _shapes(study: Study) -> dict[str, tuple[int, ...]]:
+    """The shape of each output, without the run axis."""
+    sizes = {name: len(values) for name, values in study.coordinates().items()}
+    for output in all_outputs(study):
+        for dimension in output.dims:
+            if dimension not in sizes:
+                raise TypeError(
+                    f"{study.name}: output {output.name!r} has dimension {dimension!r}, "
+                    "which coordinates() does not give"
+                )
+    return {
+        output.name: tuple(sizes[dimension] for dimension in output.dims)
+        for output in all_outputs(study)
+    }
+
+
+def _readable(column: np.ndarray) -> np.ndarray:
+    """A coordinate that a file can hold: what is no number becomes its text."""
+    if column.dtype.kind in "biufU":
+        return column
+    return np.asarray([str(value) for value in column])
