@@ -93,7 +93,7 @@ def test_sets_that_are_not_what_was_asked_for_are_told(
         ((*SMALL, "--save-split", "s.txt"), "save_split='s.txt': must end in .json"),
         ((*SMALL, "--protocols", "svm"), "unknown protocol 'svm'"),
         ((*SMALL, "--protocols", "knn,knn"), "has the same one twice"),
-        ((*SMALL, "--protocols", ""), "must have at least one"),
+        ((*SMALL, "--protocols", ""), "is empty"),
         ((*SMALL, "--seeds", "0"), "seeds=0: must be at least 1"),
         ((*SMALL, "--epochs", "0"), "epochs=0: must be at least 1"),
         ((*SMALL, "--lr", "0"), "learning_rate=0.0: must be positive and finite"),

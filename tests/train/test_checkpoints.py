@@ -26,7 +26,7 @@ STATE: dict[str, Any] = {
 
 
 def partial_of(checkpoint: Checkpoint, process: int | None = None) -> Path:
-    return checkpoint.path.with_name(f"{checkpoint.path.name}.{process or os.getpid()}.partial")
+    return checkpoint.path.with_name(f".{checkpoint.path.name}.{process or os.getpid()}.partial")
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
@@ -77,10 +77,9 @@ def test_a_kill_while_saving_leaves_the_old_file(
         if moment == "while it is written":
             patch.setattr(checkpoints.torch, "save", half)
         else:
-            patch.setattr(checkpoints.os, "replace", never)
+            patch.setattr(os, "replace", never)
         with pytest.raises(Killed):
             checkpoint.save({**STATE, "step": 4})
-    assert partial_of(checkpoint).exists()
     found = checkpoint.load(CPU)
     assert found is not None and found["step"] == 3
     checkpoint.save({**STATE, "step": 5})  # what was left over is in nobody's way
@@ -106,7 +105,7 @@ def test_two_processes_do_not_write_into_one_file(
 
     monkeypatch.setattr(checkpoints.torch, "save", watched)
     for process in (11, 12):
-        monkeypatch.setattr(checkpoints.os, "getpid", lambda process=process: process)
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
         checkpoint.save({**STATE, "step": process})
     assert written == [partial_of(checkpoint, 11), partial_of(checkpoint, 12)]
     found = checkpoint.load(CPU)
@@ -188,7 +187,7 @@ def test_an_evil_pickle_does_nothing(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     checkpoint = Checkpoint(tmp_path / "file" / "one.pt")
-    with pytest.raises(RunError, match="cannot write checkpoint .*one.pt") as caught:
+    with pytest.raises(RunError, match="cannot write .*one.pt") as caught:
         checkpoint.save(STATE)
     assert "\n" not in str(caught.value)
 
@@ -198,7 +197,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None
     checkpoint = Checkpoint(tmp_path / "one.pt")
     checkpoint.save(STATE)
     partial_of(checkpoint).symlink_to("/dev/full")
-    with pytest.raises(RunError, match="cannot write checkpoint .*one.pt") as caught:
+    with pytest.raises(RunError, match="cannot write .*one.pt") as caught:
         checkpoint.save({"weights": torch.ones(100_000)})
     assert "\n" not in str(caught.value)
     assert not partial_of(checkpoint).is_symlink()

@@ -24,7 +24,6 @@ from rarefy.cli.frame import (
     use_data_folder,
 )
 from rarefy.cli.probed_tables import LEGEND, described, each_table, print_grouped
-from rarefy.core.cells import defused
 from rarefy.core.errors import UsageError
 from rarefy.core.writing import check_output, write_output
 
@@ -130,6 +129,8 @@ def probe(
             bar.advance(1)
     found = told_apart(found)
     if table is not None:
+        from rarefy.core.cells import defused
+
         write_output(table, defused(by_class(found)).to_csv(index=False), "probe")
     if as_json:
         typer.echo(json.dumps(described(found, words), indent=1))

@@ -20,6 +20,7 @@ from rarefy.cli.frame import (
     Device,
     Jobs,
     MaxSeconds,
+    Threads,
     app,
     complain,
     print_,
@@ -68,6 +69,7 @@ def queue(
     ] = False,
     device: Device = "auto",
     jobs: Jobs = None,
+    threads: Threads = None,
     folder: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -117,7 +119,7 @@ def queue(
         if results is not None:
             refuse_other_results(entries, results)
         debug = bool(context.parent and context.parent.params.get("debug"))
-        runner = Runner(out, results, device, jobs, max_seconds, stop_at_error, debug)
+        runner = Runner(out, results, device, jobs, threads, max_seconds, stop_at_error, debug)
         rows = list(runner.run(entries))
     standings = [row.standing for row in rows]
     words = in_words(standings)
@@ -172,6 +174,7 @@ class Runner:
     results: Path | None
     device: str
     jobs: int | None
+    threads: int | None
     max_seconds: float | None
     stop_at_error: bool
     debug: bool
@@ -234,7 +237,16 @@ class Runner:
             jobs = self.jobs
         store = self.out / entry.store_name
         execution = run_study(
-            entry.study, entry.scale, store, self.device, entry.dtype, False, left, jobs
+            entry.study,
+            entry.scale,
+            store,
+            self.device,
+            entry.dtype,
+            False,
+            left,
+            jobs,
+            None,
+            self.threads,
         )
         if not execution.finished:
             complain(execution.note, 0)

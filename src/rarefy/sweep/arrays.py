@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -101,7 +102,7 @@ class Arrays:
         for name, column in self.coordinates.items():
             self[name][: len(column)] = column
 
-    def put(self, runs: np.ndarray, **columns: np.ndarray) -> None:
+    def put(self, runs: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Write values of some runs, and wait until the disk has them."""
         files: set[Path] = set()
         for name, values in columns.items():

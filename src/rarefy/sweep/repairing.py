@@ -34,5 +34,5 @@ def mend(arrays: Arrays, found: list[Damage]) -> int:
     seconds, done = (np.asarray(arrays[name][:]) for name in ("run_seconds", "done"))
     again = done & np.isin(seconds, seconds[lost][seconds[lost] > 0])
     again[lost] = True
-    arrays.put(np.flatnonzero(again), done=np.zeros(again.sum(), dtype=bool))
+    arrays.put(np.flatnonzero(again), {"done": np.zeros(again.sum(), dtype=bool)})
     return int(again.sum())

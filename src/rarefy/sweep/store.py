@@ -261,8 +261,9 @@ class Store:
                 raise RunError(f"{self.study.name} did not give its output {name!r}")
         with self._failures():
             columns = {name: np.asarray(each, dtype=self.dtype) for name, each in outputs.items()}
-            self.arrays.put(runs, **columns, run_seconds=np.full(len(runs), seconds / len(runs)))
-            self.arrays.put(runs, done=np.ones(len(runs), dtype=bool))
+            columns["run_seconds"] = np.full(len(runs), seconds / len(runs))
+            self.arrays.put(runs, columns)
+            self.arrays.put(runs, {"done": np.ones(len(runs), dtype=bool)})
 
     def close(self) -> None:
         self._lock.release()

@@ -70,7 +70,7 @@ def test_a_failed_write_leaves_the_old_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(RunError, match=r"cannot write .*split.json \(No space left on device\)"):
+    with pytest.raises(RunError, match=r"cannot write .*split.json: No space left on device"):
         save_split(control(split, _images()), path)
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
     with pytest.raises(RunError, match="cannot write"):

@@ -201,7 +201,7 @@ def test_table_and_plot_say_what_happened(tmp_path: object) -> None:
     for _ in range(4):
         update(model, optimizer, mlp_batch())
     table = pruner.table()
-    cells = [list(column.cells) for column in table.columns]
+    cells = [[str(cell) for cell in column.cells] for column in table.columns]
     assert cells[0] == ["0.weight", "2.weight", "all"]
     assert cells[3][0] == "0.500"
     path = f"{tmp_path}/pruning.png"
