@@ -148,9 +148,9 @@ def test_jobs_are_for_trainings_and_a_line_has_its_own(
     seen: list[tuple[Any, ...]] = []
     run_study = queueing.run_study
 
-    def look(*arguments: Any) -> Any:
-        seen.append((arguments[0].name, arguments[3], arguments[4], arguments[-1]))
-        return run_study(*arguments[:-1], 1)
+    def look(*arguments: Any, threads: int | None) -> Any:
+        seen.append((arguments[0].name, arguments[3], arguments[4], arguments[-1], threads))
+        return run_study(*arguments[:-1], 1, threads=threads)
 
     monkeypatch.setattr(queueing, "run_study", look)
     lines = (
@@ -158,11 +158,11 @@ def test_jobs_are_for_trainings_and_a_line_has_its_own(
         "toy-training --scale tiny",
         "toy-training --scale tiny --jobs 3 --seeds 4",
     )
-    assert queue(*lines, options=("--jobs", "2", "--device", "cpu")) == 0
+    assert queue(*lines, options=("--jobs", "2", "--threads", "2", "--device", "cpu")) == 0
     assert seen == [
-        ("toy", "cpu", "float64", None),
-        ("toy-training", "cpu", "float32", 2),
-        ("toy-training", "cpu", "float32", 3),
+        ("toy", "cpu", "float64", None, 2),
+        ("toy-training", "cpu", "float32", 2, 2),
+        ("toy-training", "cpu", "float32", 3, 2),
     ]
 
 

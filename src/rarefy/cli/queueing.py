@@ -236,18 +236,8 @@ class Runner:
         if jobs is None and entry.study.one_at_a_time:
             jobs = self.jobs
         store = self.out / entry.store_name
-        execution = run_study(
-            entry.study,
-            entry.scale,
-            store,
-            self.device,
-            entry.dtype,
-            False,
-            left,
-            jobs,
-            None,
-            self.threads,
-        )
+        asked = (entry.study, entry.scale, store, self.device, entry.dtype, False, left, jobs)
+        execution = run_study(*asked, threads=self.threads)
         if not execution.finished:
             complain(execution.note, 0)
             return execution.note
