@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ import xarray as xr
 
 import rarefy
 from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Study, Verdict
+from rarefy.core.threads import exactly
 from rarefy.studies import load_studies
+from rarefy.sweep.runner import _prepared_cpu
 
 STUDIES = load_studies()
 every_study = pytest.mark.parametrize("kind", STUDIES.values(), ids=list(STUDIES))
@@ -20,19 +23,31 @@ every_study = pytest.mark.parametrize("kind", STUDIES.values(), ids=list(STUDIES
 Returned = Mapping[str, np.ndarray]
 
 
+class Batch(NamedTuple):
+    """What a study was asked for, and what it returned."""
+
+    cells: Cells
+    context: Context
+    found: Returned
+
+    def again(self, study: Study) -> Returned:
+        """The same batch, computed once more as a run does."""
+        with _prepared_cpu(), exactly(1):
+            return study.simulate(self.cells, replace(self.context, scratch=None))
+
+
 def fresh(kind: type[Study], **options: Any) -> xr.Dataset:
     return rarefy.run(kind, scale="tiny", device="cpu", **options)
 
 
 @cache
-def tiny_batches(kind: type[Study]) -> tuple[xr.Dataset, list[tuple[int, Returned]]]:
-    """The results of one run, and what the study returned for each of its batches, with the
-    number of cells."""
+def tiny_batches(kind: type[Study]) -> tuple[xr.Dataset, list[Batch]]:
+    """The results of one run, and its batches."""
     simulate, returned = kind.simulate, []
 
     def heard(study: Study, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         found = simulate(study, cells, context)
-        returned.append((len(cells), found))
+        returned.append(Batch(cells, context, found))
         return found
 
     with pytest.MonkeyPatch.context() as patch:

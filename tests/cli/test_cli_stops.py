@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,8 +19,6 @@ from toy_study import Toy
 import rarefy
 from rarefy import cli
 from rarefy.sweep.store import Store
-
-Rarefy = Callable[..., subprocess.CompletedProcess[str]]
 
 SLOW = ("run", "toy", "--scale", "tiny", "--seeds", "40", "--set", "pause=0.15", "--out", "store")
 """Eight batches of more than half a second: time to be stopped on a busy machine."""
@@ -64,17 +62,28 @@ def undisturbed() -> xr.Dataset:
     return rarefy.run(Toy, scale="tiny", seeds=40, device="cpu")
 
 
+def going_on(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same command, without its pauses."""
+    (folder / "hurry").touch()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("RAREFY_COMPILE", "0")
+    monkeypatch.setattr("rarefy.studies.load_studies", lambda: {"toy": Toy})
+    assert cli.main(words) == 0
+
+
 def test_killed_and_started_again_gives_the_same(
-    toy_environment: dict[str, str], command: Rarefy, tmp_path: Path, undisturbed: xr.Dataset
+    toy_environment: dict[str, str],
+    tmp_path: Path,
+    undisturbed: xr.Dataset,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with running(toy_environment, tmp_path) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert 0 < slow_store(tmp_path).done().sum() < 240
-    (tmp_path / "hurry").touch()
-    again = command(*SLOW)
-    assert again.returncode == 0, again.stderr
-    assert re.search(r"toy: start \(\d+% found in the store\)", again.stderr)
+    going_on(list(SLOW), tmp_path, monkeypatch)
+    assert re.search(r"toy: start \(\d+% found in the store\)", capsys.readouterr().err)
     assert slow_store(tmp_path).read().equals(undisturbed)
 
 
@@ -97,9 +106,5 @@ def test_stopped_says_how_to_go_on(
     words = shlex.split(last.partition("go on with: rarefy ")[2])
     assert tuple(words) == SLOW
     if number == signal.SIGINT:
-        (tmp_path / "hurry").touch()
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("RAREFY_COMPILE", "0")
-        monkeypatch.setattr("rarefy.studies.load_studies", lambda: {"toy": Toy})
-        assert cli.main(words) == 0
+        going_on(words, tmp_path, monkeypatch)
         assert slow_store(tmp_path).read().equals(undisturbed)

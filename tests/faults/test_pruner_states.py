@@ -144,7 +144,7 @@ def test_lower_layers_without_weights(granularity: str) -> None:
 
 @pytest.mark.fault(
     when="a weight that is left out is NaN or infinite",
-    then="it is zero in the model and in copies, and stays what it is where it waits; NaN scores "
+    then="it is zero in the model and in copies, and no finite number where it waits; NaN scores "
     "count as largest, so that a training that went wrong shows",
 )
 @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "as on a GPU"])

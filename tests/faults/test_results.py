@@ -24,6 +24,7 @@ from rarefy import cli
 from rarefy.core import ledger
 from rarefy.core.contracts import Study
 from rarefy.core.errors import RunError, UsageError
+from rarefy.core.writing import write_output
 from rarefy.sweep.checking import check, find_things
 from rarefy.sweep.queue import State, read_queue, standing
 from rarefy.sweep.results import check_folder, find_results, read_results, write_results
@@ -294,4 +295,9 @@ def test_d12_ledgers_and_networks_are_checked(
     with pytest.raises(RunError, match=r"verdicts-toy\.json: UsageError: outcome='hlods'"):
         ledger.load_verdicts()
     torch.save({"state_dict": {}}, network)
+    assert check(*find_things(network)).state == "not rarefy's"  # (there is no record of it)
+    network.unlink()
+    write_output(network, lambda path: torch.save({"state_dict": {}}, path))
     assert "has no channels" in check(*find_things(network)).what
+    network.write_bytes(network.read_bytes() + b"more")
+    assert check(*find_things(network)).what == "was changed after rarefy wrote it"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,7 +85,9 @@ def everyone_refuses(path: Path, said: str) -> None:
 def repaired(path: Path, cells: int, undisturbed: Path) -> None:
     """Only ``cells`` are computed again, and then the store is that of an undisturbed run."""
     (thing,) = find_things(path)
-    assert check(thing, repair=True).what == f"the same run computes {cells or 'no'} cells again"
+    assert check(thing, repair=True).what == (
+        f"the same run computes {cells} cells again" if cells else "it is whole again"
+    )
     assert open_store(path).done().sum() == CELLS - cells
     again = run(path)
     assert values(path) == values(undisturbed)
@@ -291,3 +295,29 @@ def test_d3_the_verbs_say_so_and_exit_with_1(
     assert cli.main(["check", "nowhere"]) == 2 and cli.main(["check", "."]) == 0
     Path("empty").mkdir()
     assert cli.main(["check", "empty"]) == 2
+
+
+FORKED = """
+import os, sys
+import rarefy
+from toy_study import Toy
+rarefy.run(Toy, scale="tiny", device="cpu", out="a")
+child = os.fork()
+if not child:
+    rarefy.run(Toy, scale="tiny", device="cpu", out="b")
+    os._exit(0)
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.fault(
+    when="a program forks after it has run a study, and the child runs one too",
+    then="the child's run ends: nothing that writes stores is kept between two runs",
+)
+def test_d3_a_forked_process_can_write_stores(
+    toy_environment: dict[str, str], tmp_path: Path
+) -> None:
+    environment = {**toy_environment, "OMP_NUM_THREADS": "1"}
+    program = [sys.executable, "-c", FORKED]
+    ended = subprocess.run(program, cwd=tmp_path, env=environment, timeout=60, check=False)
+    assert ended.returncode == 0 and (tmp_path / "b" / "done").is_dir()

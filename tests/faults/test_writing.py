@@ -10,12 +10,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pandas as pd
 import pytest
 import torch
 from folders import seen_in
 from PIL import Image
+from toy_study import Toy
 
 from rarefy.cli import main
 from rarefy.core.errors import RunError, UsageError
@@ -33,6 +35,13 @@ from rarefy.tools.saved_networks import save_network
 
 pytestmark = pytest.mark.usefixtures("here")
 Told = Callable[[], str]
+
+
+@pytest.fixture
+def only_toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rarefy.studies.load_studies", lambda: {"toy": Toy})
+
+
 TREES = ["influence", "scores.csv", "--label", "kind", "--neighbours", "0"]
 SMALL = ["train", "digits", "--network", "lenet", "--epochs", "1", "--samples", "60"]
 SMALL = [*SMALL, "--seeds", "1", "--jobs", "1", "--save", "nets"]
@@ -97,7 +106,7 @@ def test_d1_what_rarefy_did_not_write_stays(call: list[str], name: str, told: To
     Path("o").mkdir()
     Path(name).write_text("mine")
     assert main(call) == 2
-    assert f"{name!r}: is there and was not written by rarefy; move it away" in told()
+    assert f"{name!r}: is there, and rarefy has no record of writing it" in told()
     assert Path(name).read_text() == "mine" and seen_in(Path("o")) == [Path(name)]
 
 
@@ -118,6 +127,62 @@ def test_d1_changed_outputs_are_asked_about(told: Told) -> None:
     assert Path("o/gallery.html").read_text() == "my notes"
     assert main([*TREES, "--out", "o", "--overwrite"]) == 0
     assert "my notes" not in Path("o/gallery.html").read_text()
+
+
+@pytest.mark.fault(
+    when="a command with `--overwrite` is refused for another reason, or stopped",
+    then="it has given nothing up: what was changed by hand is asked about again",
+)
+def test_d1_a_refused_overwrite_changes_nothing(told: Told) -> None:
+    trees("scores.csv")
+    assert main([*TREES, "--csv", "--out", "o"]) == 0
+    Path("o/scores.csv").write_text("my notes")
+    Path("o/gallery.html").unlink()
+    Path(f"o/{RECORDS}/gallery.html.json").unlink()
+    Path("o/gallery.html").write_text("mine")
+    assert main([*TREES, "--csv", "--out", "o", "--overwrite"]) == 2
+    assert "gallery.html" in told()
+    assert main([*TREES, "--csv", "--no-gallery", "--out", "o"]) == 2
+    assert "'o/scores.csv': was changed after rarefy wrote it" in told()
+    assert Path("o/scores.csv").read_text() == "my notes"
+
+
+@pytest.mark.fault(
+    when="two processes write the same file at the same moment",
+    then="the last one stays, whole, and is known as rarefy's",
+)
+def test_d1_two_writers_leave_a_file_that_is_known() -> None:
+    def meanwhile(path: Path) -> None:
+        path.write_text("first")
+        pid = os.getpid
+        os.getpid = lambda: pid() + 1  # type: ignore[method-assign]
+        try:
+            write_output(Path("a.txt"), "second")
+        finally:
+            os.getpid = pid  # type: ignore[method-assign]
+
+    for content in ("first", "first"):
+        write_output(Path("a.txt"), meanwhile)
+        assert Path("a.txt").read_text() == content and is_intact(Path("a.txt"))
+
+
+@pytest.mark.fault(
+    when="`--results` names a folder with a table of somebody else's, or results of more seeds",
+    then="it is refused before anything runs",
+)
+@pytest.mark.usefixtures("only_toy")
+def test_d1_results_of_others_stay(told: Told) -> None:
+    call = ["run", "toy", "--scale", "tiny", "--results", "r"]
+    assert main([*call, "--seeds", "3"]) == 0
+    assert main([*call, "--seeds", "2", "--out", "b"]) == 2
+    assert "r/toy-tiny.json has 3 seeds, these would be fewer; name another folder" in told()
+    Path("r/toy-tiny.json").unlink()
+    before = Path("r/toy-tiny.parquet").read_bytes()
+    assert main([*call, "--seeds", "4", "--out", "b"]) == 2
+    assert "r/toy-tiny.parquet was not written by rarefy (no JSON); move it away" in told()
+    assert Path("r/toy-tiny.parquet").read_bytes() == before and not Path("b").exists()
+    assert main([*call[:-1], "r/toy-tiny.parquet/below", "--out", "b"]) == 2
+    assert "is a file, not a folder" in told() and not Path("b").exists()
 
 
 @pytest.mark.fault(
@@ -156,8 +221,9 @@ def test_d4_folders_of_one_name_do_not_share_a_store() -> None:
         photos = os.path.join(place, "photos")
         assert main(["influence", photos, "--neighbours", "0", "--no-gallery"]) == 0
         assert main(["train", photos, *quick]) == 0
+    assert main(["influence", "a/photos", "--size", "4", "--neighbours", "0", "--no-gallery"]) == 0
     names = sorted(path.name.rpartition("-")[0] for path in seen_in(Path("runs")))
-    assert names == ["influence-photos"] * 2 + ["train-photos-lenet"] * 2
+    assert names == ["influence-photos"] * 3 + ["train-photos-lenet"] * 2
 
 
 @pytest.mark.fault(
@@ -174,6 +240,7 @@ def test_d4_other_choices_have_a_folder_of_their_own() -> None:
 KILLED = """
 import os, sys, signal
 from pathlib import Path
+from typing import BinaryIO
 from rarefy.core import writing
 real, moment = os.replace, int(sys.argv[1])
 def replace(old, new):
@@ -239,8 +306,8 @@ def test_d12_a_full_disk_is_told_with_the_files_name(monkeypatch: pytest.MonkeyP
     save_network(folder, "one", network, digits, {"network": "lenet"})
     before = Path("nets/one.pt").read_bytes()
 
-    def full(state: object, path: Path) -> None:
-        path.write_bytes(b"half")
+    def full(state: object, file: BinaryIO) -> None:
+        file.write(b"half")
         raise RuntimeError("[enforce fail at inline_container.cc:659] . unexpected pos 64 vs 0\n#0")
 
     monkeypatch.setattr(torch, "save", full)
@@ -261,8 +328,8 @@ def test_d1_without_a_record_nothing_is_replaced() -> None:
     Path(RECORDS, "a.txt.json").write_text(json.dumps({**record, "name": "b.txt"}))
     for damage in (lambda: None, lambda: shutil.rmtree(RECORDS)):
         damage()
-        with pytest.raises(UsageError, match=r"out='a\.txt': is there and was not written by"):
+        with pytest.raises(UsageError, match=r"out='a\.txt': is there, and rarefy has no"):
             check_output(Path("a.txt"), overwrite=True)
-        with pytest.raises(RunError, match=r"a\.txt is there and not as rarefy wrote it"):
+        with pytest.raises(RunError, match=r"a\.txt: it is there, and not as rarefy"):
             write_output(Path("a.txt"), "two")
     assert Path("a.txt").read_text() == "one"

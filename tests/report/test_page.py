@@ -287,7 +287,7 @@ def test_bad_paths_leave_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="cannot write"):
         write_report(tmp_path / "file" / "report.html", [], [])
     assert [item.name for item in tmp_path.iterdir()] == ["file"]
-    with pytest.raises(RunError, match="file is there and not as rarefy wrote it"):
+    with pytest.raises(RunError, match="file: it is there, and not as rarefy wrote it"):
         write_report(tmp_path / "file", [], [])
     page_of_none = write_report(tmp_path / "none", [], [])
     assert "There are no verdicts yet." in page_of_none.read_text(encoding="utf-8")

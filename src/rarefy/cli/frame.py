@@ -12,6 +12,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
@@ -50,7 +51,7 @@ Scale = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what the store holds.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what was written before.")]
 MaxSeconds = Annotated[
     float | None,
     typer.Option(help="Stop cleanly after so many seconds; the same command goes on."),
@@ -94,7 +95,10 @@ def main(arguments: list[str] | None = None) -> int:
     _debug = False
     _typed[:] = sys.argv[1:] if arguments is None else arguments
     before = signal.getsignal(signal.SIGINT)
+    answering = threading.current_thread() is threading.main_thread()  # who may set handlers
     _make_safe()
+    if answering and before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupted)
     try:
         code = app(args=list(_typed), prog_name="rarefy", standalone_mode=False)
         return code if isinstance(code, int) else 0
@@ -105,13 +109,13 @@ def main(arguments: list[str] | None = None) -> int:
             return complain("stopped", 130)
         raise
     finally:
-        if arguments is not None:  # (a process that ends can be stopped again while it does)
+        if arguments is not None and answering and before is not None:
+            # (a process that ends can be stopped again while it does)
             signal.signal(signal.SIGINT, before)
 
 
 def _make_safe() -> None:
-    """For odd surroundings: streams that were closed (``2>&-``), a terminal of no width, Ctrl-C
-    pressed again while the first is still being answered."""
+    """For odd surroundings: streams that were closed (``2>&-``), a terminal of no width."""
     while (free := os.open(os.devnull, os.O_RDWR)) < 3:
         pass  # a file of ours must not get the number of a closed stream, and its messages
     os.close(free)
@@ -120,8 +124,6 @@ def _make_safe() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
     if not os.environ.get("COLUMNS", "80").strip("0"):
         del os.environ["COLUMNS"]
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupted)
 
 
 def _interrupted(number: int, frame: object) -> NoReturn:

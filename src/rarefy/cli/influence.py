@@ -210,12 +210,13 @@ def influence(
     )
     for note in samples.notes:
         complain(note, 0)
-    chosen = [label, labels and str(labels), columns, names, image, standardize]
+    chosen: list[Any] = [label, labels and str(labels), columns, names, image, standardize]
+    chosen += [size, test_share, skip_bad]
     name = _folder_name(samples, embed, data, chosen)
     target = out if out is not None else Path("runs") / name
-    written_to = OutputFolder(target, name)
+    written_to = OutputFolder(target, name, overwrite)
     names_of = [TABLE, *([CSV, CSV_FACTS] if csv else []), *([GALLERY] if gallery else [])]
-    written_to.check(names_of, [data, labels or data], overwrite)
+    written_to.check(names_of, [data, labels or data])
     if overwrite:
         shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     deadline = None if max_seconds is None else began + max_seconds
@@ -295,9 +296,9 @@ def _written(scored: Scored, target: OutputFolder, csv: bool, gallery: bool) -> 
     for older in (CSV, CSV_FACTS, GALLERY):
         # what is not written anew would be of other scores than the table beside it
         remove_output(target.path / older)
-    found = {"table": write_table(scored.table, target.path / TABLE, target.of)}
+    found = {"table": write_table(scored.table, target.path / TABLE, target.write)}
     if csv:
-        found["csv"] = write_table(scored.table, target.path / CSV, target.of)
+        found["csv"] = write_table(scored.table, target.path / CSV, target.write)
     if gallery:
         from rarefy.report.gallery import write_gallery
 
@@ -312,7 +313,7 @@ def _written(scored: Scored, target: OutputFolder, csv: bool, gallery: bool) -> 
             neighbours=scored.typical_neighbours,
             facts=scored.facts(),
             columns=scored.columns,
-            of=target.of,
+            write=target.write,
         )
         found["gallery"] = target.path / GALLERY
     return found

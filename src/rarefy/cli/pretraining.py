@@ -180,7 +180,8 @@ def pretrain(
         data = os.path.normpath(data)  # one store, however the folder was typed
     elif unlabelled:
         raise bad_value("data", data, "--unlabelled is for folders, and there is none of this name")
-    usual = folder_name("pretrain", Path(data).name, source=data)
+    chosen = (size, test_share, skip_bad, unlabelled)
+    usual = folder_name("pretrain", Path(data).name, source=data, choices=chosen)
     data = with_options(data, size, test_share, skip_bad, unlabelled)
     given = {
         "network": network,
@@ -213,9 +214,9 @@ def pretrain(
         compile=compile_,
     )
     store = out if out is not None else Path("runs") / usual
-    if save is not None:
+    if save is not None and not store.exists():  # (else it is for the store to say)
         network_folder(study, "float32", save, overwrite)
-    check_before(study, save_split)
+    check_before(study, save_split, overwrite)
     began = time.time()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         from rarefy.tools.longtail.several_processes import pretrain_together

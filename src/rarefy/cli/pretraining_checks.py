@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rarefy.data.longtail.split import LongTailSplit
 
 
-def check_before(study: Any, save_split: Path | None) -> None:
+def check_before(study: Any, save_split: Path | None, overwrite: bool) -> None:
     """Before anything is trained or written."""
     import torch
 
@@ -30,13 +31,16 @@ def check_before(study: Any, save_split: Path | None) -> None:
         for note in tail_notes(task.tail, parts):
             typer.echo(f"note: {note}", err=True)
         if save_split is not None:
-            _write_split(parts.split, save_split)
+            _write_split(parts.split, save_split, overwrite)
 
 
-def _write_split(split: LongTailSplit | None, path: Path) -> None:
-    from rarefy.data.longtail.split_file import save_split
+def _write_split(split: LongTailSplit | None, path: Path, overwrite: bool) -> None:
+    from rarefy.data.longtail.split_file import load_split, save_split
 
     if split is None:
         raise UsageError("save_split: all images are used; there is no split to save")
-    check_output(path, split.fingerprint, option="save_split")
-    save_split(split, path)
+    with contextlib.suppress(UsageError):  # (no split, or none at all)
+        if load_split(path).fingerprint == split.fingerprint:
+            return  # it may come from another machine, without a record
+    check_output(path, split.fingerprint, overwrite=overwrite, option="save_split")
+    save_split(split, path, overwrite)

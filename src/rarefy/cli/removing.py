@@ -85,8 +85,9 @@ def removed(
             0,
         )
     words = ("removal", parts.train.name, asked.network)
-    chosen = (asked.label, asked.labels, asked.columns)
-    name = folder_name(*words, source=split_options(asked.data)[0], choices=chosen)
+    source, options = split_options(asked.data)
+    chosen = (asked.label, asked.labels, asked.columns, options)
+    name = folder_name(*words, source=source, choices=chosen)
     store = out if out is not None else Path("runs") / name
     execution = run_study(
         study, "quick", store, device, "float32", overwrite, max_seconds, jobs, threads=threads

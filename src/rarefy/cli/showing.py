@@ -90,7 +90,7 @@ def demo(
     from rarefy.sweep.overview import verdict_table, verdicts_as_json
     from rarefy.sweep.results import find_results
 
-    check_output(out / "report.html", "report")
+    check_output(out / "report.html", "report", overwrite=overwrite)
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     fresh: list[Judged] = []
     for kind in load_studies().values():
@@ -117,5 +117,5 @@ def demo(
         except RarefyError as error:  # results of a study that has moved on must not stop a demo
             complain(f"{path} is left out: {error}", 0)
     page = out / "report.html"
-    write_report(page, fresh=fresh, committed=committed)
+    write_report(page, fresh=fresh, committed=committed, overwrite=overwrite)
     typer.echo(f"report: {page}")

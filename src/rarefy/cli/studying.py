@@ -181,7 +181,7 @@ def verify(
     kinds = [get_study(name) for name in names] if names else list(load_studies().values())
     unusable: list[str] = []
     if results is not None:
-        judged = _from_results(results, [kind.name for kind in kinds], unusable)
+        judged = _from_results(results, [kind.name for kind in kinds] if names else None, unusable)
     else:
         judged = _from_runs(
             [kind.at(scale) for kind in kinds], scale, out, device, overwrite, max_seconds
@@ -212,7 +212,7 @@ def verify(
 
 
 def _from_results(
-    folder: Path, names: list[str], unusable: list[str]
+    folder: Path, names: list[str] | None, unusable: list[str]
 ) -> Iterator[tuple[Study, str, list[Verdict]]]:
     """Results that are damaged or do not fit are told, and the next ones judged."""
     from rarefy.sweep.results import find_results, read_results
@@ -224,11 +224,11 @@ def _from_results(
         try:
             study, scale, dataset = read_results(path)
         except RarefyError as error:
-            if any(path.name.startswith(f"{name}-") for name in names):
+            if names is None or any(path.name.startswith(f"{name}-") for name in names):
                 unusable.append(path.name)
                 complain(str(error), 1)
             continue
-        if study.name in names:  # (judging takes its time)
+        if names is None or study.name in names:  # (judging takes its time)
             yield study, scale, study.verdicts(dataset, scale)
 
 

@@ -139,7 +139,9 @@ def train(
     kept = _numbers("keep", keep)
     if Path(data).is_dir():
         data = os.path.normpath(data)  # one store, however the folder was typed
-    usual_name = folder_name("train", Path(data).name, network, source=data)
+    usual_name = folder_name(
+        "train", Path(data).name, network, source=data, choices=(size, test_share, skip_bad)
+    )
     data = with_options(data, size, test_share, skip_bad)
     found = on_device(data, torch.device("cpu"))
     usual = usual_recipe(found, network, samples)

@@ -8,6 +8,7 @@ already is doubled, so that the text can be had back.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pandas as pd
 
@@ -18,14 +19,23 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORE
 
 def defused(table: pd.DataFrame) -> pd.DataFrame:
     """The table with an apostrophe before each text that could be a formula."""
+    return with_texts(table, _odd, lambda text: f"'{text}")
+
+
+def with_texts(
+    table: pd.DataFrame, odd: Callable[[str], bool], mended: Callable[[str], str]
+) -> pd.DataFrame:
+    """The table with every text that is ``odd`` in the place of what it is ``mended`` to; itself
+    if there is none."""
     fixed = table
     for name in table.columns:
         texts = table[name].tolist() if _is_text(table[name]) else []
-        odd = [place for place, text in enumerate(texts) if isinstance(text, str) and _odd(text)]
-        for place in odd:
-            texts[place] = f"'{texts[place]}"
-        if odd:
-            fixed = fixed.assign(**{str(name): texts})
+        places = [at for at, text in enumerate(texts) if isinstance(text, str) and odd(text)]
+        for place in places:
+            texts[place] = mended(texts[place])
+        if places:
+            fixed = fixed.copy() if fixed is table else fixed
+            fixed[name] = texts
     return fixed
 
 
@@ -35,7 +45,7 @@ def restored(texts: pd.Series) -> pd.Series:
 
 
 def _is_text(values: pd.Series) -> bool:
-    return values.dtype.kind == "O" or str(values.dtype) in ("str", "string")
+    return values.dtype.kind == "O" or str(values.dtype) in ("str", "string", "category")
 
 
 def _odd(text: str) -> bool:

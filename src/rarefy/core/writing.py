@@ -1,8 +1,9 @@
 """Files that rarefy writes: whole or not there, and never in the place of somebody else's.
 
-Every verb writes what a person keeps by ``write_output``. It records name, hash and command beside
-the file, in the folder ``.rarefy``. Only what is recorded there is ever replaced or removed.
-``check_output`` says before the work what would be in the way after it.
+Verbs write what a person keeps by ``write_output``. It records name, hash and command beside the
+file, in the folder ``.rarefy``. Only what is recorded there is ever replaced or removed.
+``check_output`` says before the work what would be in the way after it. (Committed results and the
+ledger are their own record.)
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """A name beside ``path`` to write to. When the block ends well the file takes its place, for
     good: a kill or a power cut leaves the old content or the new one. Else nothing has happened."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # (threads and processes may write the same file: each its own, the last one stays)
+    # (several processes may write the same file: each its own, the last one stays)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield partial
@@ -51,17 +52,18 @@ def write_whole(path: Path, content: Content) -> None:
         raise _unwritten(path, error) from error
 
 
-def write_output(path: Path, content: Content, of: str = "") -> None:
-    """Write a file that a person keeps. One that rarefy did not write, or that was changed since,
-    is left as it is. ``of``: what it is made of, for ``check_output``."""
-    there = os.path.lexists(path)
-    if there and not is_intact(path):
-        raise RunError(f"cannot write {path}: {_not_ours(path)}")
+def write_output(path: Path, content: Content, of: str = "", overwrite: bool = False) -> None:
+    """Write a file that a person keeps. What rarefy did not write stays, and what was changed
+    since too, unless ``overwrite``. ``of``: what it is made of, for ``check_output``."""
+    there, known = os.path.lexists(path), record_of(path) or {}
+    if there and not (is_intact(path) or (overwrite and known)):
+        raise RunError(f"cannot write {path}: it is there, and not as rarefy wrote it")
     try:
         with replacing(path) as partial:
             _write(partial, content)
             # first the record, then the file: killed in between, either file is known as ours
-            before = file_hash(path) if there else None
+            # (two of them when another process does the same at this moment)
+            before = [known.get("hash"), file_hash(path) if there else None]
             _record(path, {"hash": file_hash(partial), "before": before, "of": of})
     except (OSError, RuntimeError) as error:
         raise _unwritten(path, error) from error
@@ -71,11 +73,12 @@ def check_output(
     path: Path,
     of: str = "",
     inputs: Iterable[Path | str] = (),
-    overwrite: bool = False,
+    overwrite: bool | None = None,
     option: str = "out",
 ) -> None:
     """Before any work: refuse a path that ``write_output`` could not write to, or should not. The
-    complaint names what is in the way and what to pass instead."""
+    complaint names what is in the way and what to pass instead. ``overwrite``: None where a verb
+    has no such option."""
     name = f"--{option.replace('_', '-')}"
     above = check_place(path, option)
     if not os.access(above, os.W_OK | os.X_OK):
@@ -87,14 +90,14 @@ def check_output(
         return
     if path.is_dir():
         raise bad_value(option, str(path), "is a folder; name a file")
-    record = record_of(path)
+    record, remedy = record_of(path), f"move it away, or name another {name}"
     if record is None:
-        remedy = f"move it away, or name another {name}"
-        raise bad_value(option, str(path), f"is there and was not written by rarefy; {remedy}")
+        why = "is there, and rarefy has no record of writing it (the first versions kept none)"
+        raise bad_value(option, str(path), f"{why}; {remedy}")
     if overwrite:
-        _record(path, {**record, "hash": file_hash(path)})  # as it is now, it may be replaced
         return
-    remedy = f"pass --overwrite to replace it, or name another {name}"
+    if overwrite is not None:
+        remedy = f"pass --overwrite to replace it, or name another {name}"
     if not is_intact(path):
         raise bad_value(option, str(path), f"was changed after rarefy wrote it; {remedy}")
     if record.get("of", "") != of:
@@ -108,24 +111,20 @@ class OutputFolder:
 
     path: Path
     of: str = ""
+    overwrite: bool = False
 
-    def write(self, name: str, content: Content) -> Path:
-        write_output(self.path / name, content, self.of)
-        return self.path / name
+    def write(self, path: Path, content: Content) -> None:
+        write_output(path, content, self.of, self.overwrite)
 
     def check(
-        self,
-        names: Iterable[str],
-        inputs: Iterable[Path | str] = (),
-        overwrite: bool = False,
-        option: str = "out",
+        self, names: Iterable[str], inputs: Iterable[Path | str] = (), option: str = "out"
     ) -> None:
         """Before any work, as ``check_output``."""
         if self.path.exists() and not self.path.is_dir():
             raise bad_value(option, str(self.path), "is a file; name a folder")
         inputs = tuple(inputs)
         for name in names:
-            check_output(self.path / name, self.of, inputs, overwrite, option)
+            check_output(self.path / name, self.of, inputs, self.overwrite, option)
 
 
 def check_place(path: Path, option: str = "out") -> Path:
@@ -161,7 +160,7 @@ def record_of(path: Path) -> dict[str, Any] | None:
 def is_intact(path: Path) -> bool:
     """Whether a recorded output is as it was written."""
     record = record_of(path) or {}
-    return path.is_file() and file_hash(path) in (record.get("hash"), record.get("before"))
+    return path.is_file() and file_hash(path) in [record.get("hash"), *record.get("before", [])]
 
 
 def file_hash(path: Path) -> str:
@@ -186,10 +185,6 @@ def _record(path: Path, about: dict[str, Any]) -> None:
         partial.write_text(text + "\n", "utf-8")
 
 
-def _not_ours(path: Path) -> str:
-    return f"{path.name} is there and not as rarefy wrote it; move it away"
-
-
 def _write(path: Path, content: Content) -> None:
     if callable(content):
         content(path)
@@ -206,6 +201,8 @@ def _unwritten(path: Path, error: Exception) -> RunError:
 
 def flush(path: Path) -> None:
     """Wait until the disk has it; a folder holds the names of its files."""
+    if os.name == "nt":  # it opens no folders, and flushes nothing that is open for reading
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -31,6 +31,7 @@ def write_report(
     fresh: Sequence[Entry],
     committed: Sequence[Entry] = (),
     advance: Callable[[float], None] | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write the page to ``path``: fresh results first, then the committed ones. ``advance`` is
     told of each entry that has been drawn."""
@@ -38,7 +39,7 @@ def write_report(
     if target.is_dir():
         raise UsageError(f"path={str(target)!r}: is a folder; name a file such as report.html")
     page = render(fresh, committed, advance).encode()
-    write_output(target, page, "report")
+    write_output(target, page, "report", overwrite)
     return target
 
 

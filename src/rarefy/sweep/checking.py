@@ -25,6 +25,7 @@ from rarefy.sweep.results import find_results, read_description, read_results
 from rarefy.sweep.store import open_store
 
 OK, DAMAGED, UNCHECKED, REPAIRED = "ok", "damaged", "no checksums", "repaired"
+FOREIGN, NOT_OURS = "not rarefy's", "not a network that rarefy wrote"
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Thing:
 
 @dataclass(frozen=True)
 class Finding:
-    """``state``: ok, damaged, no checksums (whole as far as can be told) or repaired."""
+    """``state``: ok, damaged, no checksums (whole as far as can be told), repaired, or not
+    rarefy's."""
 
     thing: Thing
     state: str
@@ -71,8 +73,13 @@ def _names(thing: Thing, path: Path) -> bool:
 
 
 def _below(top: Path) -> Iterator[Thing]:
-    for name, folders, _ in os.walk(top):
+    seen: set[str] = set()
+    for name, folders, _ in os.walk(top, followlinks=True):
         folder = Path(name)
+        if os.path.realpath(name) in seen:  # (a link that leads upwards)
+            folders.clear()
+            continue
+        seen.add(os.path.realpath(name))
         if _is_store(folder):
             folders.clear()
             yield Thing("store", folder)
@@ -130,6 +137,8 @@ def check(thing: Thing, repair: bool = False) -> Finding:
         kinds = {"network": _check_network, "ledger": check_ledger}
         if not wrong and thing.kind in kinds:
             wrong = kinds[thing.kind](thing.path)
+        if wrong.startswith(NOT_OURS) and record_of(thing.path) is None:
+            return Finding(thing, FOREIGN)
         return Finding(thing, DAMAGED if wrong else OK, wrong)
     except RarefyError as error:
         return Finding(thing, DAMAGED, str(error))
@@ -146,7 +155,8 @@ def _check_store(thing: Thing, repair: bool) -> Finding:
     certain = [each for each in found if each.certain]
     if certain and repair and store is not None:
         again = store.repair()
-        return Finding(thing, REPAIRED, f"the same run computes {again or 'no'} cells again")
+        rest = f"the same run computes {again} cells again" if again else "it is whole again"
+        return Finding(thing, REPAIRED, rest)
     if certain:
         return Finding(thing, DAMAGED, in_short(certain))
     done = open_array(thing.path, "done")
@@ -175,4 +185,4 @@ def _check_network(path: Path) -> str:
         ]
     except Exception as error:  # whatever meets the wrong bytes first
         return f"cannot be read ({type(error).__name__})"
-    return f"has no {', '.join(missing)}: not a network that rarefy wrote" if missing else ""
+    return f"{NOT_OURS}: has no {', '.join(missing)}" if missing else ""

@@ -23,7 +23,6 @@ from rarefy.core.writing import flush
 
 CODECS = (ZstdCodec(), Crc32cCodec())
 LOST, MISSING, DAMAGED = "is missing or damaged", "is missing", "is damaged"
-_flushing = ThreadPoolExecutor(8)
 NEEDED = ("done", "run_seconds", "key")
 """Arrays of every store, never empty where a cell is finished."""
 
@@ -163,11 +162,12 @@ def _readable(array: zarr.Array, number: int) -> bool:
 
 def in_words(path: Path, found: list[Damage]) -> str:
     """One line about damage, and what to do."""
-    lost = np.unique(np.concatenate([each.cells for each in found]))
+    # (chunks of an array whose description is lost may all be whole)
+    lost = {int(cell) for each in found if not each.is_description for cell in each.cells}
+    again = f", and the same command then computes {len(lost)} cells again" if lost else ""
     return (
         f"store {path} is damaged: {in_short(found)}; "
-        f"'rarefy check {shlex.quote(str(path))} --repair' keeps the rest, and the same command "
-        f"then computes {len(lost) or 'no'} cells again"
+        f"'rarefy check {shlex.quote(str(path))} --repair' keeps what is whole{again}"
     )
 
 
@@ -187,4 +187,5 @@ def chunk_files(path: Path, name: str, array: zarr.Array, cells: np.ndarray) -> 
 def flush_all(paths: Iterable[Path]) -> None:
     """Wait until the disk has these files and folders, asked for at once: a file system then
     commits many together."""
-    list(_flushing.map(flush, paths))
+    with ThreadPoolExecutor(8) as pool:  # (one that is kept would not survive a fork)
+        list(pool.map(flush, paths))

@@ -245,8 +245,8 @@ def refuse_other_results(entries: Sequence[Entry], folder: Path) -> None:
     """Before a long run: what is in the folder must not have been made with other parameters."""
     for entry in entries:
         try:
-            _in_results(entry, folder)
-            check_folder(entry.study, entry.scale, entry.dtype, folder)
+            if not _in_results(entry, folder):
+                check_folder(entry.study, entry.scale, entry.dtype, folder)
         except RarefyError as error:
             raise UsageError(f"{entry.place}: {error}") from error
 

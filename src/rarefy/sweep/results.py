@@ -22,7 +22,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Study
 from rarefy.core.errors import RunError, UsageError
-from rarefy.core.writing import write_whole
+from rarefy.core.writing import check_place, write_whole
 from rarefy.sweep.fitting import FORMAT, check_form, described_study, fitted
 from rarefy.sweep.spec import differences, spec_of
 
@@ -32,16 +32,26 @@ SIGNIFICANT_BITS = 17
 
 
 def check_folder(study: Study, scale: str, dtype: str, folder: Path | str) -> None:
-    """Refuse, before a long run, a folder that is a file or holds this study and scale with other
-    parameters: files are named by study and scale alone."""
+    """Refuse, before a long run, a folder that cannot be written to, or holds this study and scale
+    with other parameters or more seeds: files are named by study and scale alone. What these files
+    say of themselves is their record: they live in repositories, where no other would come along.
+    """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"results={str(folder)!r}: is a file; name a folder")
     beside = folder / f"{study.name}-{scale}.json"
+    check_place(beside, "results")
+    table = beside.with_suffix(".parquet")
     if beside.exists():
-        differ = differences(read_description(beside)["spec"], study, dtype)
+        described = read_description(beside)
+        differ, told = differences(described["spec"], study, dtype), described["attributes"]
+        seeds = described["spec"]["parameters"]["seeds"]
+        if seeds > study.seeds and told["cells_done"] == told["cells"] and table.exists():
+            differ.append(f"has {seeds} seeds, these would be fewer")
         if differ:
             raise UsageError(f"results: {beside} {differ[0]}; name another folder")
+    elif table.exists():
+        raise UsageError(f"results: {table} was not written by rarefy (no JSON); move it away")
 
 
 def write_results(study: Study, scale: str, dataset: xr.Dataset, folder: Path | str) -> Path:
@@ -103,12 +113,8 @@ def write_results(study: Study, scale: str, dataset: xr.Dataset, folder: Path | 
                 f"{path} would have {len(content):,} bytes, at most {MAX_BYTES:,} are allowed; "
                 "record fewer steps or fewer outputs"
             )
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        for path, content in contents.items():
-            write_whole(path, content)
-    except OSError as error:
-        raise RunError(f"cannot write results to {folder}: {error.strerror or error}") from error
+    for path, content in contents.items():
+        write_whole(path, content)
     return next(iter(contents))
 
 

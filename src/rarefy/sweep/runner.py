@@ -136,8 +136,8 @@ def execute(
 
 def network_folder(study: Study, dtype: str, folder: Path, overwrite: bool) -> OutputFolder:
     """Where a run saves its networks; refused if those of another run are there."""
-    found = OutputFolder(folder, spec_hash(spec_of(study, dtype)))
-    found.check([f"{name}.pt" for name in study.network_names()], (), overwrite, "save")
+    found = OutputFolder(folder, spec_hash(spec_of(study, dtype)), overwrite)
+    found.check([f"{name}.pt" for name in study.network_names()], option="save")
     return found
 
 
@@ -181,7 +181,7 @@ def _fill(
         raise Interrupted(_unfinished(store, "stopped", go_on)) from None
     except RunError as error:
         raise RunError(_unfinished(store, str(error), go_on)) from error
-    _remove_scratch(store)
+    shutil.rmtree(store.scratch, ignore_errors=True)
     return ""
 
 
@@ -304,13 +304,8 @@ def _choose_threads(
             file=sys.stderr,
         )
     # on a GPU a number that nobody asked for decides nothing
-    chosen["threads"] = asked or before or (1 if device.type == "cpu" else None)
-    if chosen["threads"] is None:
-        del chosen["threads"]
-
-
-def _remove_scratch(store: Store) -> None:
-    shutil.rmtree(store.scratch, ignore_errors=True)
+    if number := asked or before or (1 if device.type == "cpu" else 0):
+        chosen["threads"] = number
 
 
 @contextlib.contextmanager

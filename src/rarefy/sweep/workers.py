@@ -212,6 +212,9 @@ def _by_processes(
 def _ctrl_c_waits() -> Iterator[None]:
     """Processes that are started in here begin with Ctrl-C held back, until they ignore it: one
     that is still importing would print where it was."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -37,7 +37,12 @@ def save_network(
         "std": [value or 1.0 for value in data.std],
         **about,
     }
-    folder.write(f"{name}.pt", lambda path: torch.save(state, path))
+
+    def save(path: Path) -> None:
+        with path.open("wb") as file:  # (given a name, PyTorch would keep it in the file)
+            torch.save(state, file)
+
+    folder.write(folder.path / f"{name}.pt", save)
 
 
 def load_network(path: Path | str, network: str | None = None) -> tuple[nn.Module, dict[str, Any]]:

@@ -24,7 +24,7 @@ TESTED = " (images taken for testing count as not there: give the folder train/ 
 _ID = re.compile(rf"[0-9a-f]{{{2 * DIGEST_BYTES}}}({MARK}[1-9][0-9]*)?")
 
 
-def save_split(split: LongTailSplit, path: Path | str) -> None:
+def save_split(split: LongTailSplit, path: Path | str, overwrite: bool = False) -> None:
     """Write the file, whole or not at all: one that was there is replaced in one step."""
     path = Path(path)
     classes, start = [], 0
@@ -42,7 +42,7 @@ def save_split(split: LongTailSplit, path: Path | str) -> None:
         text = json.dumps(held, indent=1)
     except (TypeError, ValueError) as error:
         raise bad_value("about", dict(split.about), f"cannot be written as JSON: {error}") from None
-    write_output(path, text + "\n", split.fingerprint)
+    write_output(path, text + "\n", split.fingerprint, overwrite)
 
 
 def load_split(path: Path | str) -> LongTailSplit:

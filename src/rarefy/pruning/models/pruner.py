@@ -285,6 +285,7 @@ class Pruner(AroundUpdates):
         generator = torch.Generator()
         generator.set_state(self.rule.generator.get_state())
         made.rule = dataclasses.replace(self.rule, generator=generator)
+        made.wrapped = None  # (the copy stands in no other module)
         made._hooks = made._register()
         for _, each in made.everything():
             each.hook()

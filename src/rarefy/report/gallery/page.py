@@ -80,7 +80,7 @@ def write_gallery(
     facts: Sequence[tuple[str, object]] = (),
     columns: Columns | None = None,
     limit: int = MOST_BYTES,
-    of: str = "gallery",
+    write: Callable[[Path, bytes], None] = write_output,
 ) -> GalleryReport:
     """Write the page of a score table. ``thumbnail`` (uint8, (height, width[, channels])) or else
     ``columns`` (names and numbers of a sample) is asked by position in the table; ``neighbours``
@@ -101,7 +101,7 @@ def write_gallery(
     content = _Content(title, facts, samples, choice, pictures, view)
     plan = first_plan(choice, pictures, limit, neighbours is not None)
     plan, rows, page = _fitted(content, plan, _Nearest(neighbours, len(samples)), limit)
-    write_output(target, page, of)
+    write(target, page)
     return GalleryReport(
         path=target,
         bytes=len(page),

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from rarefy.core.cells import defused, restored
+from rarefy.core.cells import defused, restored, with_texts
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.version import __version__
 from rarefy.core.writing import write_output
@@ -32,7 +32,9 @@ KEY = b"rarefy"
 ENDINGS = (".parquet", ".csv")
 
 
-def write_table(table: pd.DataFrame, path: str | Path, of: str = "table") -> Path:
+def write_table(
+    table: pd.DataFrame, path: str | Path, write: Callable[[Path, bytes | str], None] = write_output
+) -> Path:
     """Write a table, all at once or not at all, as its ending says: ``.parquet``, which holds its
     manifest inside, or ``.csv``, whose manifest is ``PATH.json``. The table's own index is not
     kept. The manifest has the facts in ``table.attrs``, versions, and a fingerprint of the data."""
@@ -48,8 +50,8 @@ def write_table(table: pd.DataFrame, path: str | Path, of: str = "table") -> Pat
         about["apostrophes"] = True  # (earlier files have none)
         # two files cannot be replaced in one step: this tells whether they belong together
         about["table"] = hashlib.blake2b(content, digest_size=16).hexdigest()
-        write_output(path, content, of)
-        write_output(_beside(path), json.dumps(about, indent=1) + "\n", of)
+        write(path, content)
+        write(_beside(path), json.dumps(about, indent=1) + "\n")
         return path
     plain.attrs = {}  # pandas would write them too
     try:
@@ -59,7 +61,7 @@ def write_table(table: pd.DataFrame, path: str | Path, of: str = "table") -> Pat
     metadata = {**(columns.schema.metadata or {}), KEY: json.dumps(about).encode()}
     buffer = BytesIO()
     parquet.write_table(columns.replace_schema_metadata(metadata), buffer, compression="zstd")
-    write_output(path, buffer.getvalue(), of)
+    write(path, buffer.getvalue())
     return path
 
 
@@ -140,18 +142,7 @@ def _plain(value: Any, where: str) -> Any:
 
 def _utf8(table: pd.DataFrame) -> pd.DataFrame:
     """File names may hold bytes that are no text; neither kind of file has room for them."""
-    fixed = table
-    for name in table.columns:
-        values = table[name]
-        if values.dtype.kind != "O" and str(values.dtype) not in ("str", "string"):
-            continue
-        texts = values.tolist()
-        odd = [place for place, text in enumerate(texts) if isinstance(text, str) and _odd(text)]
-        if odd:
-            for place in odd:
-                texts[place] = texts[place].encode("utf-8", "backslashreplace").decode()
-            fixed = fixed.assign(**{name: texts})
-    return fixed
+    return with_texts(table, _odd, lambda text: text.encode("utf-8", "backslashreplace").decode())
 
 
 def _odd(text: str) -> bool:
@@ -208,8 +199,10 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     )
     found = {name: _typed(table[name], kind) for name, kind in kinds.items()}
     if about.get("apostrophes"):
-        texts = [name for name, kind in kinds.items() if kind in ("object", "str", "string")]
-        found |= {name: restored(found[name]) for name in texts}
+        found = {
+            name: restored(each) if isinstance(each, pd.Series) and kinds[name] != "bool" else each
+            for name, each in found.items()
+        }
     return pd.DataFrame(found), about
 
 

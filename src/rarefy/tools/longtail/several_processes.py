@@ -21,7 +21,7 @@ from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.core.rng import key
 from rarefy.core.settings import resolve_device
 from rarefy.core.text import file_name
-from rarefy.core.writing import OutputFolder, write_output
+from rarefy.core.writing import OutputFolder, check_output, write_output
 from rarefy.measure.representation.groups import summary
 from rarefy.nets.by_name import identity
 from rarefy.tools.image_data import data_identity
@@ -63,9 +63,11 @@ def pretrain_together(
     name = file_name(words)
     path = store / f"{name}.json"
     settings = _settings(task, method)
-    saved = None if save is None else OutputFolder(save, settings)
+    saved = None if save is None else OutputFolder(save, settings, overwrite)
     if saved is not None:
-        saved.check([f"{name}.pt"], overwrite=overwrite, option="save")
+        saved.check([f"{name}.pt"], option="save")
+    if overwrite:
+        check_output(path, settings, overwrite=True)
     with joined(place) as world:
         todo = TRAIN if overwrite else _to_do(path, settings, world, place)
         if todo == OTHER:
@@ -154,7 +156,7 @@ def _told(
                 for name in ("overall", "many", "medium", "few", "delta_20")
             }
     text = json.dumps(said, indent=1)
-    write_output(path, text + "\n", settings)
+    write_output(path, text + "\n", settings, overwrite=True)
     print(text)
 
 
