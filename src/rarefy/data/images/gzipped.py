@@ -43,5 +43,5 @@ def _suspicious(path: Path) -> UsageError:
     size = path.stat().st_size
     return UsageError(
         f"{path}: unpacks to more than {spell_bytes(_most(size))} from {spell_bytes(size)}, "
-        "suspiciously large; unpack it yourself if it is meant so"
+        "suspiciously large; if it is meant so, unpack it (of an .npz: save it uncompressed)"
     )

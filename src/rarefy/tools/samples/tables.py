@@ -117,7 +117,7 @@ def _read(path: Path, label: str, columns: Sequence[str] | None, names: str | No
     except UsageError:
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError, zlib.error) as error:
-        if "utf" in str(error).lower():
+        if isinstance(error, pa.ArrowInvalid | UnicodeError) and "utf" in str(error).lower():
             raise UsageError(f"{path}: is no text in UTF-8 ({in_a_line(error)})") from None
         raise UsageError(f"{path}: cannot be read as a table ({in_a_line(error)})") from None
     _check_columns(table.column_names, label, columns, names, path.name)
