@@ -282,14 +282,16 @@ def test_d12_ledgers_and_networks_are_checked(
     about = {"channels": 1, "size": 8, "classes": ["a"], "network": "cnn"}
     torch.save({"state_dict": {"weight": torch.ones(9)}, **about}, network)
     assert cli.main(["check", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.count(": ok\n") == 2
+    said = capsys.readouterr().out
+    assert said.count(": ok\n") == 2 and said.endswith("as far as can be told, all are whole\n")
     content = bytearray(network.read_bytes())
     content[content.index(torch.ones(9).numpy().tobytes()) + 3] ^= 1
     network.write_bytes(content)
     file = tmp_path / "verdicts-toy.json"
     file.write_text(file.read_text().replace('"holds"', '"hlods"'))
     assert cli.main(["check", str(tmp_path)]) == 1
-    network_line, ledger_line = capsys.readouterr().out.splitlines()
+    network_line, ledger_line, last = capsys.readouterr().out.splitlines()
+    assert last == "2 of 2 are damaged"
     assert network_line.startswith(f"{network}: damaged: ") and "data/0" in network_line
     assert ledger_line.startswith(f"{file}: damaged: cannot read the ledger verdicts-toy.json")
     with pytest.raises(RunError, match=r"verdicts-toy\.json: UsageError: outcome='hlods'"):

@@ -54,6 +54,7 @@ def check(
             findings.append(look(thing, repair))
             if progress:
                 progress.advance(1)
+    damaged = sum(each.state == DAMAGED for each in findings)
     if as_json:
         rows = [
             {
@@ -68,5 +69,8 @@ def check(
     else:
         for each in findings:
             typer.echo(" ".join(str(each).split()))
-    if any(each.state == DAMAGED for each in findings):
+        if len(findings) > 1:
+            rest = "as far as can be told, all are whole"
+            typer.echo(f"{damaged} of {len(findings)} are damaged" if damaged else rest)
+    if damaged:
         raise typer.Exit(1)
