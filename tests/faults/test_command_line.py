@@ -22,6 +22,7 @@ from rich.console import Console
 from rarefy.cli import frame, main
 from rarefy.core.progress import Progress
 from rarefy.core.tables import Table
+from rarefy.nets.backbones import build_backbone
 
 SOURCE = Path(main.__code__.co_filename).parents[1]
 LONG, LARGE = "x" * 400, "9" * 400
@@ -232,20 +233,29 @@ def test_d12_a_broken_compiler(
     then="one line names the file, exit code 2",
 )
 @pytest.mark.parametrize(
-    "held",
+    "wrong",
     [
-        {"state_dict": {}},
-        {"state_dict": 3, "channels": 1, "size": 8, "classes": ["a"], "network": "lenet"},
-        {"state_dict": {"a": 1}, "channels": 1, "size": 8, "classes": ["a"], "network": "lenet"},
-        {"state_dict": {}, "channels": "x", "size": 8, "classes": ["a"], "network": "lenet"},
-        {"state_dict": {}, "channels": 1, "size": 8, "classes": 5, "kind": "backbone"},
-        {"state_dict": {}, "channels": -1, "size": 0, "classes": [], "kind": "backbone"},
-        [1, 2],
+        {"state_dict": 3},
+        {"state_dict": {"a": 1}},
+        {"channels": "x"},
+        {"size": -1},
+        {"mean": "x"},
+        {"recipe": None},
+        {"tail": {}},
+        {"tail": {"balanced": False, "rho": 2.0, "newer": 1}},
+        *({name: None} for name in ("data", "tail", "way", "class_order_seed", "epochs")),
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_d12_files_that_are_no_networks(held: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_d12_files_that_are_no_networks(
+    wrong: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = build_backbone("lenet", 1, 8)[0].state_dict()
+    held = {"kind": "backbone", "network": "lenet", "state_dict": weights, "data": "digits"}
+    held |= {"channels": 1, "size": 8, "classes": list("0123456789"), "mean": [0.0], "std": [1.0]}
+    held |= {"way": "simclr", "class_order_seed": 0, "recipe": {}, "epochs": 1}
+    held |= {"tail": {"balanced": False, "rho": 2.0}} | wrong
     torch.save(held, "net.pt")
     assert main(["probe", "net.pt", "--on", "digits"]) == 2
     told = capsys.readouterr().err
-    assert told.startswith("error: net.pt ") and told.count("\n") == 1 and len(told) < 200
+    assert told.startswith("error: net.pt") and told.count("\n") == 1 and len(told) < 200

@@ -18,6 +18,11 @@ from rarefy.nets.by_name import NETWORKS, build
 
 BACKBONE = "backbone"
 """Kind of a file without a classifier."""
+FIELDS = {"state_dict": dict, "channels": int, "size": int, "classes": list, "network": str}
+FIELDS |= {"mean": list, "std": list}
+"""What every file says, and of which kind it is."""
+OF_BACKBONES = {"data": str, "tail": dict, "way": str, "class_order_seed": int, "recipe": dict}
+OF_BACKBONES |= {"epochs": int}
 BEGINNING = b"PK\x03\x04"
 """Of every file that PyTorch writes: they are zip archives."""
 
@@ -62,6 +67,8 @@ def load_backbone(path: Path | str, network: str | None = None) -> tuple[nn.Modu
     about = _read(path)
     if about.get("kind") != BACKBONE:
         raise UsageError(f"{path} is no backbone: rarefy pretrain --save writes them")
+    _need(path, about, OF_BACKBONES)
+    _need(path, about["tail"], {"balanced": bool, "rho": float | int})
     channels, size, _ = _asked(about)
     return _loaded(path, network, about, lambda name: build_backbone(name, channels, size)[0])
 
@@ -80,7 +87,17 @@ def _read(path: Path | str) -> dict[str, Any]:
                 f"{path} is damaged or cut short: copy it again, or train it again with --save"
             ) from error
         raise UsageError(f"{path} is not a network that rarefy wrote") from error
+    _need(path, about, FIELDS)
     return about
+
+
+def _need(path: Path | str, about: dict[str, Any], fields: Mapping[str, Any]) -> None:
+    for name, kind in fields.items():
+        if not isinstance(about.get(name), kind):
+            raise UsageError(
+                f"{path} is not a whole network of rarefy's: its {name} is missing or of another "
+                "kind; train it again with --save"
+            )
 
 
 def _damaged(path: Path | str) -> bool:
@@ -109,7 +126,10 @@ def _loaded(
     name = network or str(about.get("network"))
     if network is None and name not in NETWORKS:
         raise UsageError(f"{path} has a network {name!r}: name it again with network={name!r}")
-    found = make(name)
+    try:
+        found = make(name)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
     try:
         found.load_state_dict(weights)
     except RuntimeError as error:

@@ -89,7 +89,10 @@ def _opened(
     """The backbone, what is known about it, the parts it is judged on and their order."""
     backbone, about = load_backbone(path, network)
     if data is None or data == about["data"]:
-        tail, order = Tail(**about["tail"]), int(about["class_order_seed"])
+        try:
+            tail, order = Tail(**about["tail"]), int(about["class_order_seed"])
+        except TypeError as error:
+            raise UsageError(f"{path}: its long tail has other fields than today's") from error
         try:
             parts = parts_of(str(about["data"]), tail, order, device)
         except UsageError as error:
