@@ -22,7 +22,7 @@ from plain_topk import train_benign
 from rarefy.core.contracts import Context
 from rarefy.core.provenance import provenance
 from rarefy.studies import load_studies
-from rarefy.studies.benign.benign_correlation import BenignCorrelation
+from rarefy.studies.benign.correlation.study import BenignCorrelation
 from rarefy.sweep.grid import grid_of
 from rarefy.sweep.runner import execute
 

@@ -20,7 +20,7 @@ from plain_contrastive import train
 
 from rarefy.core.provenance import provenance
 from rarefy.core.settings import compiler_present
-from rarefy.studies.contrastive.contrast_alignment import ContrastAlignment
+from rarefy.studies.contrastive.alignment.study import ContrastAlignment
 from rarefy.sweep.runner import execute
 
 STEPS = 100

@@ -21,7 +21,7 @@ from gpu_timing import milliseconds
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.provenance import provenance
 from rarefy.nets.brelu_transformer import preactivations
-from rarefy.studies.contrastive.contrast_alignment import ContrastAlignment
+from rarefy.studies.contrastive.alignment.study import ContrastAlignment
 from rarefy.sweep.grid import grid_of
 
 

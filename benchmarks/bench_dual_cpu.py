@@ -23,8 +23,8 @@ from plain_topk import train_topk
 from rarefy.core.contracts import Study
 from rarefy.core.provenance import provenance
 from rarefy.core.settings import compiler_present
-from rarefy.studies.topk.topk_phase import TopKPhase
-from rarefy.studies.topk.topk_regimes import TopKRegimes
+from rarefy.studies.topk.phase.study import TopKPhase
+from rarefy.studies.topk.regimes.study import TopKRegimes
 from rarefy.sweep.runner import execute
 
 STEPS = 300

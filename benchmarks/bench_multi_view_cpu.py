@@ -22,7 +22,7 @@ from beside_plain import asked, compared, keep, plain_ways
 from plain_multi_view import train_multi_view
 
 from rarefy.core.settings import compiler_present
-from rarefy.studies.granularity.granularity_detectors import GranularityDetectors
+from rarefy.studies.granularity.detectors.study import GranularityDetectors
 from rarefy.sweep.runner import execute
 
 STEPS, PLAIN_STEPS, CELLS = 40, 20, 64

@@ -18,7 +18,7 @@ from beside_plain import asked, compared, keep, plain_ways
 from plain_topk import train_topk
 
 from rarefy.core.settings import compiler_present
-from rarefy.studies.topk.topk_phase import TopKPhase
+from rarefy.studies.topk.phase.study import TopKPhase
 from rarefy.sweep.runner import execute
 
 STEPS = 300

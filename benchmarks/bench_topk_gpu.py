@@ -27,7 +27,7 @@ from rarefy.core.provenance import provenance
 from rarefy.core.rng import key
 from rarefy.pruning import cuda_selection
 from rarefy.pruning.masks import keep_largest
-from rarefy.studies.topk.topk_phase import TopKPhase
+from rarefy.studies.topk.phase.study import TopKPhase
 from rarefy.train.topk_pruning import TopKPruning
 
 DEVICE = torch.device("cuda")

@@ -16,10 +16,10 @@ from longtail_rows import (
 )
 
 from rarefy.measure.statistics import judge_trend, spearman_trend
-from rarefy.studies.longtail._published import TABLE_2
-from rarefy.studies.longtail._tables import shown
-from rarefy.studies.longtail._words import protocol_words, spoken
-from rarefy.studies.longtail.longtail_table import ALGORITHM_1, EPOCHS, LongTailTable
+from rarefy.studies.longtail.published import TABLE_2
+from rarefy.studies.longtail.table.study import ALGORITHM_1, EPOCHS, LongTailTable
+from rarefy.studies.longtail.tables import shown
+from rarefy.studies.longtail.words import protocol_words, spoken
 from rarefy.tools.longtail.readings import FEWEST, LONG_TAIL
 from rarefy.train.contrast.method import Method
 

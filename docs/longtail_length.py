@@ -12,9 +12,9 @@ from longtail_rows import BASELINE, JUDGE, Found, by_length, orders, set_name, s
 
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.statistics import mean_band, mean_interval
-from rarefy.studies.longtail._tables import shown
-from rarefy.studies.longtail._words import spoken
-from rarefy.studies.longtail.longtail_table import BRANCHES
+from rarefy.studies.longtail.table.study import BRANCHES
+from rarefy.studies.longtail.tables import shown
+from rarefy.studies.longtail.words import spoken
 from rarefy.tools.longtail.readings import LONG_TAIL
 
 RUN_AND_JUDGED = ("way", "seeds", "protocols")

@@ -11,9 +11,10 @@ import xarray as xr
 
 from rarefy.core.contracts import Study
 from rarefy.measure.statistics import Interval, mean_interval
-from rarefy.studies.longtail._words import LINEAR
-from rarefy.studies.longtail.longtail_table import LongTailTable
-from rarefy.sweep.results import find_results, read_results
+from rarefy.studies.api import read_results
+from rarefy.studies.longtail.table.study import LongTailTable
+from rarefy.studies.longtail.words import LINEAR
+from rarefy.sweep.results import find_results
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, readings
 from rarefy.train.contrast.method import Method
 

@@ -21,10 +21,10 @@ from longtail_length import (
 from longtail_rows import BASELINE, LARGEST, NOT_RUN, Found, committed, set_name, table
 
 from rarefy.report.static import as_png, draw_picture
-from rarefy.studies.longtail._published import TABLE_2, Row
-from rarefy.studies.longtail._tables import shown
-from rarefy.studies.longtail._words import protocol_words, spoken
-from rarefy.studies.longtail.longtail_table import EPOCHS, IMBALANCES, LongTailTable
+from rarefy.studies.longtail.published import TABLE_2, Row
+from rarefy.studies.longtail.table.study import EPOCHS, IMBALANCES, LongTailTable
+from rarefy.studies.longtail.tables import shown
+from rarefy.studies.longtail.words import protocol_words, spoken
 
 DOCS = Path(__file__).parent
 

@@ -26,7 +26,7 @@ from rarefy.core.contracts import Study, Verdict
 from rarefy.core.ledger import load_claims, load_verdicts
 from rarefy.report import save_pictures
 from rarefy.studies import load_studies
-from rarefy.sweep.results import read_results
+from rarefy.studies.api import read_results
 
 DOCS = Path(__file__).parent
 BUILD = DOCS.parent / "build" / "docs"

@@ -13,7 +13,8 @@ import xarray as xr
 
 from rarefy.core.contracts import Study
 from rarefy.measure.estimates import Interval
-from rarefy.studies.influence._scoreboard_report import (
+from rarefy.studies.api import read_results
+from rarefy.studies.influence.scoreboard.claims import (
     CLOSE,
     KINDS,
     SCORE,
@@ -22,8 +23,8 @@ from rarefy.studies.influence._scoreboard_report import (
     values_of,
     winners,
 )
-from rarefy.studies.influence._signals import WORDS
-from rarefy.sweep.results import find_results, read_results
+from rarefy.studies.influence.signals import WORDS
+from rarefy.sweep.results import find_results
 from rarefy.tools.influence.injections import Injection
 
 DOCS = Path(__file__).parent

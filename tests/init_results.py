@@ -7,7 +7,7 @@ from typing import Any
 import xarray as xr
 
 import rarefy
-from rarefy.studies.contrastive.contrast_init import ContrastInit
+from rarefy.studies.contrastive.init.study import ContrastInit
 
 
 def made(**parameters: Any) -> ContrastInit:

@@ -10,20 +10,20 @@ import xarray as xr
 from small_granularity import coordinates_of
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.granularity._common import LABELS
-from rarefy.studies.granularity._detectors_end_verdicts import EndJudge, gain_of
-from rarefy.studies.granularity._detectors_judging import (
+from rarefy.studies.granularity.common import LABELS
+from rarefy.studies.granularity.detectors.claims import GrowthJudge
+from rarefy.studies.granularity.detectors.end_claims import EndJudge, gain_of
+from rarefy.studies.granularity.detectors.judging import (
     Judge,
     Readings,
     expected_sets,
     predicted_rates,
     predicted_stop,
 )
-from rarefy.studies.granularity._detectors_set_verdicts import SetJudge
-from rarefy.studies.granularity._detectors_verdicts import GrowthJudge
-from rarefy.studies.granularity._detectors_watch import AT_START, OVER_TIME, SETS
-from rarefy.studies.granularity._variations import AS_CHOSEN
-from rarefy.studies.granularity.granularity_detectors import GranularityDetectors
+from rarefy.studies.granularity.detectors.set_claims import SetJudge
+from rarefy.studies.granularity.detectors.study import GranularityDetectors
+from rarefy.studies.granularity.detectors.watch import AT_START, OVER_TIME, SETS
+from rarefy.studies.granularity.variations import AS_CHOSEN
 
 SUBCLASSES = (2, 4, 8, 16)
 

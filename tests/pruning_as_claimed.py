@@ -10,8 +10,8 @@ from pruning_results import Made, by_group, fabricated, one, pruning, with_pruni
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.estimates import bootstrap_interval
-from rarefy.studies.contrastive._pruning_reading import growth_constant
-from rarefy.studies.contrastive.contrast_pruning import ContrastPruning
+from rarefy.studies.contrastive.pruned_pairs import growth_constant
+from rarefy.studies.contrastive.pruning.study import ContrastPruning
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
 JUDGED = pruning(alpha=(0.0, 0.1, 0.3), eps_min=(0.2, 0.4, 0.8), start=(0,), bias_scale=(0.0,))
@@ -76,6 +76,6 @@ AS_CLAIMED: dict[str, Made] = {
 def judged(study: ContrastPruning = JUDGED, **changed: Made) -> list[Verdict]:
     few = partial(bootstrap_interval, resamples=20)  # the seeds are all alike: 20 are as good
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rarefy.studies.contrastive._pruning_strength.bootstrap_interval", few)
-        patch.setattr("rarefy.studies.contrastive._exponents.bootstrap_interval", few)
+        patch.setattr("rarefy.studies.contrastive.pruning.strength.bootstrap_interval", few)
+        patch.setattr("rarefy.studies.contrastive.exponents.bootstrap_interval", few)
         return study.verdicts(fabricated(study, SEEDS, AS_CLAIMED | changed), "tiny")

@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 
 from rarefy.core.contracts import Context, Study, Verdict
-from rarefy.studies.contrastive.contrast_pruning import ContrastPruning
+from rarefy.studies.contrastive.pruning.study import ContrastPruning
 from rarefy.sweep.grid import Grid, grid_of
 
 FLOAT64 = Context(dtype=torch.float64)

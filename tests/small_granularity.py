@@ -17,7 +17,7 @@ from rarefy.core.contracts import Cells, Context, Study
 from rarefy.core.rng import Draws
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import Batch, FreshSamples
-from rarefy.studies.granularity._granularity import GranularityStudy
+from rarefy.studies.granularity.experiment import GranularityExperiment
 from rarefy.sweep.grid import grid_of
 
 SEEDS = 8
@@ -42,7 +42,7 @@ def cells_at(study: Study, **at: Any) -> Cells:
 
 
 def plain_network(
-    study: GranularityStudy,
+    study: GranularityExperiment,
     draws: Draws,
     batches: Callable[[int], Batch],
     outputs: int,
@@ -69,7 +69,7 @@ def plain_network(
 def assert_plain(
     found: dict[str, np.ndarray],
     at: tuple[int, ...],
-    study: GranularityStudy,
+    study: GranularityExperiment,
     labels: Labels,
     draws: Draws,
     batches: Callable[[int], Batch],
@@ -89,7 +89,7 @@ def assert_plain(
 def assert_tuned_plain(
     found: dict[str, np.ndarray],
     at: tuple[int, ...],
-    study: GranularityStudy,
+    study: GranularityExperiment,
     labels: Labels,
     draws: Draws,
     batches: Callable[[int], Batch],

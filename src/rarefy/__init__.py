@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from rarefy.core.version import __version__
 
 if TYPE_CHECKING:
-    from rarefy.core.contracts import Study, Verdict
+    from rarefy.core.contracts import Experiment, Study, Verdict
     from rarefy.pruning.models.pruner import Pruner
-    from rarefy.sweep.api import judge, run
+    from rarefy.studies.api import judge, run
     from rarefy.tools.influence.scoring import influence
     from rarefy.tools.longtail.api import pretrain, probe
 
 __all__ = [
+    "Experiment",
     "Pruner",
     "Study",
     "Verdict",
@@ -35,12 +36,13 @@ __all__ = [
 
 # Names are fetched on first use: importing torch takes seconds, and ``rarefy --help`` has none.
 _HOMES = {
-    "run": "rarefy.sweep.api",
-    "judge": "rarefy.sweep.api",
+    "run": "rarefy.studies.api",
+    "judge": "rarefy.studies.api",
     "influence": "rarefy.tools.influence.scoring",
     "pretrain": "rarefy.tools.longtail.api",
     "probe": "rarefy.tools.longtail.api",
     "Pruner": "rarefy.pruning.models.pruner",
+    "Experiment": "rarefy.core.contracts",
     "Study": "rarefy.core.contracts",
     "Verdict": "rarefy.core.contracts",
 }

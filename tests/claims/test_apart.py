@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rarefy.core.contracts import Cells, Context
-from rarefy.studies._apart import simulate_apart
+from rarefy.sweep.batches import split_by_axis
 
 KEYS = np.array([11, 22, 33, 44, 55], dtype=np.int64)
 CELLS = Cells(
@@ -52,7 +52,7 @@ def test_a_taken_cell_draws_what_it_draws_in_its_batch() -> None:
     assert torch.equal(CELLS.take(rows).draws(Context()).normal("noise", (6,), step=2), whole[rows])
 
 
-# ----------------------------------------------------------------------------------- simulate_apart
+# ----------------------------------------------------------------------------------- split_by_axis
 
 
 def test_each_value_once_with_its_own_cells_and_outputs_in_batch_order() -> None:
@@ -64,7 +64,7 @@ def test_each_value_once_with_its_own_cells_and_outputs_in_batch_order() -> None
         keys = part.keys.astype(np.float64)
         return {"key": part.keys, "path": keys[:, None, None] * np.arange(6).reshape(2, 3)}
 
-    found = simulate_apart(CELLS, "how", simulate)
+    found = split_by_axis(CELLS, "how", simulate)
     assert asked == [("b", [11, 33]), ("a", [22, 55]), ("c", [44])]
     assert found["key"].tolist() == KEYS.tolist() and found["key"].dtype == np.int64
     assert found["path"].shape == (5, 2, 3) and found["path"].dtype == np.float64
@@ -78,10 +78,10 @@ def test_numbers_arrive_as_plain_python_numbers() -> None:
         kinds.append(type(value))
         return {"double": 2 * np.asarray(part.values["size"])}
 
-    assert simulate_apart(CELLS, "size", simulate)["double"].tolist() == [18, 32, 18, 64, 32]
+    assert split_by_axis(CELLS, "size", simulate)["double"].tolist() == [18, 32, 18, 64, 32]
     assert kinds == [int, int, int]
     kinds.clear()
-    simulate_apart(CELLS, "eps_min", simulate)
+    split_by_axis(CELLS, "eps_min", simulate)
     assert kinds == [float] * 5
 
 
@@ -92,7 +92,7 @@ def test_one_value_is_one_call_and_the_order_of_the_cells_does_not_matter() -> N
 
     same = Cells({**CELLS.values, "how": np.array(["a"] * 5)}, KEYS)
     expected = simulate("a", same)["noise"]
-    np.testing.assert_array_equal(simulate_apart(same, "how", simulate)["noise"], expected)
+    np.testing.assert_array_equal(split_by_axis(same, "how", simulate)["noise"], expected)
     order = np.array([2, 4, 0, 3, 1])
-    turned = simulate_apart(CELLS.take(order), "how", simulate)["noise"]
-    np.testing.assert_array_equal(turned, simulate_apart(CELLS, "how", simulate)["noise"][order])
+    turned = split_by_axis(CELLS.take(order), "how", simulate)["noise"]
+    np.testing.assert_array_equal(turned, split_by_axis(CELLS, "how", simulate)["noise"][order])

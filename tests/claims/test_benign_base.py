@@ -18,15 +18,15 @@ from rarefy.core.picture import Picture
 from rarefy.data.class_noise import ClassNoise, rotation
 from rarefy.data.noise_ratio import spectrum_for
 from rarefy.nets.patch_cnn import initial_filters
-from rarefy.studies.benign._benign import ClassNoiseStudy
-from rarefy.studies.benign._constants import READ, small_loss, small_mean_loss
-from rarefy.studies.benign._experiment import Experiment, Training
+from rarefy.studies.benign.constants import READ, small_loss, small_mean_loss
+from rarefy.studies.benign.setting import ClassNoiseExperiment
+from rarefy.studies.benign.trial import Training, Trial
 
 FLOAT64 = Context(dtype=torch.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plain(ClassNoiseStudy):
+class Plain(ClassNoiseExperiment):
     """The shared setting and nothing else."""
 
     name: ClassVar[str] = "plain"
@@ -62,7 +62,7 @@ def study(**parameters: Any) -> Plain:
 
 def ready(
     keys: list[int], gamma: list[float], strength: list[float], law: str = "gaussian", **more: Any
-) -> Experiment:
+) -> Trial:
     options = {name: more.pop(name) for name in ("zeta_axes",) if name in more}
     plain = study(**more)
     return plain.setup(
@@ -105,7 +105,7 @@ def test_without_a_stopping_loss_nobody_stops() -> None:
 # ----------------------------------------------------------------------------------------- training
 
 
-def plain_descent(experiment: Experiment, run: int, lr: float, steps: int) -> tuple[Tensor, Tensor]:
+def plain_descent(experiment: Trial, run: int, lr: float, steps: int) -> tuple[Tensor, Tensor]:
     """One run by autograd, sample by sample patch by patch: (filters, loss before last update)."""
     samples, data = experiment.samples, experiment.data
     weights = experiment.initial[run].clone().requires_grad_(True)
@@ -146,7 +146,7 @@ def test_rotated_coordinates_change_nothing(law: str, axes: str) -> None:
     draws, plain = experiment.draws, study()
     basis = rotation(draws, plain.d)
     here = dataclasses.replace(experiment.data, rotation=basis, coordinates="original")
-    there = Experiment(
+    there = Trial(
         data=here,
         samples=here.sample(draws, experiment.samples.labels),
         spectrum=experiment.spectrum,

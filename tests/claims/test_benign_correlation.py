@@ -14,18 +14,18 @@ from rarefy.core.errors import UsageError
 from rarefy.data.noise_ratio import eigenvalues_for, spectrum_for
 from rarefy.data.noise_structure import gram
 from rarefy.measure.statistics import BIG_O, OMEGA
-from rarefy.studies.benign._benign import equal_spectrum
-from rarefy.studies.benign._constants import ONES
-from rarefy.studies.benign._correlation_strata import stratum_errors
-from rarefy.studies.benign._correlation_theory import (
+from rarefy.studies.benign.constants import ONES
+from rarefy.studies.benign.correlation.strata import stratum_errors
+from rarefy.studies.benign.correlation.study import BenignCorrelation
+from rarefy.studies.benign.correlation.theory import (
     Prediction,
     conditions_at,
     feature_boundary,
     least_error,
     tail_errors,
 )
-from rarefy.studies.benign._experiment import Experiment, Training
-from rarefy.studies.benign.benign_correlation import BenignCorrelation
+from rarefy.studies.benign.setting import equal_spectrum
+from rarefy.studies.benign.trial import Training, Trial
 from rarefy.sweep.grid import grid_of
 from rarefy.theory import benign
 from rarefy.theory.benign_conditions import NoiseGeometry
@@ -40,7 +40,7 @@ def study(scale: str = "tiny", **parameters: Any) -> BenignCorrelation:
     return found
 
 
-def experiment(gamma: list[float], strength: list[float], **more: Any) -> Experiment:
+def experiment(gamma: list[float], strength: list[float], **more: Any) -> Trial:
     small = study(**more)
     at = torch.tensor(gamma, dtype=torch.float64)
     return small.setup(

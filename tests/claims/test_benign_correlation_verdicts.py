@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.benign._correlation_theory import Prediction
-from rarefy.studies.benign._correlation_verdicts import behaves, resolution
-from rarefy.studies.benign.benign_correlation import BenignCorrelation
+from rarefy.studies.benign.correlation.claims import behaves, resolution
+from rarefy.studies.benign.correlation.study import BenignCorrelation
+from rarefy.studies.benign.correlation.theory import Prediction
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
 
 GAMMA, STRENGTH = (1.0, 4.0, 20.0, 200.0, 1400.0), (0.001, 1.0, 2.0, 3.8)

@@ -11,15 +11,15 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import HeatMap
-from rarefy.studies.benign._features_fall import fall_verdicts, lawful_exponent
-from rarefy.studies.benign._features_map import FITTED_FROM, maps_of
-from rarefy.studies.benign._features_separation import error_of, separation
-from rarefy.studies.benign._features_verdicts import (
+from rarefy.studies.benign.features.claims import (
     figure_3_verdicts,
     figure_4a_verdicts,
     harmful_verdicts,
 )
-from rarefy.studies.benign.benign_features import BenignFeatures
+from rarefy.studies.benign.features.fall import fall_verdicts, lawful_exponent
+from rarefy.studies.benign.features.map import FITTED_FROM, maps_of
+from rarefy.studies.benign.features.separation import error_of, separation
+from rarefy.studies.benign.features.study import BenignFeatures
 from rarefy.theory import benign
 
 # ------------------------------------------------------------------------------------- the verdicts

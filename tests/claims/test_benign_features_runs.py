@@ -10,7 +10,7 @@ import torch
 
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
-from rarefy.studies.benign.benign_features import BenignFeatures
+from rarefy.studies.benign.features.study import BenignFeatures
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")

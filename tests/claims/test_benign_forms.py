@@ -13,16 +13,16 @@ import rarefy
 from rarefy.core.contracts import Context, Study
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
-from rarefy.studies.benign._benign import ClassNoiseStudy
-from rarefy.studies.benign._form import LARGE
-from rarefy.studies.benign.benign_correlation import BenignCorrelation
-from rarefy.studies.benign.benign_features import BenignFeatures
-from rarefy.studies.benign.benign_homogeneous import BenignHomogeneous
-from rarefy.studies.benign.benign_majority import BenignMajority
-from rarefy.studies.benign.benign_mixing import BenignMixing
-from rarefy.studies.benign.benign_sizes import BenignSizes
-from rarefy.studies.benign.benign_tail import BenignTail
-from rarefy.studies.benign.benign_training import BenignTraining
+from rarefy.studies.benign.correlation.study import BenignCorrelation
+from rarefy.studies.benign.features.study import BenignFeatures
+from rarefy.studies.benign.form import LARGE
+from rarefy.studies.benign.homogeneous.study import BenignHomogeneous
+from rarefy.studies.benign.majority.study import BenignMajority
+from rarefy.studies.benign.mixing.study import BenignMixing
+from rarefy.studies.benign.setting import ClassNoiseExperiment
+from rarefy.studies.benign.sizes.study import BenignSizes
+from rarefy.studies.benign.tail.study import BenignTail
+from rarefy.studies.benign.training.study import BenignTraining
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -42,7 +42,7 @@ STUDIES: dict[str, dict[str, Any]] = {
 every_study = pytest.mark.parametrize("name", STUDIES)
 
 
-def tiny(name: str, d: int, **more: Any) -> ClassNoiseStudy:
+def tiny(name: str, d: int, **more: Any) -> ClassNoiseExperiment:
     """With filters that begin small against one sample's noise, whatever d is."""
     where: dict[str, Any] = {"d": d}
     if name == "benign-homogeneous":
@@ -51,7 +51,7 @@ def tiny(name: str, d: int, **more: Any) -> ClassNoiseStudy:
         where |= {"wide_d": d, "small_sigma_0": 0.1 / d**0.5}
     begin = {"initialisation": "gaussian", "sigma_0": 0.3 / d**0.5, "form": "dual"}
     study = get_study(name).at("tiny", **{**STUDIES[name], **where, **begin, **more})
-    assert isinstance(study, ClassNoiseStudy)
+    assert isinstance(study, ClassNoiseExperiment)
     return study
 
 
@@ -84,7 +84,7 @@ def test_a_study_runs_in_a_billion_coordinates(name: str) -> None:
         assert table.rows
 
 
-def _changed(study: ClassNoiseStudy) -> dict[str, Any]:
+def _changed(study: ClassNoiseExperiment) -> dict[str, Any]:
     """The parameters in which it differs from its scale."""
     usual = type(study).at("tiny").parameters()
     return {name: value for name, value in study.parameters().items() if usual[name] != value}

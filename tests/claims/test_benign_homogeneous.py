@@ -13,9 +13,9 @@ import xarray as xr
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
-from rarefy.studies.benign._features_separation import error_of
-from rarefy.studies.benign._homogeneous_verdicts import boundary_exponents, transitions
-from rarefy.studies.benign.benign_homogeneous import BenignHomogeneous
+from rarefy.studies.benign.features.separation import error_of
+from rarefy.studies.benign.homogeneous.claims import boundary_exponents, transitions
+from rarefy.studies.benign.homogeneous.study import BenignHomogeneous
 from rarefy.sweep.grid import grid_of
 from rarefy.theory import benign
 

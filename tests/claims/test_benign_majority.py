@@ -12,8 +12,9 @@ from torch import Tensor
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
-from rarefy.studies.benign._tail_draws import strata_draw
-from rarefy.studies.benign.benign_majority import CONTROLS, BenignMajority
+from rarefy.studies.benign.majority.experiment import CONTROLS
+from rarefy.studies.benign.majority.study import BenignMajority
+from rarefy.studies.benign.tail_draws import strata_draw
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.benign import noise_correlation_ratio
 

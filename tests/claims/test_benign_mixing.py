@@ -14,8 +14,8 @@ from scipy import stats
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.measure.generalisation import generalisation
-from rarefy.studies.benign._mixing_pictures import _own_share
-from rarefy.studies.benign.benign_mixing import BenignMixing
+from rarefy.studies.benign.mixing.charts import _own_share
+from rarefy.studies.benign.mixing.study import BenignMixing
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")

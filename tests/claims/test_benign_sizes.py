@@ -12,8 +12,8 @@ import xarray as xr
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.data.noise_spectrum import special_spectrum
-from rarefy.studies.benign._sizes_report import share_of_change
-from rarefy.studies.benign.benign_sizes import BenignSizes
+from rarefy.studies.benign.sizes.claims import share_of_change
+from rarefy.studies.benign.sizes.study import BenignSizes
 from rarefy.sweep.grid import grid_of
 
 FLOAT64 = Context(dtype=torch.float64)

@@ -17,16 +17,16 @@ from rarefy.core.picture import HeatMap, Lines
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import TailSamples
 from rarefy.measure.tails import CRITERIA, tail_errors
-from rarefy.studies.benign._conditions import conditions, diagonal_geometry
-from rarefy.studies.benign._tail_draws import TailDraws
-from rarefy.studies.benign._tail_verdicts import (
+from rarefy.studies.benign.conditions import conditions, diagonal_geometry
+from rarefy.studies.benign.tail.claims import (
     best_exponents,
     log_error_law,
     measured_cells,
     slope,
     strength,
 )
-from rarefy.studies.benign.benign_tail import BenignTail
+from rarefy.studies.benign.tail.study import BenignTail
+from rarefy.studies.benign.tail_draws import TailDraws
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.benign_conditions import NoiseGeometry
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio

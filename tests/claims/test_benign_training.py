@@ -12,9 +12,9 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.errors import UsageError
-from rarefy.studies.benign._training_cases import CASES, ENDS, STAGE_1, class_sizes
-from rarefy.studies.benign._training_verdicts import feature_share
-from rarefy.studies.benign.benign_training import BenignTraining
+from rarefy.studies.benign.training.cases import CASES, ENDS, STAGE_1, class_sizes
+from rarefy.studies.benign.training.claims import feature_share
+from rarefy.studies.benign.training.study import BenignTraining
 
 pytestmark = pytest.mark.usefixtures("eager")
 

@@ -12,8 +12,8 @@ import xarray as xr
 import rarefy
 from rarefy.core.contracts import Context
 from rarefy.data.noise_ratio import spectrum_for
-from rarefy.studies.benign._training_cases import CASES, ENDS, STAGE_1
-from rarefy.studies.benign.benign_training import BenignTraining
+from rarefy.studies.benign.training.cases import CASES, ENDS, STAGE_1
+from rarefy.studies.benign.training.study import BenignTraining
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")

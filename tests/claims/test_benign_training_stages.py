@@ -12,12 +12,13 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context
 from rarefy.data.noise_ratio import spectrum_for
 from rarefy.measure.generalisation import sample_losses, scores_of
-from rarefy.studies.benign._experiment import Experiment
-from rarefy.studies.benign._training_cases import CASES, class_sizes
-from rarefy.studies.benign._training_measures import TIMES, kept_times
-from rarefy.studies.benign._training_run import watched
-from rarefy.studies.benign._training_stages import losses, stage_1, stage_2
-from rarefy.studies.benign.benign_training import BenignTraining, large_std
+from rarefy.studies.benign.training.cases import CASES, class_sizes
+from rarefy.studies.benign.training.experiment import large_std
+from rarefy.studies.benign.training.measures import TIMES, kept_times
+from rarefy.studies.benign.training.run import watched
+from rarefy.studies.benign.training.stages import losses, stage_1, stage_2
+from rarefy.studies.benign.training.study import BenignTraining
+from rarefy.studies.benign.trial import Trial
 from rarefy.sweep.grid import grid_of
 
 F64 = torch.float64
@@ -126,7 +127,7 @@ def tiny_cells(study: BenignTraining, case: str) -> Cells:
     return grid.cells(np.flatnonzero(grid.values["case"] == case)[:2])
 
 
-def experiment_of(study: BenignTraining, case: str) -> tuple[Experiment, BenignTraining]:
+def experiment_of(study: BenignTraining, case: str) -> tuple[Trial, BenignTraining]:
     cells = tiny_cells(study, case)
     there = study.at_case(CASES[case])
     noise = spectrum_for(

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from rarefy.core.contracts import Context
-from rarefy.studies.contrastive.contrast_alignment import ContrastAlignment
+from rarefy.studies.contrastive.alignment.study import ContrastAlignment
 from rarefy.sweep.grid import Grid, grid_of
 
 EARLY = 3

@@ -19,8 +19,9 @@ from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.sparse_coding import Companions, SparseCoding
 from rarefy.measure.alignment import projections, squared_cosines
-from rarefy.studies.contrastive._contrastive import Experiment, group_means
-from rarefy.studies.contrastive.contrast_beyond import ContrastBeyond, described
+from rarefy.studies.contrastive.beyond.experiment import described
+from rarefy.studies.contrastive.beyond.study import ContrastBeyond
+from rarefy.studies.contrastive.setting import Trial, group_means
 from rarefy.sweep.grid import Grid, grid_of
 from rarefy.train.contrastive import TRAINED_ATTENTION
 
@@ -65,7 +66,7 @@ def close(found: np.ndarray, expected: np.ndarray) -> None:
 # -------------------------------------------------------------------------- when neither is dropped
 
 
-def plain_experiment(study: ContrastBeyond, cells: Cells, context: Context) -> Experiment:
+def plain_experiment(study: ContrastBeyond, cells: Cells, context: Context) -> Trial:
     """The dynamics of the alignment study: no companions, nothing pruned, attention fixed."""
     eps_min = cells.column("eps_min", context)
     return study.setup(
@@ -77,7 +78,7 @@ def plain_experiment(study: ContrastBeyond, cells: Cells, context: Context) -> E
     )
 
 
-def measured_energy(study: ContrastBeyond, experiment: Experiment, context: Context) -> np.ndarray:
+def measured_energy(study: ContrastBeyond, experiment: Trial, context: Context) -> np.ndarray:
     atoms = experiment.data.dictionary
     found = experiment.train(
         context,

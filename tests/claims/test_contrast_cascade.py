@@ -15,15 +15,15 @@ from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.sparse_coding import dictionary
-from rarefy.studies.contrastive._cascade_phases import (
+from rarefy.studies.contrastive.cascade.phases import (
     Phase,
     growth,
     mean_between,
     minimum_at_random,
     random_minimum,
 )
-from rarefy.studies.contrastive._cascade_watch import LevelWatch
-from rarefy.studies.contrastive.contrast_cascade import ContrastCascade
+from rarefy.studies.contrastive.cascade.study import ContrastCascade
+from rarefy.studies.contrastive.cascade.watch import LevelWatch
 from rarefy.sweep.grid import grid_of
 from rarefy.train.descent import State
 

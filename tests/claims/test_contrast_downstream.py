@@ -14,11 +14,11 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context, Study
 from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.measure.probes import Probe, fit_probe
-from rarefy.studies.contrastive import contrast_separability
-from rarefy.studies.contrastive._downstream import DownstreamStudy, Encoders
-from rarefy.studies.contrastive.contrast_regression import ContrastRegression
-from rarefy.studies.contrastive.contrast_separability import ContrastSeparability
-from rarefy.studies.contrastive.contrast_similarity import ContrastSimilarity
+from rarefy.studies.contrastive.downstream import DownstreamExperiment, Encoders
+from rarefy.studies.contrastive.regression.study import ContrastRegression
+from rarefy.studies.contrastive.separability import experiment as contrast_separability
+from rarefy.studies.contrastive.separability.study import ContrastSeparability
+from rarefy.studies.contrastive.similarity.study import ContrastSimilarity
 from rarefy.sweep.grid import Grid, grid_of
 
 FLOAT64 = Context(dtype=torch.float64)
@@ -53,7 +53,7 @@ def standard_errors_between(first: np.ndarray, second: np.ndarray) -> float:
 # ------------------------------------------------------------------------- what is tested on what
 
 
-def encoders(eps_min: float = 0.1) -> tuple[DownstreamStudy, Encoders]:
+def encoders(eps_min: float = 0.1) -> tuple[DownstreamExperiment, Encoders]:
     study = ContrastSimilarity.at("tiny")
     assert isinstance(study, ContrastSimilarity)
     cells = grid_of(study).cells(np.arange(4))

@@ -9,9 +9,10 @@ import pytest
 import xarray as xr
 
 from rarefy.core.contracts import Study, Verdict
-from rarefy.studies.contrastive.contrast_regression import ContrastRegression
-from rarefy.studies.contrastive.contrast_separability import ContrastSeparability
-from rarefy.studies.contrastive.contrast_similarity import ContrastSimilarity, over_defined
+from rarefy.studies.contrastive.regression.study import ContrastRegression
+from rarefy.studies.contrastive.separability.study import ContrastSeparability
+from rarefy.studies.contrastive.similarity.experiment import over_defined
+from rarefy.studies.contrastive.similarity.study import ContrastSimilarity
 
 ALL = (ContrastSimilarity, ContrastRegression, ContrastSeparability)
 every_one = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.name)

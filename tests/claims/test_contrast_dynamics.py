@@ -12,7 +12,7 @@ import torch
 import rarefy
 from rarefy.core.contracts import Context
 from rarefy.studies import get_study
-from rarefy.studies.contrastive.contrast_dynamics import ContrastDynamics
+from rarefy.studies.contrastive.dynamics.study import ContrastDynamics
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.contrastive import outside_decay, stage_1_growth, uniform_attention_moment
 

@@ -14,8 +14,8 @@ import rarefy
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
-from rarefy.studies.contrastive._heatmap_pictures import cell_notes
-from rarefy.studies.contrastive.contrast_heatmap import ContrastHeatmap
+from rarefy.studies.contrastive.heatmap.charts import cell_notes
+from rarefy.studies.contrastive.heatmap.study import ContrastHeatmap
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")

@@ -16,7 +16,7 @@ import rarefy
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.sparse_coding import dictionary
-from rarefy.studies.contrastive.contrast_init import ContrastInit
+from rarefy.studies.contrastive.init.study import ContrastInit
 from rarefy.sweep.grid import grid_of
 from rarefy.theory import initial_sets as theory
 from rarefy.theory.contrastive import set_constants

@@ -13,8 +13,8 @@ from init_results import counted, made
 
 import rarefy
 from rarefy.core.contracts import Verdict
-from rarefy.studies._worst_of import corrected_level, worst_of
-from rarefy.studies.contrastive.contrast_init import ContrastInit
+from rarefy.studies.contrastive.init.study import ContrastInit
+from rarefy.studies.kit.worst import corrected_level, worst_of
 from rarefy.theory import initial_sets as theory
 
 pytestmark = pytest.mark.usefixtures("eager")

@@ -19,11 +19,11 @@ from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import projections
 from rarefy.measure.neurons import lucky
 from rarefy.measure.pruned import PruningEffect
-from rarefy.studies.contrastive._contrastive import Experiment, group_means
-from rarefy.studies.contrastive._pruning_watch import PruningWatch
-from rarefy.studies.contrastive._theorem_state import own_feature, theorem_state
-from rarefy.studies.contrastive.contrast_pruning import ContrastPruning
-from rarefy.studies.contrastive.contrast_pruning_map import ContrastPruningMap
+from rarefy.studies.contrastive.pruning.study import ContrastPruning
+from rarefy.studies.contrastive.pruning.watch import PruningWatch
+from rarefy.studies.contrastive.pruning_map.study import ContrastPruningMap
+from rarefy.studies.contrastive.setting import Trial, group_means
+from rarefy.studies.contrastive.theorem_state import own_feature, theorem_state
 from rarefy.sweep.grid import Grid, grid_of
 from rarefy.train.descent import State
 
@@ -207,7 +207,7 @@ def test_more_pruning_adds_more() -> None:
 # ------------------------------------------------------------------ whose neurons, which features
 
 
-def watched(begin: str, alpha: float) -> tuple[ContrastPruning, Experiment, PruningWatch]:
+def watched(begin: str, alpha: float) -> tuple[ContrastPruning, Trial, PruningWatch]:
     study = pruning(alpha=(0.0, alpha), start=(0,), begin=("theorem",), bias_scale=(0.0,))
     grid = grid_of(study)
     cells = grid.cells(np.flatnonzero(grid.values["alpha"] == alpha))
@@ -224,7 +224,7 @@ def seen(watch: PruningWatch, weights: torch.Tensor, name: str) -> np.ndarray:
     return watch.trackers()[name](State(0, {"weights": weights}, nothing)).numpy()
 
 
-def turned(study: ContrastPruning, experiment: Experiment) -> tuple[torch.Tensor, torch.Tensor]:
+def turned(study: ContrastPruning, experiment: Trial) -> tuple[torch.Tensor, torch.Tensor]:
     """The neurons of rare features, but twice as strong on feature 0; and their own weight."""
     atoms = experiment.data.dictionary
     rare = own_feature(study.neurons, study.d) >= study.majority

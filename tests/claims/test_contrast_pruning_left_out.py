@@ -18,7 +18,7 @@ from pruning_as_claimed import (
 )
 from pruning_results import Made, by_group, outcomes, pruning
 
-from rarefy.studies.contrastive._pruning_reading import RESTLESS, pruned_number
+from rarefy.studies.contrastive.pruned_pairs import RESTLESS, pruned_number
 
 pytestmark = pytest.mark.usefixtures("eager")
 

@@ -22,9 +22,10 @@ from pruning_results import (
 
 from rarefy.core.picture import HeatMap
 from rarefy.measure.alignment import projections
-from rarefy.studies.contrastive._contrastive import group_means
-from rarefy.studies.contrastive._pruning_reading import RESTLESS
-from rarefy.studies.contrastive.contrast_pruning_map import ContrastPruningMap, gains
+from rarefy.studies.contrastive.pruned_pairs import RESTLESS
+from rarefy.studies.contrastive.pruning_map.experiment import gains
+from rarefy.studies.contrastive.pruning_map.study import ContrastPruningMap
+from rarefy.studies.contrastive.setting import group_means
 
 pytestmark = pytest.mark.usefixtures("eager")
 MAP_SMALL: dict[str, Any] = {

@@ -14,10 +14,10 @@ from pruning_results import FLOAT64, Made, fabricated, one, simulated
 from rarefy.core.contracts import Cells
 from rarefy.core.errors import UsageError
 from rarefy.measure.pruned import PruningEffect
-from rarefy.studies.contrastive._pruning_reading import growth_constant
-from rarefy.studies.contrastive._rates_verdicts import predicted_rates
-from rarefy.studies.contrastive._theorem_state import own_feature
-from rarefy.studies.contrastive.contrast_pruning_rates import ContrastPruningRates
+from rarefy.studies.contrastive.pruned_pairs import growth_constant
+from rarefy.studies.contrastive.pruning_rates.claims import predicted_rates
+from rarefy.studies.contrastive.pruning_rates.study import ContrastPruningRates
+from rarefy.studies.contrastive.theorem_state import own_feature
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 from rarefy.train.neuron_pruning import NeuronPruning
 

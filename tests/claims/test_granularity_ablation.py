@@ -23,9 +23,9 @@ from small_granularity import (
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples
-from rarefy.studies.granularity._ablation_arms import Arm, Detectors, arms, awake_share
-from rarefy.studies.granularity._variations import AS_CHOSEN
-from rarefy.studies.granularity.granularity_ablation import GranularityAblation
+from rarefy.studies.granularity.ablation.arms import Arm, Detectors, arms, awake_share
+from rarefy.studies.granularity.ablation.study import GranularityAblation
+from rarefy.studies.granularity.variations import AS_CHOSEN
 from rarefy.train.descent import State
 
 pytestmark = pytest.mark.usefixtures("eager")

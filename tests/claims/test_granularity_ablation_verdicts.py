@@ -11,9 +11,9 @@ import xarray as xr
 from small_granularity import coordinates_of
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.granularity._ablation_arms import arms, linear_readout, matched_rate
-from rarefy.studies.granularity._variations import AS_CHOSEN
-from rarefy.studies.granularity.granularity_ablation import GranularityAblation
+from rarefy.studies.granularity.ablation.arms import arms, linear_readout, matched_rate
+from rarefy.studies.granularity.ablation.study import GranularityAblation
+from rarefy.studies.granularity.variations import AS_CHOSEN
 
 STUDY: Any = GranularityAblation.at(
     "paper", arm=arms(("paper", "0.1")), variation=(AS_CHOSEN, "c_b 1.3")

@@ -15,8 +15,9 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples
-from rarefy.studies.granularity._variations import AS_CHOSEN
-from rarefy.studies.granularity.granularity_detectors import FURTHER, GranularityDetectors
+from rarefy.studies.granularity.detectors.experiment import FURTHER
+from rarefy.studies.granularity.detectors.study import GranularityDetectors
+from rarefy.studies.granularity.variations import AS_CHOSEN
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")

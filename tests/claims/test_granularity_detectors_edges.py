@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_up_detectors import ideal, judged, study
 
-from rarefy.studies.granularity._detectors_judging import (
+from rarefy.studies.granularity.detectors.judging import (
     STOP,
     Readings,
     judge_exponent,

@@ -23,12 +23,14 @@ from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples, StoredSamples
-from rarefy.studies.granularity._common import MEASURES, judge_worst
-from rarefy.studies.granularity._errors_verdicts import first_after_phase_1, loss_at_own_score
-from rarefy.studies.granularity._premises import premises
-from rarefy.studies.granularity._setting import setting_table, share_curve
-from rarefy.studies.granularity._variations import AS_CHOSEN
-from rarefy.studies.granularity.granularity_errors import GranularityErrors, stratum_errors
+from rarefy.studies.granularity.common import MEASURES
+from rarefy.studies.granularity.errors.claims import first_after_phase_1, loss_at_own_score
+from rarefy.studies.granularity.errors.experiment import stratum_errors
+from rarefy.studies.granularity.errors.study import GranularityErrors
+from rarefy.studies.granularity.premises import premises
+from rarefy.studies.granularity.setting import setting_table, share_curve
+from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies.kit.worst import judge_worst
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")

@@ -24,9 +24,9 @@ from small_granularity import (
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
-from rarefy.studies.granularity._extreme_verdicts import LEARNT, when_learnt
-from rarefy.studies.granularity._variations import AS_CHOSEN
-from rarefy.studies.granularity.granularity_extreme import GranularityExtreme
+from rarefy.studies.granularity.extreme.claims import LEARNT, when_learnt
+from rarefy.studies.granularity.extreme.study import GranularityExtreme
+from rarefy.studies.granularity.variations import AS_CHOSEN
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")

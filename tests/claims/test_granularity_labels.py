@@ -23,9 +23,9 @@ from rarefy.core.contracts import Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
-from rarefy.studies.granularity._labels_verdicts import gain, halfway, words_of
-from rarefy.studies.granularity._variations import AS_CHOSEN
-from rarefy.studies.granularity.granularity_labels import GranularityLabels
+from rarefy.studies.granularity.labels.claims import gain, halfway, words_of
+from rarefy.studies.granularity.labels.study import GranularityLabels
+from rarefy.studies.granularity.variations import AS_CHOSEN
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")

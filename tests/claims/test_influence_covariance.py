@@ -11,7 +11,7 @@ import xarray as xr
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
-from rarefy.studies.influence._class_noise import (
+from rarefy.studies.influence.class_noise import (
     AS_THEY_ARE,
     RESIDUALS,
     SHUFFLED,
@@ -22,9 +22,14 @@ from rarefy.studies.influence._class_noise import (
     overlaps_of,
     spread_out,
 )
-from rarefy.studies.influence._covariance_report import own_and_others
-from rarefy.studies.influence._drawn import resampled_band, resampled_interval, some_of, stratified
-from rarefy.studies.influence.influence_covariance import InfluenceCovariance
+from rarefy.studies.influence.covariance.claims import own_and_others
+from rarefy.studies.influence.covariance.study import InfluenceCovariance
+from rarefy.studies.influence.drawn_sets import (
+    resampled_band,
+    resampled_interval,
+    some_of,
+    stratified,
+)
 from rarefy.tools.samples.arrays import from_arrays
 
 CPU = torch.device("cpu")

@@ -11,23 +11,23 @@ import xarray as xr
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
-from rarefy.studies.influence._gallery_report import RIVALS
-from rarefy.studies.influence._out_of_fold import (
+from rarefy.studies.influence.gallery.claims import RIVALS
+from rarefy.studies.influence.gallery.experiment import (
+    COMPARED,
+    DECILES,
+    SIGNALS,
+    by_tenth,
+    ranks_within,
+    rho_within,
+)
+from rarefy.studies.influence.gallery.study import InfluenceGallery
+from rarefy.studies.influence.out_of_fold import (
     CLASSIFIERS,
     LOGISTIC,
     NEIGHBOURS,
     folds_of,
     isolation,
     out_of_fold,
-)
-from rarefy.studies.influence.influence_gallery import (
-    COMPARED,
-    DECILES,
-    SIGNALS,
-    InfluenceGallery,
-    by_tenth,
-    ranks_within,
-    rho_within,
 )
 from rarefy.tools.samples.arrays import from_arrays
 

@@ -11,9 +11,9 @@ import xarray as xr
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
-from rarefy.studies.influence import influence_removal
-from rarefy.studies.influence._removal_report import spoken
-from rarefy.studies.influence.influence_removal import InfluenceRemoval
+from rarefy.studies.influence.removal import experiment as influence_removal
+from rarefy.studies.influence.removal.claims import spoken
+from rarefy.studies.influence.removal.study import InfluenceRemoval
 from rarefy.sweep.grid import grid_of
 
 STUDY = InfluenceRemoval.at("quick", seeds=4, within=("class", "all"))

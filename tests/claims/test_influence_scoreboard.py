@@ -15,9 +15,9 @@ import rarefy
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.measure.influence.neighbours import nearest
-from rarefy.studies.influence._scoreboard_report import winners
-from rarefy.studies.influence._signals import SIGNALS, WORDS, recall, signals_of
-from rarefy.studies.influence.influence_scoreboard import InfluenceScoreboard
+from rarefy.studies.influence.scoreboard.claims import winners
+from rarefy.studies.influence.scoreboard.study import InfluenceScoreboard
+from rarefy.studies.influence.signals import SIGNALS, WORDS, recall, signals_of
 from rarefy.sweep.results import write_results
 from rarefy.tools.influence.injections import Injection
 

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 from made_up_longtail import Gains, page_of
 
-from rarefy.studies.longtail._published import TABLE_2
+from rarefy.studies.longtail.published import TABLE_2
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -16,9 +16,9 @@ from rarefy.cli.pretraining import _described
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
-from rarefy.studies.longtail._longtail import _separability
-from rarefy.studies.longtail._published import TABLE_2, published
-from rarefy.studies.longtail._words import spoken
+from rarefy.studies.longtail.pretraining import _separability
+from rarefy.studies.longtail.published import TABLE_2, published
+from rarefy.studies.longtail.words import spoken
 from rarefy.sweep.grid import grid_of
 
 

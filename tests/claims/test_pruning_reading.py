@@ -9,7 +9,7 @@ import xarray as xr
 from pruning_results import START, pruning
 
 from rarefy.pruning.masks import kept_count
-from rarefy.studies.contrastive._pruning_reading import (
+from rarefy.studies.contrastive.pruned_pairs import (
     RESTLESS,
     at_rest,
     early_read,

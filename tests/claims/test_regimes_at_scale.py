@@ -12,8 +12,9 @@ from scale_results import study_of
 
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
-from rarefy.studies.scale._questions import question_of
-from rarefy.studies.scale.regimes_at_scale import ROADS, RegimesAtScale
+from rarefy.studies.scale.regimes.experiment import ROADS
+from rarefy.studies.scale.regimes.questions import question_of
+from rarefy.studies.scale.regimes.study import RegimesAtScale
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")

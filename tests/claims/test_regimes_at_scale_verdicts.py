@@ -12,12 +12,12 @@ import xarray as xr
 from scale_results import Value, as_theory, results_of, synthetic
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.benign._tail_verdicts import strength
-from rarefy.studies.scale._conditions import feature_conditions, signal_conditions
-from rarefy.studies.scale._questions import TAIL_ENDS, question_of
-from rarefy.studies.scale._rows import boundary_of, exponent, log10
-from rarefy.studies.scale._tables import first_seen
-from rarefy.studies.scale.regimes_at_scale import RegimesAtScale
+from rarefy.studies.benign.tail.claims import strength
+from rarefy.studies.scale.regimes.conditions import feature_conditions, signal_conditions
+from rarefy.studies.scale.regimes.questions import TAIL_ENDS, question_of
+from rarefy.studies.scale.regimes.rows import boundary_of, exponent, log10
+from rarefy.studies.scale.regimes.study import RegimesAtScale
+from rarefy.studies.scale.regimes.tables import first_seen
 from rarefy.theory.benign_conditions import NoiseGeometry
 
 

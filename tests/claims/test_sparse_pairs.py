@@ -8,9 +8,9 @@ from sparse_results import made
 
 from rarefy.core.errors import UsageError
 from rarefy.measure.estimates import mean_interval
-from rarefy.studies.sparse._pairs import FEWEST, band_gain, cautious, comparisons
-from rarefy.studies.sparse._readings import PLACES, Paired, at_test_noise, placed, without_noise
-from rarefy.studies.sparse.sparse_cifar100_noise import SparseCifar100Noise
+from rarefy.studies.sparse.cifar100_noise.study import SparseCifar100Noise
+from rarefy.studies.sparse.pairs import FEWEST, band_gain, cautious, comparisons
+from rarefy.studies.sparse.readings import PLACES, Paired, at_test_noise, placed, without_noise
 
 SEEDS = 6
 NOISE = (0.0, 0.2, 0.5, 5.0, 8.0)

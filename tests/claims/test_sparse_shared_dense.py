@@ -9,8 +9,8 @@ import pytest
 
 from rarefy.core.contracts import Context
 from rarefy.studies import get_study
-from rarefy.studies._kept_on_disk import hash_of, kept_on_disk
-from rarefy.studies.sparse import _sparse
+from rarefy.studies.sparse import training as _sparse
+from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.grid import grid_of
 
 
@@ -48,6 +48,6 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path, content: bytes) -> Non
     path.write_bytes(content)
     told: list[float] = []
     for expected in ([], [5]):
-        found = kept_on_disk(path, lambda: {"a": np.arange(3)}, told.append, 5)
+        found = cached_npz(path, lambda: {"a": np.arange(3)}, told.append, 5)
         assert found["a"].tolist() == [0, 1, 2] and told == expected
     assert [one.name for one in tmp_path.iterdir()] == [path.name]

@@ -11,13 +11,13 @@ from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap, Lines, Table
 from rarefy.report.interactive import figure
 from rarefy.report.static import draw_panel
-from rarefy.studies.sparse._grid_tables import published, published_difference
-from rarefy.studies.sparse._published import KEEP, NOISE
-from rarefy.studies.sparse._sparse import SparseTraining
-from rarefy.studies.sparse.sparse_cifar10 import SparseCifar10
-from rarefy.studies.sparse.sparse_cifar100_noise import SparseCifar100Noise
-from rarefy.studies.sparse.sparse_mnist import SparseMnist
-from rarefy.studies.sparse.sparse_vit_mnist import SparseVitMnist
+from rarefy.studies.sparse.cifar10.study import SparseCifar10
+from rarefy.studies.sparse.cifar100_noise.study import SparseCifar100Noise
+from rarefy.studies.sparse.grid_tables import published, published_difference
+from rarefy.studies.sparse.mnist.study import SparseMnist
+from rarefy.studies.sparse.published import KEEP, NOISE
+from rarefy.studies.sparse.training import SparseTraining
+from rarefy.studies.sparse.vit_mnist.study import SparseVitMnist
 
 STUDIES = (SparseMnist, SparseCifar10, SparseCifar100Noise, SparseVitMnist)
 CURVE = SparseMnist.at("paper", seeds=4)

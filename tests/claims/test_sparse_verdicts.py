@@ -9,9 +9,9 @@ from sparse_results import Gain, Luck, lost, made
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.statistics import mean_interval
-from rarefy.studies.sparse._curve_verdicts import MARGIN, held_out_best
-from rarefy.studies.sparse._readings import Paired, at_test_noise
-from rarefy.studies.sparse.sparse_mnist import SparseMnist
+from rarefy.studies.sparse.curve_claims import MARGIN, held_out_best
+from rarefy.studies.sparse.mnist.study import SparseMnist
+from rarefy.studies.sparse.readings import Paired, at_test_noise
 
 SEEDS = 6
 MNIST = SparseMnist.at(

@@ -14,9 +14,9 @@ from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import inside_fraction, squared_cosines
 from rarefy.pruning.updates import rule_codes
-from rarefy.studies.contrastive._contrastive import Experiment
-from rarefy.studies.contrastive._theorem_state import own_feature, theorem_state
-from rarefy.studies.contrastive.contrast_alignment import ContrastAlignment
+from rarefy.studies.contrastive.alignment.study import ContrastAlignment
+from rarefy.studies.contrastive.setting import Trial
+from rarefy.studies.contrastive.theorem_state import own_feature, theorem_state
 from rarefy.sweep.grid import grid_of
 from rarefy.train.neuron_pruning import NeuronPruning
 
@@ -50,7 +50,7 @@ def at_t4(
     eps: Tensor | None = None,
     relax: int = RELAX,
     pruning: NeuronPruning | None = None,
-) -> Experiment:
+) -> Trial:
     made = of.setup(
         cells,
         context,
@@ -97,7 +97,7 @@ def test_weights_are_those_of_balanced_data_times_the_frequency() -> None:
 # ------------------------------------------------------------------------------- the scale at rest
 
 
-def balanced_scale(relax: int) -> tuple[Experiment, Tensor]:
+def balanced_scale(relax: int) -> tuple[Trial, Tensor]:
     """An experiment in its balanced state and the scale of it, (run,)."""
     of = study()
     cells = everyone(of)
@@ -105,7 +105,7 @@ def balanced_scale(relax: int) -> tuple[Experiment, Tensor]:
     return made, made.weights.norm(dim=2)[:, 0]
 
 
-def norm_change(made: Experiment, times: float, batches: range) -> Tensor:
+def norm_change(made: Trial, times: float, batches: range) -> Tensor:
     """Mean over neurons of the change of the norm over the learning rate, beyond and relative to
     what decay takes away, at ``times`` the scale: (run,). The bias is in proportion."""
     weights, value = made.weights, made.bias.value

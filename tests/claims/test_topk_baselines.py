@@ -14,8 +14,8 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import Lines
 from rarefy.measure.generalisation import CHUNK
-from rarefy.studies.topk._baselines_arms import Arm, arms
-from rarefy.studies.topk.topk_baselines import TopKBaselines
+from rarefy.studies.topk.baselines.arms import Arm, arms
+from rarefy.studies.topk.baselines.study import TopKBaselines
 from rarefy.sweep.grid import grid_of
 
 FLOAT64 = Context(dtype=torch.float64)

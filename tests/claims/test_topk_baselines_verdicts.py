@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.topk._baselines_choice import choices
-from rarefy.studies.topk._baselines_verdicts import failing, failing_loss
-from rarefy.studies.topk.topk_baselines import TopKBaselines
+from rarefy.studies.topk.baselines.choice import choices
+from rarefy.studies.topk.baselines.claims import failing, failing_loss
+from rarefy.studies.topk.baselines.study import TopKBaselines
 
 ARMS = (
     "dense",

@@ -14,13 +14,14 @@ from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.signal_noise import SignalNoise
 from rarefy.nets.patch_cnn import initial_filters
-from rarefy.studies.topk._phase_regions import (
+from rarefy.studies.topk.phase.experiment import own_signal, three_digits
+from rarefy.studies.topk.phase.regions import (
     LEARNT,
     predicted_curves,
     published_curves,
     spacing,
 )
-from rarefy.studies.topk.topk_phase import TopKPhase, own_signal, three_digits
+from rarefy.studies.topk.phase.study import TopKPhase
 from rarefy.sweep.grid import grid_of
 from rarefy.theory import topk
 

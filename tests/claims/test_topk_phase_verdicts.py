@@ -9,13 +9,13 @@ import pytest
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.topk._phase_regions import (
+from rarefy.studies.topk.phase.regions import (
     LEARNT,
     published_constants,
     published_curves,
     published_region,
 )
-from rarefy.studies.topk.topk_phase import TopKPhase
+from rarefy.studies.topk.phase.study import TopKPhase
 
 GRID = TopKPhase(
     sigma=tuple(round(0.1 * i, 1) for i in range(1, 11)), keep=tuple(range(2, 201, 6)), seeds=3

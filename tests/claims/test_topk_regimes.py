@@ -17,11 +17,11 @@ from rarefy.data.patches import PatchSamples
 from rarefy.data.signal_noise import SignalNoise
 from rarefy.measure.coefficients import accumulated_coefficients, projected_coefficients
 from rarefy.measure.generalisation import generalisation
-from rarefy.studies.topk._regimes_boundary import boundary, crossing, exponent_in
-from rarefy.studies.topk._regimes_conditions import worst_condition, worst_lines
-from rarefy.studies.topk._regimes_limit import limit_boundary, limit_ratio, limit_test_loss
-from rarefy.studies.topk._unpruned import unpruned
-from rarefy.studies.topk.topk_regimes import TopKRegimes
+from rarefy.studies.topk.regimes.boundary import boundary, crossing, exponent_in
+from rarefy.studies.topk.regimes.conditions import worst_condition, worst_lines
+from rarefy.studies.topk.regimes.limit import limit_boundary, limit_ratio, limit_test_loss
+from rarefy.studies.topk.regimes.study import TopKRegimes
+from rarefy.studies.topk.unpruned import unpruned
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.conditions import all_hold
 from rarefy.train.descent import descend

@@ -12,9 +12,10 @@ import xarray as xr
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.measure.coefficients import accumulated_coefficients
-from rarefy.studies.topk._regimes_limit import limit_stage
-from rarefy.studies.topk._regimes_stage_verdicts import EXPONENTS, constants, stage_of
-from rarefy.studies.topk.topk_stages import QUANTITIES, TopKStages
+from rarefy.studies.topk.regimes.limit import limit_stage
+from rarefy.studies.topk.stages.claims import EXPONENTS, constants, stage_of
+from rarefy.studies.topk.stages.experiment import QUANTITIES
+from rarefy.studies.topk.stages.study import TopKStages
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.topk import noise_threshold_order, signal_threshold_order
 from rarefy.train.patch_classifier import PatchClassifier

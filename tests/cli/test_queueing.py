@@ -19,8 +19,8 @@ from toy_training import ToyTraining
 from rarefy import cli
 from rarefy.cli import queueing
 from rarefy.core.contracts import Cells, Context
+from rarefy.studies.api import read_results
 from rarefy.sweep.lock import Lock
-from rarefy.sweep.results import read_results
 
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
 Out = pytest.CaptureFixture[str]

@@ -25,9 +25,10 @@ from rarefy.core import ledger
 from rarefy.core.contracts import Study
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.writing import write_output
+from rarefy.studies.api import read_results
 from rarefy.sweep.checking import check, find_things
 from rarefy.sweep.queue import State, read_queue, standing
-from rarefy.sweep.results import check_folder, find_results, read_results, write_results
+from rarefy.sweep.results import check_folder, find_results, write_results
 from rarefy.sweep.spec import with_parameters
 
 pytestmark = pytest.mark.usefixtures("eager")

@@ -23,11 +23,11 @@ from zarr.codecs import ZstdCodec
 import rarefy
 from rarefy import cli
 from rarefy.core.errors import RarefyError, RunError
+from rarefy.studies.api import open_store
 from rarefy.sweep import arrays, chunks, store
 from rarefy.sweep.checking import check, find_things
 from rarefy.sweep.queue import State, read_queue, standing
 from rarefy.sweep.runner import execute
-from rarefy.sweep.store import open_store
 
 pytestmark = pytest.mark.usefixtures("eager")
 CELLS = 72

@@ -31,7 +31,7 @@ RELATIVE = 1e-6
 
 def golden_of(path: Path) -> dict[str, Any]:
     """What a file of results is judged to say and show."""
-    from rarefy.sweep.results import read_results
+    from rarefy.studies.api import read_results
 
     study, scale, dataset = read_results(path)
     found = {

@@ -13,8 +13,9 @@ from toy_study import Toy
 
 import rarefy
 from rarefy.core.errors import RunError, UsageError
+from rarefy.studies.api import read_results
 from rarefy.sweep import results as committed
-from rarefy.sweep.results import find_results, read_results, shorten, write_results
+from rarefy.sweep.results import find_results, shorten, write_results
 
 
 @pytest.fixture(autouse=True)

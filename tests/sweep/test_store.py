@@ -12,7 +12,8 @@ from toy_study import Toy
 
 import rarefy
 from rarefy.core.errors import RunError, UsageError
-from rarefy.sweep.store import Store, open_store
+from rarefy.studies.api import open_store
+from rarefy.sweep.store import Store
 
 
 def filled(path: Path, **parameters: object) -> xr.Dataset:

@@ -17,8 +17,8 @@ from rarefy.core.rng import key
 from rarefy.data.sparse_coding import Companions, Pairs
 from rarefy.nets.brelu_transformer import Attention
 from rarefy.pruning.updates import rule_codes
-from rarefy.studies.contrastive._contrastive import ImbalancedStudy
-from rarefy.studies.contrastive.contrast_alignment import ContrastAlignment
+from rarefy.studies.contrastive.alignment.study import ContrastAlignment
+from rarefy.studies.contrastive.setting import ImbalancedExperiment
 from rarefy.train.contrastive import TRAINED_ATTENTION, Contrastive, identity_attention
 from rarefy.train.descent import descend
 from rarefy.train.losses import info_nce, info_nce_gradient
@@ -191,7 +191,7 @@ def test_a_study_hands_on_trained_attention_pruning_and_companions() -> None:
     study = ContrastAlignment.at(
         "tiny", d1=20, majority=2, minority=1, steps=3, reads=(0, 3), figure_read=3
     )
-    assert isinstance(study, ImbalancedStudy) and study.d == 3
+    assert isinstance(study, ImbalancedExperiment) and study.d == 3
     cells = Cells({}, np.array([key("handed on", run) for run in range(RUNS)]))
     context = Context(dtype=torch.float64)
     one = torch.ones(RUNS, dtype=torch.float64)

@@ -42,6 +42,7 @@ def check(
     """
     from rarefy.core.ledger import ledger_folder
     from rarefy.core.progress import Progress
+    from rarefy.studies import get_study
     from rarefy.sweep.checking import DAMAGED, find_things
     from rarefy.sweep.checking import check as look
 
@@ -51,7 +52,7 @@ def check(
         many = len(things) >= PROGRESS_FROM
         progress = stack.enter_context(Progress("check", len(things))) if many else None
         for thing in things:
-            findings.append(look(thing, repair))
+            findings.append(look(thing, get_study, repair))
             if progress:
                 progress.advance(1)
     damaged = sum(each.state == DAMAGED for each in findings)

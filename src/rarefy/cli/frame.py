@@ -263,7 +263,7 @@ def saved_networks(folder: Path | None, began: float, why: str = "") -> str:
 
 def judged_results(path: Path) -> Judged:
     """Results from a committed file, with their verdicts."""
-    from rarefy.sweep.results import read_results
+    from rarefy.studies.api import read_results
 
     study, scale, dataset = read_results(path)
     return study, scale, dataset, study.verdicts(dataset, scale)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -25,6 +25,7 @@ from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
     from rarefy.cli.frame import Judged
+    from rarefy.core.contracts import Study
 
 
 @app.command()
@@ -38,8 +39,8 @@ def report(
     Example: [bold]rarefy report runs/contrast-dynamics-quick results --out report.html[/]
     """
     from rarefy.report import write_report
+    from rarefy.studies.api import open_store
     from rarefy.sweep.results import find_results
-    from rarefy.sweep.store import open_store
 
     check_output(out, "report")
     fresh: list[Judged] = []
@@ -56,8 +57,8 @@ def report(
                 f"store {folder} has {done.sum()} of {len(done)} cells; finish its run first"
             )
         dataset = store.read()
-        verdicts = store.study.verdicts(dataset, store.scale)
-        fresh.append((store.study, store.scale, dataset, verdicts))
+        study = cast("Study", store.study)
+        fresh.append((study, store.scale, dataset, study.verdicts(dataset, store.scale)))
     committed: list[Judged] = []
     with Progress("report", len(fresh) + 2 * len(paths)) as progress:
         for path in paths:

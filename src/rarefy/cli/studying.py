@@ -215,7 +215,8 @@ def _from_results(
     folder: Path, names: list[str] | None, unusable: list[str]
 ) -> Iterator[tuple[Study, str, list[Verdict]]]:
     """Results that are damaged or do not fit are told, and the next ones judged."""
-    from rarefy.sweep.results import find_results, read_results
+    from rarefy.studies.api import read_results
+    from rarefy.sweep.results import find_results
 
     found = find_results(folder)
     if not found:

@@ -1,21 +1,21 @@
-"""The contracts between rooms: what a study is, what a batch of cells is, what a verdict is."""
+"""The contracts between rooms: what an experiment and a study are, a batch of cells, a verdict."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
 
 from rarefy.core.errors import OutOfTime, bad_value, unknown
+from rarefy.core.parameters import Count, check_parameters
 from rarefy.core.picture import Picture, Table
 from rarefy.core.rng import Draws, key
 from rarefy.core.writing import OutputFolder
@@ -77,7 +77,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Cells:
-    """A batch of cells of one shape: for each axis (and ``seed``) one value a run, and the key
+    """A batch of cells of one shape: for each axis (and ``seed``) one value per run, and the key
     from which the run draws its random numbers."""
 
     values: Mapping[str, np.ndarray]
@@ -133,40 +133,10 @@ class Context:
             raise OutOfTime("stopped")
 
 
-def _check_kind(name: str, value: Any, like: Any) -> None:
-    """A value must be of its default's kind, or the complaint comes from deep inside torch."""
-    kinds: dict[type, tuple[tuple[type, ...], str]] = {
-        bool: ((bool, np.bool_), "must be true or false"),
-        int: ((int, np.integer), "must be a whole number"),
-        float: ((int, float, np.integer, np.floating), "must be a number"),
-        str: ((str,), "must be a text"),
-    }
-    if isinstance(like, tuple):
-        if not isinstance(value, tuple):
-            raise bad_value(name, value, "must be a list of values")
-        for item in value:
-            _check_kind(name, item, like[0] if like else item)
-    elif type(like) in kinds:
-        allowed, complaint = kinds[type(like)]
-        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
-            raise bad_value(name, value, complaint)
-
-
-def _check_size(name: str, value: Any) -> None:
-    """What no tensor can hold, or leaves no result a number."""
-    if isinstance(value, tuple):
-        for item in value:
-            _check_size(name, item)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise bad_value(name, value, "must be finite")
-    elif isinstance(value, int) and abs(value) >= 2**63:
-        raise bad_value(name, f"{str(value)[:40]}...", "must be below 2^63")
-
-
 @dataclass(frozen=True, kw_only=True)
-class Study(ABC):
-    """One figure or theorem family: parameters (the dataclass fields, defaults as in the paper),
-    a grid, a simulation, verdicts and pictures.
+class Experiment(ABC):
+    """Something that is run over a grid: parameters (the dataclass fields, defaults as in the
+    paper, each with its rules, ``core.parameters``), axes, outputs, cost and a simulation.
 
     Fields named in ``axes`` hold tuples; their product times ``seeds`` is the grid, and all of it
     runs on the run axis. A batch never mixes two shapes.
@@ -174,11 +144,6 @@ class Study(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    lab: ClassVar[str]
-    """The laboratory the study belongs to ("contrastive"); the demo runs one headline each."""
-    paper_says: ClassVar[str]
-    """One paragraph for the report, in our words, with paper and equation numbers."""
-    claims: ClassVar[tuple[str, ...]]
     version: ClassVar[int] = 1
     """Raise it when the same parameters would give other results."""
     axes: ClassVar[tuple[str, ...]]
@@ -186,17 +151,16 @@ class Study(ABC):
     """Axes along which cells draw afresh; along the others they share draws seed by seed."""
     scales: ClassVar[Mapping[str, Mapping[str, Any]]]
     """``tiny``, ``quick``, ``paper`` and any further: the parameters that differ from defaults."""
-    headline: ClassVar[bool] = False
-    needs: ClassVar[str] = "nothing but a CPU"
     one_at_a_time: ClassVar[bool] = False
     """A cell is a whole training of a real network: it has the device for itself, unless several
     processes are asked for."""
 
-    seeds: int = 100
+    seeds: Count = 100
+    """repeats of each grid point"""
 
     @classmethod
-    def at(cls, scale: str = "paper", **parameters: Any) -> Study:
-        """The study at a named scale, with some parameters set by hand."""
+    def at(cls, scale: str = "paper", **parameters: Any) -> Self:
+        """The experiment at a named scale, with some parameters set by hand."""
         if scale not in cls.scales:
             raise unknown("scale", scale, cls.scales)
         known = {f.name for f in dataclasses.fields(cls)}
@@ -209,34 +173,21 @@ class Study(ABC):
                 value = settled[name]
                 listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
                 settled[name] = tuple(value) if listed else (value,)
-        for entry in dataclasses.fields(cls):
-            if entry.name not in parameters:
-                continue
-            like, value = entry.default, settled[entry.name]
-            if entry.name in cls.axes:  # a point of an axis may also be a tuple of its own
-                like = like[0] if isinstance(like, tuple) and like else like
-                for point in value:
-                    if not isinstance(point, tuple):
-                        _check_kind(entry.name, point, like)
-            else:
-                _check_kind(entry.name, value, like)
-        study = cls(**settled)
-        study.check()
-        for name in parameters:
-            _check_size(name, getattr(study, name))
-        return study
+        experiment = cls(**settled)
+        check_parameters(experiment)
+        experiment.check()
+        return experiment
 
     def parameters(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     def cell_key(self, values: Mapping[str, Any]) -> int:
-        """The key of a cell: the study, its seed and its coordinates on the random axes."""
+        """The key of a cell: the experiment, its seed and its coordinates on the random axes."""
         return key(self.name, values["seed"], *(values[name] for name in self.random_axes))
 
-    def check(self) -> None:
-        """Raise ``UsageError`` for parameter values that make no sense."""
-        if self.seeds < 1:
-            raise bad_value("seeds", self.seeds, "must be at least 1")
+    def check(self) -> None:  # noqa: B027 (most have nothing to add)
+        """Raise ``UsageError`` for parameter values that do not go together; each by itself has
+        been checked against the rules on its field."""
 
     def inputs(self) -> dict[str, str]:
         """What it reads from outside (a data set), each as a text that changes with its content; a
@@ -265,6 +216,25 @@ class Study(ABC):
     @abstractmethod
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         """Run a batch; every output as an array with leading axis ``run``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Experiment):
+    """An experiment with claims and charts: one figure or theorem family of a paper.
+
+    What the first block says is read from the source without importing it: plain texts only.
+    """
+
+    papers: ClassVar[tuple[str, ...]]
+    """Their keys in ``core.papers``."""
+    shows: ClassVar[str]
+    """The figures and theorems: "Fig. 3; Theorem 1"."""
+    claims: ClassVar[tuple[str, ...]]
+    needs: ClassVar[str] = "nothing but a CPU"
+    headline: ClassVar[bool] = False
+    """The demo runs it, one per laboratory."""
+    paper_says: ClassVar[str]
+    """One paragraph for the report, in our words, with paper and equation numbers."""
 
     @abstractmethod
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:

@@ -27,3 +27,8 @@ def folder_name(*words: str, source: str = "", choices: Sequence[object] = ()) -
     real = os.path.realpath(source) if os.path.exists(source) else source
     told = repr((real, *choices)).encode("utf-8", "surrogateescape")
     return f"{name}-{hashlib.blake2b(told, digest_size=4).hexdigest()}"
+
+
+def joined(*notes: str) -> str:
+    """Remarks as one text; empty ones are left out."""
+    return "; ".join(note for note in notes if note)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.errors import bad_value
+from rarefy.core.text import joined
 from rarefy.measure.estimates import (
     Band,
     Interval,
@@ -103,7 +104,7 @@ def judge_trend(
         n=trend.n,
         tolerance=f"p at most {alpha:g}{needed}",
         outcome=outcome,
-        note=_joined(note, why),
+        note=joined(note, why),
     )
 
 
@@ -123,7 +124,7 @@ def judge_slope(
         (predicted - tolerance, predicted + tolerance),
         slope.n_samples,
         f"±{tolerance:g}",
-        _joined(note, _thin(slope)),
+        joined(note, _thin(slope)),
     )
 
 
@@ -139,7 +140,7 @@ def judge_upper_exponent(
         (-np.inf, bound + tolerance),
         slope.n_samples,
         f"+{tolerance:g}",
-        _joined(note, _thin(slope)),
+        joined(note, _thin(slope)),
     )
 
 
@@ -161,7 +162,7 @@ def judge_equal(
         (predicted - tolerance, predicted + tolerance),
         mean.n,
         f"±{tolerance:g}",
-        _joined(note, _few(mean.n)),
+        joined(note, _few(mean.n)),
     )
 
 
@@ -185,7 +186,7 @@ def judge_bound(
         (bound, np.inf) if side == "at_least" else (-np.inf, bound),
         mean.n,
         "none",
-        _joined(note, _few(mean.n)),
+        joined(note, _few(mean.n)),
     )
 
 
@@ -217,7 +218,7 @@ def judge_difference(
         n=mean.n,
         tolerance="none",
         outcome=outcome,
-        note=_joined(note, why),
+        note=joined(note, why),
     )
 
 
@@ -241,7 +242,7 @@ def judge_fraction(
         (at_least, np.inf),
         total,
         "none",
-        _joined(note, "" if total else "no cases to count"),
+        joined(note, "" if total else "no cases to count"),
     )
 
 
@@ -287,10 +288,6 @@ def _show_p(value: float) -> str:
 
 def _kept(low: float, high: float) -> tuple[float, float] | None:
     return (float(low), float(high)) if np.isfinite([low, high]).all() else None
-
-
-def _joined(*notes: str) -> str:
-    return "; ".join(note for note in notes if note)
 
 
 def _few(n: int) -> str:

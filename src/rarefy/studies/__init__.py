@@ -1,63 +1,121 @@
-"""One file a figure or theorem family, one package a laboratory; putting a file there is enough
-to register its study.
+"""Every figure and theorem family is a study: a folder ``<laboratory>/<study>/`` with ``study.py``,
+``claims.py``, ``charts.py`` and what else it needs. Putting a folder there registers it.
 
-Studies of other packages are found through the entry-point group ``rarefy.studies``.
+What a study is about is read from the source of ``study.py``: listing the studies imports none of
+them, and using one imports that one. Studies of other packages are found through the entry-point
+group ``rarefy.studies``.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import logging
-import pkgutil
+from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TypeGuard
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rarefy.core.contracts import Study
 from rarefy.core.errors import unknown
 
+if TYPE_CHECKING:
+    from rarefy.core.contracts import Study
+
 ENTRY_POINT_GROUP = "rarefy.studies"
+_FIELDS = ("name", "title", "papers", "shows", "claims", "needs", "headline")
 _log = logging.getLogger("rarefy")
 
 
-def load_studies() -> dict[str, type[Study]]:
+@dataclass(frozen=True)
+class Entry:
+    """A study as it is listed."""
+
+    module: str
+    kind: str
+    """name of its class"""
+    lab: str
+    """the laboratory that it belongs to, or the package that it comes from"""
+    name: str
+    title: str
+    papers: tuple[str, ...] = ()
+    shows: str = ""
+    claims: tuple[str, ...] = ()
+    needs: str = "nothing but a CPU"
+    headline: bool = False
+
+    def load(self) -> type[Study]:
+        found: type[Study] = getattr(import_module(self.module), self.kind)
+        return found
+
+
+@cache
+def listed() -> dict[str, Entry]:
     """Every study there is, by name. A broken study of another package gives a warning line."""
-    studies: dict[str, type[Study]] = {}
-    for module_info in pkgutil.walk_packages(__path__, f"{__name__}."):
-        if module_info.name.rpartition(".")[2].startswith("_"):
-            continue  # what several studies share
-        module = import_module(module_info.name)
-        for found in vars(module).values():
-            # studies imported from elsewhere (a base, a sibling) belong to their own file
-            if _is_study(found) and found.__module__ == module.__name__:
-                studies[found.name] = found
+    found = {}
+    for path in Path(__file__).parent.glob("*/*/study.py"):
+        lab, folder = path.parts[-3:-1]
+        for kind in ast.parse(path.read_text("utf-8")).body:
+            told = _told(kind) if isinstance(kind, ast.ClassDef) else {}
+            if isinstance(kind, ast.ClassDef) and "name" in told:
+                module = f"{__name__}.{lab}.{folder}.study"
+                found[told["name"]] = Entry(module, kind.name, lab, **told)
+    for entry in _foreign():
+        if entry.name in found:
+            _log.warning("entry point %s: a study %r exists already", entry.module, entry.name)
+        else:
+            found[entry.name] = entry
+    return dict(sorted(found.items()))
+
+
+def _told(kind: ast.ClassDef) -> dict[str, Any]:
+    """What a study says of itself in plain texts."""
+    return {
+        line.target.id: ast.literal_eval(line.value)
+        for line in kind.body
+        if isinstance(line, ast.AnnAssign)
+        and isinstance(line.target, ast.Name)
+        and line.target.id in _FIELDS
+        and line.value is not None
+    }
+
+
+def _foreign() -> list[Entry]:
+    found = []
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
-            found = entry.load()
+            kind = entry.load()
         except Exception as error:
             # anything may happen while a stranger's module is imported; ours must go on
-            _log.warning("study %r cannot be loaded: %s: %s", entry.name, _kind(error), error)
+            reason = f"{type(error).__name__}: {error}"
+            _log.warning("study %r cannot be loaded: %s", entry.name, reason)
             continue
-        if not _is_study(found):
-            _log.warning("entry point %r is not a study: %r", entry.name, found)
-        elif studies.setdefault(found.name, found) is not found:
-            _log.warning("entry point %r: a study %r exists already", entry.name, found.name)
-    return dict(sorted(studies.items()))
+        if not _is_study(kind):
+            _log.warning("entry point %r is not a study: %r", entry.name, kind)
+            continue
+        told = {name: getattr(kind, name) for name in _FIELDS if hasattr(kind, name)}
+        lab = kind.__module__.partition(".")[0]
+        found.append(Entry(kind.__module__, kind.__qualname__, lab, **told))
+    return found
 
 
-def get_study(name: str) -> type[Study]:
-    studies = load_studies()
-    if name not in studies:
-        raise unknown("study", name, studies)
-    return studies[name]
+def _is_study(found: object) -> bool:
+    from rarefy.core.contracts import Study
 
-
-def _is_study(found: object) -> TypeGuard[type[Study]]:
     if not inspect.isclass(found) or not issubclass(found, Study):
         return False
     # a shared base class without a name is not a study of its own
     return not inspect.isabstract(found) and hasattr(found, "name")
 
 
-def _kind(error: Exception) -> str:
-    return type(error).__name__
+def get_study(name: str) -> type[Study]:
+    """The study of this name; no other is imported."""
+    if name not in listed():
+        raise unknown("study", name, listed())
+    return listed()[name].load()
+
+
+def load_studies() -> dict[str, type[Study]]:
+    """Every study by name, all imported."""
+    return {name: entry.load() for name, entry in listed().items()}

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import zarr
 
-from rarefy.core.contracts import NONFINITE_STEP, Output, Study
+from rarefy.core.contracts import NONFINITE_STEP, Experiment, Output
 from rarefy.sweep.chunks import CODECS, Damage, chunk_files, find_damage, flush_all
 from rarefy.sweep.grid import Grid, coordinate, grid_of
 
@@ -21,14 +21,14 @@ CHUNK_BYTES = 64_000_000
 """A chunk is put together in memory: large outputs get fewer runs a chunk."""
 
 
-def all_outputs(study: Study) -> tuple[Output, ...]:
+def all_outputs(study: Experiment) -> tuple[Output, ...]:
     declared = study.outputs()
     if any(output.name == NONFINITE_STEP.name for output in declared):
         return declared
     return (*declared, NONFINITE_STEP)
 
 
-def coordinates_of(study: Study) -> dict[str, np.ndarray]:
+def coordinates_of(study: Experiment) -> dict[str, np.ndarray]:
     """The coordinates of a study's Dataset: axes, ``seed``, and those of its outputs."""
     grid = grid_of(study)
     axes = {name: _readable(coordinate(values)) for name, values in grid.axes.items()}
@@ -38,7 +38,7 @@ def coordinates_of(study: Study) -> dict[str, np.ndarray]:
 class Arrays:
     """Those of ``study``, in the Zarr group that ``open`` was told of last."""
 
-    def __init__(self, study: Study, grid: Grid, dtype: str) -> None:
+    def __init__(self, study: Experiment, grid: Grid, dtype: str) -> None:
         self.grid, self.path = grid, Path()
         self.shapes = _shapes(study)
         self.coordinates = {
@@ -125,7 +125,7 @@ def _kind(column: np.ndarray) -> Any:
     return column.dtype if column.dtype.kind in "biuf" else str
 
 
-def _shapes(study: Study) -> dict[str, tuple[int, ...]]:
+def _shapes(study: Experiment) -> dict[str, tuple[int, ...]]:
     """The shape of each output, without the run axis."""
     sizes = {name: len(values) for name, values in study.coordinates().items()}
     for output in all_outputs(study):

@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ from rarefy.core.writing import RECORDS, is_intact, record_of
 from rarefy.sweep.chunks import NEEDED, find_damage, has_checksums, in_short, open_array
 from rarefy.sweep.examine import MARK, examine
 from rarefy.sweep.results import find_results, read_description, read_results
+from rarefy.sweep.spec import Find
 from rarefy.sweep.store import open_store
 
 OK, DAMAGED, UNCHECKED, REPAIRED = "ok", "damaged", "no checksums", "repaired"
@@ -124,13 +126,14 @@ def _is_ours(path: Path) -> bool:
 # ---------------------------------------------------------------------------------------- the kinds
 
 
-def check(thing: Thing, repair: bool = False) -> Finding:
-    """Look at one thing; with ``repair`` put a damaged store right, as far as it can be."""
+def check(thing: Thing, find: Find[Any], repair: bool = False) -> Finding:
+    """Look at one thing; with ``repair`` put a damaged store right, as far as it can be. ``find``
+    knows experiments by name."""
     try:
         if thing.kind == "store":
-            return _check_store(thing, repair)
+            return _check_store(thing, find, repair)
         if thing.kind == "results":
-            read_results(thing.path)
+            read_results(thing.path, find)
             hashed = "parquet" in read_description(thing.path.with_suffix(".json"))
             return Finding(thing, OK if hashed else UNCHECKED)
         wrong = check_written(thing.path)
@@ -144,11 +147,11 @@ def check(thing: Thing, repair: bool = False) -> Finding:
         return Finding(thing, DAMAGED, str(error))
 
 
-def _check_store(thing: Thing, repair: bool) -> Finding:
+def _check_store(thing: Thing, find: Find[Any], repair: bool) -> Finding:
     examine(thing.path)
     store = None
     try:
-        store = open_store(thing.path)
+        store = open_store(thing.path, find)
         found = store.arrays.damage()
     except UsageError:  # its study is not installed, or has moved on: what is there can be checked
         found = find_damage(thing.path)

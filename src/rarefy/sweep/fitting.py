@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import xarray as xr
 
-from rarefy.core.contracts import Study
 from rarefy.sweep.arrays import all_outputs, coordinates_of
 from rarefy.sweep.grid import grid_of
-from rarefy.sweep.spec import differences, spec_hash, spec_kind, study_of
+from rarefy.sweep.spec import E, Find, differences, experiment_of, spec_hash, spec_kind
 
 FORMAT = 1
 
@@ -42,10 +41,10 @@ def check_form(described: Any) -> None:
         raise ValueError("is damaged: attributes.cells or cells_done is no whole number")
 
 
-def described_study(described: dict[str, Any]) -> Study:
+def described_experiment(described: dict[str, Any], find: Find[E]) -> E:
     """The study of a description that fits it in every field; else the first that does not."""
     spec, told, scale = described["spec"], described["attributes"], described["scale"]
-    study = study_of(spec)
+    study = experiment_of(spec, find)
     if found := differences(spec, study, spec["dtype"]):
         raise ValueError(found[0])
     if scale not in type(study).scales:

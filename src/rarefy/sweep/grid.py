@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rarefy.core.contracts import Cells, Study
+from rarefy.core.contracts import Cells, Experiment
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import key
 
@@ -49,7 +49,7 @@ class Grid:
         return Cells({name: column[runs] for name, column in self.values.items()}, self.keys[runs])
 
 
-def grid_of(study: Study) -> Grid:
+def grid_of(study: Experiment) -> Grid:
     """Lay out the cells of a study. An axis without values or with one twice is an error."""
     axes = {name: tuple(getattr(study, name)) for name in study.axes}
     for name, choices in axes.items():
@@ -83,10 +83,10 @@ def coordinate(choices: Sequence[Any]) -> np.ndarray:
     return array
 
 
-def _keys(study: Study, values: Mapping[str, np.ndarray]) -> np.ndarray:
+def _keys(study: Experiment, values: Mapping[str, np.ndarray]) -> np.ndarray:
     columns = {name: column.tolist() for name, column in values.items()}
     count = len(columns["seed"])
-    if type(study).cell_key is Study.cell_key:
+    if type(study).cell_key is Experiment.cell_key:
         # cells that share their draws share their key: hash each combination once
         known: dict[tuple[Any, ...], int] = {}
         keys = np.empty(count, dtype=np.int64)

@@ -30,7 +30,6 @@ def overview(kind: type[Study]) -> dict[str, Any]:
     return {
         "name": kind.name,
         "title": kind.title,
-        "lab": kind.lab,
         "claims": list(kind.claims),
         "version": kind.version,
         "headline": kind.headline,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rarefy.core.contracts import Study
+from rarefy.core.contracts import Experiment
 from rarefy.core.errors import UsageError, bad_value, unknown
+from rarefy.core.parameters import Parameter, parameters_of
 
 LARGEST = 2**63
 """Whole numbers that a tensor can hold are below it."""
@@ -17,53 +16,43 @@ MAX_RANGE = 100_000
 """More values than this in one ``a:b:step`` is a slip of the pen."""
 
 
-def parse_settings(kind: type[Study], assignments: Iterable[str]) -> dict[str, Any]:
+def parse_settings(kind: type[Experiment], assignments: Iterable[str]) -> dict[str, Any]:
     """Texts such as ``lr=0.1`` or ``sigma=0,0.5,1:4:1`` as parameters of a study."""
-    fields = {field.name: field for field in dataclasses.fields(kind)}
+    known = parameters_of(kind)
     settled: dict[str, Any] = {}
     for assignment in assignments:
         name, equals, text = (part.strip() for part in assignment.partition("="))
         if not equals or not name or not text:
             raise bad_value("--set", assignment, "must be name=value or name=v1,v2,...")
-        if name not in fields:
-            raise unknown(f"parameter of {kind.name}", name, fields)
+        if name not in known:
+            raise unknown(f"parameter of {kind.name}", name, known)
         if name in settled:
             raise bad_value("--set", assignment, f"{name} is set twice; separate values by commas")
-        settled[name] = _value(kind, fields[name], text)
+        settled[name] = _value(kind, known[name], text)
     return settled
 
 
-def _value(kind: type[Study], field: dataclasses.Field[Any], text: str) -> Any:
-    annotation = field.type if isinstance(field.type, str) else str(field.type)
-    words = re.findall(r"[A-Za-z_]\w*", annotation)
-    many = field.name in kind.axes or "tuple" in words
-    if words.count("tuple") > 1:
-        raise bad_value(field.name, text, "holds lists of lists; set it from Python")
-    if text.lower() == "none" and "None" in words:
+def _value(kind: type[Experiment], parameter: Parameter, text: str) -> Any:
+    name = parameter.name
+    if parameter.nested:
+        raise bad_value(name, text, "holds lists of lists; set it from Python")
+    if text.lower() == "none" and parameter.optional:
         return None
-    convert = _converter(field.name, words)
-    if not many:
+    if parameter.kind is None:
+        raise UsageError(f"{name}: can only be set from Python")
+    convert = _CONVERT[parameter.kind]
+    if not parameter.many:
         if "," in text and convert is not _text:
-            raise bad_value(field.name, text, f"takes one value; those with many are {_many(kind)}")
-        return convert(field.name, text)
+            many = ", ".join(kind.axes) or "none"
+            raise bad_value(name, text, f"takes one value; those with many are {many}")
+        return convert(name, text)
     values: list[Any] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         ranged = ":" in part and convert is not _text  # a text may have a colon of its own
-        values += _range(field.name, part, convert) if ranged else [convert(field.name, part)]
+        values += _range(name, part, convert) if ranged else [convert(name, part)]
     if not values:
-        raise bad_value(field.name, text, "needs at least one value")
+        raise bad_value(name, text, "needs at least one value")
     return tuple(values)
-
-
-def _many(kind: type[Study]) -> str:
-    return ", ".join(kind.axes) or "none"
-
-
-def _converter(name: str, words: list[str]) -> Callable[[str, str], Any]:
-    for word, convert in (("bool", _truth), ("float", _number), ("int", _whole), ("str", _text)):
-        if word in words:
-            return convert
-    raise UsageError(f"{name}: can only be set from Python (its type is {' '.join(words)})")
 
 
 def _truth(name: str, text: str) -> bool:
@@ -94,6 +83,14 @@ def _number(name: str, text: str) -> float:
 
 def _text(name: str, text: str) -> str:
     return text
+
+
+_CONVERT: dict[type, Callable[[str, str], Any]] = {
+    bool: _truth,
+    float: _number,
+    int: _whole,
+    str: _text,
+}
 
 
 def _range(name: str, text: str, convert: Callable[[str, str], Any]) -> list[Any]:

@@ -20,18 +20,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xarray as xr
 
-from rarefy.core.contracts import Study
+from rarefy.core.contracts import Experiment
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.writing import check_place, write_whole
-from rarefy.sweep.fitting import FORMAT, check_form, described_study, fitted
-from rarefy.sweep.spec import differences, spec_of
+from rarefy.sweep.fitting import FORMAT, check_form, described_experiment, fitted
+from rarefy.sweep.spec import E, Find, differences, spec_of
 
 MAX_BYTES = 1_000_000
 SIGNIFICANT_BITS = 17
 """A relative error under 1e-5: five significant digits."""
 
 
-def check_folder(study: Study, scale: str, dtype: str, folder: Path | str) -> None:
+def check_folder(study: Experiment, scale: str, dtype: str, folder: Path | str) -> None:
     """Refuse, before a long run, a folder that cannot be written to, or holds this study and scale
     with other parameters or more seeds: files are named by study and scale alone. What these files
     say of themselves is their record: they live in repositories, where no other would come along.
@@ -54,7 +54,7 @@ def check_folder(study: Study, scale: str, dtype: str, folder: Path | str) -> No
         raise UsageError(f"results: {table} was not written by rarefy (no JSON); move it away")
 
 
-def write_results(study: Study, scale: str, dataset: xr.Dataset, folder: Path | str) -> Path:
+def write_results(study: Experiment, scale: str, dataset: xr.Dataset, folder: Path | str) -> Path:
     """Write both files and give the path of the Parquet one."""
     done, cells = int(dataset.attrs["cells_done"]), int(dataset.attrs["cells"])
     if done < cells:
@@ -118,14 +118,14 @@ def write_results(study: Study, scale: str, dataset: xr.Dataset, folder: Path | 
     return next(iter(contents))
 
 
-def read_results(path: Path | str) -> tuple[Study, str, xr.Dataset]:
-    """Study, scale and Dataset from the path of either file; the file that does not fit is
-    named."""
+def read_results(path: Path | str, find: Find[E]) -> tuple[E, str, xr.Dataset]:
+    """Experiment, scale and Dataset from the path of either file; ``find`` knows experiments by
+    name. The file that does not fit is named."""
     path = Path(path)
     described, content = read_pair(path)
     try:
         at = path.with_suffix(".json")
-        study = described_study(described)
+        study = described_experiment(described, find)
         at = path.with_suffix(".parquet")
         dataset = fitted(described, pq.read_table(io.BytesIO(content)))
     except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from rarefy.core.contracts import Context, Study
+from rarefy.core.contracts import Context, Experiment
 from rarefy.core.errors import Interrupted, OutOfTime, RunError, UsageError, bad_value
 from rarefy.core.progress import Progress
 from rarefy.core.provenance import provenance
@@ -63,7 +63,7 @@ class Execution:
 
 
 def execute(
-    study: Study,
+    study: Experiment,
     scale: str,
     device: str = "auto",
     dtype: str = "float32",
@@ -134,7 +134,7 @@ def execute(
     return _result(store, note)
 
 
-def network_folder(study: Study, dtype: str, folder: Path, overwrite: bool) -> OutputFolder:
+def network_folder(study: Experiment, dtype: str, folder: Path, overwrite: bool) -> OutputFolder:
     """Where a run saves its networks; refused if those of another run are there."""
     found = OutputFolder(folder, spec_hash(spec_of(study, dtype)), overwrite)
     found.check([f"{name}.pt" for name in study.network_names()], option="save")
@@ -146,7 +146,7 @@ def _result(store: Store, note: str = "") -> Execution:
     return Execution(store.read(), store.path, len(done), int(done.sum()), note)
 
 
-def _inputs_if_there(study: Study) -> dict[str, str]:
+def _inputs_if_there(study: Experiment) -> dict[str, str]:
     """A finished store can be read where its data are no longer."""
     try:
         return study.inputs()
@@ -229,7 +229,7 @@ def _unfinished(store: Store, why: str, go_on: str, started: bool = True) -> str
     return f"{why}: {done.sum()} of {len(done)} cells are stored in {store.path}{slow}{hint}"
 
 
-def _fitting(study: Study, device: torch.device) -> int:
+def _fitting(study: Experiment, device: torch.device) -> int:
     """How many cells of one batch fit into memory, beside the batches of other workers."""
     free, needed = free_memory(device), max(study.cost().bytes_per_cell, 1)
     if needed > free:

@@ -8,19 +8,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
-from rarefy.core.contracts import Study
+from rarefy.core.contracts import Experiment
 from rarefy.core.errors import UsageError
-from rarefy.studies import get_study
 
 Spec = dict[str, Any]
+E = TypeVar("E", bound=Experiment)
+Find = Callable[[str], type[E]]
+"""Gives the experiment of a name."""
 
 
-def spec_of(study: Study, dtype: str) -> Spec:
+def spec_of(study: Experiment, dtype: str) -> Spec:
     parameters = {name: _plain(value) for name, value in study.parameters().items()}
     return {
         "study": study.name,
@@ -30,13 +32,13 @@ def spec_of(study: Study, dtype: str) -> Spec:
     }
 
 
-def study_of(spec: Spec) -> Study:
-    """The study a spec was made of, with its parameters."""
-    return with_parameters(get_study(spec["study"]), spec["parameters"])
+def experiment_of(spec: Spec, find: Find[E]) -> E:
+    """The experiment that a spec was made of, with its parameters; ``find`` knows it by name."""
+    return with_parameters(find(spec["study"]), spec["parameters"])
 
 
-def with_parameters(kind: type[Study], parameters: Mapping[str, Any]) -> Study:
-    """The study with parameters as JSON spells them."""
+def with_parameters(kind: type[E], parameters: Mapping[str, Any]) -> E:
+    """The experiment with parameters as JSON spells them."""
     known = {field.name for field in dataclasses.fields(kind)}
     for name, value in parameters.items():
         if name not in known:
@@ -65,7 +67,7 @@ def spec_hash(spec: Spec) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def differences(stored: Spec, study: Study, dtype: str) -> list[str]:
+def differences(stored: Spec, study: Experiment, dtype: str) -> list[str]:
     """What keeps a stored spec from being that of ``study``, each as ``was made with lr=0.5, not
     0.1``; seeds do not count.
 

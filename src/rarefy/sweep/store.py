@@ -22,7 +22,7 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from rarefy.core.contracts import Study
+from rarefy.core.contracts import Experiment
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.writing import flush
 from rarefy.sweep.arrays import Arrays, all_outputs, coordinates_of
@@ -31,7 +31,7 @@ from rarefy.sweep.examine import MARK, examine, hash_of
 from rarefy.sweep.grid import Grid, grid_of
 from rarefy.sweep.lock import Lock
 from rarefy.sweep.repairing import mend
-from rarefy.sweep.spec import Spec, differences, spec_hash, spec_of, study_of
+from rarefy.sweep.spec import Find, Spec, differences, experiment_of, spec_hash, spec_of
 
 _told_old: set[Path] = set()
 
@@ -41,7 +41,7 @@ class Store:
     extends the store and locks it for writing, ``close`` unlocks it."""
 
     def __init__(
-        self, path: Path, study: Study, scale: str, dtype: str, overwrite: bool = False
+        self, path: Path, study: Experiment, scale: str, dtype: str, overwrite: bool = False
     ) -> None:
         self.path, self.study, self.scale, self.dtype = path, study, scale, dtype
         path = path if path.name else path.resolve()  # (a store may be read from inside: report .)
@@ -279,14 +279,14 @@ class Store:
             ) from error
 
 
-def open_store(path: Path) -> Store:
-    """Open a store for reading, with the study it was made of."""
+def open_store(path: Path, find: Find[Any]) -> Store:
+    """Open a store for reading, with the experiment it was made of; ``find`` knows it by name."""
     attributes = examine(path)
     if attributes is None:
         raise UsageError(f"no store at {path}")
     spec: Spec = attributes["spec"]
     try:
-        study = study_of(spec)
+        study = experiment_of(spec, find)
     except (UsageError, TypeError) as error:  # (or a parameter that has to be given is not)
         raise UsageError(f"store {path}: {error}") from error
     return Store(path, study, attributes["scale"], spec["dtype"])

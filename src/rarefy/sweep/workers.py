@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Study
+from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Experiment
 from rarefy.core.errors import RunError
 from rarefy.core.settings import free_memory, prepare_cpu
 from rarefy.core.threads import exactly
@@ -33,12 +33,12 @@ MEMORY_SHARE = 0.5
 """Of the free memory; the rest is for temporaries nobody counted, and for others."""
 MOST_JOBS = 8
 """More processes than this are only started when asked for."""
-_compiled_before: set[type[Study]] = set()
+_compiled_before: set[type[Experiment]] = set()
 
 
 @contextlib.contextmanager
 def computed(
-    study: Study,
+    study: Experiment,
     grid: Grid,
     batches: list[np.ndarray],
     context: Context,
@@ -61,7 +61,7 @@ def computed(
             yield results
 
 
-def usual_jobs(study: Study, device: torch.device, threads: int | None = 1) -> int:
+def usual_jobs(study: Experiment, device: torch.device, threads: int | None = 1) -> int:
     """Processes where nobody said how many: one a core on a CPU, where small operations only wait
     for each other when they share cores; on a GPU one, since it is not known how busy that is."""
     if not study.one_at_a_time or device.type != "cpu":
@@ -70,7 +70,7 @@ def usual_jobs(study: Study, device: torch.device, threads: int | None = 1) -> i
     return max(1, min(torch.get_num_threads() // (threads or 1), MOST_JOBS, fitting))
 
 
-def threads_at_once(study: Study, device: torch.device, threads: int | None = 1) -> int:
+def threads_at_once(study: Experiment, device: torch.device, threads: int | None = 1) -> int:
     """Batches that run at once in this process: one a core on a CPU. Trainings of real networks
     cannot, they share torch's one random state."""
     if study.one_at_a_time or device.type != "cpu":
@@ -78,12 +78,12 @@ def threads_at_once(study: Study, device: torch.device, threads: int | None = 1)
     return max(1, torch.get_num_threads() // (threads or 1))
 
 
-def _one_batch(study: Study, grid: Grid, runs: np.ndarray, context: Context) -> Computed:
+def _one_batch(study: Experiment, grid: Grid, runs: np.ndarray, context: Context) -> Computed:
     context.check_time()
     return runs, simulate(study, grid.cells(runs), context)
 
 
-def simulate(study: Study, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+def simulate(study: Experiment, cells: Cells, context: Context) -> dict[str, np.ndarray]:
     """One batch; halved as often as the device runs out of memory."""
     try:
         outputs = study.simulate(cells, context)
@@ -114,7 +114,7 @@ def _out_of_memory(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def _by_threads(
-    study: Study, grid: Grid, batches: list[np.ndarray], context: Context, workers: int
+    study: Experiment, grid: Grid, batches: list[np.ndarray], context: Context, workers: int
 ) -> Iterator[Iterator[Computed]]:
     """On a CPU each core takes whole batches, usually with one thread for their arithmetic: nothing
     waits at a barrier inside an operation, which costs little on a quiet machine and very much on a
@@ -152,7 +152,7 @@ def _prepare_thread(threads: int) -> None:
 
 @contextlib.contextmanager
 def _by_processes(
-    study: Study,
+    study: Experiment,
     grid: Grid,
     batches: list[np.ndarray],
     context: Context,
@@ -263,7 +263,9 @@ class _Reports:
 _process: dict[str, Any] = {}
 
 
-def _prepare_process(study: Study, context: Context, threads: int, said: Any, stop: Any) -> None:
+def _prepare_process(
+    study: Experiment, context: Context, threads: int, said: Any, stop: Any
+) -> None:
     # Ctrl-C reaches every process of a terminal: the first one asks the others to end in order
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # a batch system's end reaches all of them too: what is under way gets its checkpoint

@@ -1,0 +1,1 @@
+"""Learning from noise: feature strength against noise correlation."""

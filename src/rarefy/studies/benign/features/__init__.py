@@ -1,0 +1,1 @@
+"""How feature strength and class size make overfitting benign."""

@@ -1,0 +1,70 @@
+"""Test accuracy over feature strength and class size, and how fast the error falls with the ratio
+of Theorem 1, 2(a) (003 Fig. 4a, Theorem 1 2(a) and 3, the feature axis of Fig. 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rarefy.core.contracts import Cells, Context
+from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import Spectrum
+from rarefy.studies.benign.strength import StrengthExperiment
+from rarefy.sweep.batches import split_by_axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeaturesExperiment(StrengthExperiment):
+    """Benign overfitting through explicit features: strength against number of samples."""
+
+    axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "size", "strength")
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 2,
+            "size": (4, 12),
+            "strength": (0.01, 1.0, 3.0),
+            "classes": 3,
+            "d": 40,
+            "filters": 8,
+            "trained_steps": 120,
+            "test_samples": 300,
+        },
+        "quick": {
+            "seeds": 3,
+            "size": (5, 10, 20, 40),
+            "strength": (0.01, 0.5, 0.8, 1.0, 1.2, 1.5, 1.8, 2.1, 2.5, 4.0),
+            "d": 200,
+            "filters": 20,
+            "test_samples": 20_000,
+        },
+        "paper": {
+            "seeds": 3,
+            "size": (10, 40, 100, 200),
+            "strength": (0.01, 0.4, 0.7, 1.0, 1.3, 1.6, 2.0, 2.4, 2.8, 3.2, 3.6, 4.0),
+            "test_samples": 40_000,
+        },
+    }
+
+    gamma: tuple[float, ...] = (1.0, 1.2)
+    """noise correlation ratio: 1 is noise of one kind for all classes, 1.2 that of Fig. 4a"""
+
+    def check(self) -> None:
+        super().check()
+        for gamma in self.gamma:
+            self.spectrum(gamma)  # refuses what is out of reach
+
+    def spectrum(self, gamma: float) -> Spectrum:
+        """That of A_k; for equal sizes it does not depend on the size."""
+        return spectrum_for(gamma, 1, self.d, self.classes, self.base)
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
+            return split_by_axis(
+                those,
+                "gamma",
+                lambda gamma, part: self.train_and_test(part, self.spectrum(gamma), context),
+            )
+
+        return split_by_axis(cells, "seed", of_seed)

@@ -1,0 +1,153 @@
+"""One map of ``benign-features`` as arrays: errors over class size and feature strength, with the
+ratio of Theorem 1, 2(a) beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from rarefy.measure.statistics import Identity
+from rarefy.studies.benign.constants import READ, small_loss
+from rarefy.studies.benign.features.experiment import FeaturesExperiment
+from rarefy.studies.benign.features.separation import (
+    COUNTED,
+    Array,
+    Mask,
+    crossing,
+    mean_error,
+    measured_cells,
+)
+from rarefy.theory import benign
+
+MARGIN = 0.05
+"""Accuracy nearer than this to chance or to 1 counts as not open to growth."""
+FITTED_FROM = (1.0, READ.features)
+"""x from which on laws are read; every law is judged once from each. C_1 = 4 is how constants are
+read here, but as errors can be counted up to x of about 17 only, it leaves a factor of 4 for
+exponents; a bound asked for from 1 on is the stronger reading, with more cells. At first 1 was the
+only start, kept after 4 had been tried, from which on the collapse at Gamma = 1.2 fails instead of
+being undecided: hence both."""
+ROUNDING = 1e-9
+"""A ratio meant to be 1 may be 1.0000000002."""
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Of one schedule and one Gamma. error, train_loss: (seed, size, strength); gram:
+    |A_k^T A_j|_F^2, (class, class)."""
+
+    study: FeaturesExperiment
+    scale: str
+    schedule: str
+    gamma: float
+    size: Array
+    strength: Array
+    error: Array
+    train_loss: Array
+    gram: Array
+
+    @property
+    def classes(self) -> int:
+        return self.study.classes
+
+    @property
+    def accuracy(self) -> Array:
+        return 1 - self.error
+
+    def identity(self, claim: str, what: str) -> Identity:
+        setting = f"{self.study.setting}, {self.schedule}, Gamma {self.gamma:g}: {what}"
+        return (claim, self.study.name, self.scale, setting)
+
+    @property
+    def ratio(self) -> Array:
+        """x = |S_k|^2 |u_k|^4/(|S_j| |A_k^T A_j|_F^2), alike for all k != j: (size, strength)."""
+        sizes, norms = self._alike()
+        return benign.binding(benign.signal_ratio(self.gram, sizes, norms))[..., 0]
+
+    def mean_error(self) -> Array:
+        """Over seeds: (size, strength)."""
+        return mean_error(self.error, self.study.test_samples)
+
+    def measured(self, least: float = FITTED_FROM[0]) -> Mask:
+        """Cells from which laws in x are read, x from ``least`` on."""
+        return measured_cells(self.error, self.ratio, self.study.test_samples, least)
+
+    def counted(self, least: float = FITTED_FROM[0]) -> Mask:
+        """Cells from ``least`` on whose errors can be counted, also those beyond the cut of
+        ``measured``: a bound is to lie above them all."""
+        seen = np.nan_to_num(self.error).sum(axis=0) * self.study.test_samples
+        return np.asarray((self.ratio >= least) & (seen >= COUNTED))
+
+    def largest_constant(self, least: float = FITTED_FROM[0]) -> float:
+        """The largest c_1 with error <= (K - 1) exp(-c_1 x) in all cells counted from ``least``."""
+        there = self.counted(least)
+        found = np.log((self.classes - 1) / self.mean_error()[there]) / self.ratio[there]
+        return float(found.min(initial=np.inf))
+
+    def harmful(self, limit: float) -> Mask:
+        """Cells of which statement 3 speaks with C_3 = ``limit``: (size, strength)."""
+        sizes, norms = self._alike()
+        # C_1 and C_2 lie above C_3: a cell at the limit itself belongs to statement 3
+        above, limit = READ.features * limit, limit * (1 + ROUNDING)
+        regime = benign.regime(self.gram, sizes, norms, above, above, limit)
+        return np.asarray((regime == "harmful").all(axis=-1))
+
+    def small_loss(self, region: Mask) -> Array:
+        """Share of the runs of a region whose training loss is small, by seed."""
+        if not region.any():
+            return np.empty(0)
+        small = self.train_loss[:, region] <= small_loss(self.study)
+        return np.asarray(small.mean(axis=1))
+
+    def overfits(self, region: Mask) -> bool:
+        """Whether most of the region was trained to a small loss, as Theorem 1 has it."""
+        shares = self.small_loss(region)
+        return bool(len(shares) and shares.mean() > 0.5)
+
+    def open_strengths(self) -> Mask:
+        """Strengths whose accuracy, averaged over sizes and seeds, can still grow: (strength,). For
+        pictures alone: what is judged must not be chosen by test accuracy."""
+        mean = np.nanmean(self.accuracy, axis=(0, 1))
+        return np.asarray((mean > 1 / self.classes + MARGIN) & (mean < 1 - MARGIN))
+
+    def crossing(self, level: float) -> Array:
+        """|u| at which the mean error falls below ``level``: (size,), NaN where it does not."""
+        return crossing(self.strength, self.mean_error(), level, self.classes)
+
+    def ratio_at(self, strength: Array) -> Array:
+        """x of one strength a size: (size,)."""
+        return self.size * strength**4 / self.gram[0, 1]
+
+    def _alike(self) -> tuple[Array, Array]:
+        """Sizes (size, 1, class) and norms (1, strength, class) of classes that are all alike."""
+        ones = np.ones(self.classes)
+        return self.size[:, None, None] * ones, self.strength[None, :, None] * ones
+
+
+def read_map(
+    study: FeaturesExperiment, results: xr.Dataset, scale: str, schedule: str, gamma: float
+) -> FeatureMap:
+    here = results.sel(schedule=schedule, gamma=gamma).sortby(["size", "strength"])
+    here = here.transpose("seed", "size", "strength", ...)
+    return FeatureMap(
+        study,
+        scale,
+        schedule,
+        gamma,
+        here["size"].values.astype(np.float64),
+        here["strength"].values.astype(np.float64),
+        here["test_error"].values.astype(np.float64),
+        here["train_loss"].values.astype(np.float64),
+        study.spectrum(gamma).gram()[0].numpy(),
+    )
+
+
+def maps_of(study: FeaturesExperiment, results: xr.Dataset, scale: str = "") -> list[FeatureMap]:
+    """Every map of the results, schedule by schedule."""
+    return [
+        read_map(study, results, scale, str(schedule), float(gamma))
+        for schedule in results["schedule"].values
+        for gamma in results["gamma"].values
+    ]

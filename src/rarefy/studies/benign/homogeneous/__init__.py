@@ -1,0 +1,1 @@
+"""Noise of one kind: where harmful overfitting turns benign."""

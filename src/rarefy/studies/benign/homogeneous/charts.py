@@ -1,0 +1,135 @@
+"""Pictures and tables of ``benign-homogeneous``."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
+from rarefy.studies.benign.conditions import condition_table, conditions
+from rarefy.studies.benign.homogeneous.claims import BOUNDARY, RATIO, Transition, transitions
+from rarefy.studies.benign.homogeneous.experiment import HomogeneousExperiment
+from rarefy.theory import benign
+
+
+def homogeneous_pictures(study: HomogeneousExperiment, results: xr.Dataset) -> list[Picture]:
+    every = transitions(study, results)
+    main = next((here for here in every if here.schedule == "trained"), every[0])
+    return [_map(main), _collapse(every)]
+
+
+def _map(here: Transition) -> Picture:
+    """One panel a dimension."""
+    mean = here.error.mean(axis=0)
+    edge = here.boundary()
+    x = here.ratio_at(edge)
+    level = float(np.nanmedian(x)) if np.isfinite(x).any() else 1.0
+    panels = []
+    for place, dimension in enumerate(here.dimension):
+        classes, fit = here.study.classes, []
+        norm = benign.classical_norm(
+            classes, classes * here.size, dimension, level, here.study.base
+        )
+        measured = np.isfinite(edge[place])
+        inside = (norm >= here.strength.min()) & (norm <= here.strength.max())
+        if inside.sum() > 1:
+            label = f"{RATIO} = {level:.2g}"
+            fit.append(Curve(label, norm[inside], here.size[inside], role="theory"))
+        if measured.any():
+            label = f"error {BOUNDARY:g}, measured"
+            points = (edge[place][measured], here.size[measured])
+            fit.append(Curve(label, *points, role="boundary", style="points"))
+        panels.append(
+            HeatMap(
+                values=mean[place],
+                x=here.strength.tolist(),
+                y=[int(size) for size in here.size],
+                x_label="feature strength |u|",
+                y_label="training samples a class |S|",
+                colour_label="test error",
+                title=f"d = {dimension:g}",
+                curves=fit,
+            )
+        )
+    return Picture(
+        "transition",
+        "The transition between harmful and benign overfitting, noise of one kind",
+        f"Test error, mean of {len(here.error)} seeds, {here.schedule}; chance is "
+        f"{1 - 1 / here.study.classes:.2g}. Points: "
+        f"where it is {BOUNDARY:g}. Line: n |u|^4/(K d) constant, its value the median over the "
+        "points of all panels; the classical law says that points follow the line, in every panel "
+        "the same.",
+        panels,
+    )
+
+
+def _collapse(every: list[Transition]) -> Picture:
+    panels = []
+    for here in every:
+        mean = here.error.mean(axis=0)
+        curves = [
+            Curve(
+                f"d = {dimension:g}, |S| = {size:g}",
+                here.ratio[i, j],
+                mean[i, j],
+                role=f"d {i}",
+                style=("solid", "dashed", "dotted")[min(order, 2)],
+            )
+            for i, dimension in enumerate(here.dimension)
+            for order, j in enumerate(sorted({0, len(here.size) // 2, len(here.size) - 1}))
+            for size in (here.size[j],)
+        ]
+        panels.append(
+            Lines(
+                curves,
+                x_label=RATIO,
+                y_label="test error",
+                title=here.schedule,
+                x_log=True,
+                marks=((1.0, "1"),),
+            )
+        )
+    return Picture(
+        "collapse",
+        f"Does one number decide? The error against {RATIO}",
+        f"Mean of {len(every[0].error)} seeds. Curves of different d and |S| fall onto each other "
+        "where that number is all that counts.",
+        panels,
+    )
+
+
+def homogeneous_tables(study: HomogeneousExperiment, results: xr.Dataset) -> list[Table]:
+    rows: list[list[object]] = []
+    for here in transitions(study, results):
+        edge = here.boundary()
+        x = here.ratio_at(edge)
+        for i, dimension in enumerate(here.dimension):
+            for j, size in enumerate(here.size):
+                on = np.isfinite(edge[i, j])
+                rows.append(
+                    [
+                        here.schedule,
+                        int(dimension),
+                        int(size),
+                        f"{edge[i, j]:.3g}" if on else "not on the grid",
+                        f"{x[i, j]:.3g}" if on else "",
+                        f"{np.nanmax(here.train_loss[:, i, j]):.2g}",
+                    ]
+                )
+    largest = study.at_dimension(max(study.dimension))
+    size, strength = int(max(study.size)), float(max(study.strength))
+    kind = "trained" if "trained" in study.schedule else study.schedule[0]
+    noise = largest.spectrum()
+    training = largest.training_at(kind, size, noise)
+    found = conditions(largest, noise, strength, study.classes * size, training)
+    return [
+        Table(
+            "boundary",
+            f"Where the error is {BOUNDARY:g}",
+            "Feature strength at the boundary and n |u|^4/(K d) there, which the classical law has "
+            "constant.",
+            ["schedule", "d", "|S|", "|u|", RATIO, "largest training loss"],
+            rows,
+        ),
+        condition_table(found, f"{kind}, d = {largest.d}, |S| = {size}, |u| = {strength:g}"),
+    ]

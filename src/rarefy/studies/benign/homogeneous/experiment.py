@@ -1,0 +1,89 @@
+"""The classical transition between harmful and benign overfitting: two classes with noise of one
+kind (003 footnote 2 and Remark 5)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rarefy.core.contracts import Cells, Context, Cost
+from rarefy.core.errors import bad_value
+from rarefy.data.noise_spectrum import Spectrum, special_spectrum
+from rarefy.studies.benign.strength import StrengthExperiment
+from rarefy.sweep.batches import split_by_axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class HomogeneousExperiment(StrengthExperiment):
+    """The boundary |u|^4 ~ d/n of benign overfitting, measured."""
+
+    axes: ClassVar[tuple[str, ...]] = ("schedule", "dimension", "size", "strength")
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 2,
+            "dimension": (20, 40),
+            "size": (4, 10),
+            "strength": (0.5, 1.5, 4.0),
+            "filters": 8,
+            "trained_steps": 120,
+            "test_samples": 300,
+        },
+        "quick": {
+            "seeds": 6,
+            "dimension": (100, 200, 400),
+            "size": (5, 10, 20, 40),
+            "strength": (0.6, 0.9, 1.2, 1.6, 2.1, 2.8, 4.0),
+            "filters": 20,
+            "trained_steps": 250,
+            "test_samples": 3000,
+        },
+        "paper": {"seeds": 6},
+    }
+
+    classes: int = 2
+    base: float = 1.0
+    dimension: tuple[int, ...] = (250, 500, 1000)
+    """coordinates of a patch (in place of d)"""
+    size: tuple[int, ...] = (10, 20, 50, 100)
+    strength: tuple[float, ...] = tuple(round(0.5 * 1.2**i, 2) for i in range(16))
+    test_samples: int = 20_000
+    seeds: int = 10
+
+    @property
+    def setting(self) -> str:
+        return f"K={self.classes} m={self.filters} {self.combine}"
+
+    def check(self) -> None:
+        super().check()
+        for dimension in self.dimension:
+            if dimension < 2 * self.classes:
+                least = f"must be at least {2 * self.classes}, twice the number of classes"
+                raise bad_value("dimension", dimension, least)
+
+    def parts(self) -> tuple[HomogeneousExperiment, ...]:
+        return tuple(self.at_dimension(dimension) for dimension in self.dimension)
+
+    def spectrum(self) -> Spectrum:
+        """``base`` off the features."""
+        return special_spectrum(self.base, self.d, self.classes, self.base)
+
+    def cost(self) -> Cost:
+        samples = self.classes * max(self.size)
+        costs = [part.cost_of(samples, self.trained_steps) for part in self.parts()]
+        return max(costs, key=lambda cost: cost.bytes_per_cell)
+
+    def at_dimension(self, dimension: int) -> HomogeneousExperiment:
+        """The same study with patches of one length."""
+        return dataclasses.replace(self, d=int(dimension))
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        def of_dimension(dimension: int, part: Cells) -> dict[str, np.ndarray]:
+            study = self.at_dimension(dimension)
+            return study.train_and_test(part, study.spectrum(), context)
+
+        return split_by_axis(
+            cells, "seed", lambda seed, those: split_by_axis(those, "dimension", of_dimension)
+        )

@@ -1,0 +1,1 @@
+"""More data of one class: what becomes of the others' tails."""

@@ -1,0 +1,43 @@
+"""What becomes of the small classes when one class gets more data (003 Sec. 3, after Theorem 1)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import xarray as xr
+
+from rarefy.core.contracts import Study, Verdict
+from rarefy.core.picture import Picture, Table
+from rarefy.studies.benign.majority.charts import majority_pictures, majority_tables
+from rarefy.studies.benign.majority.claims import majority_verdicts
+from rarefy.studies.benign.majority.experiment import MajorityExperiment
+
+
+class BenignMajority(MajorityExperiment, Study):
+    """One class (the last) grows, the others stay small: what the small ones lose in the tail."""
+
+    name: ClassVar[str] = "benign-majority"
+    title: ClassVar[str] = "More data of one class: what becomes of the others' tails"
+    papers: ClassVar[tuple[str, ...]] = ("003",)
+    shows: ClassVar[str] = "'Increasing majority hurts minority'"
+    claims: ClassVar[tuple[str, ...]] = ("B9",)
+    needs: ClassVar[str] = "a CPU; a GPU at scale paper"
+    paper_says: ClassVar[str] = (
+        "Theorem 1 2(b) of 003 bounds the error of class k on long-tailed data by a sum over the "
+        "other classes j of exp(-c L^2 Gamma_kj), and Gamma_kj falls as 1/|S_j|. Hence, says Sec. "
+        "3, accuracy on long-tailed data of a class may fall when other classes get more data: "
+        "memorised noise of the majority outweighs that of the minority. The paper shows no "
+        "experiment. More samples of a class change more than Gamma, so three controls take apart "
+        "what Gamma does and what else does. The network is trained as printed for the paper's "
+        "other experiments, and also until its loss is small, a reading chosen after seeing that "
+        "the printed training hardly begins."
+    )
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return majority_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return majority_pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return majority_tables(self, results)

@@ -1,0 +1,239 @@
+"""What the studies of 003 share: the setting, two ways to train it, and how a batch is drawn.
+
+003 prints the mean over filters, PyTorch's initialisation, eta = 0.05 and 20 full-batch epochs.
+That training hardly begins: its loss stays near log K. Theorem 1 speaks of a training loss below
+epsilon, so each statement is looked at twice, ``printed`` and ``trained`` (the same network at a
+larger rate until its loss is small, each run stopping by itself).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rarefy.core.contracts import Cells, Context, Cost, Experiment
+from rarefy.core.errors import bad_value
+from rarefy.core.precision import check_precision
+from rarefy.core.rng import Draws
+from rarefy.data.class_noise import ClassNoise, rotation
+from rarefy.data.noise_laws import law_of
+from rarefy.data.noise_spectrum import Spectrum, special_spectrum
+from rarefy.data.patches import PatchSamples, labels_by_size
+from rarefy.data.turned_worlds import turned_class_noise
+from rarefy.measure.generalisation import CHUNK
+from rarefy.nets.patch_cnn import (
+    COMBINATIONS,
+    INITIALISATIONS,
+    initial_filters,
+    output_scale,
+)
+from rarefy.studies.benign.form import check_vectors, without_vectors
+from rarefy.studies.benign.trial import Training, Trial
+from rarefy.theory.class_noise_bayes import special_ratio
+
+TRAININGS = ("printed", "trained")
+D_OF_RATES = 1000
+"""Coordinates for which ``lr`` and ``trained_lr`` are meant, those of 003."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassNoiseExperiment(Experiment):
+    """The setting of 003 Sec. 5.1: all non-zero eigenvalues of A_k are ``base`` but one, in a
+    direction of the class's own, which sets the noise correlation ratio Gamma."""
+
+    lab: ClassVar[str] = "benign"
+    kinds: ClassVar[int] = 1
+    """kinds of noise besides the special directions; each needs axes of its own without vectors"""
+
+    classes: int = 5
+    """number of classes (K of 003)"""
+    d: int = 1000
+    """coordinates of a patch"""
+    filters: int = 100
+    """filters a class (m)"""
+    base: float = 0.5
+    """eigenvalue of A_k in all directions but the features' and the class's own"""
+    initialisation: str = "default"
+    """default: PyTorch's, uniform on +-1/sqrt(d); gaussian: N(0, sigma_0^2)"""
+    sigma_0: float = 0.01
+    """std of Gaussian initial filters"""
+    combine: str = "mean"
+    """how filters are put together: mean as in (1), or sum"""
+    lr: float = 0.05
+    """learning rate of ``printed`` training; above d = 1000 it is multiplied by 1000/d, as much as
+    noise is longer (squared), so that a step means the same"""
+    steps: int = 20
+    """full-batch steps of ``printed`` training"""
+    trained_lr: float = 50.0
+    """learning rate of ``trained``: large to save steps, the end hardly depends on it; above d =
+    1000 in proportion, as ``lr``"""
+    trained_steps: int = 1000
+    """most steps of ``trained``"""
+    stop_loss: float = 0.01
+    """training loss at which a ``trained`` run stops (epsilon of Theorem 1)"""
+    test_samples: int = 10_000
+    precision: str = "tf32"
+    """matrix products on a GPU: float32, or tf32 (tried once in 48 cells: test errors differed by
+    0.0005 at most, errors of strata by 0.0014; no benchmark repeats this yet)"""
+    form: str = "auto"
+    """primal: vectors of d coordinates; dual: inner products alone, at any d, for gaussian noise
+    and initialisation only; auto: dual where that is possible and d is above 100,000, else vectors,
+    trained by weights or by inner products, whichever takes less work"""
+
+    @property
+    def setting(self) -> str:
+        return f"K={self.classes} d={self.d} m={self.filters} {self.combine}"
+
+    def check(self) -> None:
+        super().check()
+        for name in ("filters", "steps", "trained_steps", "test_samples"):
+            if getattr(self, name) < 1:
+                raise bad_value(name, getattr(self, name), "must be at least 1")
+        for name in ("base", "sigma_0", "lr", "trained_lr"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise bad_value(name, getattr(self, name), "must be positive and finite")
+        if not 0 <= self.stop_loss < float("inf"):
+            raise bad_value("stop_loss", self.stop_loss, "must be finite and at least 0")
+        if not 2 <= self.classes <= self.d // 2:
+            least = (
+                f"must be at least 2 and at most d/2={self.d // 2}: a feature and a direction each"
+            )
+            raise bad_value("classes", self.classes, least)
+        check_precision(self.precision)
+        for name, known in (("combine", COMBINATIONS), ("initialisation", INITIALISATIONS)):
+            if getattr(self, name) not in known:
+                raise bad_value(name, getattr(self, name), f"must be one of {', '.join(known)}")
+        for part in self.parts():
+            check_vectors(part)
+
+    def parts(self) -> tuple[ClassNoiseExperiment, ...]:
+        """The settings that this study is made of, one d and one initialisation each."""
+        return (self,)
+
+    @property
+    def laws(self) -> tuple[str, ...]:
+        """Laws of the noise that are run."""
+        return ("gaussian",)
+
+    def without_vectors(self, law: str = "gaussian") -> bool:
+        """Whether cells of this law draw no vectors of d coordinates."""
+        return without_vectors(self.form, self.d, law, self.initialisation)
+
+    @property
+    def scale(self) -> float:
+        """The factor in front of the sum over filters."""
+        return output_scale(self.combine, self.filters)
+
+    def training(self, name: str) -> Training:
+        """What ``printed`` and ``trained`` mean."""
+        unit = min(1.0, D_OF_RATES / self.d)
+        if name == "printed":
+            return Training(self.lr * unit, self.steps)
+        if name == "trained":
+            return Training(self.trained_lr * unit, self.trained_steps, self.stop_loss)
+        raise bad_value("training", name, f"must be one of {', '.join(TRAININGS)}")
+
+    def words(self, schedule: str) -> str:
+        """A training in words, for titles."""
+        training = self.training(schedule)
+        if training.stop_loss > 0:
+            return f"trained to a loss of {training.stop_loss:g}"
+        name = "as printed" if schedule == "printed" else schedule
+        return f"{name}, {training.steps} steps of rate {training.lr:g}"
+
+    def cost_of(self, samples: int, steps: int) -> Cost:
+        """What a cell with so many training samples takes."""
+        rows, patches = self.classes * self.filters, samples + self.classes
+        axes = self.stored_axes(samples)
+        numbers = rows * (4 * axes + 3 * patches + 2 * CHUNK)
+        numbers += (3 * patches + 3 * CHUNK) * axes
+        return Cost(bytes_per_cell=8 * numbers, steps_per_cell=steps)
+
+    def stored_axes(self, samples: int) -> int:
+        """Coordinates of the vectors that are stored, with so many training samples."""
+        if not all(self.without_vectors(law) for law in self.laws):
+            return self.d
+        return 2 * self.classes + self.kinds * (samples + self.classes * self.filters)
+
+    def setup(
+        self,
+        cells: Cells,
+        context: Context,
+        *,
+        spectrum: Spectrum,
+        strength: Tensor,
+        sizes: Tensor,
+        law: str = "gaussian",
+        zeta_axes: str = "original",
+        room: int | None = None,
+    ) -> Trial:
+        """Draw samples and initial filters. spectrum: of the noise, for every run or for all;
+        strength: feature norms, (run,) or (run, classes); sizes: |S_k|, (run or 1, classes), int64;
+        room: draw so many training samples and take the first, so that sets of different sizes
+        have the same ones.
+
+        Cells with one key share zeta, rotation and initial filters.
+        """
+        shared = bool((cells.keys == cells.keys[0]).all())
+        draws = (cells.take(np.array([0])) if shared else cells).draws(context)
+        if strength.dim() == 1:
+            strength = strength[:, None].expand(-1, self.classes)
+        labels, form = labels_by_size(sizes), self.form
+        if self.without_vectors(law):
+            form = "dual"
+            world = turned_class_noise(draws, labels, self.filters, spectrum, strength, room)
+            data, samples, start = world.data, world.samples, world.filters * self.sigma_0
+        else:
+            data, start = self._in_vectors(draws, spectrum, strength, law, zeta_axes)
+            samples = _first(data, draws, labels, room)
+        return Trial(
+            data=data,
+            samples=samples,
+            spectrum=spectrum,
+            initial=start.expand(len(cells), -1, -1, -1),
+            draws=draws,
+            scale=self.scale,
+            form=form,
+            precision=self.precision,
+        )
+
+    def _in_vectors(
+        self, draws: Draws, spectrum: Spectrum, strength: Tensor, law: str, zeta_axes: str
+    ) -> tuple[ClassNoise, Tensor]:
+        """The data model in d coordinates, and initial filters."""
+        basis = None
+        if self.initialisation != "gaussian" or law_of(law).name != "gaussian":
+            basis = rotation(draws, self.d)  # else nothing would notice it
+        table = spectrum.table().to(strength)
+        data = ClassNoise(table, strength, law, basis, zeta_axes, coordinates="rotated")
+        start = initial_filters(draws, self.classes, self.filters, self.d, self.initialisation)
+        if self.initialisation == "gaussian":
+            start = start * self.sigma_0
+        elif basis is not None:  # into the coordinates in which the samples are written
+            start = torch.einsum("gkmd,gde->gkme", start, basis)
+        return data, start
+
+
+def _first(data: ClassNoise, draws: Draws, labels: Tensor, room: int | None) -> PatchSamples:
+    """Training samples with ``labels``: the first of ``room``, or just as many."""
+    if room is None:
+        return data.sample(draws, labels)
+    return data.assemble(labels, data.zeta(draws, room)[:, : labels.shape[1]])
+
+
+def equal_spectrum(
+    gamma: Tensor | float, d: int, classes: int, base: float, rank: int | None = None
+) -> Spectrum:
+    """Noise with the ratios ``gamma``, a number or (run,), between classes of one size, in float64;
+    ``rank`` as in ``special_spectrum``, at least ``classes``. What ``spectrum_for`` gives, without
+    its search: for equal sizes there is a formula."""
+    wanted = torch.as_tensor(gamma, dtype=torch.float64).reshape(-1)
+    directions = d - classes if rank is None else rank
+    if directions < classes:
+        raise bad_value("rank", directions, f"must be at least classes={classes}")
+    ratio = torch.as_tensor(special_ratio(wanted.cpu().numpy(), directions))
+    return special_spectrum(base * ratio[:, None].expand(-1, classes), d, classes, base, rank)

@@ -1,0 +1,1 @@
+"""Learning from noise: does it take many samples?."""

@@ -1,0 +1,134 @@
+"""What ``benign-features`` and ``benign-homogeneous`` share: a map over feature strength and class
+size, for both trainings, every network of a seed tested on the same fresh samples."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rarefy.core.contracts import Cells, Context, Cost, Output
+from rarefy.core.errors import bad_value
+from rarefy.data.noise_spectrum import Spectrum
+from rarefy.studies.benign.setting import ClassNoiseExperiment
+from rarefy.studies.benign.trial import Training
+from rarefy.train.descent import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrengthExperiment(ClassNoiseExperiment):
+    """All classes have one size |S| and one feature strength |u|."""
+
+    trained_lr: float = 1.0
+    """learning rate of ``trained`` in units of n/(m output_scale^2 tr(A^T A)): a step moves a
+    sample's own score by about this much times its residual, whatever n, m, d and the noise are;
+    errors are those of a fourth of it within two parts in a hundred"""
+    trained_steps: int = 350
+    test_samples: int = 100_000
+    schedule: tuple[str, ...] = ("printed", "trained")
+    """how long is trained: printed (20 steps) or trained (to a small loss)"""
+    size: tuple[int, ...] = (10, 20, 40, 70, 100, 140, 200)
+    """training samples a class |S|"""
+    strength: tuple[float, ...] = (0.01, *(round(0.2 * i, 1) for i in range(1, 21)))
+    """feature strength |u|"""
+    seeds: int = 5
+
+    def check(self) -> None:
+        super().check()
+        for kind in self.schedule:
+            self.training(kind)
+        for size in self.size:
+            if size < 1:
+                raise bad_value("size", size, "every class needs at least 1 sample")
+        for strength in self.strength:
+            if not 0 < strength < float("inf"):
+                raise bad_value("strength", strength, "must be positive and finite")
+
+    def training(self, name: str) -> Training:
+        found = super().training(name)
+        return found if name == "printed" else dataclasses.replace(found, lr=self.trained_lr)
+
+    def training_at(self, kind: str, size: int, spectrum: Spectrum) -> Training:
+        """The training of a cell, its rate in plain units."""
+        found = self.training(kind)
+        if kind == "printed":
+            return found
+        trace = spectrum.trace().max().item()
+        unit = self.classes * size / (self.filters * self.scale**2 * trace)
+        return dataclasses.replace(found, lr=found.lr * unit)
+
+    def outputs(self) -> tuple[Output, ...]:
+        return (
+            Output("test_error", (), "share of fresh samples not classified right"),
+            Output("train_loss", (), "training loss before the last update"),
+            Output("stopped_at", (), "updates until the training loss was small; -1: not reached"),
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def cost(self) -> Cost:
+        return self.cost_of(self.classes * max(self.size), self.trained_steps)
+
+    def train_and_test(
+        self, cells: Cells, spectrum: Spectrum, context: Context
+    ) -> dict[str, np.ndarray]:
+        """Cells of one seed and one kind of noise, the same for all.
+
+        Sets of different sizes are trained one after the other and tested all together: drawing a
+        hundred thousand test samples costs as much as training a few networks.
+        """
+        kinds, sizes = (np.asarray(cells.values[axis]) for axis in ("schedule", "size"))
+        strength = cells.column("strength", context)
+        runs = len(cells)
+        loss, stopped = strength.new_empty(runs), torch.empty(runs, dtype=torch.int64)
+        nonfinite = torch.empty_like(stopped)
+        whole, filters = None, None
+        # without vectors only sets drawn out of one have the same axes, and so one test
+        room = self.classes * max(self.size) if self.without_vectors() else None
+        for kind in dict.fromkeys(kinds.tolist()):
+            for size in dict.fromkeys(sizes[kinds == kind].tolist()):
+                place = np.flatnonzero((kinds == kind) & (sizes == size))
+                rows = torch.as_tensor(place)
+                whole = self.setup(
+                    cells.take(place),
+                    context,
+                    spectrum=spectrum,
+                    strength=strength[rows.to(strength.device)],
+                    sizes=torch.full((1, self.classes), int(size)),
+                    room=room,
+                )
+                if filters is None:
+                    filters = whole.initial.new_empty(runs, *whole.initial.shape[1:])
+                training = self.training_at(kind, int(size), spectrum)
+                trajectory, updates = whole.train(
+                    self._counting(context, training), training, {"loss": _last_loss}
+                )
+                filters[rows.to(filters.device)] = trajectory.parameters["filters"]
+                loss[rows.to(loss.device)] = trajectory.records["loss"][:, 0]
+                stopped[rows] = updates.cpu()
+                nonfinite[rows] = trajectory.nonfinite_step.cpu()
+        assert whole is not None and filters is not None  # a batch has at least one cell
+        norms = strength[:, None].expand(-1, self.classes)
+        whole = dataclasses.replace(whole, data=dataclasses.replace(whole.data, strength=norms))
+        error = whole.test(filters, context, self.test_samples).error.cpu()
+        # scores that are not numbers would count as right
+        error = torch.where(nonfinite >= 0, torch.nan, error)
+        return {
+            "test_error": error.numpy(),
+            "train_loss": loss.cpu().numpy(),
+            "stopped_at": stopped.numpy(),
+            "nonfinite_step": nonfinite.numpy(),
+        }
+
+    def _counting(self, context: Context, training: Training) -> Context:
+        """Progress is counted as if every cell took as many steps as the cost says."""
+        weight = self.cost().steps_per_cell / training.steps
+        return dataclasses.replace(context, advance=lambda done: context.advance(weight * done))
+
+
+def _last_loss(state: State) -> Tensor:
+    return state.loss

@@ -1,0 +1,1 @@
+"""Errors on long-tailed data, against L^2 Gamma."""

@@ -1,0 +1,1 @@
+"""How the loss falls, and what filters memorise on the way."""

@@ -1,0 +1,337 @@
+"""Pictures of ``benign-training``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.picture import Curve, HeatMap, Lines, Picture
+from rarefy.measure.curves import banded
+from rarefy.measure.statistics import OMEGA
+from rarefy.studies.benign.maps import power_of_ten, seeds_in_words
+from rarefy.studies.benign.training.cases import CASES, ENDS
+from rarefy.studies.benign.training.experiment import TrainingExperiment
+from rarefy.theory.benign import first_loss_drop
+
+SHOWN = 2.0
+"""The |u| (the nearest on the axis) of pictures that show one: the middle of the paper's range."""
+
+
+def training_pictures(study: TrainingExperiment, results: xr.Dataset) -> list[Picture]:
+    cases = results["case"].values.tolist()
+    found = []
+    if "slow" in cases:
+        found.append(_losses(study, results))
+    if "long" in cases:
+        found.append(_stage_2(study, results))
+    ends = [case for case in ENDS if case in cases]
+    if ends:
+        found += [_filters(results, ends), _memory(results, ends), _decisions(results, ends)]
+    return found
+
+
+def _nearest(values: np.ndarray, wanted: float) -> float:
+    return float(values[np.abs(np.asarray(values) - wanted).argmin()])
+
+
+# ------------------------------------------------------------------------------------------ stages
+
+
+def _losses(study: TrainingExperiment, results: xr.Dataset) -> Picture:
+    """Losses of single samples in stage 1, with the fall that features alone would give."""
+    slow = results.sel(case="slow").sel(gamma=results["gamma"].values.min())
+    strength = results["strength"].values
+    shown = strength[np.unique(np.linspace(0, len(strength) - 1, 3).round().astype(int))]
+    panels: list[Lines | HeatMap] = []
+    for u in shown:
+        here = slow.sel(strength=u)
+        step = here["step_at"].isel(seed=0).values
+        there = np.isfinite(step)
+        step = step[there]
+        loss = here["loss_at"].mean("seed").transpose("spread", "time").values[:, there]
+        lr = float(here["lr"].mean("seed"))
+        start = math.log(study.classes)
+        n = study.classes * study.size
+        rate = first_loss_drop(study.size, u, 0.0, n, study.classes, lr, study.filters, study.scale)
+        fall = start * np.exp(-float(rate) / start * step)
+        panels.append(
+            Lines(
+                [
+                    Curve(
+                        "samples: median, least to most", step, loss[1], loss[0], loss[2], "sample"
+                    ),
+                    Curve("features alone, geometric", step, fall, role="theory", style="dashed"),
+                    Curve(
+                        "end of stage 1: a quarter",
+                        step,
+                        np.full(len(step), OMEGA * start),
+                        role="level",
+                        style="dotted",
+                    ),
+                ],
+                x_label=f"updates, at a rate of {lr:.2g}",
+                y_label="loss of a training sample",
+                title=f"|u| = {u:g}",
+                y_log=True,
+            )
+        )
+    panels.append(_constants(results))
+    return Picture(
+        "stage-1",
+        "Stage 1: losses of single samples, and what sets their pace",
+        "First panels: the losses of single training samples while training begins, Gamma = "
+        f"{results['gamma'].values.min():g}, {seeds_in_words(results)}; the learning rate is "
+        "such that the first step takes a fortieth of the loss. Dashed: the geometric fall of "
+        "Lemma 1, with "
+        "the constant of the first step in closed form. Last panel: each sample's rate in units of "
+        "that constant, median with the range from slowest to fastest sample. At 1 the feature "
+        "explains it; above, each sample's own noise does.",
+        panels,
+    )
+
+
+def _constants(results: xr.Dataset) -> Lines:
+    curves = []
+    strength = results["strength"].values
+    for gamma in results["gamma"].values:
+        values = results["constant"].sel(case="slow", gamma=gamma).mean("seed")
+        low, middle, high = values.transpose("spread", "strength").values
+        curves.append(
+            Curve(f"Gamma = {gamma:g}", strength, middle, low, high, role=f"Gamma {gamma:g}")
+        )
+    curves.append(Curve("Lemma 1", strength, np.ones(len(strength)), role="theory", style="dashed"))
+    return Lines(
+        curves,
+        x_label="feature norm |u|",
+        y_label="rate of a sample over that of features alone",
+        title="What drives the fall",
+        x_log=True,
+        y_log=True,
+    )
+
+
+def _stage_2(study: TrainingExperiment, results: xr.Dataset) -> Picture:
+    long = results.sel(case="long")
+    u = _nearest(results["strength"].values, SHOWN)
+    panels: list[Lines | HeatMap] = []
+    loss_curves, kappa_curves = [], []
+    for gamma in results["gamma"].values:
+        here = long.sel(gamma=gamma, strength=u)
+        step = here["step_at"].isel(seed=0).values
+        there = np.isfinite(step) & (step > 0)
+        role = f"Gamma {gamma:g}"
+        average = here["average_at"].transpose("seed", "time").values[:, there]
+        loss_curves.append(banded(f"average, Gamma = {gamma:g}", step[there], average, role))
+        bound = here["bound_at"].mean("seed").values[there]
+        loss_curves.append(
+            Curve(
+                f"Lemma 2's bound, Gamma = {gamma:g}",
+                step[there],
+                bound,
+                None,
+                None,
+                role,
+                "dashed",
+            )
+        )
+        kappa = 10 ** here["kappa_at"].transpose("seed", "time").values[:, there]
+        kappa_curves.append(banded(f"Gamma = {gamma:g}", step[there], kappa, role))
+    start = float(long["start"].sel(strength=u).mean())
+    panels.append(
+        Lines(
+            loss_curves,
+            x_label="updates",
+            y_label="training loss averaged since T_0",
+            title=f"|u| = {u:g}",
+            x_log=True,
+            y_log=True,
+            marks=[(start, "T_0")] if np.isfinite(start) else [],
+        )
+    )
+    panels.append(
+        Lines(
+            kappa_curves,
+            x_label="updates",
+            y_label="largest over smallest residual, kappa",
+            title="Balance of the residuals",
+            x_log=True,
+            y_log=True,
+        )
+    )
+    return Picture(
+        "stage-2",
+        "Stage 2: the averaged training loss against Lemma 2's bound, and the balance of residuals",
+        f"{seeds_in_words(results)}, 95 % bands. Left: training loss averaged since T_0 (its first "
+        "step below log(K)/4) against Lemma 2's right-hand side with the measured distance to W*. "
+        "Right: Lemma 7 asks for a constant.",
+        panels,
+    )
+
+
+# ----------------------------------------------------------------------------------------- filters
+
+
+def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
+    """Singular values and active filters, before and after."""
+    u = _nearest(results["strength"].values, SHOWN)
+    gamma = results["gamma"].values[min(1, results.sizes["gamma"] - 1)]
+    at = results.sel(gamma=gamma, strength=u)
+    spectra, shares = [], []
+    for case in [case for case in ("trained", "wide") if case in ends] or ends[:1]:
+        for when, style in (("before", "dotted"), ("after", "solid")):
+            values = at["spectrum"].sel(case=case, when=when).transpose("seed", "index").values
+            spectra.append(banded(f"{case}, {when}", results["index"].values, values, case, style))
+    bins = results["bin"].values
+    for case in ends:
+        after = at["active"].sel(case=case, when="after").mean("seed").values
+        shares.append(Curve(case, bins, after, role=case))
+    before = at["active"].sel(case=ends[-1], when="before").mean("seed").values
+    shares.append(Curve(f"{ends[-1]}, before", bins, before, role="start", style="dotted"))
+    words = "; ".join(f"{case}: {CASES[case].text}" for case in ends)
+    return Picture(
+        "filters",
+        "Filters before and after training: singular values, and how many see fresh noise",
+        f"Gamma = {gamma:g}, |u| = {u:g}, {seeds_in_words(results)}. Left: singular values of W_1 "
+        "A_1 from the largest to the smallest, before (dotted) and after training (Lemma 3). "
+        "Right: how "
+        "many of its class's filters a fresh sample's noise activates; about half of them before "
+        f"training (Lemma 4 asks for a tenth). {words}.",
+        [
+            Lines(
+                spectra,
+                x_label="index over m",
+                y_label="singular value",
+                title="Singular values of W_1 A_1",
+                y_log=True,
+            ),
+            Lines(
+                shares,
+                x_label="share of the class's filters that are active",
+                y_label="share of fresh samples",
+                title="Active filters",
+            ),
+        ],
+    )
+
+
+def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
+    u = _nearest(results["strength"].values, SHOWN)
+    at = results.sel(case=ends, strength=u)
+    own, other = (
+        at[f"memory_{whose}"].mean("seed").transpose("case", "gamma").values
+        for whose in ("own", "other")
+    )
+    # filters that see nothing at all of other classes: as if they saw a millionth
+    quotient = np.log10(own / np.maximum(other, 1e-6 * own))
+    gamma = [float(value) for value in results["gamma"].values]
+    unequal = at["log_kappa"].mean("seed").transpose("case", "gamma").values
+    return Picture(
+        "memory",
+        "What filters remember of training noise, and how equal the residuals are",
+        f"Left, |u| = {u:g}: mean response of a class's filters to the training noise of their own "
+        "class over that to other classes' noise (Lemma 5); over a million is shown as a "
+        "million. Right: largest over smallest residual of the samples at its worst (Lemma 7 asks "
+        f"for a constant). {seeds_in_words(results)}.",
+        [
+            HeatMap(
+                values=quotient,
+                x=gamma,
+                y=ends,
+                x_label="noise correlation ratio Gamma",
+                y_label="training",
+                colour_label="log10 of own over other response",
+                title="Memory of training noise",
+                notes=[
+                    (row, column, f"{10 ** quotient[row, column]:.3g}")
+                    for row in range(len(ends))
+                    for column in range(len(gamma))
+                ],
+            ),
+            HeatMap(
+                values=unequal,
+                x=gamma,
+                y=ends,
+                x_label="noise correlation ratio Gamma",
+                y_label="training",
+                colour_label="log10 kappa",
+                title="Imbalance of residuals",
+                notes=[
+                    (row, column, power_of_ten(unequal[row, column]))
+                    for row in range(len(ends))
+                    for column in range(len(gamma))
+                ],
+            ),
+        ],
+    )
+
+
+# --------------------------------------------------------------------------------------- decisions
+
+
+def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:
+    case = "trained" if "trained" in ends else ends[0]
+    u = float(results["strength"].values[0])
+    here = results.sel(case=case)
+    maps: list[Lines | HeatMap] = []
+    for strength in dict.fromkeys((u, _nearest(results["strength"].values, SHOWN))):
+        rows, labels = [], []
+        for gamma in results["gamma"].values:
+            for kind in results["kind"].values:
+                cell = here["decision"].sel(strength=strength, gamma=gamma, kind=kind)
+                rows.append(cell.mean("seed").transpose("part").values)
+                labels.append(f"{gamma:g}, {kind}")
+        values = np.array(rows)
+        maps.append(
+            HeatMap(
+                values=values,
+                x=results["part"].values.tolist(),
+                y=labels,
+                x_label="part of the margin (own, others: training noise)",
+                y_label="Gamma, kind of fresh sample",
+                colour_label="margin F_y - F_j",
+                title=f"|u| = {strength:g}",
+                notes=[
+                    (row, column, f"{values[row, column]:.2f}")
+                    for row in range(values.shape[0])
+                    for column in range(values.shape[1])
+                ],
+                signed=True,
+            )
+        )
+    curves = []
+    for gamma in results["gamma"].values:
+        for kind, style in zip(results["kind"].values, ("dotted", "solid"), strict=True):
+            parts = here["influence"].sel(strength=u, gamma=gamma, kind=kind)
+            curves.append(
+                banded(
+                    f"Gamma {gamma:g}, {kind}",
+                    results["special"].values,
+                    parts.transpose("seed", "special").values,
+                    f"Gamma {gamma:g}",
+                    style,
+                )
+            )
+    return Picture(
+        "decisions",
+        "Whose noise decides: margins of fresh samples in parts",
+        f"Fresh samples after training ({case}), {seeds_in_words(results)}. Left: the margin F_y - "
+        "F_j over the strongest rival, split exactly into the parts of the initial weights "
+        "(start), of "
+        "the learnt features and of the noise of training samples of the own and of other classes; "
+        "typical: |zeta| < 1 along the class's "
+        "special direction, long-tailed: over 2. Right, "
+        f"|u| = {u:g}: what one training sample of the same class adds to the margin, by its own "
+        "zeta along that direction, positive on the fresh sample's side; with Gamma = 1 the "
+        "direction is like any other.",
+        [
+            *maps,
+            Lines(
+                curves,
+                x_label="zeta of the training sample, on the fresh sample's side",
+                y_label="its part of the margin",
+                title="Who helps",
+            ),
+        ],
+    )

@@ -1,0 +1,153 @@
+"""What ``benign-training`` gives out: its outputs, and those about the two stages of training."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rarefy.core.contracts import Output
+from rarefy.studies.benign.training.run import Watched
+from rarefy.studies.benign.training.stages import losses, stage_1, stage_2
+from rarefy.studies.benign.trial import Trial
+from rarefy.theory.benign import first_loss_drop, stage_1_rate_order
+
+if TYPE_CHECKING:
+    from rarefy.studies.benign.training.experiment import TrainingExperiment
+
+SPREAD = ("least", "median", "most")
+TIMES = 24
+"""Steps at which curves are kept, evenly spaced in the logarithm."""
+
+OUTPUTS: tuple[Output, ...] = (
+    Output("lr", (), "learning rate"),
+    Output("class_rate", ("class",), "fall of the log loss a step in stage 1, class mean"),
+    Output("constant", ("spread",), "a sample's stage-1 rate over that of features alone"),
+    Output("bend", (), "stage-1 rate, second half over first half of the fall, median"),
+    Output("left", (), "share of samples whose loss fell below a quarter of its start"),
+    Output("falls", (), "share of samples whose loss never rose in stage 1"),
+    Output("gain_least", (), "least fall of a sample's odds in one step over that of (68)"),
+    Output("gain_enough", (), "share of (sample, step) of stage 1 with the fall of (68)"),
+    Output("first_drop", (), "mean fall of the loss in the first step over its closed form"),
+    Output("step_at", ("time",), "steps at which curves are kept", "updates"),
+    Output("loss_at", ("time", "spread"), "losses of the training samples"),
+    Output("kappa_at", ("time",), "largest over smallest residual 1 - logit_y", "log10"),
+    Output("average_at", ("time",), "training loss averaged since T_0"),
+    Output("bound_at", ("time",), "bound of Lemma 2 on that average"),
+    Output("start", (), "T_0: first step with a training loss of at most log(K)/4", "updates"),
+    Output("distance", (), "|W(T_0) - W*|_F"),
+    Output("bound_worst", (), "largest quotient of average and bound over all steps"),
+    Output("average_slope", (), "slope of log average loss against log(t - T_0), at the end"),
+    Output("loss_slope", (), "the same of the loss itself"),
+    Output("kappa_slope", (), "the same of the largest over smallest residual"),
+    Output("rank_share", (), "rank(W_j A_j)/m, least over classes"),
+    Output("largest_over_order", (), "lambda_1(W_j A_j)/(sqrt(m) log T), largest"),
+    Output("numbered_over_floor", (), "lambda_(min{m,d,rank}-n) over 0.1 sqrt(m) sigma_0"),
+    Output("smallest_over_floor", (), "the same of the smallest singular value"),
+    Output("spectrum", ("when", "index"), "singular values of W_1 A_1"),
+    Output("active", ("when", "bin"), "share of fresh samples by share of active filters"),
+    Output("active_least", (), "least share of active filters on fresh noise"),
+    Output("active_mean", (), "mean share of active filters on fresh noise"),
+    Output("active_enough", (), "share of fresh samples that activate a tenth or more"),
+    Output("memory_own", (), "mean response of filters to their own class's training noise"),
+    Output("memory_other", (), "mean response to other classes' training noise"),
+    Output("memory_worst", (), "least own over largest other response"),
+    Output("memory_pairs", (), "share of pairs in which own is at least other"),
+    Output("memory_pairs_strong", (), "share of pairs in which own is 4 times other"),
+    Output("still_active", (), "(86): share of active pairs (sample, filter) still active"),
+    Output("tail_share", (), "share of fresh samples that are 1-long-tailed (Definition 1)"),
+    Output("tail_own", ("quantile",), "own response over Lemma 6, long-tailed samples"),
+    Output("tail_other", (), "mean response of other classes over Lemma 6"),
+    Output("log_kappa", (), "largest over smallest residual, largest in training", "log10"),
+    Output("updates", (), "updates until the run stopped", "updates"),
+    Output("train_loss", (), "training loss at the end"),
+    Output("decision", ("kind", "part"), "mean margin of fresh samples in parts"),
+    Output("decision_right", ("kind",), "share of these samples classified right"),
+    Output("influence", ("kind", "special"), "part of one training sample of the class"),
+)
+
+
+def stage_1_measures(
+    study: TrainingExperiment, experiment: Trial, seen: Watched, lr: Tensor
+) -> dict[str, Tensor]:
+    """Lemma 1; ``study`` is the one at the case."""
+    samples = experiment.samples
+    runs, n = len(lr), len(samples)
+    label = samples.labels.expand(runs, -1)
+    one_hot = samples.one_hot().to(lr)
+    norm = samples.strength.gather(1, label)  # |u_y|, (run, n)
+    size = one_hot.sum(dim=1).expand(runs, -1).gather(1, label)
+    order = torch.as_tensor(
+        stage_1_rate_order(1.0, norm.double().cpu().numpy(), n, 1.0, study.filters, study.scale)
+    )
+    promised = order.to(lr) * lr[:, None]
+    found = stage_1(seen.odds, one_hot, promised)
+    # the first step's share of log K that features alone take away: Lemma 1's order times a
+    # constant in closed form
+    constant = first_loss_drop(1.0, 1.0, 0.0, 1, study.classes, 1.0, 1, 1.0)
+    unit = promised * size * float(constant) / math.log(study.classes)
+    loss = losses(seen.odds[:, :2])
+    drop = (loss[:, 0] - loss[:, 1]).mean(dim=1)
+    energy = (size * norm**2 + samples.noise_norms()).mean(dim=1)
+    gain = lr * study.filters * study.scale**2 / n
+    wide = one_hot.expand(runs, -1, -1)
+    means = torch.einsum("rn,rnk->rk", found.rate, wide) / wide.sum(dim=1)
+    return {
+        "class_rate": means,
+        "constant": _spread(found.rate / unit),
+        "bend": found.bend.nanmedian(dim=1).values,
+        "left": found.left.to(lr).mean(dim=1),
+        "falls": (~found.rises).to(lr).mean(dim=1),
+        "gain_least": found.gain.amin(dim=1),
+        "gain_enough": found.enough.to(lr),
+        "first_drop": drop / (gain * energy * float(constant)),
+    }
+
+
+def _spread(values: Tensor) -> Tensor:
+    """Least, median and most over the samples: (run, ..., 3) from (run, ..., n)."""
+    return torch.stack([values.amin(-1), values.median(-1).values, values.amax(-1)], dim=-1)
+
+
+def kept_times(steps: int) -> np.ndarray:
+    """At most ``TIMES`` steps from 0 to ``steps``, evenly spaced in the logarithm."""
+    return np.unique(np.r_[0, np.geomspace(1, steps, TIMES - 1).round()]).astype(int)
+
+
+def _at_times(values: Tensor) -> Tensor:
+    """(run, step, ...) at the kept steps, filled up with NaN: (run, time, ...)."""
+    times = kept_times(values.shape[1] - 1)
+    found = values.new_full((len(values), TIMES, *values.shape[2:]), torch.nan)
+    found[:, : len(times)] = values[:, torch.as_tensor(times, device=values.device)]
+    return found
+
+
+def curves(seen: Watched) -> dict[str, Tensor]:
+    """What pictures show over time."""
+    runs, steps = seen.odds.shape[:2]
+    when = torch.arange(steps, device=seen.odds.device, dtype=torch.float64).expand(runs, -1)
+    return {
+        "step_at": _at_times(when),
+        "loss_at": _at_times(_spread(losses(seen.odds))),
+        "kappa_at": _at_times(seen.log_kappa()),
+    }
+
+
+def stage_2_measures(seen: Watched, lr: Tensor, epsilon: float) -> dict[str, Tensor]:
+    """Lemma 2, and how kappa of Lemma 7 goes on."""
+    found = stage_2(
+        seen.loss(), 10 ** seen.log_kappa().double(), seen.start, seen.distance, lr, epsilon
+    )
+    return {
+        "start": seen.start.to(torch.float64).masked_fill(seen.start < 0, torch.nan),
+        "distance": seen.distance,
+        "average_at": _at_times(found.average),
+        "bound_at": _at_times(found.bound),
+        "bound_worst": found.worst,
+        "average_slope": found.average_slope,
+        "loss_slope": found.loss_slope,
+        "kappa_slope": found.kappa_slope,
+    }

@@ -1,0 +1,119 @@
+"""A batch of networks of 003: samples and initial filters, how they are trained and tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rarefy.core.contracts import Context
+from rarefy.core.rng import Draws
+from rarefy.data.class_noise import ClassNoise
+from rarefy.data.noise_spectrum import Spectrum
+from rarefy.data.patches import PatchSamples
+from rarefy.measure.generalisation import (
+    Generalisation,
+    generalisation,
+    sample_losses,
+    scores_of,
+)
+from rarefy.train.descent import Tracker, Trajectory
+from rarefy.train.fitting import Fitted, StopAtLoss, fit
+from rarefy.train.forms import train_unpruned
+
+
+@dataclass(frozen=True)
+class Training:
+    """Rate, most steps, and the training loss at which a run stops (0: never)."""
+
+    lr: float
+    steps: int
+    stop_loss: float = 0.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A batch of runs ready to train. ``data``, ``samples`` and ``initial`` are written in the same
+    coordinates, in all d of them or in as many as their inner products need; ``spectrum`` is that
+    of the noise in d dimensions. ``form``: as in ``rarefy.train.forms``."""
+
+    data: ClassNoise
+    samples: PatchSamples
+    spectrum: Spectrum
+    initial: Tensor
+    draws: Draws
+    scale: float
+    form: str = "auto"
+    precision: str = "float32"
+
+    def train(
+        self,
+        context: Context,
+        training: Training,
+        trackers: Mapping[str, Tracker],
+        record: Sequence[int] | None = None,
+        coefficients: bool = False,
+    ) -> tuple[Trajectory, Tensor]:
+        """The trajectory, and after how many updates each run reached its stopping loss (-1: it
+        did not). Trackers see ``filters`` (and ``coefficients`` where wanted) in every form."""
+        lr = self._rates(training)
+        stopping = StopAtLoss(lr, training.stop_loss)
+        trajectory = train_unpruned(
+            self.samples,
+            self.initial,
+            self.scale,
+            lr,
+            training.steps,
+            context,
+            form=self.form,
+            trackers=trackers,
+            record=record,
+            after_update=stopping if training.stop_loss > 0 else None,
+            coefficients=coefficients,
+            precision=self.precision,
+        )
+        return trajectory, stopping.stopped_at
+
+    def fit(self, context: Context, training: Training) -> Fitted:
+        """``train`` for the end alone, without steps for runs that stand still: at a small noise
+        correlation ratio a run needs ten times the steps of one at a large ratio."""
+        return fit(
+            self.samples,
+            self.initial,
+            self.scale,
+            self._rates(training),
+            training.steps,
+            training.stop_loss,
+            context,
+            self.form,
+            self.precision,
+        )
+
+    def _rates(self, training: Training) -> Tensor:
+        return self.initial.new_full((len(self.initial),), training.lr)
+
+    def on_training_samples(self, filters: Tensor) -> tuple[Tensor, Tensor]:
+        """Loss and error on the training samples, (run,) each."""
+        scores = scores_of(filters, self.samples, self.scale)
+        loss, error = sample_losses(scores, self.samples.labels)
+        return loss.mean(dim=1), error.mean(dim=1)
+
+    def test(
+        self,
+        filters: Tensor,
+        context: Context,
+        samples: int,
+        draw: Callable[[int, int], PatchSamples] | None = None,
+    ) -> Generalisation:
+        """Measures on fresh samples, equally many of every class unless ``draw`` says otherwise."""
+        return generalisation(filters, draw or self.fresh, samples, self.scale, context.compiled)
+
+    def fresh(self, count: int, chunk: int) -> PatchSamples:
+        """``count`` test samples, class after class."""
+        return self.data.sample(self.draws, self.test_labels(count), "test", chunk)
+
+    def test_labels(self, count: int) -> Tensor:
+        labels = torch.arange(count, device=self.initial.device) % self.data.classes
+        return labels[None]

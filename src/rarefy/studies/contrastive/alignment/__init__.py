@@ -1,0 +1,1 @@
+"""Rarer features are carried by fewer, weaker, less pure neurons."""

@@ -1,0 +1,1 @@
+"""Trained attention, and rare features that come with a frequent one."""

@@ -1,0 +1,1 @@
+"""Pruning with several frequencies: the rarest level first, then the next."""

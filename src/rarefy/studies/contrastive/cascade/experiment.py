@@ -1,0 +1,204 @@
+"""Pruning with three frequencies at once: does the rarest level grow until it meets the next?
+(000 Theorem 3.2, Remark 1)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from rarefy.core.contracts import Cells, Context, Output
+from rarefy.core.errors import bad_value
+from rarefy.pruning.updates import check_rule, rule_codes
+from rarefy.studies.contrastive.cascade.watch import LevelWatch
+from rarefy.studies.contrastive.checks import check_choices
+from rarefy.studies.contrastive.setting import ContrastiveExperiment
+from rarefy.studies.contrastive.theorem_state import theorem_state
+from rarefy.sweep.batches import split_by_axis
+from rarefy.train.neuron_pruning import NeuronPruning, check_alpha
+
+BEGINS = ("theorem", "random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CascadeExperiment(ContrastiveExperiment):
+    """Levels of frequency under pruning and, from the same draws, without it."""
+
+    axes: ClassVar[tuple[str, ...]] = ("begin", "bias_scale", "alpha")
+    # no random axis: a pruned run and its unpruned twin see the same samples
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 3,
+            "alpha": (0.0, 0.2),
+            "per_level": 2,
+            "neurons": 18,
+            "d1": 40,
+            "batch": 32,
+            "before": 15,
+            "steps": 45,
+            "reads": (0, 5, 10, 15, 20, 25, 30),
+        },
+        "quick": {
+            "seeds": 6,
+            "d1": 100,
+            "steps": 358,
+            "reads": (*range(0, 100, 5), *range(100, 201, 20)),
+        },
+        "paper": {},
+    }
+
+    begin: tuple[str, ...] = BEGINS
+    """theorem: the state Theorem 3.1 describes at T4, made by hand; random: ordinary training from
+    Gaussian weights for as many steps as ``before`` says"""
+    bias_scale: tuple[float, ...] = (0.0, 1.0)
+    """bias at T1 in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
+    alpha: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3)
+    """share of the neurons, the smallest, left out of each forward pass; 0: no pruning. From about
+    0.4 on nothing comes to rest: kept and pruned neurons outgrow each other for ever. From the
+    theorem's state without a bias this happens at 0.2 already, where whole features are left out"""
+    levels: tuple[float, ...] = (1.0, 0.5, 0.25)
+    """frequencies, the most frequent first"""
+    per_level: int = 3
+    """features of each frequency"""
+    sigma: float = 0.03
+    """noise std"""
+    neurons: int = 36
+    """four a feature"""
+    update: str = "dense"
+    """what happens to pruned neurons: dense (Algorithm 1), masked, or project"""
+    before: int = 158
+    """unpruned steps before the clock starts: T4 = d^1.99/eta at d = 9. theorem: on balanced data,
+    to find the scale at which the network rests; random: on the data themselves"""
+    steps: int = 958
+    """all steps, those before the clock starts included"""
+    reads: tuple[int, ...] = (
+        *range(0, 100, 5),
+        *range(100, 200, 20),
+        *(200, 250, 300, 400, 600, 800),
+    )
+    """steps after pruning has begun at which the levels are recorded"""
+    figure_alpha: float = 0.2
+    """the pruned share shown in the pictures"""
+
+    @property
+    def d(self) -> int:
+        return len(self.levels) * self.per_level
+
+    @property
+    def horizon(self) -> int:
+        """Steps that are watched, counted from the beginning of pruning."""
+        return self.steps - self.before
+
+    def check(self) -> None:
+        if self.per_level < 1:
+            raise bad_value("per_level", self.per_level, "must be at least 1")
+        if len(self.levels) < 2 or not all(a > b for a, b in pairwise(self.levels)):
+            raise bad_value("levels", self.levels, "at least two, each rarer than the one before")
+        for value in self.levels:
+            if not 0 < value <= 1:
+                raise bad_value("levels", value, "a feature frequency must be in (0, 1]")
+        super().check()
+        check_rule(self.update)
+        for value in self.alpha:
+            check_alpha(value)
+        if 0.0 not in self.alpha or self.figure_alpha not in self.alpha:
+            least = f"needs 0, the unpruned twin, and figure_alpha={self.figure_alpha:g}"
+            raise bad_value("alpha", self.alpha, least)
+        if self.neurons < self.d:
+            raise bad_value("neurons", self.neurons, f"a neuron a feature: at least {self.d}")
+        check_choices("begin", self.begin, BEGINS)
+        if not 0 <= self.before < self.steps:
+            raise bad_value("before", self.before, f"must be in 0..steps-1={self.steps - 1}")
+        rising = all(a < b for a, b in pairwise(self.reads))
+        if len(self.reads) < 2 or not rising or self.reads[0] != 0:
+            raise bad_value("reads", self.reads, "rising steps, the first of them 0")
+        if self.reads[-1] > self.horizon:
+            least = f"at most steps - before = {self.horizon}"
+            raise bad_value("reads", self.reads[-1], least)
+
+    def outputs(self) -> tuple[Output, ...]:
+        return (
+            Output(
+                "strength",
+                ("read", "level"),
+                "sqrt(sum_i <w_i,M_j>^2/(m/d)), mean over the features of a frequency",
+            ),
+            Output(
+                "pruned",
+                ("read", "level"),
+                "share of the pruned neurons whose strongest feature has this frequency",
+            ),
+            Output(
+                "purity",
+                ("read",),
+                "squared cosine of a neuron with its strongest feature, mean over neurons",
+            ),
+            Output(
+                "met",
+                ("meeting",),
+                "steps of pruning until a level is within 5 % of the next; -1: not reached",
+                "steps",
+            ),
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        rarest_first = self.levels[::-1]
+        meetings = [f"{rare:g} meets {next_:g}" for rare, next_ in pairwise(rarest_first)]
+        return {
+            "read": np.array(self.reads),
+            "level": np.array(self.levels),
+            "meeting": np.array(meetings),
+        }
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        def part(begin: str, those: Cells) -> dict[str, np.ndarray]:
+            return self._simulate(begin, those, context)
+
+        return split_by_axis(cells, "begin", part)
+
+    def _simulate(self, begin: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        alpha = cells.column("alpha", context)
+        levels = torch.tensor(self.levels, dtype=context.dtype, device=context.device)
+        eps = levels.repeat_interleave(self.per_level).expand(len(cells), -1)
+        by_hand = begin == "theorem"
+        start = 0 if by_hand else self.before  # the clock of training starts after relaxing
+        pruning = NeuronPruning(
+            alpha,
+            torch.full((len(cells),), start, device=context.device),
+            rule_codes([self.update] * len(cells), context.device),
+            self.neurons,
+        )
+        experiment = self.setup(
+            cells,
+            context,
+            eps=eps,
+            sigma=torch.full_like(alpha, self.sigma),
+            bias_scale=cells.column("bias_scale", context),
+            pruning=pruning,
+        )
+        if by_hand:
+            experiment = replace(
+                experiment,
+                study=replace(self, steps=self.horizon, before=0),
+                parameters=theorem_state(experiment, context, eps, self.before),
+            )
+        watch = LevelWatch(experiment.data.dictionary, experiment.weights, self.per_level, start)
+        trajectory = experiment.train(
+            context,
+            {
+                "strength": lambda s: watch.strength(s.parameters["weights"]),
+                "pruned": lambda s: watch.composition(
+                    s.parameters["weights"], ~pruning.mask(s.parameters["weights"])
+                ),
+                "purity": lambda s: watch.purity(s.parameters["weights"]),
+            },
+            [start + read for read in self.reads],
+            watch,
+        )
+        found = {name: value.cpu().numpy() for name, value in trajectory.records.items()}
+        found["met"] = watch.met.cpu().numpy()
+        found["nonfinite_step"] = trajectory.nonfinite_step.cpu().numpy()
+        return found

@@ -1,0 +1,42 @@
+"""Pruning with three frequencies at once: does the rarest level grow until it meets the next?
+(000 Theorem 3.2, Remark 1)"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import xarray as xr
+
+from rarefy.core.contracts import Study, Verdict
+from rarefy.core.picture import Picture, Table
+from rarefy.studies.contrastive.cascade.charts import cascade_pictures, meeting_table
+from rarefy.studies.contrastive.cascade.claims import cascade_verdicts
+from rarefy.studies.contrastive.cascade.experiment import CascadeExperiment
+
+
+class ContrastCascade(CascadeExperiment, Study):
+    """Levels of frequency under pruning and, from the same draws, without it."""
+
+    name: ClassVar[str] = "contrast-cascade"
+    title: ClassVar[str] = "Pruning with several frequencies: the rarest level first, then the next"
+    papers: ClassVar[tuple[str, ...]] = ("000",)
+    shows: ClassVar[str] = "Thm 3.2 Remark 1"
+    claims: ClassVar[tuple[str, ...]] = ("P7",)
+    needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
+    paper_says: ClassVar[str] = (
+        "Theorem 3.2 is proved for one rare feature among comparable ones. For several frequencies "
+        "its Remark 1 expects a cascade: neurons of the rarest feature are the smallest, so they "
+        "are pruned and grow until they are as large as those of the next rarest; from then on "
+        "both are pruned and grow, and so on upward (000, without proof). This presupposes that "
+        "neurons are pure and as large as their feature is frequent (13), and that nothing else "
+        "changes their size meanwhile."
+    )
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return cascade_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return cascade_pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return [meeting_table(self, results)]

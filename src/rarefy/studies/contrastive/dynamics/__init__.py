@@ -1,0 +1,1 @@
+"""Three stages: features grow by frequency, then neurons specialise."""

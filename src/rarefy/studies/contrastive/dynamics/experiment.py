@@ -1,0 +1,212 @@
+"""The three stages of contrastive learning under imbalance (000 Lemmas 3.1-3.2, Fig. 1, eq. 11)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rarefy.core.contracts import Cells, Context, Cost, Output
+from rarefy.core.errors import bad_value
+from rarefy.measure.alignment import outside, projections, squared_cosines
+from rarefy.measure.contrastive_data import latent_moment, loss_floor
+from rarefy.measure.stages import t1_of_001
+from rarefy.studies.contrastive.dynamics.watch import StageWatch
+from rarefy.studies.contrastive.setting import GROUPS, ImbalancedExperiment, Trial, group_means
+from rarefy.theory.contrastive import growth_constant_c_z, t3
+from rarefy.train.descent import Trajectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicsExperiment(ImbalancedExperiment):
+    """Growth rates, stage times and what Theorems C.1 and D.1 say about them."""
+
+    axes: ClassVar[tuple[str, ...]] = ("eps_min",)
+    random_axes: ClassVar[tuple[str, ...]] = ("eps_min",)
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 3,
+            "eps_min": (0.3, 1.0),
+            "d1": 60,
+            "steps": 120,
+            "batch": 32,
+            "lr": 0.2,
+            "stage_1_steps": 4,
+            "moment_samples": 256,
+        },
+        "quick": {"seeds": 8, "eps_min": (0.25, 1.0), "lr": 0.25, "steps": 320, "stage_1_steps": 6},
+        "paper": {},
+        "large": {
+            "seeds": 10,
+            "eps_min": (0.5, 0.8, 0.9, 1.0),
+            "majority": 32,
+            "minority": 32,
+            "d1": 1024,
+            "neurons": 2048,
+            "batch": 256,
+            "activation": 0.04,
+            "sigma": 0.02,
+            "lr": 0.5,
+            "stage_1_steps": 10,
+            "steps": 7900,
+        },
+    }
+
+    eps_min: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0)
+    """frequency of the minority features"""
+    sigma: float = 0.03
+    """noise std"""
+    bias_scale: float = 1.0
+    """bias at T1 in units of the paper's sqrt(2 log d/d) |w|"""
+    lr: float = 0.05
+    """smaller than in contrast-alignment, so that stage 1 has many steps"""
+    steps: int = 1600
+    """T4 = d^1.99/eta is 1585 at d = 9"""
+    stage_1_steps: int = 20
+    """steps over which stage-1 growth is measured; must end before T1"""
+    recorded: int = 32
+    """number of steps at which curves are kept, denser early"""
+    moment_samples: int = 2048
+    """samples a run for E[z+ z], which predicts the growth"""
+
+    def check(self) -> None:
+        super().check()
+        if not 1 <= self.stage_1_steps <= self.steps:
+            raise bad_value(
+                "stage_1_steps", self.stage_1_steps, f"must be in 1..steps={self.steps}"
+            )
+        for name, least in (("recorded", 2), ("moment_samples", 1)):
+            if getattr(self, name) < least:
+                raise bad_value(name, getattr(self, name), f"must be at least {least}")
+        if self.d < 3:
+            raise bad_value("majority+minority", self.d, "at least 3: log log d must be positive")
+
+    def record_steps(self) -> np.ndarray:
+        """Steps 0, 1, ... to the end, evenly spaced in the square root of time."""
+        grid = np.linspace(0, math.sqrt(self.steps), self.recorded) ** 2
+        return np.unique(np.append(grid.round().astype(int), self.steps))
+
+    def cost(self) -> Cost:
+        base = super().cost()
+        curves = 8 * self.neurons * (self.steps + 4 * self.d + 2 * self.d1)
+        return Cost(base.bytes_per_cell + curves, self.steps)
+
+    def outputs(self) -> tuple[Output, ...]:
+        curve = ("step",)
+        return (
+            Output("stage_1_factor", ("group",), "growth of <w,M_j> over stage_1_steps steps"),
+            Output("moment", ("group",), "E[z+ z] of the mixed, summed latents"),
+            Output("outside_factor", (), "growth of the outside part along itself"),
+            Output("outside_energy", (), "growth of the outside part's squared norm"),
+            Output("t1", (), "T1 of 000 (34); -1: not reached", "steps"),
+            Output("t1_001", (), "T1 of 001 (41); -1: not reached", "steps"),
+            Output("t2", (), "T2 of 000 (61); -1: not reached", "steps"),
+            Output("lucky_at_t1", ("test",), "lucky (i,j): cases, pass (36), pass it over sqrt 2"),
+            Output("others_at_t1", ("test",), "i not in M_j: cases, pass (37), unused"),
+            Output(
+                "many_at_t1", (), "share of neurons with more features above (38) than its bound"
+            ),
+            Output("peak_at_t1", (), "largest outside coordinate over sqrt(log d/d1) |w|, mean"),
+            Output("lucky_at_t2", ("test",), "lucky (i,j): cases, pass (9), unused"),
+            Output("pure_at_t2", ("test",), "operational lucky (i,j): cases, pass (9), unused"),
+            Output(
+                "ordinary_over_lucky", (), "largest ordinary over largest lucky weight, mean over j"
+            ),
+            Output("bias_at_t2", (), "bias over |w|/sqrt(d), smallest neuron"),
+            Output("loss", curve, "contrastive loss, mean since the last record", "nats"),
+            Output(
+                "running_loss", curve, "mean of the loss over steps since T3; NaN before", "nats"
+            ),
+            Output("running_full_loss", curve, "the same with the regulariser", "nats"),
+            Output("floor", (), "loss of a perfect encoder: twins in a batch cannot be told apart"),
+            Output("dominant", curve, "traced neuron: weight on its dominant feature"),
+            Output("second", curve, "traced neuron: weight on its second feature"),
+            Output("noise", curve, "traced neuron: norm outside the feature space"),
+            Output(
+                "energy", ("step", "group"), "sum over neurons of <w,M_j>^2, mean over features"
+            ),
+            Output("map", ("neuron", "feature"), "squared cosine at the end (first 24 x 9)"),
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {
+            "step": self.record_steps(),
+            "group": np.array(GROUPS),
+            "test": np.array(["cases", "pass", "pass_weaker"]),
+            "neuron": np.arange(min(24, self.neurons)),
+            "feature": np.arange(min(9, self.d)),
+        }
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        eps_min = cells.column("eps_min", context)
+        one = torch.ones_like(eps_min)
+        experiment = self.setup(
+            cells,
+            context,
+            eps=self.eps(eps_min),
+            sigma=self.sigma * one,
+            bias_scale=self.bias_scale * one,
+        )
+        atoms = experiment.data.dictionary
+        convergence = t3(self.d, self.lr)
+        watch = StageWatch(experiment, eps_min, self.majority, self.stage_1_steps, convergence)
+        trackers = {
+            "along": lambda s: projections(s.parameters["weights"], atoms),
+            "noise_norm": lambda s: outside(s.parameters["weights"], atoms).norm(dim=2),
+            "mean_loss": lambda s: watch.mean_loss_since_last(),
+            "running_loss": lambda s: watch.running_loss(),
+            "running_full_loss": lambda s: watch.running_full_loss(),
+        }
+        record = self.record_steps().tolist()
+        trajectory = experiment.train(context, trackers, record, watch)
+        moment = latent_moment(
+            experiment.data,
+            experiment.problem.attention,
+            experiment.draws.spawn("moment"),
+            self.moment_samples,
+        )
+        found = watch.at_stages()
+        found.update(self._curves(trajectory, experiment))
+        found["moment"] = group_means(moment, self.majority)
+        found["floor"] = loss_floor(
+            experiment.data, experiment.draws.spawn("floor"), self.batch, batches=8
+        )
+        # from this run's own draws: a cell must not depend on what it is batched with
+        rate = moment.sum(dim=1) / experiment.data.eps.sum(dim=1)
+        size = self.lr * experiment.problem.factor / self.tau * (1 - 1 / self.batch)
+        c_z = growth_constant_c_z(size * rate, self.lr, self.d)
+        total = torch.stack(watch.norms, dim=1).square()
+        found["t1_001"] = t1_of_001(total, eps_min, c_z, self.d)
+        found["nonfinite_step"] = trajectory.nonfinite_step
+
+        def kept(value: Tensor) -> np.ndarray:
+            """NaN for a run that stopped being finite: it must not enter a verdict."""
+            if value.is_floating_point():
+                lost = trajectory.nonfinite_step >= 0
+                value = torch.where(lost.reshape(-1, *(1,) * (value.dim() - 1)), torch.nan, value)
+            return value.cpu().numpy()
+
+        return {name: kept(value) for name, value in found.items()}
+
+    def _curves(self, trajectory: Trajectory, experiment: Trial) -> dict[str, Tensor]:
+        """Curves, and the trace of the neuron that ends up purest (000 Fig. 1)."""
+        along = trajectory.records["along"]
+        cosines = squared_cosines(trajectory.parameters["weights"], experiment.data.dictionary)
+        neuron = cosines.amax(dim=2).argmax(dim=1)
+        run = torch.arange(len(neuron), device=neuron.device)
+        order = cosines[run, neuron].argsort(dim=1, descending=True)
+        energy = along.square().sum(dim=2)
+        return {
+            "loss": trajectory.records["mean_loss"],
+            "running_loss": trajectory.records["running_loss"],
+            "running_full_loss": trajectory.records["running_full_loss"],
+            "dominant": along[run, :, neuron, order[:, 0]].abs(),
+            "second": along[run, :, neuron, order[:, 1]].abs(),
+            "noise": trajectory.records["noise_norm"][run, :, neuron],
+            "energy": group_means(energy, self.majority),
+            "map": cosines[:, :24, :9],
+        }

@@ -1,0 +1,1 @@
+"""Neurons against features: lucky neurons, mixed neurons, strong columns."""

@@ -1,0 +1,196 @@
+"""Squared cosines of neurons with features as a map: lucky and mixed neurons, strong majority
+columns (000 Fig. 6 and App. A.2 Trial 5, 001 Fig. 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from rarefy.core.contracts import Cells, Context, Cost, Output
+from rarefy.core.errors import bad_value
+from rarefy.measure.alignment import squared_cosines
+from rarefy.measure.neuron_kinds import (
+    MIXED,
+    PURE,
+    count_by_group,
+    lucky_examples,
+    neuron_kinds,
+)
+from rarefy.measure.neurons import carried, dominant
+from rarefy.studies.contrastive.checks import check_choices, check_reads
+from rarefy.studies.contrastive.setting import GROUPS, ImbalancedExperiment, group_means
+from rarefy.sweep.batches import split_by_axis
+from rarefy.train.descent import State
+
+VARIANTS = ("000", "001")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatmapExperiment(ImbalancedExperiment):
+    """Maps of neurons against features, as 000 and as 001 show them."""
+
+    axes: ClassVar[tuple[str, ...]] = ("variant", "bias_scale", "eps_min")
+    random_axes: ClassVar[tuple[str, ...]] = ("variant", "eps_min")
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 3,
+            "eps_min": (0.5, 1.0),
+            "d1": 60,
+            "steps": 30,
+            "reads": (10, 30),
+            "figure_read": 30,
+            "batch": 32,
+        },
+        "quick": {
+            "seeds": 5,
+            "eps_min": (0.1, 0.5, 1.0),
+            "steps": 158,
+            "reads": (25, 100, 158),
+        },
+        "paper": {},
+    }
+
+    variant: tuple[str, ...] = VARIANTS
+    """whose figure: 000 (all its neurons are shown) or 001 (the first few of more)"""
+    eps_min: tuple[float, ...] = (0.1, 0.3, 0.5, 0.8, 1.0)
+    """frequency of the minority features, which neither paper gives for its map"""
+    bias_scale: tuple[float, ...] = (0.0, 1.0)
+    """bias at T1 in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
+    sigma: float = 0.03
+    """noise std"""
+    neurons_001: int = 30
+    """neurons of variant 001; ``neurons`` are those of variant 000"""
+    shown_001: int = 13
+    """how many of them its figure shows, and its statements are about"""
+    steps: int = 400
+    reads: tuple[int, ...] = (25, 100, 158, 400)
+    """steps at which the map is measured; 158 is T4 = d^1.99/eta at d = 9"""
+    figure_read: int = 100
+    """step at which the map is drawn"""
+    figure_eps: float = 0.5
+    """eps_min of the map that is drawn"""
+    maps: int = 1
+    """runs whose whole map is kept and drawn, the first ones"""
+
+    def check(self) -> None:
+        super().check()
+        check_choices("variant", self.variant, VARIANTS)
+        if not 1 <= self.shown_001 <= self.neurons_001:
+            least = f"must be in 1..neurons_001={self.neurons_001}"
+            raise bad_value("shown_001", self.shown_001, least)
+        check_reads(self.reads, self.steps)
+        if self.figure_read not in self.reads:
+            raise bad_value("figure_read", self.figure_read, f"must be one of reads={self.reads}")
+        if self.figure_eps not in self.eps_min:
+            raise bad_value("figure_eps", self.figure_eps, f"must be in eps_min={self.eps_min}")
+        if self.maps < 1:
+            raise bad_value("maps", self.maps, "must be at least 1: run 0 is drawn")
+
+    def shown(self, variant: str) -> int:
+        """Rows of the map."""
+        return {"000": self.neurons, "001": self.shown_001}[str(variant)]
+
+    def outputs(self) -> tuple[Output, ...]:
+        by_group = ("read", "group")
+        return (
+            Output("pure", by_group, "shown neurons that are pure, by their feature's group"),
+            Output("mixed", by_group, "shown neurons that are mixed, by their strongest feature"),
+            Output("lucky", ("read",), "shown neurons that are pure with squared cosine >= 0.3"),
+            Output("column", by_group, "squared cosine, mean over shown neurons and features"),
+            Output("carriers", by_group, "shown neurons that carry a feature, mean over features"),
+            Output("largest", ("read",), "largest squared cosine shown"),
+            Output("led", ("read",), "shown neurons whose strongest feature is a majority one"),
+            Output("associated", ("read",), "shown neurons that carry a majority feature"),
+            Output("covered", ("read",), "majority features that dominate a shown neuron"),
+            Output("covered_all", ("read",), "majority features that dominate any neuron"),
+            Output("initial", (), "squared cosine before training, mean over the map"),
+            Output("map", ("neuron", "feature"), "squared cosines at the figure's step; few runs"),
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        rows = max(self.shown(variant) for variant in self.variant)
+        return {
+            "read": np.array(self.reads),
+            "group": np.array(GROUPS),
+            "neuron": np.arange(rows),
+            "feature": np.arange(self.d),
+        }
+
+    def cost(self) -> Cost:
+        most = replace(self, neurons=max(self.neurons, self.neurons_001))
+        return Cost(bytes_per_cell=most.bytes_per_cell(), steps_per_cell=self.steps)
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        def part(variant: str, those: Cells) -> dict[str, np.ndarray]:
+            return self._simulate(variant, those, context)
+
+        return split_by_axis(cells, "variant", part)
+
+    def _simulate(self, variant: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        neurons = {"000": self.neurons, "001": self.neurons_001}[variant]
+        sized, shown, majority = replace(self, neurons=neurons), self.shown(variant), self.majority
+        eps_min = cells.column("eps_min", context)
+        experiment = sized.setup(
+            cells,
+            context,
+            eps=self.eps(eps_min),
+            sigma=torch.full_like(eps_min, self.sigma),
+            bias_scale=cells.column("bias_scale", context),
+        )
+        atoms = experiment.data.dictionary
+
+        def everyone(state: State) -> torch.Tensor:
+            return squared_cosines(state.parameters["weights"], atoms)
+
+        def seen(state: State) -> torch.Tensor:
+            return everyone(state)[:, :shown]
+
+        def of_kind(state: State, kind: int) -> torch.Tensor:
+            cosines = seen(state)
+            return count_by_group(cosines, neuron_kinds(cosines) == kind, majority)
+
+        def led(state: State) -> torch.Tensor:
+            cosines = seen(state)
+            everybody = torch.ones(cosines.shape[:2], dtype=torch.bool, device=cosines.device)
+            return count_by_group(cosines, everybody, majority)[:, 0]
+
+        def covered(cosines: torch.Tensor) -> torch.Tensor:
+            return dominant(cosines)[:, :, :majority].any(dim=1).sum(dim=1)
+
+        number = context.dtype
+        trajectory = experiment.train(
+            context,
+            {
+                "pure": lambda s: of_kind(s, PURE).to(number),
+                "mixed": lambda s: of_kind(s, MIXED).to(number),
+                "lucky": lambda s: lucky_examples(seen(s)).sum(dim=1).to(number),
+                "column": lambda s: group_means(seen(s).mean(dim=1), majority),
+                "carriers": lambda s: group_means(carried(seen(s)).sum(dim=1).to(number), majority),
+                "largest": lambda s: seen(s).amax(dim=(1, 2)),
+                "led": lambda s: led(s).to(number),
+                "associated": lambda s: (
+                    carried(seen(s))[:, :, :majority].any(dim=2).sum(dim=1).to(number)
+                ),
+                "covered": lambda s: covered(seen(s)).to(number),
+                "covered_all": lambda s: covered(everyone(s)).to(number),
+                "map": seen,
+            },
+            self.reads,
+        )
+        found = {name: value.cpu().numpy() for name, value in trajectory.records.items()}
+        start = squared_cosines(experiment.weights, atoms)[:, :shown]
+        found["initial"] = start.mean(dim=(1, 2)).cpu().numpy()
+        found["map"] = self._kept(cells, found["map"][:, self.reads.index(self.figure_read)])
+        found["nonfinite_step"] = trajectory.nonfinite_step.cpu().numpy()
+        return found
+
+    def _kept(self, cells: Cells, cosines: np.ndarray) -> np.ndarray:
+        """Maps of the first runs, NaN for the others and below the last neuron shown."""
+        rows = len(self.coordinates()["neuron"])
+        kept = np.full((len(cells), rows, self.d), np.nan, dtype=cosines.dtype)
+        kept[:, : cosines.shape[1]] = cosines
+        kept[np.asarray(cells.values["seed"]) >= self.maps] = np.nan
+        return kept

@@ -1,0 +1,1 @@
+"""Before training: imbalance leaves hardly any lucky neurons."""

@@ -1,0 +1,41 @@
+"""The neuron sets before training, counted and computed exactly (000 Lemma B.2, 001 Lemma C.1)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import xarray as xr
+
+from rarefy.core.contracts import Study, Verdict
+from rarefy.core.picture import Picture, Table
+from rarefy.studies.contrastive.init.charts import init_pictures
+from rarefy.studies.contrastive.init.claims import init_verdicts
+from rarefy.studies.contrastive.init.experiment import InitExperiment
+from rarefy.studies.contrastive.init.tables import init_tables
+
+
+class ContrastInit(InitExperiment, Study):
+    """Ordinary and lucky neurons of random networks, against their exact laws and the bounds."""
+
+    name: ClassVar[str] = "contrast-init"
+    title: ClassVar[str] = "Before training: imbalance leaves hardly any lucky neurons"
+    papers: ClassVar[tuple[str, ...]] = ("000", "001")
+    shows: ClassVar[str] = "000 Lemma B.2; 001 Lemma C.1"
+    claims: ClassVar[tuple[str, ...]] = ("C9",)
+    paper_says: ClassVar[str] = (
+        "At initialisation every neuron has a squared norm close to sigma_0^2 d_1, of which about "
+        "sigma_0^2 d lies in the feature space (29)-(30). With m = d^C_m neurons, each feature j "
+        "has at most of order Xi_2 = d^(C_m - r^2) ordinary neurons M_j and at least of order "
+        "Xi_1 = d^(C_m - 1/r^2) lucky ones M*_j, r = eps_min/eps_max (31)-(32). A neuron is "
+        "ordinary for at most of order d^(1-r^2) features (000 Lemma B.2 d) or O(1) of them (001 "
+        "Lemma C.1 f), and two features share O(log d) neurons (001, 23)."
+    )
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return init_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return init_pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return init_tables(self, results)

@@ -1,0 +1,166 @@
+"""Tables of ``contrast-init``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.picture import Table
+from rarefy.measure.statistics import loglog_slope
+from rarefy.studies.contrastive.init.exact import (
+    CHANCE,
+    MANY,
+    counted_over,
+    exact_over,
+    exact_slope,
+    rows,
+    upper_bounds,
+    width_needed,
+)
+from rarefy.studies.contrastive.init.experiment import InitExperiment
+from rarefy.theory import initial_sets as theory
+
+
+def init_tables(study: InitExperiment, results: xr.Dataset) -> list[Table]:
+    return [_expected(study, results), _steps(study), _beyond(study, results)]
+
+
+def _expected(study: InitExperiment, results: xr.Dataset) -> Table:
+    table: list[list[object]] = []
+    for d in study.d:
+        m = study.neurons(d)
+        for place, ratio in enumerate(study.ratio):
+            p = theory.lucky_probability(d, ratio, study.gamma)
+            width = width_needed(study, d, ratio)
+            table.append(
+                [
+                    d,
+                    m,
+                    f"{ratio:g}",
+                    f"{m * theory.ordinary_probability(d, ratio, study.gamma):.3g}",
+                    f"{rows(results['ordinary'], d)[:, place].mean():.3g}",
+                    f"{m * p:.3g}",
+                    f"{rows(results['lucky'], d)[:, place].mean():.3g}",
+                    f"{float(theory.xi_1_order(m, d, ratio, study.gamma)):.3g}",
+                    f"{width:.4g}" if math.isfinite(width) else "none is enough",
+                    f"{float(theory.minimum_width_order(d, ratio, study.gamma)):.4g}",
+                ]
+            )
+    lowest = ", ".join(f"{theory.smallest_ratio(d, study.gamma):.2f} at d={d}" for d in study.d)
+    return Table(
+        "expected",
+        "Ordinary and lucky neurons a feature, and the width that gives each a lucky one",
+        f"Exact expectations beside counts in {results.sizes['seed']} runs of several networks. "
+        f"The last two columns: neurons needed so that every feature has a lucky one with "
+        f"{CHANCE:.0%} probability, and the width the paper's order asks for. Below a ratio of "
+        f"{lowest} no neuron can be lucky, however many there are.",
+        [
+            "d",
+            "m",
+            "ratio",
+            "|M_j| exact",
+            "counted",
+            "|M*_j| exact",
+            "counted",
+            "Xi_1",
+            "width needed",
+            "width by order",
+        ],
+        table,
+    )
+
+
+def _steps(study: InitExperiment) -> Table:
+    table: list[list[object]] = []
+    for d in study.d:
+        for ratio in study.ratio:
+            steps = theory.proof_steps(d, ratio, study.gamma)
+            if steps.high == 0:
+                continue
+            table.append(
+                [
+                    d,
+                    f"{ratio:g}",
+                    *(f"{value:.3g}" for value in steps),
+                    f"{steps.lucky / steps.high_order:.3g}",
+                ]
+            )
+    return Table(
+        "steps",
+        "Where the proof of (31) leaves the exact law",
+        "P(A): the share of feature j is high enough, exactly, with the norm replaced by its mean "
+        "as in (236), and the order d^(-c_1/2) given to it. P(B): no other share is too high, "
+        "exactly (given A) and as (1 - p_2)^(d-1); (238) takes it as 1. Last column: exact lucky "
+        "probability over the order. Rows where no neuron can be lucky are left out.",
+        [
+            "d",
+            "ratio",
+            "P(A)",
+            "P(A) Gaussian",
+            "order",
+            "P(B)",
+            "P(B) Gaussian",
+            "lucky",
+            "lucky/order",
+        ],
+        table,
+    )
+
+
+def _beyond(study: InitExperiment, results: xr.Dataset) -> Table:
+    """The quotients that the bounds speak about, counted and by the exact law for many features."""
+    features, largest = np.array(sorted(study.d)), max(study.d)
+    table: list[list[object]] = []
+
+    def add(what: str, ratio: float, counted: np.ndarray, exact: list[float]) -> None:
+        """counted: (seed, d); exact at the largest d counted and at ``MANY``."""
+        slope = loglog_slope(features, counted, resamples=0).value
+        table.append(
+            [
+                what,
+                f"{ratio:g}",
+                f"{slope:+.2f}" if math.isfinite(slope) else "none",
+                f"{counted[:, -1].mean():.3g}",
+                *(f"{value:.3g}" for value in (exact[0], exact[1], exact[-1])),
+                f"{exact_slope(exact[1:]):+.2f}",
+            ]
+        )
+
+    for place, ratio in enumerate(study.ratio):
+        exact = [exact_over(study, d, ratio) for d in (largest, *MANY)]
+        if min(exact) <= 0:
+            continue  # none is lucky, or too rare for a float
+        each = [
+            rows(results["lucky"], int(d))[:, place]
+            / theory.xi_1_order(study.neurons(int(d)), int(d), ratio, study.gamma)
+            for d in features
+        ]
+        add("mean |M*_j| over Xi_1 (31)", ratio, np.stack(each, axis=1), exact)
+    for bound in upper_bounds(study):
+        if bound.known != bound.quantity:
+            continue  # the exact law of the mean says nothing of what was counted, the largest
+        for ratio in study.ratio if bound.by_ratio else study.ratio[:1]:
+            exact = [bound.exact(study, d, ratio) for d in (largest, *MANY)]
+            what = f"{bound.symbol}{bound.over.rstrip(',')}"
+            add(what, ratio, counted_over(study, results, bound, ratio), exact)
+    return Table(
+        "beyond",
+        "The bounds for more features than were drawn",
+        "Each row is a quantity over the order that a paper gives for it. A lower bound (M*_j over "
+        "Xi_1) needs a slope of at least 0 in d, an upper bound (the others) of at most 0, up to "
+        f"slowly varying factors. Counts end at d = {largest}; the exact laws, which the counts "
+        f"agree with, go on to d = {MANY[-1]} and show where a trend turns.",
+        [
+            "quantity over order",
+            "ratio",
+            "slope, counted",
+            f"counted, d={largest}",
+            f"exact, d={largest}",
+            f"exact, d={MANY[0]}",
+            f"exact, d={MANY[-1]}",
+            f"slope, exact, d={MANY[0]}..{MANY[-1]}",
+        ],
+        table,
+    )

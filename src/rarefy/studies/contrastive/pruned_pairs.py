@@ -1,0 +1,99 @@
+"""How the results of ``contrast-pruning`` are read: which cells, which step, which quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+
+from rarefy.measure.statistics import Identity
+from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
+from rarefy.theory.contrastive import uniform_attention_moment
+from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
+
+Named = Callable[[str, str], Identity]
+"""From claim and words to a verdict's identity."""
+RESTLESS = 10.0
+"""A pruned run whose frequent features have this many times the squared weight of its unpruned twin
+does not come to rest; fixed before looking at claims."""
+
+
+def growth_constant(study: PruningExperiment) -> float:
+    """C_z log log d / d: stage-1 growth a step at eps = 1 over the learning rate. When a feature
+    shows on all tokens attention does not matter for it, so the closed form is exact."""
+    moment = uniform_attention_moment(1.0, study.activation, study.tokens, study.spread)
+    factor = study.tau if study.loss_form == "times-tau" else 1.0
+    return (1 - 1 / study.batch) * moment * factor / study.tau
+
+
+def pruned_alphas(results: xr.Dataset) -> np.ndarray:
+    return results["alpha"].values[results["alpha"].values > 0]
+
+
+def pruned_number(study: PruningExperiment, alpha: xr.DataArray) -> xr.DataArray:
+    """Neurons left out, as ``kept_count`` rounds."""
+    return xr.apply_ufunc(np.floor, (alpha + 1e-6) * study.neurons + 0.5)
+
+
+def permitted(study: PruningExperiment, here: xr.Dataset) -> xr.Dataset:
+    """The cells of which Theorem 3.2 speaks: pruned, with a feature that is rare, and in the
+    theorem's state no more neurons pruned than rare features have (Remark 1). All pruned ones
+    where none is left."""
+    alphas = pruned_alphas(here)
+    if str(here["begin"].values) == "theorem":
+        within = alphas * study.d <= study.minority * (1 + 1e-9)
+        alphas = alphas[within] if within.any() else alphas
+    eps = here["eps_min"].values
+    return here.sel(alpha=alphas, eps_min=eps[eps < 1] if (eps < 1).any() else eps)
+
+
+def state_read(study: PruningExperiment, here: xr.Dataset) -> int:
+    """The read whose state is judged before and after masking: where pruning begins (the first
+    read after it when none is there), but never untrained random weights."""
+    start = int(here["start"])
+    trained = 0 if str(here["begin"].values) == "theorem" else 1
+    later = (read for read in study.reads if read >= max(start, trained))
+    return min(later, default=max(study.reads))
+
+
+def early_read(study: PruningExperiment, start: int) -> int:
+    """The first read at which pruning has acted."""
+    return min((read for read in study.reads if read > start), default=study.reads[-1])
+
+
+def at_rest(here: xr.Dataset, alpha: float) -> xr.DataArray:
+    """Which runs pruned by ``alpha`` have not outgrown their unpruned twins: (..., read)."""
+    energy = here["energy"].sel(group="majority", drop=True)
+    return energy.sel(alpha=alpha, drop=True) <= RESTLESS * energy.sel(alpha=0.0, drop=True)
+
+
+def judged_quantity(begin: str) -> tuple[str, str, int]:
+    """Output, words and power of eps that (13) gives it. In the theorem's state each neuron has a
+    feature and its weight is read; elsewhere the feature's energy."""
+    if begin == "theorem":
+        return "weight", "weight of own neurons", 1
+    return "energy", "energy", 2
+
+
+def rate_ratios(study: PruningExperiment, here: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    """Measured over (15) and over (16), for every permitted alpha and eps_min."""
+    at = permitted(study, here.sel(read=state_read(study, here)))
+    growth, constant = at["extra_growth"], growth_constant(study)
+    alpha, eps = np.meshgrid(at["alpha"].values, at["eps_min"].values, indexing="ij")
+    dims = ("alpha", "eps_min")
+    rare = xr.DataArray(minority_rate_order(eps, alpha, study.lr, constant), dims=dims)
+    others = xr.DataArray(other_rate_order(eps, alpha, study.lr, constant, study.d), dims=dims)
+    return growth.sel(group="minority") / rare, growth.sel(group="majority") / others
+
+
+def by_seed(values: xr.DataArray) -> np.ndarray:
+    """Mean over all but the seed: one number a seed."""
+    return values.mean([dim for dim in values.dims if dim != "seed"]).values
+
+
+def used(values: xr.DataArray) -> str:
+    """Says at which eps_min there was something to average."""
+    others = [dim for dim in values.dims if dim != "eps_min"]
+    there = values.notnull().any(others).values
+    return "mean over eps_min " + ", ".join(f"{v:g}" for v in values["eps_min"].values[there])

@@ -1,0 +1,1 @@
+"""Leaving small neurons out while training: when do rare features grow?."""

@@ -1,0 +1,43 @@
+"""Pruning small neurons while training, and what it does to rare features (000 Theorem 3.2)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import xarray as xr
+
+from rarefy.core.contracts import Study, Verdict
+from rarefy.core.picture import Picture, Table
+from rarefy.studies.contrastive.pruning.charts import pruning_pictures, pruning_tables
+from rarefy.studies.contrastive.pruning.claims import pruning_verdicts
+from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
+
+
+class ContrastPruning(PruningExperiment, Study):
+    """With and without pruning from the same state and the same draws."""
+
+    name: ClassVar[str] = "contrast-pruning"
+    title: ClassVar[str] = "Leaving small neurons out while training: when do rare features grow?"
+    papers: ClassVar[tuple[str, ...]] = ("000",)
+    shows: ClassVar[str] = (
+        "Thm 3.2(a),(b), (174)-(175); Thm 3.2(c), Remark 3; Thm 3.2 end; Remark 2; Lemma F.2"
+    )
+    claims: ClassVar[tuple[str, ...]] = ("P1", "P2", "P3", "P4", "P5")
+    needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
+    paper_says: ClassVar[str] = (
+        "Neurons of a rare feature are small, so magnitude pruning leaves them out; samples with "
+        "that feature then look badly matched (Lemma F.2), weigh more in the update, and since "
+        "pruned neurons are still updated (5), they grow: by order alpha/d a step along the rare "
+        "feature against alpha/d^2 along others (15)-(16), until their weight no longer depends "
+        "on the imbalance (18) and of order m/d neurons are pure in the rare feature (000 "
+        "Theorem 3.2)."
+    )
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return pruning_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return pruning_pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return pruning_tables(self, results)

@@ -1,0 +1,1 @@
+"""A map of when, and how much, to prune."""

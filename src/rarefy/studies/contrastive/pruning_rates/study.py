@@ -1,0 +1,40 @@
+"""How fast pruning makes a rare feature grow, against d, alpha and eps (000 (15)-(16))."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import xarray as xr
+
+from rarefy.core.contracts import Study, Verdict
+from rarefy.core.picture import Picture, Table
+from rarefy.studies.contrastive.pruning_rates.charts import rates_pictures, rates_tables
+from rarefy.studies.contrastive.pruning_rates.claims import rates_verdicts
+from rarefy.studies.contrastive.pruning_rates.experiment import PruningRatesExperiment
+
+
+class ContrastPruningRates(PruningRatesExperiment, Study):
+    """One step with and one without pruning from the theorem's state, one rare feature."""
+
+    name: ClassVar[str] = "contrast-pruning-rates"
+    title: ClassVar[str] = "How much one pruned step adds to a rare feature, and to the others"
+    papers: ClassVar[tuple[str, ...]] = ("000",)
+    shows: ClassVar[str] = "Thm 3.2(a),(b), (174)-(175)"
+    claims: ClassVar[tuple[str, ...]] = ("P1",)
+    needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
+    paper_says: ClassVar[str] = (
+        "With a share alpha of the neurons pruned, all of them the rare feature's, its neurons "
+        "grow along it by at least of order eta eps^2 alpha C_z log log d / d more a step (15), "
+        "and all neurons along any other feature by at most of order eta eps^3 alpha C_z log log "
+        "d / d^2 (16): d/eps times less. The constants are not stated; here C_z log log d / d is "
+        "the growth of stage 1, nothing is fitted."
+    )
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return rates_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return rates_pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return rates_tables(self, results)

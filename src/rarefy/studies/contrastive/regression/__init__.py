@@ -1,0 +1,1 @@
+"""How well a linear head reads the features off the representation."""

@@ -1,0 +1,118 @@
+"""Test error of a linear regression head against eps_min (000 Fig. 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from rarefy.core.contracts import Cells, Context, Output
+from rarefy.measure.downstream import ErrorMoments, HeadMoments, along, check_head
+from rarefy.studies.contrastive.downstream import (
+    FIGURE_QUICK,
+    FIGURE_TINY,
+    TEST_FREQUENCIES,
+    DownstreamExperiment,
+    Encoders,
+)
+from rarefy.studies.contrastive.setting import group_means
+
+PURE = "one neuron a feature"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionExperiment(DownstreamExperiment):
+    """Test error of a linear head on the learned representation against eps_min."""
+
+    version: ClassVar[int] = 2
+    axes: ClassVar[tuple[str, ...]] = ("bias_scale", "sigma", "eps_min")
+    random_axes: ClassVar[tuple[str, ...]] = ("sigma", "eps_min")
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {**FIGURE_TINY, "sigma": (0.05,), "head_pairs": 100},
+        "quick": {**FIGURE_QUICK, "sigma": (0.05,)},
+        "paper": {},
+    }
+
+    sigma: tuple[float, ...] = (0.03, 0.05, 0.075)
+    """noise std; the noise-to-signal ratio is sigma^2 d1"""
+    head_pairs: int = 1000
+    """pairs on which the head is trained, with the frequencies of the test pairs; both members of
+    a pair are samples, here and in the test"""
+    ridge: float = 0.0
+    """ridge term of the head in units of a neuron's variance; 0: least squares"""
+
+    @property
+    def drawn_pairs(self) -> tuple[int, ...]:
+        return (self.head_pairs, self.test_pairs) * len(TEST_FREQUENCIES)
+
+    def check(self) -> None:
+        super().check()
+        # the pure encoder has a neuron a feature and gets a head too
+        check_head(self.head_pairs, max(self.neurons, self.d), self.ridge, "head_pairs")
+
+    def outputs(self) -> tuple[Output, ...]:
+        each, test = ("read", "test_frequencies"), ("test_frequencies",)
+        return (
+            Output("mse", each, "mean squared test error of the head"),
+            Output("unexplained", each, "test error over the target's variance, 1 - R^2"),
+            Output("by_group", (*each, "group"), "the same for the latents of one group"),
+            Output("variance", test, "variance of the target"),
+            Output("pure_encoder", test, "test error with one neuron a feature and no bias"),
+        )
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        encoders = self.trained(cells, context, cells.column("sigma", context))
+        direction = encoders.experiment.draws.spawn("target").normal("target", (self.d,))
+        unit = direction / torch.linalg.vector_norm(direction, dim=1, keepdim=True)
+        return self.collected(
+            encoders,
+            [self._tested(encoders, frequencies, unit) for frequencies in TEST_FREQUENCIES],
+        )
+
+    def _tested(self, encoders: Encoders, frequencies: str, unit: Tensor) -> dict[str, Tensor]:
+        """Every latent is regressed; the head of <unit, latents> follows by linearity."""
+        trained, pure = HeadMoments(), HeadMoments()
+        for pairs in encoders.pairs("head", self.head_pairs, frequencies):
+            f, f_pure, latents = encoders.samples(pairs)
+            trained.add(f, latents[:, None])
+            pure.add(f_pure, latents)
+        head, pure_head = trained.solve(self.ridge), pure.solve(self.ridge)
+        found, reference = ErrorMoments(), ErrorMoments()
+        for pairs in encoders.pairs("test", self.test_pairs, frequencies):
+            f, f_pure, latents = encoders.samples(pairs)
+            found.add(head.predict(f), latents[:, None])
+            reference.add(pure_head.predict(f_pure), latents)
+        mse, variance = along(found.error, unit[:, None]), along(found.covariance, unit[:, None])
+        squared, spread = (
+            group_means(moments.diagonal(dim1=-2, dim2=-1), self.majority)
+            for moments in (found.error, found.covariance)
+        )
+        return {
+            "mse": mse,
+            "unexplained": mse / variance,
+            "by_group": squared / spread,
+            "variance": variance[:, 0],
+            "pure_encoder": along(reference.error, unit),
+        }
+
+
+def logarithm(values: xr.DataArray) -> xr.DataArray:
+    """Errors differ by factors: their logarithms are averaged."""
+    return values.copy(data=np.log(values.values))
+
+
+def _above_floor(study: RegressionExperiment, results: xr.Dataset) -> str:
+    """How far the networks without a bias are above the floor of their own noise level."""
+    if 0 not in results["bias_scale"].values:
+        return ""
+    here = results.sel(bias_scale=0, test_frequencies="as trained")
+    ratio = logarithm(here["mse"].sel(read=study.figure_read) / here["pure_encoder"]).mean("seed")
+    low, high = (float(np.exp(end)) for end in (ratio.min(), ratio.max()))
+    return (
+        " Without a bias the error comes near the floor of its own noise level as the rare "
+        f"features are learned: {low:.2f} to {high:.2f} times it, over all points shown."
+    )

@@ -1,0 +1,1 @@
+"""Minority alignment against eps_min under other hyper-parameters."""

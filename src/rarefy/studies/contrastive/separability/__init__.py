@@ -1,0 +1,1 @@
+"""Are features with more pure neurons easier to read off linearly?."""

@@ -1,0 +1,193 @@
+"""Do pure neurons make features linearly separable? (000 Theorem 3.1, Remark 3)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rarefy.core.contracts import Cells, Context, Cost, Output
+from rarefy.core.errors import bad_value
+from rarefy.measure.alignment import squared_cosines
+from rarefy.measure.neurons import aligned_counts, dominant
+from rarefy.measure.probes import balanced_accuracy, fit_probe
+from rarefy.measure.ranking import auroc
+from rarefy.studies.contrastive.downstream import DownstreamExperiment, Encoders
+from rarefy.studies.contrastive.setting import GROUPS
+
+READINGS = ("sign", "presence")
+"""What is decoded: 'present with positive sign' from f, or 'present' from |f|."""
+PROBE_STEPS = 5
+"""Work of one set of probes in run-steps, for the progress bar."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """f: (run, read, sample, m), pure: (run, sample, d), of the pure encoder; z: (run, sample, d),
+    summed latents."""
+
+    f: Tensor
+    pure: Tensor
+    z: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeparabilityExperiment(DownstreamExperiment):
+    """Linear probes for single features against the number of neurons pure in them."""
+
+    version: ClassVar[int] = 2
+    axes: ClassVar[tuple[str, ...]] = ("bias_scale", "eps_min")
+    random_axes: ClassVar[tuple[str, ...]] = ("eps_min",)
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 3,
+            "eps_min": (0.3, 1.0),
+            "d1": 60,
+            "steps": 40,
+            "reads": (0, 20, 40),
+            "figure_read": 40,
+            "batch": 32,
+            "probe_pairs": 100,
+            "test_pairs": 100,
+        },
+        "quick": {
+            "seeds": 6,
+            "eps_min": (0.1, 0.4, 0.7, 1.0),
+            "steps": 158,
+            "reads": (0, 100, 158),
+            "probe_pairs": 500,
+            "test_pairs": 500,
+        },
+        "paper": {},
+        "large": {
+            "seeds": 5,
+            "eps_min": (0.7, 0.9, 1.0),
+            "sigma": 0.02,
+            "majority": 32,
+            "minority": 32,
+            "d1": 1024,
+            "neurons": 512,
+            "batch": 256,
+            "activation": 0.04,
+            "reads": (0, 100, 400),
+            "probe_pairs": 4000,
+            "test_pairs": 4000,
+        },
+    }
+
+    eps_min: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    """frequency of the minority features in training"""
+    sigma: float = 0.03
+    """noise std"""
+    probe_pairs: int = 1000
+    """pairs on which probes are trained; both members of a pair are samples"""
+    test_pairs: int = 1000
+    """pairs on which probes are tested, likewise"""
+    probe_strength: float = 1.0
+    """inverse regularisation of the probes (C of scikit-learn) on standardised embeddings"""
+
+    @property
+    def drawn_pairs(self) -> tuple[int, ...]:
+        return (self.probe_pairs, self.test_pairs)
+
+    def check(self) -> None:
+        super().check()
+        if self.probe_pairs < 2:
+            raise bad_value("probe_pairs", self.probe_pairs, "must be at least 2")
+        if not 0 < self.probe_strength < float("inf"):
+            raise bad_value("probe_strength", self.probe_strength, "must be positive and finite")
+
+    def cost(self) -> Cost:
+        base = super().cost()
+        return Cost(base.bytes_per_cell, base.steps_per_cell + PROBE_STEPS * self._probe_sets)
+
+    @property
+    def _probe_sets(self) -> int:
+        return 3 * len(self.reads) + len(READINGS)
+
+    def bytes_per_cell(self) -> int:
+        samples = 2 * (self.probe_pairs + self.test_pairs)
+        embeddings = samples * (len(self.reads) * self.neurons + 3 * self.d)
+        newton = samples * (4 * self.neurons + 10 * self.d) + 4 * self.neurons**2
+        return super().bytes_per_cell() + 8 * (embeddings + newton)
+
+    def outputs(self) -> tuple[Output, ...]:
+        each = ("read", "feature")
+        return (
+            Output("pure", each, "neurons pure in the feature (operational set)"),
+            Output("aligned", each, "neurons with cosine at least 0.3 to the feature"),
+            Output("accuracy", (*each, "reading"), "balanced accuracy of the feature's probe"),
+            Output("auroc", (*each, "reading"), "AUROC of the feature's probe"),
+            Output("literal", ("read",), "AUROC of probes for presence on f itself, mean"),
+            Output("missing", ("read",), "probes of the three kinds without a result, a network"),
+            Output(
+                "ceiling",
+                ("reading",),
+                "balanced accuracy with one neuron a feature, no bias, mean",
+            ),
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {
+            "read": np.array(self.reads),
+            "feature": np.arange(self.d),
+            "reading": np.array(READINGS),
+        }
+
+    def groups(self) -> np.ndarray:
+        """The group of each feature: (d,)."""
+        return np.repeat(GROUPS, [self.majority, self.minority])
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        sigma = torch.full_like(cells.column("bias_scale", context), self.sigma)
+        encoders = self.trained(cells, context, sigma)
+        train = self._drawn(encoders, "probe", self.probe_pairs)
+        test = self._drawn(encoders, "test", self.test_pairs)
+        found: dict[str, list[Tensor]] = {
+            name: [] for name in ("pure", "aligned", "accuracy", "auroc", "literal", "missing")
+        }
+        for read in range(len(self.reads)):
+            cosines = squared_cosines(encoders.weights[:, read], encoders.data.dictionary)
+            found["pure"].append(dominant(cosines).sum(dim=1))
+            found["aligned"].append(aligned_counts(cosines))
+            both = train.f[:, read], test.f[:, read]
+            accuracy, area = self._probed(encoders, both, train.z, test.z)
+            found["accuracy"].append(accuracy)
+            found["auroc"].append(area)
+            literal = self._probe(encoders, both, (train.z != 0, test.z != 0))[1]
+            found["literal"].append(literal.nanmean(dim=1))
+            lost = torch.isnan(torch.cat([area.flatten(1), literal], dim=1))
+            found["missing"].append(lost.sum(dim=1))
+        ceiling, _ = self._probed(encoders, (train.pure, test.pure), train.z, test.z)
+        outputs = {name: encoders.kept(torch.stack(v, dim=1)) for name, v in found.items()}
+        outputs["ceiling"] = encoders.array(ceiling.nanmean(dim=1))
+        outputs["nonfinite_step"] = encoders.nonfinite_step.cpu().numpy()
+        return outputs
+
+    def _drawn(self, encoders: Encoders, purpose: str, count: int) -> Samples:
+        parts = [encoders.samples(pairs) for pairs in encoders.pairs(purpose, count, "balanced")]
+        f, pure, z = zip(*parts, strict=True)
+        return Samples(torch.cat(f, dim=2), torch.cat(pure, dim=1), torch.cat(z, dim=1))
+
+    def _probed(
+        self, encoders: Encoders, both: tuple[Tensor, Tensor], z_train: Tensor, z_test: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Balanced accuracy and AUROC, (run, d, reading), of embeddings for training and test."""
+        size = both[0].abs(), both[1].abs()
+        sign = self._probe(encoders, both, (z_train > 0, z_test > 0))
+        presence = self._probe(encoders, size, (z_train != 0, z_test != 0))
+        return torch.stack([sign[0], presence[0]], dim=2), torch.stack(
+            [sign[1], presence[1]], dim=2
+        )
+
+    def _probe(
+        self, encoders: Encoders, both: tuple[Tensor, Tensor], labels: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """Train on the first of each pair, test on the second: (run, d) each."""
+        encoders.context.check_time()
+        scores = fit_probe(both[0], labels[0], self.probe_strength).scores(both[1])
+        encoders.context.advance(PROBE_STEPS * len(scores))
+        return balanced_accuracy(scores, labels[1]), auroc(scores, labels[1].transpose(1, 2))

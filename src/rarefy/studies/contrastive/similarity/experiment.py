@@ -1,0 +1,115 @@
+"""Similarity of positive test pairs against eps_min (000 Fig. 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from rarefy.core.contracts import Cells, Context, Output
+from rarefy.measure.downstream import MaskedMean, pair_cosines
+from rarefy.studies.contrastive.downstream import (
+    FIGURE_QUICK,
+    FIGURE_TINY,
+    TEST_FREQUENCIES,
+    DownstreamExperiment,
+    Encoders,
+)
+from rarefy.studies.contrastive.downstream_charts import (
+    middle,
+)
+
+LATENTS = "perfect encoder"
+PURE = "one neuron a feature"
+COSINE = "mean cosine of positive pairs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilarityExperiment(DownstreamExperiment):
+    """Mean cosine similarity of positive test pairs against eps_min."""
+
+    axes: ClassVar[tuple[str, ...]] = ("bias_scale", "sigma", "eps_min")
+    random_axes: ClassVar[tuple[str, ...]] = ("sigma", "eps_min")
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {**FIGURE_TINY, "sigma": (0.075,)},
+        "quick": {**FIGURE_QUICK, "sigma": (0.075,)},
+        "paper": {},
+    }
+
+    sigma: tuple[float, ...] = (0.05, 0.075, 0.1)
+    """noise std; the noise-to-signal ratio is sigma^2 d1"""
+
+    def outputs(self) -> tuple[Output, ...]:
+        each = ("read", "test_frequencies")
+        return (
+            Output("similarity", each, "mean cosine of positive pairs; 0 where it is undefined"),
+            Output("undefined", each, "share of pairs with an embedding that is exactly zero"),
+            Output("by_group", (*each, "group"), "mean cosine of pairs with this group only"),
+            Output(
+                "latents", ("test_frequencies",), "mean cosine of the latents: a perfect encoder"
+            ),
+            Output(
+                "pure_encoder",
+                ("test_frequencies",),
+                "mean cosine with one neuron a feature and no bias",
+            ),
+        )
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        encoders = self.trained(cells, context, cells.column("sigma", context))
+        return self.collected(
+            encoders, [self._tested(encoders, frequencies) for frequencies in TEST_FREQUENCIES]
+        )
+
+    def _tested(self, encoders: Encoders, frequencies: str) -> dict[str, Tensor]:
+        similarity, undefined, latents, pure_encoder = (MaskedMean() for _ in range(4))
+        only = (MaskedMean(), MaskedMean())
+        for pairs in encoders.pairs("test", self.test_pairs, frequencies):
+            f, pure = encoders.embed(pairs)
+            cosine, defined = pair_cosines(f[:, 0], f[:, 1])
+            similarity.add(cosine)
+            undefined.add(~defined)
+            present = pairs.present()[:, None]
+            majority, minority = (
+                part.any(dim=3) for part in present.split([self.majority, self.minority], dim=3)
+            )
+            for mean, chosen in zip(
+                only, (majority & ~minority, minority & ~majority), strict=True
+            ):
+                mean.add(cosine, chosen)
+            summed = pairs.latents.sum(dim=3)
+            latents.add(pair_cosines(summed[:, 0], summed[:, 1])[0])
+            pure_encoder.add(pair_cosines(pure[:, 0], pure[:, 1])[0])
+        return {
+            "similarity": similarity.value,
+            "undefined": undefined.value,
+            "by_group": torch.stack([mean.value for mean in only], dim=2),
+            "latents": latents.value,
+            "pure_encoder": pure_encoder.value,
+        }
+
+
+def over_defined(results: xr.Dataset) -> xr.DataArray:
+    """Mean cosine over the pairs that have one; ``similarity`` counts the others as 0. NaN where
+    no pair has one."""
+    defined = 1 - results["undefined"]
+    return (results["similarity"] / defined).where(defined > 0)
+
+
+def _drowned(rare: xr.DataArray) -> str:
+    """Where the first read of a trained network, without a bias, is below the untrained one."""
+    reads = [int(read) for read in rare["read"].values if read > 0]
+    if 0 not in rare["bias_scale"].values or 0 not in rare["read"].values or not reads:
+        return ""
+    mean = rare.sel(bias_scale=0, sigma=middle(rare)).mean("seed")
+    below = mean["eps_min"].values[(mean.sel(read=reads[0]) < mean.sel(read=0)).values]
+    if not len(below):
+        return ""
+    return (
+        f"Without a bias, at step {reads[0]}, they are less alike than in the untrained network "
+        f"for eps_min up to {below.max():g}: there the majority's directions drown them. "
+    )

@@ -1,0 +1,160 @@
+"""Tables of ``granularity-ablation``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.picture import Table
+from rarefy.studies.granularity.ablation.arms import (
+    DETECTORS,
+    LINEAR,
+    Arm,
+    awake_share,
+    linear_readout,
+    matched_rate,
+    rate_of,
+)
+from rarefy.studies.granularity.ablation.experiment import AblationExperiment
+from rarefy.studies.granularity.common import LABELS, sensitivity_table
+from rarefy.studies.granularity.premises import noise_load, premise_table
+from rarefy.studies.granularity.setting import PATCHES_AND_RATE, setting_table
+from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies.kit.words import seeds_in_words, shown
+
+
+def ablation_tables(study: AblationExperiment, results: xr.Dataset) -> list[Table]:
+    here = results.sel(variation=AS_CHOSEN)
+    tables = [_learners(study, here.isel(read=-1)), _linear(study, here.isel(read=-1))]
+    if "quiet" in results["world"].values:
+        tables.append(_tuning(study, here.sel(world="quiet", arm="tuned")))
+    worlds = {str(word): study.in_world(str(word)) for word in results["world"].values}
+    about = [setting_table(study, **worlds)]
+    if "noisy" in worlds:
+        tables.append(_sensitivity(study, results.sel(world="noisy", labels="fine").isel(read=-1)))
+        about.append(premise_table(worlds["noisy"], study.subclasses, ", noisy world"))
+    return [*tables, *about]
+
+
+def _learners(study: AblationExperiment, end: xr.Dataset) -> Table:
+    rows = []
+    for world in (str(word) for word in end["world"].values):
+        for word in (str(word) for word in end["arm"].values):
+            if word == "tuned":
+                continue
+            one, arm = end.sel(world=world, arm=word), Arm.parse(word, study.d)
+            matched = matched_rate(arm.rate, study.subclasses)
+            rows.append(
+                (
+                    world,
+                    word,
+                    f"{arm.rate:.2g}" if rate_of(word) else "",
+                    f"{matched:.2g}" if arm.kind == "scheduled" else "",
+                    f"{float(one['loss'].sel(labels='fine').mean()):.3g}",
+                    *(
+                        shown(one[f"{kind}_error"].sel(labels=labels).values)
+                        for labels in ("fine", "coarse")
+                        for kind in ("easy", "hard")
+                    ),
+                )
+            )
+    return Table(
+        "learners",
+        "Errors by learner",
+        f"After {study.steps} updates. paper: the rate of (18), 1/log^5(d) = "
+        f"{1 / math.log(study.d) ** 5:.2g}. A hard-coded bias falls as detectors of common "
+        "features grow with coarse labels; with fine ones these grow "
+        f"{study.subclasses} times more slowly, so that it falls like one that follows them at the "
+        "matched rate. The linear network's learning rate is "
+        f"{awake_share(study):.2g} of the others', the share of neurons that a feature wakes at "
+        "the start, times the number in its name. Means with 95 % intervals over "
+        f"{seeds_in_words(end)}.",
+        (
+            "world",
+            "learner",
+            "rate",
+            "matched rate, fine labels",
+            "fine: training loss",
+            "fine: easy error",
+            "fine: hard error",
+            "coarse: easy error",
+            "coarse: hard error",
+        ),
+        rows,
+    )
+
+
+def _linear(study: AblationExperiment, end: xr.Dataset) -> Table:
+    names = [str(word) for word in end["arm"].values if str(word).startswith("linear")]
+    rows = []
+    for world in (str(word) for word in end["world"].values):
+        there = study.in_world(world)
+        best = linear_readout(there, study.subclasses)
+        for kind in ("easy", "hard"):
+            formula = "not known"
+            if best is not None:
+                formula = f"{best.easy_error() if kind == 'easy' else best.hard_floor:.3g}"
+            error = end[f"{kind}_error"].sel(world=world)
+            rows.append(
+                (
+                    world,
+                    f"{noise_load(there):.3g}",
+                    kind,
+                    formula,
+                    *(
+                        shown(error.sel(arm=name, labels=labels).values)
+                        for labels in ("coarse", "fine")
+                        for name in names
+                    ),
+                )
+            )
+    return Table(
+        "linear",
+        "How little a network without ReLU can err",
+        "The formula is the least error of a weighted sum of a side's features over all patches "
+        "(004 App. B.2, remark 3); for easy and for hard samples with weights of their own. "
+        "Trained networks beside it, by learning rate: with coarse labels they are such sums, "
+        "with fine labels they answer by the largest of several, which can err less. "
+        f"Means with 95 % intervals over {seeds_in_words(end)}.",
+        (
+            "world",
+            "P sigma",
+            "samples",
+            "best sum, formula",
+            *(f"{labels}: {name}" for labels in ("coarse", "fine") for name in names),
+        ),
+        rows,
+    )
+
+
+def _tuning(study: AblationExperiment, here: xr.Dataset) -> Table:
+    rows = []
+    for labels in LABELS:
+        one = here.sel(labels=labels)
+        for name in ("tuned_easy_error", "tuned_hard_error", *DETECTORS):
+            start, end = (np.asarray(one[name].isel(tuned=place).values) for place in (0, -1))
+            meaning = DETECTORS.get(name) or f"error on {name.split('_')[1]} samples"
+            rows.append((labels, meaning, shown(start), shown(end), shown(end - start)))
+    return Table(
+        "tuning",
+        "Before and after coarse fine-tuning",
+        f"Quiet world, {study.tune_steps} updates of fine-tuning. S(v): all neurons that v wakes "
+        "at the start; the paper speaks of those that nothing else wakes, S*(v), which are rare at "
+        f"this size. Means with 95 % intervals over {seeds_in_words(here)}; differences are "
+        "paired by seed.",
+        ("trained with", "what", "before", "after", "after minus before"),
+        rows,
+    )
+
+
+def _sensitivity(study: AblationExperiment, end: xr.Dataset) -> Table:
+    names = [f"following-{study.main_rate}", f"scheduled-{study.main_rate}", LINEAR]
+    names = [name for name in names if name in end["arm"].values]
+    columns = {
+        f"{name}: {kind} error": end[f"{kind}_error"].sel(arm=name)
+        for name in names
+        for kind in ("easy", "hard")
+    }
+    return sensitivity_table(end, columns, f"Fine labels in the noisy world. {PATCHES_AND_RATE}")

@@ -1,0 +1,1 @@
+"""Which features are learnt: detectors under coarse and fine labels."""

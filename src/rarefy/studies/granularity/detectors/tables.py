@@ -1,0 +1,192 @@
+"""Tables of ``granularity-detectors``."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.picture import Table
+from rarefy.measure.statistics import mean_band, mean_interval
+from rarefy.studies.granularity.common import LABELS
+from rarefy.studies.granularity.detectors.end_claims import GAINS, late_growth
+from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
+from rarefy.studies.granularity.detectors.judging import (
+    Readings,
+    estimate,
+    expected_sets,
+    predicted_stop,
+)
+from rarefy.studies.granularity.detectors.set_claims import SILENT, strangers
+from rarefy.studies.granularity.premises import premise_table
+from rarefy.studies.granularity.setting import PATCHES_AND_RATE, setting_table
+from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies.kit.words import seeds_in_words, shown
+
+
+def detectors_tables(study: DetectorsExperiment, results: xr.Dataset) -> list[Table]:
+    return [
+        _sensitivity(study, results),
+        _sets(study, results),
+        _phases(study, results),
+        _silence(study, results),
+        setting_table(study),
+        premise_table(study, study.main),
+    ]
+
+
+def _sensitivity(study: DetectorsExperiment, results: xr.Dataset) -> Table:
+    rows = []
+    for variation in results["variation"].values:
+        read = Readings(study, results, str(variation))
+        k = study.main
+        row: list[object] = [str(variation)]
+        for labels in LABELS:
+            row += [
+                shown(read.growth_ratio(study.first, labels, k)),
+                _ratio(read.response_ratio(study.steps, labels, k)),
+                shown(read.end("subclass_response", labels, k)),
+                shown(read.share("detector", "subclass", labels, k)[:, -1]),
+                shown(read.share("able", "subclass", labels, k)[:, -1]),
+            ]
+        rows.append(row)
+    columns = ["variation"]
+    for labels in LABELS:
+        columns += [
+            f"{labels}: growth ratio at the start",
+            f"{labels}: final ratio of responses",
+            f"{labels}: final response to a subclass feature",
+            f"{labels}: of it, detectors",
+            f"{labels}: of it, all of S",
+        ]
+    rate = f" {PATCHES_AND_RATE}" if "patches x2" in study.variation else ""
+    return Table(
+        "sensitivity",
+        "What changes when the setting does",
+        f"With {study.main} subclasses a side; one thing is changed at a time.{rate} Ratios are "
+        "those of the feature a side shares to a subclass's feature; the last two columns of each "
+        "kind are shares of the response to a subclass feature. Means with 95 % intervals over "
+        f"{seeds_in_words(results)}.",
+        columns,
+        rows,
+    )
+
+
+def _ratio(samples: np.ndarray) -> str:
+    found = estimate(samples)
+    if not np.isfinite(found.mean):
+        return "not run"
+    if not np.isfinite(found.low):
+        return f"{found.mean:.3f}"
+    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def _sets(study: DetectorsExperiment, results: xr.Dataset) -> Table:
+    read = Readings(study, results)
+    printed, wide = expected_sets(study, True), expected_sets(study, False)
+    rows = []
+    for k in read.subclasses:
+        words = 2 + 2 * k
+        sizes = {
+            "printed": printed.detectors,
+            "detector": study.neurons * wide.detector_among(words),
+            "able": wide.able,
+        }
+        row: list[object] = [k]
+        for name, size in sizes.items():
+            row.append(f"{mean_interval(read.of(f'{name}_size', 'fine', k)).mean:.3g} ({size:.3g})")
+        lacking = mean_interval(read.of("lacking", "fine", k)).mean
+        rows.append([*row, f"{lacking:.3g} ({wide.none(words):.3g})"])
+    return Table(
+        "sets",
+        "How many neurons of an output begin as detectors of a feature",
+        "Measured, and in brackets expected by exact Gaussian probability (004 App. C, G.1). S* to "
+        "the letter: exclusive in the whole dictionary of d words. Detectors: surely open on the "
+        "feature, and on no other that occurs, whatever strengths and noise do. S: perhaps open. "
+        "Last: features of an output without any detector. The paper has no neuron open on more "
+        f"than a few words and none beyond sqrt(10 log d) along one (28)-(30): here a neuron is "
+        f"open on {printed.words:.2g} words in the mean, and the chance that some neuron of an "
+        f"output is open on more than 4 is {printed.many_words():.2g}, that one is too long "
+        f"{printed.too_long():.2g}.",
+        ("k", "S* to the letter", "detectors", "S", "share without a detector"),
+        rows,
+    )
+
+
+def _phases(study: DetectorsExperiment, results: xr.Dataset) -> Table:
+    read = Readings(study, results)
+    rows: list[list[object]] = []
+    for labels in LABELS:
+        for k in read.subclasses:
+            late = [late_growth(read, k, printed) for printed in GAINS.values()]
+            score = read.score(labels, k)
+            row = [labels, k, shown(score[:, 0]), shown(read.stop_time(labels, k))]
+            row += [f"{predicted_stop(study, labels, k):.3g}", shown(score[:, -1])]
+            by_law = ["" if labels == "fine" else _shown_late(each) for each in late]
+            rows.append([*row, *by_law])
+    return Table(
+        "phases",
+        "How long phase 1 lasts, and how scores grow late",
+        "The score is what an output gets from the s* common and s* subclass patches of a sample "
+        f"of its own. Phase 1 ends when it reaches log(3/2) with fine labels (004 Def. G.2) and "
+        f"1/d = {1 / study.d:.2g} with coarse ones (Def. D.1); updates until log(3/2) are given "
+        "for both, measured and as they follow from the rates at the first step and the number of "
+        "detectors expected. Last: with coarse labels the score should grow late as "
+        "log(C t + constant) (98); how far it grew over what that gives, with the C that follows "
+        "from the update and with the one printed in Lemma E.4. Means with 95 % intervals over "
+        f"{seeds_in_words(results)}.",
+        (
+            "labels",
+            "k",
+            "score at the start",
+            "updates until log(3/2)",
+            "expected",
+            "score at the end",
+            *(f"late growth over (98), C {words}" for words in GAINS),
+        ),
+        rows,
+    )
+
+
+def _shown_late(values: np.ndarray) -> str:
+    return shown(values) if len(values) else "loss never small"
+
+
+def _silence(study: DetectorsExperiment, results: xr.Dataset) -> Table:
+    rows: list[list[object]] = []
+    for variation in results["variation"].values:
+        read = Readings(study, results, str(variation))
+        many = read.subclasses if variation == AS_CHOSEN else [study.main]
+        rows += [
+            [str(variation), labels, k, *_silent(read, labels, k)]
+            for labels in LABELS
+            for k in many
+        ]
+    return Table(
+        "silence",
+        "Who answers where nobody should",
+        "004 Theorem F.1 and G.1: a neuron outside S(v) never opens on v, none opens on noise, "
+        "and answers to features of others never rise. The first two columns count such neurons "
+        "over the size of S, at the read where they are most in the mean. Then what an output "
+        "answers to one patch of another's feature at the start, how much of that is left at the "
+        "end, and its answer to one patch of noise at the end. Means, some with 95 % intervals, "
+        f"over {seeds_in_words(results)}.",
+        (
+            "variation",
+            "labels",
+            "k",
+            "open outside S, over S",
+            "open on noise, over S",
+            "others' features, start",
+            "others' features, end over start",
+            "noise, end",
+        ),
+        rows,
+    )
+
+
+def _silent(read: Readings, labels: str, k: int) -> list[str]:
+    most = [np.max(mean_band(strangers(read, name, labels, k)).mean) for name in SILENT]
+    others = read.of("other_response", labels, k)
+    answer = mean_interval(read.of("noise_answer", labels, k)[:, -1]).mean
+    fallen = _ratio(np.stack([others[:, -1], others[:, 0]], axis=1))
+    return [*(f"{each:.3g}" for each in most), shown(others[:, 0]), fallen, f"{answer:.2g}"]

@@ -1,0 +1,1 @@
+"""Why fine labels help: errors on easy and on hard samples."""

@@ -1,0 +1,1 @@
+"""When fine labels do not help: noisy, misaligned, starved."""

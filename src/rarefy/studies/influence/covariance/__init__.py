@@ -1,0 +1,1 @@
+"""Does every class of images have noise of its own?."""

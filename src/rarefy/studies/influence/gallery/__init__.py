@@ -1,0 +1,1 @@
+"""Are images with high influence scores the hard ones?."""

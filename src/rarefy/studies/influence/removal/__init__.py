@@ -1,0 +1,1 @@
+"""What is lost when atypical samples are left out?."""

@@ -1,0 +1,1 @@
+"""One vocabulary for what studies claim and show, and what their simulations share."""

@@ -1,0 +1,172 @@
+"""Pictures of long-tailed pre-training: from head to tail, on the way, whose units are masked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.picture import Curve, Lines, Picture
+from rarefy.measure.estimates import mean_band
+from rarefy.studies.longtail.words import compared, judged_by, others, protocol_words, spoken
+from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT
+from rarefy.train.contrast.method import Method
+
+if TYPE_CHECKING:
+    from rarefy.studies.longtail.pretraining import LongTailPretraining
+
+GROUPS = 5
+"""Groups of neighbouring classes whose gains are shown: fifths, as in Delta_20."""
+
+
+def pictures(study: LongTailPretraining, results: xr.Dataset) -> list[Picture]:
+    found = [_by_rank(study, results), _on_the_way(results)]
+    if LONG_TAIL in results["images"].values:
+        baseline, rest = compared(results)
+        if rest:
+            found.insert(1, _gains(study, results, baseline, rest))
+        if masked := others(results)[1]:
+            found.append(_inside(results, masked))
+    return found
+
+
+def _by_rank(study: LongTailPretraining, results: xr.Dataset) -> Picture:
+    protocol = judged_by(study.protocols)
+    panels = []
+    for rho in results["rho"].values:
+        curves = []
+        for method in results["way"].values:
+            for images in results["images"].values:
+                part = results["accuracy"].sel(
+                    protocol=protocol, images=images, way=method, rho=rho
+                )
+                band = mean_band(PERCENT * part.transpose("seed", "rank").values)
+                curves.append(
+                    Curve(
+                        spoken(str(method)) + (", balanced" if images == BALANCED else ""),
+                        results["rank"].values + 1.0,
+                        band.mean,
+                        None if images == BALANCED else band.low.clip(0, PERCENT),
+                        None if images == BALANCED else band.high.clip(0, PERCENT),
+                        role=str(method),
+                        style="dotted" if images == BALANCED else "solid",
+                    )
+                )
+        panels.append(Lines(curves, "class, the head first", "test accuracy, %", f"rho = {rho:g}"))
+    return Picture(
+        "ranks",
+        "Accuracy from head to tail",
+        "Mean and 95 % band over orders of the classes; dotted: trained on the balanced set of "
+        "equal size, whose slope shows what the order of the classes alone does.",
+        panels,
+    )
+
+
+def _gains(
+    study: LongTailPretraining, results: xr.Dataset, baseline: str, rest: list[str]
+) -> Picture:
+    """Differences in pairs: what an order of classes does to all methods alike is gone."""
+    here = PERCENT * results["accuracy"].sel(images=LONG_TAIL, rho=results["rho"].max())
+    groups = np.array_split(np.arange(here.sizes["rank"]), min(GROUPS, here.sizes["rank"]))
+    middles = np.array([group.mean() + 1.0 for group in groups])
+    panels = []
+    for protocol in study.protocols:
+        told = here.sel(protocol=protocol)
+        curves = [Curve(spoken(baseline), middles, 0 * middles, role=baseline, style="dotted")]
+        for method in rest:
+            gain = (told.sel(way=method) - told.sel(way=baseline)).transpose("seed", "rank").values
+            means = np.stack([gain[:, group].mean(axis=1) for group in groups], axis=1)
+            band = mean_band(means)
+            curves.append(
+                Curve(spoken(method), middles, band.mean, band.low, band.high, role=method)
+            )
+        words = f"gain over {spoken(baseline)}, points"
+        panels.append(Lines(curves, "class, the head first", words, protocol_words(protocol)))
+    return Picture(
+        "gains",
+        "Who gains",
+        "Test accuracy less that of the baseline with the same order of classes, first weights and "
+        "views: mean and 95 % band over orders, by each way to judge; fifths of the classes, "
+        "largest rho.",
+        panels,
+    )
+
+
+def _on_the_way(results: xr.Dataset) -> Picture:
+    images = LONG_TAIL if LONG_TAIL in results["images"].values else results["images"].values[0]
+    here = results.sel(images=images, rho=results["rho"].max())
+    panels = []
+    for name, x, label in (
+        ("epoch_loss", "epoch", "contrastive loss"),
+        ("watched_knn", "watched_epoch", "kNN accuracy on held-out images, %"),
+        ("separability", "watched_epoch", "held-out, nearest to class mean, %"),
+    ):
+        curves = []
+        for method in results["way"].values:
+            if not Method.parse(str(method)).trained:
+                continue
+            part = here[name].sel(way=method)
+            unit = 1.0 if name == "epoch_loss" else PERCENT
+            parts = {"": part}
+            if name == "separability":
+                ranks = part.sizes["rank"]
+                fifth = max(1, ranks // 5)
+                parts = {
+                    ", head": part.isel(rank=slice(0, fifth)).mean("rank"),
+                    ", tail": part.isel(rank=slice(ranks - fifth, ranks)).mean("rank"),
+                }
+            for words, values in parts.items():
+                band = mean_band(unit * values.transpose("seed", x).values)
+                curves.append(
+                    Curve(
+                        spoken(str(method)) + words,
+                        results[x].values.astype(float),
+                        band.mean,
+                        band.low if not words else None,
+                        band.high if not words else None,
+                        role=str(method),
+                        style="dashed" if words == ", tail" else "solid",
+                    )
+                )
+        panels.append(Lines(curves, "epoch", label))
+    return Picture(
+        "training",
+        "While it is learnt",
+        f"Of the {images} images, largest rho. Held-out training images (with head full some of "
+        "them were seen, mostly of the head); nothing is chosen by these curves. Right: the fifth "
+        "of the classes with most images and (dashed) with fewest.",
+        panels,
+    )
+
+
+def _inside(results: xr.Dataset, masked: list[str]) -> Picture:
+    panels = []
+    for method in masked:
+        here = results.sel(images=LONG_TAIL, way=method, rho=results["rho"].max())
+        rank = results["rank"].values + 1.0
+        excess = mean_band(PERCENT * here["mask_excess"].transpose("seed", "rank").values)
+        low, high = (
+            PERCENT * mean_band(here[name].transpose("seed", "rank").values).mean
+            for name in ("mask_low", "mask_high")
+        )
+        panels.append(
+            Lines(
+                [
+                    Curve("measured", rank, excess.mean, excess.low, excess.high, role=method),
+                    Curve("chance, lower end", rank, low, role="chance", style="dotted"),
+                    Curve("chance, upper end", rank, high, role="chance", style="dotted"),
+                ],
+                "class, the head first",
+                "masked share over chance, points",
+                spoken(method),
+            )
+        )
+    return Picture(
+        "masked-units",
+        "Whose units are masked?",
+        "Units (filters) by the class that they respond to most: how much more of them is masked "
+        "than of other units of the same layer. 000 (Remark 2) has the tail's masked more: a rise "
+        "to the right. Dotted: 95 % of chance in one network.",
+        panels,
+    )

@@ -1,0 +1,1 @@
+"""Your own images: features learnt without labels, head and tail."""

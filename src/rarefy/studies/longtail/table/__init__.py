@@ -1,0 +1,1 @@
+"""Does pruning help contrastive learning on long-tailed images?."""

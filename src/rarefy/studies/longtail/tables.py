@@ -1,0 +1,136 @@
+"""Tables of long-tailed pre-training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.picture import Table
+from rarefy.measure.statistics import Interval, mean_interval
+from rarefy.studies.longtail.words import compared, judged_by, protocol_words, spoken
+from rarefy.tools.longtail.overtraining import courses
+from rarefy.tools.longtail.readings import FEWEST, LONG_TAIL, difference, readings, rows
+
+if TYPE_CHECKING:
+    from rarefy.studies.longtail.pretraining import LongTailPretraining
+
+
+def quality_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
+    protocol = judged_by(study.protocols)
+    lines = []
+    for row in rows(results, protocol):
+        ends = row["difference_interval"]
+        gain = "" if row["difference"] is None else f"{row['difference']:+.2f}"
+        gain += f" [{ends[0]:+.2f}, {ends[1]:+.2f}]" if ends else ""
+        lines.append(
+            (
+                f"{row['rho']:g}",
+                row["images"],
+                spoken(row["method"]),
+                *(_shown(row[name]) for name in ("overall", "many", "medium", "few")),
+                _shown(row["delta_20"]),
+                _shown(row["control_delta_20"]),
+                gain,
+                row["n"],
+            )
+        )
+    return Table(
+        "quality",
+        f"How good the features are ({protocol})",
+        "Per cent of test images, mean over classes and seeds (each another order of classes). "
+        "Many, medium, few: thirds of the classes by their number of images. Delta_20: head fifth "
+        "less tail fifth; beside it the same of the balanced set of equal size. Gain: over the "
+        "first method that trains without masks, seed by seed, with its 95 % interval.",
+        (
+            *("rho", "images", "method", "all", "many", "medium", "few", "Delta_20"),
+            *("of control", "gain", "n"),
+        ),
+        lines,
+    )
+
+
+def protocol_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
+    """Overall accuracy by each way to judge, dense and masked."""
+    lines = []
+    told = [
+        readings(results, protocol, which)["overall"]
+        for which in ("accuracy", "masked_accuracy")
+        for protocol in study.protocols
+    ]
+    for rho in results["rho"].values:
+        for images in results["images"].values:
+            for method in results["way"].values:
+                here = [one.sel(rho=rho, images=images, way=method).values for one in told]
+                cells = [_shown(mean_interval(values).mean) for values in here]
+                lines.append((f"{rho:g}", str(images), spoken(str(method)), *cells))
+    heads = [*study.protocols] + [f"{name}, masked" for name in study.protocols]
+    return Table(
+        "protocols",
+        "Other ways to judge",
+        "Overall accuracy in per cent. linear: all labels; long-tail: only those of the images "
+        f"that were trained on; few: {study.shots} labels a class; knn: nearest neighbours. "
+        "Masked: the "
+        "network with what its mask left.",
+        ("rho", "images", "method", *heads),
+        lines,
+    )
+
+
+def gains_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
+    """Differences to the baseline for head and tail, by each way to judge."""
+    baseline, rest = compared(results)
+    lines = []
+    for protocol in study.protocols:
+        told = readings(results, protocol)
+        for rho in results["rho"].values:
+            for method in rest if LONG_TAIL in results["images"].values else ():
+                found = {
+                    name: difference(told, name, method, baseline, images=LONG_TAIL, rho=rho)
+                    for name in ("overall", "many", "medium", "few", "delta_20")
+                }
+                cells = [shown(one, signed=True) for one in found.values()]
+                words = protocol_words(protocol)
+                lines.append((f"{rho:g}", words, spoken(method), *cells, found["overall"].n))
+    return Table(
+        "gains",
+        "Who gains",
+        f"Points over {spoken(baseline)}, order of classes by order of classes, long-tailed "
+        "images; [ ]: 95 % interval. A gain of Delta_20 is a larger gap between head and tail.",
+        ("rho", "judged by", "method", "all", "many", "medium", "few", "Delta_20", "n"),
+        lines,
+    )
+
+
+def course_table(results: xr.Dataset) -> Table:
+    """Which trainings were longer than good."""
+    lines = []
+    for one in courses(results):
+        method = spoken(one.method)
+        fall = shown(one.fall) if one.fall.mean > 0 else "-"
+        numbers = (one.best_epoch, _shown(one.best), _shown(one.last), fall)
+        certain = "yes" if one.certain else "no" if one.fall.n >= FEWEST else "too few seeds"
+        lines.append((f"{one.rho:g}", one.images, method, *numbers, certain))
+    return Table(
+        "course",
+        "Past its best?",
+        "Per cent of held-out images, mean over classes, whose nearest neighbours among the other "
+        "images of the pre-training have their class: at the best look during the training, and at "
+        "the end (with head full some of them were trained on, without labels). Fall: seed by "
+        "seed; its interval is wider than 95 %, because the best of several looks was picked. A "
+        "loss that still falls does not tell this.",
+        ("rho", "images", "method", "best epoch", "then", "at the end", "fall", "certain"),
+        lines,
+    )
+
+
+def shown(found: Interval, signed: bool = False) -> str:
+    """Mean, and its 95 % interval where there is one."""
+    form = "+.2f" if signed else ".2f"
+    ends = f" [{found.low:{form}}, {found.high:{form}}]" if found.n > 1 else ""
+    return f"{found.mean:{form}}{ends}" if found.n else "-"
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None or not np.isfinite(value) else f"{value:.2f}"

@@ -1,0 +1,1 @@
+"""Where the theorems live: boundaries from a hundred dimensions to 10^9."""

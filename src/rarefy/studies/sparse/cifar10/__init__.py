@@ -1,0 +1,1 @@
+"""Does a thinner CNN do better on CIFAR-10?."""

@@ -1,0 +1,1 @@
+"""Noise and sparsity: a CNN on CIFAR-100."""

@@ -1,0 +1,1 @@
+"""Your own images: dense and pruned beside each other."""

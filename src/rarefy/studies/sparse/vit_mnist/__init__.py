@@ -1,0 +1,1 @@
+"""Noise and sparsity: a Vision Transformer on MNIST."""

@@ -1,0 +1,1 @@
+"""Is it TopK pruning that rescues generalisation, or would anything do?."""

@@ -1,0 +1,46 @@
+"""TopK pruning against cheap remedies at the same setting: random masks, weight decay, early
+stopping (002 Theorem 4.4 compares with dense training alone)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import xarray as xr
+
+from rarefy.core.contracts import Study, Verdict
+from rarefy.core.picture import Picture, Table
+from rarefy.studies.topk.baselines.charts import baseline_pictures
+from rarefy.studies.topk.baselines.claims import baseline_verdicts
+from rarefy.studies.topk.baselines.experiment import BaselinesExperiment
+from rarefy.studies.topk.baselines.tables import baseline_tables
+
+
+class TopKBaselines(BaselinesExperiment, Study):
+    """Every method at the knob that a validation set prefers, compared on test samples."""
+
+    name: ClassVar[str] = "topk-baselines"
+    title: ClassVar[str] = "Is it TopK pruning that rescues generalisation, or would anything do?"
+    papers: ClassVar[tuple[str, ...]] = ("002",)
+    shows: ClassVar[str] = "Thm 4.4"
+    claims: ClassVar[tuple[str, ...]] = ("S4",)
+    needs: ClassVar[str] = "a CPU; a GPU at scale paper (hours on two cores)"
+    paper_says: ClassVar[str] = (
+        "At low signal-to-noise ratio dense training memorises noise (002 Theorem 4.3) and TopK "
+        "pruning with K in a window generalises (Theorem 4.4). The paper compares with dense "
+        "training only. Here the same network on the same samples is also given a random mask of "
+        "the same size, weight decay, and early stopping. K, weight decay and stopping time are "
+        "chosen, seed by seed, by the loss on a validation set of their own; what is compared is "
+        "the loss and the error on other samples. Whether a pruned coordinate may come back is "
+        "not said in the paper: both readings are run. A signal's coordinate can only come back "
+        "with ReLU'(0) = 1, which the paper says it uses (Sec. 3); that reading is also run with "
+        "ReLU'(0) = 0, as automatic differentiation has it."
+    )
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return baseline_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return baseline_pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return baseline_tables(self, results)

@@ -1,0 +1,1 @@
+"""Where TopK pruning rescues generalisation: noise against kept weights."""

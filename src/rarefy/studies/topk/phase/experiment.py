@@ -1,0 +1,190 @@
+"""Test loss over noise and kept coordinates, with pruned coordinates that may come back and with a
+support that is final (002 Fig. 1 and 2, Theorems 4.4 and 4.5, App. I)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rarefy.core.contracts import Cells, Context, Output
+from rarefy.core.errors import bad_value
+from rarefy.core.precision import check_precision, matrix_products
+from rarefy.pruning.masks import keep_largest
+from rarefy.studies.topk.phase.regions import SHUT
+from rarefy.studies.topk.setting import SignalNoiseExperiment, Trial
+from rarefy.sweep.batches import split_by_axis
+from rarefy.train.descent import State
+from rarefy.train.patch_classifier import PatchClassifier
+from rarefy.train.topk_pruning import READINGS, TopKPruning, check_keep, check_schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseExperiment(SignalNoiseExperiment):
+    """The phase diagram of TopK pruning, once for each reading of what "pruned" means."""
+
+    axes: ClassVar[tuple[str, ...]] = ("reading", "sigma", "keep")
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "seeds": 2,
+            "sigma": (0.2, 1.0),
+            "keep": (2, 10, 40),
+            "d": 40,
+            "samples": 40,
+            "classes": 4,
+            "filters": 6,
+            "steps": 60,
+            "reads": (20, 60),
+            "test_samples": 200,
+        },
+        "quick": {
+            "seeds": 2,
+            "sigma": (0.25, 0.5, 0.75, 1.0),
+            "keep": (2, 8, 25, 60, 100, 150, 200),
+            "steps": 700,
+            "reads": (700,),
+            "test_samples": 2000,
+        },
+        "paper": {},
+        # initial weights far below the first update, as Condition 4.1 asks: then it is the update
+        # that decides a fixed support
+        "faint": {
+            "sigma_0": 1e-4,
+            "sigma": (0.2, 0.4, 0.6, 0.8, 1.0),
+            "keep": (2, 6, 16, 40, 80, 120, 160, 200),
+            "steps": 2000,
+            "reads": (2000,),
+        },
+    }
+
+    reading: tuple[str, ...] = ("revive", SHUT, "fixed")
+    """what becomes of a pruned coordinate: revive, revive0, fixed (or random, dense)"""
+    sigma: tuple[float, ...] = tuple(round(0.01 * i, 2) for i in range(1, 101))
+    """noise std sigma_p"""
+    keep: tuple[int, ...] = tuple(range(2, 201))
+    """coordinates kept of every filter (K)"""
+    every: int = 1
+    """updates between two prunings"""
+    first: int = 1
+    """update after which pruning begins; a fixed support is chosen then"""
+    reads: tuple[int, ...] = (5000,)
+    """numbers of updates after which losses are measured"""
+    precision: str = "tf32"
+    """matrix products on a GPU: float32, or tf32, in which 400 of 400 cells end alike (measured by
+    ``bench_topk_gpu.py``)"""
+    seeds: int = 3
+
+    def check(self) -> None:
+        super().check()
+        for reading in self.reading:
+            if reading not in (*READINGS, SHUT):
+                known = ", ".join((*READINGS, SHUT))
+                raise bad_value("reading", reading, f"must be one of {known}")
+        for keep in self.keep:
+            check_keep(keep, self.d)
+        for sigma in self.sigma:
+            if not 0 < sigma < float("inf"):
+                raise bad_value("sigma", sigma, "the noise std must be positive and finite")
+        check_schedule(self.first, self.every)
+        check_precision(self.precision)
+        if not self.reads or not all(1 <= read <= self.steps for read in self.reads):
+            raise bad_value("reads", self.reads, f"must lie in 1..steps={self.steps}")
+
+    def outputs(self) -> tuple[Output, ...]:
+        return (
+            Output("test_loss", ("read",), "mean cross-entropy on fresh samples"),
+            Output("train_loss", ("read",), "training loss before the last update, three digits"),
+            Output("test_error", ("read",), "share of fresh samples not classified right"),
+            Output("signal_held", (), "filters with their own signal in them at the end, share"),
+            Output(
+                "first_kept", (), "own signal among the K largest after the first update, share"
+            ),
+            Output("first_signal", (), "what the first update adds to own signals, mean"),
+            Output("first_noise", (), "what the first update adds to noise coordinates, std"),
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {"read": np.array(sorted(set(self.reads)))}
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        # cells of one seed share noise, labels and initial filters: one product serves them all
+        def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
+            return split_by_axis(
+                those, "reading", lambda word, part: self._run(word, part, context)
+            )
+
+        with matrix_products(self.precision, context.device):
+            return split_by_axis(cells, "seed", of_seed)
+
+    def _run(self, reading: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        sigma, keep = cells.column("sigma", context), cells.column("keep", context).long()
+        experiment = self.setup(cells, context, sigma=sigma, mu=torch.full_like(sigma, self.mu))
+        found = self._first_update(experiment, keep)
+        shape = (self.classes, self.filters, self.d)
+        word = "revive" if reading == SHUT else reading
+        pruning = TopKPruning(keep, word, shape, self.first, self.every, cells.draws(context))
+
+        def tested(state: State) -> Tensor:
+            seen = experiment.test(state.parameters["filters"], context)
+            return torch.stack([seen.loss, seen.error, state.loss], dim=1)
+
+        trajectory = experiment.train(
+            context,
+            self.lr,
+            self.steps,
+            {"tested": tested},
+            self.reads,
+            pruning,
+            open_at_zero=reading != SHUT,
+        )
+        test_loss, test_error, train_loss = trajectory.records["tested"].unbind(dim=2)
+        own = own_signal(trajectory.parameters["filters"])
+        found |= {
+            "test_loss": test_loss,
+            "test_error": test_error,
+            "train_loss": three_digits(train_loss),
+            "signal_held": (own > 0).flatten(1).to(own.dtype).mean(dim=1),
+            "nonfinite_step": trajectory.nonfinite_step,
+        }
+        return {name: value.cpu().numpy() for name, value in found.items()}
+
+    def _first_update(self, experiment: Trial, keep: Tensor) -> dict[str, Tensor]:
+        """What the first update, not yet pruned, does to signal and noise coordinates."""
+        problem = PatchClassifier.of(experiment.samples, experiment.scale)
+        _, gradient = problem.gradients({"filters": experiment.initial})
+        moved = experiment.initial - self.lr * gradient["filters"]
+        could = could_learn(experiment)
+        added = moved - experiment.initial
+        kept = own_signal(keep_largest(moved.abs(), keep[:, None, None]))
+        return {
+            "first_kept": _share(kept, could),
+            "first_signal": (own_signal(added) * could).sum(dim=(1, 2)) / could.sum(dim=(1, 2)),
+            "first_noise": added[..., self.classes :].square().mean(dim=(1, 2, 3)).sqrt(),
+        }
+
+
+def own_signal(filters: Tensor) -> Tensor:
+    """A filter's coordinate of its own class's signal: (run, classes, m)."""
+    classes = filters.shape[1]
+    return torch.diagonal(filters[..., :classes], dim1=1, dim2=3).transpose(1, 2)
+
+
+def could_learn(experiment: Trial) -> Tensor:
+    """Filters whose own signal coordinate is not negative at the start: in the others the ReLU is
+    shut on their class's signal, and the first update leaves it as it is."""
+    return own_signal(experiment.initial) >= 0
+
+
+def three_digits(values: Tensor) -> Tensor:
+    """float32 rounded to eleven bits: what a reader needs, and half the bytes of a stored grid."""
+    if values.dtype != torch.float32:
+        return values
+    return ((values.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def _share(hits: Tensor, among: Tensor) -> Tensor:
+    """Share of ``among`` that are ``hits``: (run,)."""
+    return (hits & among).sum(dim=(1, 2)) / among.sum(dim=(1, 2))

@@ -1,0 +1,1 @@
+"""Signal or noise: the two regimes without pruning, and what lies between."""

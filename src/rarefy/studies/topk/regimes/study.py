@@ -1,0 +1,45 @@
+"""Signal learnt or noise memorised, without pruning: where the two regimes of 002 are, and how the
+coefficients behave in them (002 Theorems 4.2 and 4.3, Prop. 5.2)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import xarray as xr
+
+from rarefy.core.contracts import Study, Verdict
+from rarefy.core.picture import Picture, Table
+from rarefy.studies.topk.regimes.charts import regimes_pictures
+from rarefy.studies.topk.regimes.claims import regimes_verdicts
+from rarefy.studies.topk.regimes.experiment import RegimesExperiment
+from rarefy.studies.topk.regimes.tables import regimes_tables
+
+
+class TopKRegimes(RegimesExperiment, Study):
+    """A map of the two regimes over SNR, samples, classes and dimension."""
+
+    name: ClassVar[str] = "topk-regimes"
+    title: ClassVar[str] = "Signal or noise: the two regimes without pruning, and what lies between"
+    papers: ClassVar[tuple[str, ...]] = ("002",)
+    shows: ClassVar[str] = "Thm 4.2; Thm 4.3, (H.4); Prop. 5.2"
+    claims: ClassVar[tuple[str, ...]] = ("S1", "S2", "S3")
+    needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
+    paper_says: ClassVar[str] = (
+        "With SNR = mu/(sigma_p sqrt(d)) at least of order T n^(-1/4) a two-layer network learns "
+        "the signals and not the noise, and its test loss is small with its training loss (002 "
+        "Theorem 4.2, Lemma F.8); with SNR at most of order 1/n it memorises the noise, and its "
+        "test loss stays of order 1 (Theorem 4.3, Lemma H.4). In both the ratio of signal to noise "
+        "coefficients is of order n SNR^2/T all along (Prop. 5.2). Of the SNR between nothing is "
+        "said; the regimes are measured there too. The dimension is varied up to what Condition "
+        "4.1 asks for: without pruning training needs inner products alone, and their law is "
+        "known in every dimension."
+    )
+
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return regimes_verdicts(self, results, scale)
+
+    def picture(self, results: xr.Dataset) -> list[Picture]:
+        return regimes_pictures(self, results)
+
+    def tables(self, results: xr.Dataset) -> list[Table]:
+        return regimes_tables(self, results)

@@ -1,0 +1,1 @@
+"""How long it takes to learn the signal, or to memorise the noise."""
