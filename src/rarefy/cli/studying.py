@@ -1,4 +1,4 @@
-"""Verbs that run studies: ``studies``, ``run``, ``verify``."""
+"""Verbs that run studies: ``run``, ``verify``."""
 
 from __future__ import annotations
 
@@ -35,23 +35,6 @@ if TYPE_CHECKING:
     from rarefy.core.contracts import Study, Verdict
     from rarefy.core.ledger import Change
     from rarefy.sweep.runner import Execution
-
-
-@app.command()
-@told
-def studies(as_json: AsJson = False) -> None:
-    """List the studies: their claims, scales and sizes.
-
-    Example: [bold]rarefy studies[/]
-    """
-    from rarefy.studies import load_studies
-    from rarefy.sweep.overview import overview, studies_table
-
-    entries = [overview(kind) for kind in load_studies().values()]
-    if as_json:
-        typer.echo(json.dumps(entries, indent=1))
-    else:
-        print_(studies_table(entries))
 
 
 @app.command()
