@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from toy_study import Toy
+from toy_study import Toy, only
 
 from rarefy import cli
 from rarefy.core import ledger
@@ -25,7 +26,7 @@ def test_studies_run_and_report(command: Rarefy, tmp_path: Path) -> None:
     listed = command("studies", "--json")
     assert listed.returncode == 0
     entry = next(entry for entry in json.loads(listed.stdout) if entry["name"] == "toy")
-    assert entry["scales"]["tiny"] == {"cells": 12, "run_steps": 48, "bytes_per_cell": 1000}
+    assert entry["title"] == "A random walk with drift" and entry["claims"] == ["T1"]
     # a broken package of someone else's is one line, not the end
     assert re.fullmatch("study 'lost' cannot be loaded: .*no_such_module.*\n", listed.stderr)
 
@@ -62,11 +63,45 @@ def test_the_table_of_studies_fits_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("rarefy.studies.load_studies", lambda: {"toy": Toy})
+    only(monkeypatch, Toy)
     assert cli.main(["studies"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert any(re.search(r"toy +toy +T1 +tiny +12 +48", line) for line in lines)
+    assert any(re.search(r"toy +A random walk with drift", line) for line in lines)
+    assert any("the law of large numbers" in line for line in lines)
+
+
+def test_listing_imports_no_study(toy_environment: dict[str, str]) -> None:
+    """Or it would take seconds: torch alone takes two."""
+    code = (
+        "import sys; from rarefy.cli import main; code = main(['studies']); "
+        "sys.exit(code or any(name in sys.modules for name in ('torch', 'xarray', 'numpy')))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ}, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    for name in ("contrast-alignment", "topk-phase", "benign-mixing", "train-images"):
+        assert re.search(rf"^ *{name}  ", ran.stdout, re.MULTILINE)
+
+
+def test_everything_about_one_study(
+    only_toy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["studies", "toy"]) == 0
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    assert re.search(r"^ *tiny +12 +48 +\S+ s *$", said, re.MULTILINE)
+    assert re.search(r"^ *drift +0\.0, 0\.5, 1\.0", said, re.MULTILINE)
+    assert re.search(r"sigma .* must be at least 0", said)
+    assert cli.main(["studies", "toy", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["scales"]["tiny"]["cells"] == 12 and told["scales"]["tiny"]["time"] > 0
+    assert told["parameters"]["pause"]["meaning"].startswith("Seconds a batch sleeps")
+    assert told["parameters"]["sigma"]["axis"] and not told["parameters"]["lr"]["axis"]
+    assert cli.main(["studies", "tyo"]) == 2
+    assert "did you mean 'toy'" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -74,7 +109,7 @@ def only_toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The toy is the only study and the ledger lies in the test's folder, in this process."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAREFY_COMPILE", "0")
-    monkeypatch.setattr("rarefy.studies.load_studies", lambda: {"toy": Toy})
+    only(monkeypatch, Toy)
     monkeypatch.setattr(ledger, "ledger_folder", lambda: tmp_path / "ledger")
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "claims.json").write_text("[]")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from toy_study import Toy
+from toy_study import Toy, only
 from toy_training import ToyTraining
 
 from rarefy import cli
@@ -46,7 +46,7 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, eager: None) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     toys = {"toy": Toy, "toy-training": ToyTraining}
-    monkeypatch.setattr("rarefy.studies.load_studies", lambda: toys)
+    only(monkeypatch, *toys.values())
     return tmp_path
 
 
@@ -135,7 +135,7 @@ def test_results_are_written_and_count_without_a_store(here: Path, capsys: Out) 
 
 
 def test_results_are_those_of_a_plain_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rarefy.sweep.spec.get_study", {"toy": Toy}.__getitem__)
+    only(monkeypatch, Toy)
     assert queue("toy --scale tiny --set lr=0.5", options=("--results", "a")) == 0
     words = ["run", "toy", "--scale", "tiny", "--set", "lr=0.5"]
     assert cli.main([*words, "--results", "b"]) == 0

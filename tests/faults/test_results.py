@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import xarray as xr
-from toy_study import Toy
+from toy_study import Toy, only
 
 import rarefy
 from rarefy import cli
@@ -37,9 +37,7 @@ KNOWN: dict[str, type[Study]] = {"toy": Toy}
 
 @pytest.fixture(autouse=True)
 def toy_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rarefy.sweep.spec.get_study", KNOWN.__getitem__)
-    monkeypatch.setattr("rarefy.studies.get_study", KNOWN.__getitem__)
-    monkeypatch.setattr("rarefy.studies.load_studies", lambda: KNOWN)
+    only(monkeypatch, *KNOWN.values())
 
 
 @pytest.fixture(scope="module")

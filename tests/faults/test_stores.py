@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from toy_study import Toy
+from toy_study import Toy, only
 from zarr.codecs import ZstdCodec
 
 import rarefy
@@ -35,7 +35,7 @@ CELLS = 72
 
 @pytest.fixture(autouse=True)
 def toy_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rarefy.sweep.spec.get_study", {"toy": Toy}.__getitem__)
+    only(monkeypatch, Toy)
 
 
 def run(path: Path, **options: Any) -> xr.Dataset:
@@ -272,7 +272,7 @@ def test_d12_fields_of_the_wrong_kind_are_named(
 def test_d3_the_verbs_say_so_and_exit_with_1(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("rarefy.studies.get_study", {"toy": Toy}.__getitem__)
+    only(monkeypatch, Toy)
     typed = ["run", "toy", "--scale", "tiny", "--out", "s", "--json"]
     assert cli.main(typed) == 0
     verdicts = json.loads(capsys.readouterr().out)["verdicts"]
@@ -300,7 +300,7 @@ def test_d3_the_verbs_say_so_and_exit_with_1(
 FORKED = """
 import os, sys
 import rarefy
-from toy_study import Toy
+from toy_study import Toy, only
 rarefy.run(Toy, scale="tiny", device="cpu", out="a")
 child = os.fork()
 if not child:

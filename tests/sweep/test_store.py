@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from toy_study import Toy
+from toy_study import Toy, only
 
 import rarefy
 from rarefy.core.errors import RunError, UsageError
@@ -206,7 +206,7 @@ def test_wrong_outputs_are_named(tmp_path: Path, spoil: object, said: str) -> No
 
 def test_a_store_opens_by_its_path_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = filled(tmp_path / "store", drift=(0.25,))
-    monkeypatch.setattr("rarefy.sweep.spec.get_study", {"toy": Toy}.__getitem__)
+    only(monkeypatch, Toy)
     store = open_store(tmp_path / "store")
     assert store.study == Toy.at("tiny", drift=(0.25,)) and store.scale == "tiny"
     assert store.read().identical(results)
