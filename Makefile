@@ -41,7 +41,7 @@ demo: $(VENV)/.installed
 	@echo "== rarefy demo"
 	@$(BIN)/python -m rarefy demo
 
-# One thread a worker: two workers with two threads each would fight for two cores.
+# One thread per worker: two workers with two threads each would fight for two cores.
 test: $(VENV)/.installed-dev
 	@echo "== tests, $(JOBS) at a time"
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile

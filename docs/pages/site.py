@@ -23,6 +23,7 @@ def write(folder: Path) -> None:
     """All pages, into a folder that is emptied first."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__", "pages"))
+    (folder / "studies").mkdir()
     rows = []
     for name, kind in load_studies().items():
         print(f"{name}: running at {SCALE} scale", flush=True)
