@@ -17,8 +17,8 @@ from rarefy.cli.frame import (
     SkipBad,
     TestShare,
     app,
+    exit_on_error,
     print_,
-    told,
     use_data_folder,
 )
 from rarefy.core.errors import bad_value
@@ -31,7 +31,7 @@ CAVEAT = (
 
 
 @app.command()
-@told
+@exit_on_error
 def advise(
     data: Annotated[
         str,

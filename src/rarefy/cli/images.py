@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarefy.cli.frame import AsJson, app, print_, told
+from rarefy.cli.frame import AsJson, app, exit_on_error, print_
 from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ DataFolder = Annotated[
 
 
 @data_app.callback(invoke_without_command=True)
-@told
+@exit_on_error
 def data(context: typer.Context, folder: DataFolder = None, as_json: AsJson = False) -> None:
     """List the image sets: what is here and where, and how to get the others.
 
@@ -61,7 +61,7 @@ def data(context: typer.Context, folder: DataFolder = None, as_json: AsJson = Fa
 
 
 @data_app.command()
-@told
+@exit_on_error
 def fetch(
     context: typer.Context,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="mnist, cifar10 ...")],
@@ -93,7 +93,7 @@ def fetch(
 
 
 @data_app.command()
-@told
+@exit_on_error
 def check(
     context: typer.Context,
     which: Annotated[str, typer.Argument(metavar="NAME_OR_FOLDER")],

@@ -24,8 +24,8 @@ from rarefy.cli.frame import (
     Threads,
     app,
     complain,
+    exit_on_error,
     print_,
-    told,
     use_data_folder,
 )
 from rarefy.cli.removing import Removing, removed, with_folder_options
@@ -51,7 +51,7 @@ WORTH_SAYING = 5.0
 
 
 @app.command()
-@told
+@exit_on_error
 def influence(
     data: Annotated[
         str,

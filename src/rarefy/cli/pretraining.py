@@ -22,16 +22,15 @@ from rarefy.cli.frame import (
     TestShare,
     Threads,
     app,
-    complain,
+    exit_on_error,
     print_,
     run_study,
     saved_networks,
-    told,
     use_data_folder,
 )
 from rarefy.cli.longtail_tables import differences, quality_table
 from rarefy.cli.pretraining_checks import check_before
-from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.errors import OutOfTime, RunError, UsageError, bad_value
 from rarefy.core.text import folder_name
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ AS_IS = "as-is"
 
 
 @app.command()
-@told
+@exit_on_error
 def pretrain(
     data: Annotated[
         str,
@@ -239,8 +238,8 @@ def pretrain(
                 typer.echo(line)
         typer.echo(f"store: {execution.path}" + saved_networks(save, began, _not_saved(execution)))
     if not execution.finished:
-        complain(execution.note, 0)
-    elif _all_stopped(execution):
+        raise OutOfTime(execution.note)
+    if _all_stopped(execution):
         raise RunError("no training came to its end: the loss is no number (see above)")
 
 

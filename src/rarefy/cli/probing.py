@@ -19,8 +19,8 @@ from rarefy.cli.frame import (
     SkipBad,
     TestShare,
     app,
+    exit_on_error,
     print_,
-    told,
     use_data_folder,
 )
 from rarefy.cli.probed_tables import LEGEND, described, each_table, print_grouped
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@told
+@exit_on_error
 def probe(
     networks: Annotated[
         list[str],

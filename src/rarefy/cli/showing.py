@@ -14,12 +14,12 @@ from rarefy.cli.frame import (
     Overwrite,
     app,
     complain,
+    exit_on_error,
     judged_results,
     print_,
     run_study,
-    told,
 )
-from rarefy.core.errors import RarefyError, UsageError
+from rarefy.core.errors import OutOfTime, RarefyError, UsageError
 from rarefy.core.progress import Progress
 from rarefy.core.writing import check_output
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@told
+@exit_on_error
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Stores, or results.")],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
@@ -68,7 +68,7 @@ def report(
 
 
 @app.command()
-@told
+@exit_on_error
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for report.html and runs/demo.")] = Path("."),
     results: Annotated[Path, typer.Option(help="Committed results, if there are any.")] = Path(
@@ -101,8 +101,7 @@ def demo(
         left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
         execution = run_study(study, "quick", store, device, "float32", overwrite, left)
         if not execution.finished:
-            complain(execution.note, 0)
-            return
+            raise OutOfTime(execution.note)
         verdicts = study.verdicts(execution.dataset, "quick")
         fresh.append((study, "quick", execution.dataset, verdicts))
     for study, scale, _, verdicts in fresh:

@@ -22,14 +22,13 @@ from rarefy.cli.frame import (
     TestShare,
     Threads,
     app,
-    complain,
+    exit_on_error,
     print_,
     run_study,
     saved_networks,
-    told,
     use_data_folder,
 )
-from rarefy.core.errors import UsageError
+from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.core.text import folder_name
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ AUTO = "By the kind and size of the set if not given."
 
 
 @app.command()
-@told
+@exit_on_error
 def train(
     data: Annotated[
         str,
@@ -175,7 +174,7 @@ def train(
         print_(_table(study, execution))
         typer.echo(f"store: {execution.path}" + saved_networks(save, began))
     if not execution.finished:
-        complain(execution.note, 0)
+        raise OutOfTime(execution.note)
 
 
 def _numbers(name: str, text: str) -> tuple[float, ...]:

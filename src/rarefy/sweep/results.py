@@ -1,6 +1,6 @@
 """Committed results: what a study gave, small enough for a repository.
 
-``<study>-<scale>.parquet`` has one row a cell: its coordinates as columns, then the outputs, those
+``<study>-<scale>.parquet`` has one row per cell: coordinates as columns, then the outputs, those
 with dimensions of their own as flat lists. ``<study>-<scale>.json`` has all that is needed to make
 the Dataset of it again: parameters, dimensions, coordinates, provenance; and the hash of the
 Parquet file. Floats keep five significant digits; all else is exact. Files are believed only if
@@ -52,6 +52,19 @@ def check_folder(study: Study, scale: str, dtype: str, folder: Path | str) -> No
             raise UsageError(f"results: {beside} {differ[0]}; name another folder")
     elif table.exists():
         raise UsageError(f"results: {table} was not written by rarefy (no JSON); move it away")
+
+
+def find_finished(study: Study, scale: str, dtype: str, folder: Path | str) -> Path | None:
+    """The results of this very study and scale in a folder, whole and with at least as many seeds:
+    there is nothing to run. A file that is damaged is refused, not taken for one that is missing.
+    """
+    path = Path(folder) / f"{study.name}-{scale}.parquet"
+    if not path.exists() or not path.with_suffix(".json").exists():
+        return None
+    described, _ = read_pair(path)
+    spec, told = described["spec"], described["attributes"]
+    enough = spec["parameters"]["seeds"] >= study.seeds and told["cells"] == told["cells_done"]
+    return path if enough and not differences(spec, study, dtype) else None
 
 
 def write_results(study: Study, scale: str, dataset: xr.Dataset, folder: Path | str) -> Path:
@@ -197,7 +210,7 @@ def _described(path: Path) -> bool:
 
 
 def _column(values: np.ndarray) -> pa.Array:
-    """Shape (cell,) as it is; shape (cell, ...) as one flat list a cell."""
+    """Shape (cell,) as it is; shape (cell, ...) as one flat list per cell."""
     if values.ndim == 1:
         return pa.array(values.tolist() if values.dtype.kind in "UO" else values)
     rows = len(values)
