@@ -281,6 +281,6 @@ def print_(what: Any) -> None:
 
     console = Console()
     with console.capture() as drawn:
-        console.print(what)
+        console.print(what, crop=False)
     # written by us: rich would end the process itself when the reader is gone
     typer.echo(drawn.get(), nl=False)

@@ -157,25 +157,21 @@ def _loaded(which: str, place: Path | None, options: dict[str, Any]) -> ImageDat
 
 
 def _table(entries: list[dict[str, Any]], place: Path) -> Any:
-    from rarefy.core.tables import Table
+    from rarefy.core.tables import make_table
     from rarefy.data.images.listing import spell_bytes
 
-    table = Table(box=None, pad_edge=False)
-    for title in ("set", "here", "train", "test", "classes", "shape", "on disk"):
-        table.add_column(title, justify="right" if title in ("train", "test") else "left")
-    table.add_column("where, or how to get it", overflow="fold")
-    for entry in entries:
-        table.add_row(
-            entry["name"],
-            "yes" if entry["present"] else "no",
-            f"{entry['train']:,}",
-            f"{entry['test']:,}",
-            str(entry["classes"]),
+    columns = {"set": "", "here": "", "train": ",", "test": ",", "classes": "d", "shape": ""}
+    rows = (
+        (
+            *(entry["name"], "yes" if entry["present"] else "no"),
+            *(entry["train"], entry["test"], entry["classes"]),
             "x".join(map(str, entry["shape"])),
             spell_bytes(entry["bytes"]) if entry["bytes"] else "-",
             _below(entry["where"], place),
         )
-    return table
+        for entry in entries
+    )
+    return make_table({**columns, "on disk": "", "where, or how to get it": ""}, rows)
 
 
 def _below(where: str, place: Path) -> str:
@@ -204,7 +200,7 @@ def _show(found: Examination) -> None:
 def _counts(split: SplitCounts) -> str:
     spread = f"{split.fewest:,} ({split.fewest_class}) to {split.most:,} ({split.most_class})"
     each = f"{split.most:,}" if split.fewest == split.most else spread
-    return f"{split.images:,} images, {each} a class, {split.copies} exact copies"
+    return f"{split.images:,} images, {each} per class, {split.copies} exact copies"
 
 
 def _numbers(values: tuple[float, ...]) -> str:

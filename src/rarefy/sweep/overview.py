@@ -10,7 +10,7 @@ from rich.text import Text
 
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.ledger import verdict_to_json
-from rarefy.core.tables import Table
+from rarefy.core.tables import Table, make_table
 from rarefy.sweep.grid import grid_of
 
 COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not-run": "dim"}
@@ -70,24 +70,11 @@ def verdicts_as_json(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
 
 
 def verdict_table(title: str, rows: Iterable[dict[str, Any]], ledger: bool = False) -> Table:
-    """One row a verdict; ``ledger`` adds what the ledger has (rows then say it)."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column("claim", no_wrap=True)
-    table.add_column("outcome", no_wrap=True)
-    if ledger:
-        table.add_column("ledger", no_wrap=True)
-    table.add_column("predicted", ratio=3, overflow="fold")
-    table.add_column("measured", ratio=4, overflow="fold")
-    table.add_column("n", justify="right", no_wrap=True)
-    table.add_column("setting", ratio=5, overflow="fold")
-    for row in rows:
-        outcome = row["outcome"]
-        cells: list[str | Text] = [row["claim"], Text(outcome, COLOURS[outcome])]
-        if ledger:
-            cells.append(row["ledger"])
-        cells += [row["predicted"], row["measured"], str(row["n"])]
-        table.add_row(*cells, row["setting"])
-    return table
+    """One row per verdict; ``ledger`` adds what the ledger has (rows then say it)."""
+    columns = dict.fromkeys(("claim", "outcome", *(["ledger"] if ledger else [])), "")
+    columns |= {"predicted": "", "measured": "", "n": "d", "setting": ""}
+    coloured = ({**row, "outcome": Text(row["outcome"], COLOURS[row["outcome"]])} for row in rows)
+    return make_table(columns, ([row[name] for name in columns] for row in coloured), title)
 
 
 def short_number(count: float) -> str:
