@@ -171,7 +171,7 @@ def test_verify_out_of_time_compares_nothing_and_goes_on(
 ) -> None:
     verify = ["verify", "--scale", "tiny"]
     assert cli.main([*verify, "--max-seconds", "0.000001"]) == 3
-    assert "toy is not compared: time is over: 0 of 12 cells" in capsys.readouterr().err
+    assert "note: toy is not judged: time is over: 0 of 12 cells" in capsys.readouterr().err
     assert cli.main([*verify, "--update"]) == 0
     assert list((only_toy / "runs" / "verify").iterdir()) == []
 
@@ -183,6 +183,8 @@ def test_demo_runs_the_headlines_and_writes_the_page(
     for name in ("toy-odd", "other-tiny"):  # broken; and of a study that the demo does not run
         (only_toy / "results" / f"{name}.json").write_text("{}")
         (only_toy / "results" / f"{name}.parquet").write_bytes(b"")
+    assert cli.main(["demo", "--max-seconds", "0.000001"]) == 3
+    assert not (only_toy / "report.html").exists()
     capsys.readouterr()
     assert cli.main(["demo"]) == 0
     shown = capsys.readouterr()
@@ -269,6 +271,12 @@ def test_a_foreign_spec_and_overwrite(only_toy: Path, capsys: pytest.CaptureFixt
     assert cli.main([*words, "--set", "lr=0.5", "--overwrite"]) == 0
     assert cli.main([*words, "--set", "lr=0.5", "--seeds", "3"]) == 0
     assert "18 cells" in capsys.readouterr().out
+
+
+def test_unfinished_has_an_exit_code_of_its_own(command: Rarefy) -> None:
+    ran = command("run", "toy", "--scale", "tiny", "--max-seconds", "0.000001", "--json")
+    assert ran.returncode == 3 and not json.loads(ran.stdout)["finished"]
+    assert ran.stderr.splitlines()[-1].startswith("note: time is over: 0 of 12 cells")
 
 
 def test_an_unfinished_store_is_not_reported(

@@ -41,7 +41,7 @@ def advise(
         str, typer.Option(help="lenet, cnn, resnet18, vit, or yours as module:callable.")
     ] = "cnn",
     batches: Annotated[int, typer.Option(help="Batches whose gradients are taken.")] = 40,
-    batch: Annotated[int, typer.Option(help="Images a batch.")] = 128,
+    batch: Annotated[int, typer.Option(help="Images per batch.")] = 128,
     noise: Annotated[
         float, typer.Option(help="Std of Gaussian noise on the images (pixels in [0, 1]).")
     ] = 0.0,

@@ -13,7 +13,8 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -255,7 +256,26 @@ def run_study(
     )
 
 
-def saved_networks(folder: Path | None, began: float, why: str = "") -> str:
+def run_in_turn(
+    studies: Iterable[Study],
+    scale: str,
+    out: Path,
+    device: str,
+    overwrite: bool,
+    max_seconds: float | None,
+) -> Iterator[Judged]:
+    """Studies one after the other, judged; ``OutOfTime`` at the first that is not finished."""
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
+    for study in studies:
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+        store = out / f"{study.name}-{scale}"
+        execution = run_study(study, scale, store, device, "float32", overwrite, left)
+        if not execution.finished:
+            raise OutOfTime(f"{study.name} is not judged: {execution.note}")
+        yield study, scale, execution.dataset, study.verdicts(execution.dataset, scale)
+
+
+def spell_saved(folder: Path | None, began: float, why: str = "") -> str:
     """How many networks a run wrote into a folder, in words behind its store; ``why`` there are
     none."""
     if folder is None:
@@ -268,7 +288,7 @@ def saved_networks(folder: Path | None, began: float, why: str = "") -> str:
     return f"; {written} networks saved in {folder}"
 
 
-def judged_results(path: Path) -> Judged:
+def judge_results(path: Path) -> Judged:
     """Results from a committed file, with their verdicts."""
     from rarefy.sweep.results import read_results
 

@@ -127,7 +127,7 @@ def check(
     given = {"size": size, "test_share": test_share}
     options = {name: value for name, value in given.items() if value is not None}
     place = folder if folder is not None else context.obj
-    loaded = _loaded(which, place, options)
+    loaded = _load(which, place, options)
 
     from rarefy.data.images.checking import examine
 
@@ -146,7 +146,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _loaded(which: str, place: Path | None, options: dict[str, Any]) -> ImageData:
+def _load(which: str, place: Path | None, options: dict[str, Any]) -> ImageData:
     """A folder's bad files are shown with the rest, so they do not stop the loading."""
     from rarefy.data.images.catalog import SETS, class_folder, folder_options, load_images
     from rarefy.data.images.folders import read_folder

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ACCURACIES = ("all", "many", "medium", "few", "Delta_20")
 
 
-def gain_in_words(mean: float, ends: Sequence[float] | None, baseline: str) -> str:
+def spell_gain(mean: float, ends: Sequence[float] | None, baseline: str) -> str:
     """``-0.8 [-4.3, +2.7] from simclr``"""
     interval = "" if ends is None else f" [{ends[0]:+.1f}, {ends[1]:+.1f}]"
     return f"{mean:+.1f}{interval} from {baseline}"
@@ -74,7 +74,7 @@ def differences(study: Any, results: xr.Dataset) -> list[str]:
         rho = f"rho {row['rho']:g}, " if len(told["rho"]) > 1 else ""
         words = []
         if row["difference"] is not None:
-            words.append(gain_in_words(row["difference"], row["difference_interval"], baseline))
+            words.append(spell_gain(row["difference"], row["difference_interval"], baseline))
         words.append(in_words(row, baseline))
         if course := past.get((row["rho"], row["images"], row["method"])):
             words.append(course.words())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rarefy.cli.frame import print_
-from rarefy.cli.longtail_tables import ACCURACIES, gain_in_words
+from rarefy.cli.longtail_tables import ACCURACIES, spell_gain
 from rarefy.core.tables import Table, make_table
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def print_grouped(found: list[Probed], protocol: str) -> None:
             if gain is not None:
                 ends = (gain.low, gain.high) if gain.n > 1 else None
                 first = baseline_among(here)
-                words = gain_in_words(gain.mean, ends, first)
+                words = spell_gain(gain.mean, ends, first)
                 difference = {"difference": gain.mean, "difference_interval": ends}
                 meaning = in_words({"stopped": 0, "pairs": gain.n, **difference}, first)
                 below.append(f"{row['method']}: {words}, n = {gain.n}; {meaning}")
@@ -63,7 +63,7 @@ def each_table(found: list[Probed], protocol: str) -> Table:
     return make_table({**columns, "strength": "g"}, lines, f"{protocol}: {PROTOCOLS[protocol]}")
 
 
-def described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]:
+def describe(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]:
     """For JSON."""
     from rarefy.tools.longtail.comparing import baseline_among, paired, settings_of
 

@@ -18,7 +18,7 @@ TOP = 10
 WORDS = "words: what a curator should look at a sample for, with their numbers of samples"
 
 
-def described(scored: Scored, written: dict[str, Path]) -> dict[str, Any]:
+def describe(scored: Scored, written: dict[str, Path]) -> dict[str, Any]:
     table = scored.table
     words = table["triage"].value_counts()
     columns = ["id", "name", "label", "influence", "percentile"]

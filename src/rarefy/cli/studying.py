@@ -6,7 +6,6 @@ import dataclasses
 import json
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,8 +24,9 @@ from rarefy.cli.frame import (
     app,
     complain,
     exit_on_error,
-    judged_results,
+    judge_results,
     print_,
+    run_in_turn,
     run_study,
     use_data_folder,
 )
@@ -103,7 +103,7 @@ def run(
     Example: [bold]rarefy run topk-regimes --set d=1e3,1e6,1e9 --form dual[/]
     """
     from rarefy.studies import get_study
-    from rarefy.sweep.overview import verdict_table, verdicts_as_json
+    from rarefy.sweep.overview import verdict_table
     from rarefy.sweep.parse import parse_settings
     from rarefy.sweep.results import check_folder, find_finished, write_results
 
@@ -133,9 +133,9 @@ def run(
             written = write_results(at_scale, scale, execution.dataset, results)
             print(f"results: {written}", file=sys.stderr)
     if as_json:
-        typer.echo(json.dumps(_described(at_scale, scale, execution, verdicts), indent=1))
+        typer.echo(json.dumps(_describe(at_scale, scale, execution, verdicts), indent=1))
     elif execution.finished:
-        print_(verdict_table(f"{kind.name}, {scale}", verdicts_as_json(verdicts)))
+        print_(verdict_table(f"{kind.name}, {scale}", verdicts))
         typer.echo(f"{execution.cells} cells in {execution.path}{_stopped_runs(execution)}")
     if not execution.finished:
         raise OutOfTime(execution.note)
@@ -147,10 +147,10 @@ def _skip(found: Path, as_json: bool) -> None:
 
     complain(f"results {found} are there already (--overwrite runs it again)", 0)
     if as_json:
-        study, scale, dataset, verdicts = judged_results(found)
+        study, scale, dataset, verdicts = judge_results(found)
         cells = int(dataset.attrs["cells"])
         execution = Execution(dataset, found, cells, cells)
-        typer.echo(json.dumps(_described(study, scale, execution, verdicts), indent=1))
+        typer.echo(json.dumps(_describe(study, scale, execution, verdicts), indent=1))
 
 
 def _chosen_form(kind: type[Study], form: str, parameters: dict[str, Any]) -> dict[str, str]:
@@ -261,14 +261,8 @@ def _from_runs(
     overwrite: bool,
     max_seconds: float | None,
 ) -> Iterator[tuple[Study, str, list[Verdict]]]:
-    deadline = None if max_seconds is None else time.monotonic() + max_seconds
-    for study in studies:
-        store = out / f"{study.name}-{scale}"
-        left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
-        execution = run_study(study, scale, store, device, "float32", overwrite, left)
-        if not execution.finished:
-            raise OutOfTime(f"{study.name} is not compared: {execution.note}")
-        yield study, scale, study.verdicts(execution.dataset, scale)
+    for study, at, _, verdicts in run_in_turn(studies, scale, out, device, overwrite, max_seconds):
+        yield study, at, verdicts
     # the next verification must run afresh; only an unfinished one is gone on with
     for study in studies:
         shutil.rmtree(out / f"{study.name}-{scale}", ignore_errors=True)
@@ -279,15 +273,12 @@ def _show_changes(
 ) -> list[Change]:
     """Print the verdicts beside the ledger's, and give what differs."""
     from rarefy.core.ledger import compare
-    from rarefy.sweep.overview import verdict_table, verdicts_as_json
+    from rarefy.sweep.overview import verdict_table
 
     changes = compare(verdicts, ledger)
     beside = {change.identity: change for change in changes}
-    rows = verdicts_as_json(verdicts)
-    for row, verdict in zip(rows, verdicts, strict=True):
-        change = beside.get(verdict.identity)
-        row["ledger"] = _beside(change)
-    print_(verdict_table(f"{study.name}, {scale}", rows, ledger=True))
+    words = [_beside(beside.get(verdict.identity)) for verdict in verdicts]
+    print_(verdict_table(f"{study.name}, {scale}", verdicts, words))
     for change in changes:
         if change.kind != "new":
             claim, _, _, setting = change.identity
@@ -310,7 +301,7 @@ def _stopped_runs(execution: Execution) -> str:
     return f"; {count} of them stopped being finite" if count else ""
 
 
-def _described(
+def _describe(
     study: Study, scale: str, execution: Execution, verdicts: list[Verdict]
 ) -> dict[str, Any]:
     from rarefy.core.ledger import verdict_to_json

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich import box
 from rich.text import Text
 
 from rarefy.core.contracts import Study, Verdict
-from rarefy.core.ledger import verdict_to_json
 from rarefy.core.tables import Table, make_table
 from rarefy.sweep.grid import grid_of
 
@@ -65,16 +64,16 @@ def studies_table(entries: Iterable[dict[str, Any]]) -> Table:
     return table
 
 
-def verdicts_as_json(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
-    return [verdict_to_json(verdict) for verdict in verdicts]
-
-
-def verdict_table(title: str, rows: Iterable[dict[str, Any]], ledger: bool = False) -> Table:
-    """One row per verdict; ``ledger`` adds what the ledger has (rows then say it)."""
+def verdict_table(title: str, verdicts: Iterable[Verdict], ledger: Sequence[str] = ()) -> Table:
+    """One row per verdict; ``ledger``: what the ledger has beside each."""
     columns = dict.fromkeys(("claim", "outcome", *(["ledger"] if ledger else [])), "")
     columns |= {"predicted": "", "measured": "", "n": "d", "setting": ""}
-    coloured = ({**row, "outcome": Text(row["outcome"], COLOURS[row["outcome"]])} for row in rows)
-    return make_table(columns, ([row[name] for name in columns] for row in coloured), title)
+    words, rows = iter(ledger), []
+    for verdict in verdicts:
+        outcome = Text(verdict.outcome, COLOURS[verdict.outcome])
+        told = {**vars(verdict), "outcome": outcome, "ledger": next(words, "")}
+        rows.append([told[name] for name in columns])
+    return make_table(columns, rows, title)
 
 
 def short_number(count: float) -> str:

@@ -23,7 +23,7 @@ import xarray as xr
 from rarefy.core.contracts import Study
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.writing import check_place, write_whole
-from rarefy.sweep.fitting import FORMAT, check_form, described_study, fitted
+from rarefy.sweep.fitting import FORMAT, check_form, check_study, fit_rows
 from rarefy.sweep.spec import differences, spec_of
 
 MAX_BYTES = 1_000_000
@@ -138,9 +138,9 @@ def read_results(path: Path | str) -> tuple[Study, str, xr.Dataset]:
     described, content = read_pair(path)
     try:
         at = path.with_suffix(".json")
-        study = described_study(described)
+        study = check_study(described)
         at = path.with_suffix(".parquet")
-        dataset = fitted(described, pq.read_table(io.BytesIO(content)))
+        dataset = fit_rows(described, pq.read_table(io.BytesIO(content)))
     except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
         # (of our own complaints the words are enough)
         kind = "" if type(error) in (ValueError, UsageError) else f"{type(error).__name__}: "
