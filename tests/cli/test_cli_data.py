@@ -98,7 +98,7 @@ def test_check_tells_what_a_set_holds(
     ):
         assert cli.main(arguments) == 0
         shown = capsys.readouterr().out
-        assert "train: 30 images, 3 a class, 29 exact copies" in shown
+        assert "train: 30 images, 3 per class, 29 exact copies" in shown
         assert (
             "in both train and test: 10 test images; under more than one class: 1 images" in shown
         )
@@ -124,7 +124,7 @@ def test_check_of_a_folder(pets: Path, capsys: pytest.CaptureFixture[str]) -> No
     sheet = pets.parent / "pets.png"
     assert cli.main(["data", "check", str(pets), "--size", "5", "--sheet", str(sheet)]) == 0
     shown = capsys.readouterr().out
-    assert "images of 3x5x5, 2 classes" in shown and "10 images, 5 a class" in shown
+    assert "images of 3x5x5, 2 classes" in shown and "10 images, 5 per class" in shown
     assert "note: split by content, 0.2 of each class" in shown
     assert sheet.exists()
     assert cli.main(["data", "check", str(pets), "--test-share", "0.5"]) == 0

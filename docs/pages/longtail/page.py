@@ -213,9 +213,9 @@ def page(found: dict[str, Found]) -> str:
         "## Does the gain grow with rho?",
         growth(found),
         "## How to run what is missing",
-        "`rarefy queue queues/longtail.queue --results results` goes through the rows in order of "
-        "importance, skips what is done, stops after `--max-seconds` and goes on where it was; "
-        "`--list` shows where it stands. Then `python docs/make.py longtail-table`.",
+        "`queues/longtail.sh` goes through the rows in order of importance, skips what is in "
+        "`results/`, stops each after `--max-seconds` and goes on where it was. Then `python "
+        "docs/make.py longtail-table`.",
         "## Where the numbers come from",
         _made(found),
     ]

@@ -19,11 +19,11 @@ from rarefy.cli.frame import (
     SkipBad,
     TestShare,
     app,
+    exit_on_error,
     print_,
-    told,
     use_data_folder,
 )
-from rarefy.cli.probed_tables import LEGEND, described, each_table, print_grouped
+from rarefy.cli.probed_tables import LEGEND, describe, each_table, print_grouped
 from rarefy.core.errors import UsageError
 from rarefy.core.writing import check_output, write_output
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@told
+@exit_on_error
 def probe(
     networks: Annotated[
         list[str],
@@ -55,7 +55,7 @@ def probe(
             "with commas between; all if not given (long-tail for files alone)."
         ),
     ] = None,
-    shots: Annotated[int, typer.Option(help="Labels a class of the protocol few.")] = 10,
+    shots: Annotated[int, typer.Option(help="Labels per class of the protocol few.")] = 10,
     neighbours: Annotated[
         int, typer.Option(help="Of knn; 0: 200, or 20 below 10,000 references.")
     ] = 0,
@@ -133,7 +133,7 @@ def probe(
 
         write_output(table, defused(by_class(found)).to_csv(index=False), "probe")
     if as_json:
-        typer.echo(json.dumps(described(found, words), indent=1))
+        typer.echo(json.dumps(describe(found, words), indent=1))
         return
     for protocol in words:
         judged = [one for one in found if protocol in one.quality.accuracy]

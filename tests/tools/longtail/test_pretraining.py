@@ -126,7 +126,7 @@ def test_a_training_past_its_best_says_so(
 
     monkeypatch.setattr("rarefy.tools.longtail.watching.watched_features", made_up)
     trained("simclr", watched=(1, 2))
-    words = "one: past its best: neighbours of held-out images were right in 90.0 % after epoch 1"
+    words = "one: over-trained: neighbours of held-out images were right in 90.0 % after epoch 1"
     assert (words in caplog.text) is said
 
 

@@ -70,7 +70,7 @@ def past_best(
 def _words(method: Method, epoch: int, best: float, last: float) -> str:
     masks = "" if method.masked else ", or masks (branches:0.1),"
     return (
-        f"past its best: neighbours of held-out images were right in {best:.1f} % after epoch "
+        f"over-trained: neighbours of held-out images were right in {best:.1f} % after epoch "
         f"{epoch}, in {last:.1f} % at the end; fewer epochs{masks} may keep more"
     )
 
