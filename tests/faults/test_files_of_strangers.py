@@ -21,7 +21,7 @@ from rarefy.data.images import gzipped
 from rarefy.data.images.cifar import CIFAR10, load_cifar
 from rarefy.data.images.folder_scan import scan
 from rarefy.data.images.mnist import read_idx
-from rarefy.data.images.restricted_pickle import load_entries
+from rarefy.data.restricted_pickle import load_entries
 from rarefy.measure.influence.passes import score_classes
 from rarefy.tools.influence.writing import read_table, write_table
 from rarefy.tools.samples.hugging_face import load_hugging_face

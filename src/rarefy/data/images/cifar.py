@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rarefy.core.errors import UsageError
 from rarefy.data.images.gzipped import Gunzipped
 from rarefy.data.images.image_set import ImageData, ImageSet, Level
-from rarefy.data.images.restricted_pickle import as_texts, load_entries
+from rarefy.data.restricted_pickle import as_texts, load_entries
 
 SHAPE = (3, 32, 32)
 Entries = dict[str, Any]

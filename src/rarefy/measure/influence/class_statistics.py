@@ -14,7 +14,7 @@ from torch import Tensor
 from rarefy.core.errors import RunError, UsageError, bad_value
 from rarefy.core.writing import write_whole
 from rarefy.data.noise_structure import noise_correlation_ratio
-from rarefy.measure.influence.crew import Crew, cores
+from rarefy.measure.influence.core_pool import CorePool, cores
 from rarefy.measure.influence.products import add_scatter, symmetric
 from rarefy.measure.influence.rows import MEMORY, Rows
 
@@ -170,7 +170,7 @@ def gather_statistics(
         raise bad_value("memory", memory, f"must be at least {need} for {what}")
     made = ClassStatistics(len(taken), rows.width, device)
     window = _AT_ONCE * classes
-    with Crew(made.device, len(taken)) as crew:
+    with CorePool(made.device, len(taken)) as pool:
         for start in range(0, len(rows), window):
 
             def add(place: int, start: int = start) -> None:
@@ -179,7 +179,7 @@ def gather_statistics(
                     part = indices[first : first + _AT_ONCE]
                     made.add_class(place, rows.take(part, made.device))
 
-            crew.map(add, range(len(taken)))
+            pool.map(add, range(len(taken)))
             if not bool(torch.isfinite(made.offsets).all()):
                 rows.complain_of_nonfinite()
     return made

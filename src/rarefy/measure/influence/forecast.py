@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.precision import matrix_products
 from rarefy.core.progress import spell_seconds
-from rarefy.measure.influence.crew import Crew, cores
+from rarefy.measure.influence.core_pool import CorePool, cores
 from rarefy.measure.influence.leave_one_out import row_squares
 from rarefy.measure.influence.plan import GramStep, make_plan
 from rarefy.measure.influence.products import add_scatter, gram_squares, times_upper
@@ -81,15 +81,15 @@ def calibrate(device: torch.device | str = "cpu") -> Rates:
     def choose(distances: torch.Tensor) -> None:
         smallest(distances, 16)
 
-    with Crew(where) as crew, matrix_products("float32", where):
-        square = [rows.new_zeros(_WIDTH, _WIDTH) for _ in range(crew.size)]
-        wide = [torch.randn(64, width, generator=draws).to(where) for _ in range(crew.size)]
+    with CorePool(where) as pool, matrix_products("float32", where):
+        square = [rows.new_zeros(_WIDTH, _WIDTH) for _ in range(pool.size)]
+        wide = [torch.randn(64, width, generator=draws).to(where) for _ in range(pool.size)]
         cube = float(_ROWS * _WIDTH**2)
         return Rates(
-            flops=_rate(crew, products, square, 4 * cube, where),
-            values=_rate(crew, read, square, _ROWS * _WIDTH, where),
-            search_flops=_rate(crew, search, square, 2 * cube, where),
-            pairs=_rate(crew, choose, wide, 64 * width, where),
+            flops=_rate(pool, products, square, 4 * cube, where),
+            values=_rate(pool, read, square, _ROWS * _WIDTH, where),
+            search_flops=_rate(pool, search, square, 2 * cube, where),
+            pairs=_rate(pool, choose, wide, 64 * width, where),
         )
 
 
@@ -142,13 +142,13 @@ def forecast_neighbours(
 
 
 def _rate(
-    crew: Crew,
+    pool: CorePool,
     work: Callable[[torch.Tensor], None],
     on: list[torch.Tensor],
     amount: float,
     device: torch.device,
 ) -> float:
-    """Amount of work a second when every member of the crew does it."""
+    """Amount of work per second when every core does it."""
 
     def repeat(tensor: torch.Tensor) -> float:
         work(tensor)  # once to warm up
@@ -160,7 +160,7 @@ def _rate(
             times += 1
         return times * amount / (now - start)
 
-    return sum(crew.map(repeat, on))
+    return sum(pool.map(repeat, on))
 
 
 def _wait(device: torch.device) -> None:

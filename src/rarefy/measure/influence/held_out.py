@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.errors import bad_value
 from rarefy.measure.influence.class_statistics import ClassStatistics
-from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.leave_one_out import Terms, add_one, check_ddof, row_squares
 from rarefy.measure.influence.products import square_norm, times_upper
 from rarefy.measure.influence.rows import MEMORY, Rows
@@ -75,8 +75,8 @@ def score_held_out(
             data.complain_of_nonfinite()
         _score_class(statistics, 0, asked, asked.of_class(label), terms, ddof)
 
-    with Crew(torch.device(device), memory // need) as crew:
-        crew.map(score, np.flatnonzero(asked.counts).tolist())
+    with CorePool(torch.device(device), memory // need) as pool:
+        pool.map(score, np.flatnonzero(asked.counts).tolist())
     return _scaled(terms, scale)
 
 

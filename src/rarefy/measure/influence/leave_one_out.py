@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from rarefy.core.errors import bad_value
-from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.products import gram_squares
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ def covariance_norm(count: int, norm: Norm, ddof: int = 1) -> Norm:
 
 
 def gram_route(
-    load: Callable[[int, int], Tensor], q: Tensor, tile: int, crew: Crew, first: int = 0
+    load: Callable[[int, int], Tensor], q: Tensor, tile: int, pool: CorePool, first: int = 0
 ) -> Iterator[int]:
     """q_i = sum_j (x_i . x_j)^2 for a class of ``len(q)`` samples, added into ``q`` in place; then
     F = sum_i q_i. For classes with n < 2 d, where it is cheaper than S.
@@ -120,7 +120,7 @@ def gram_route(
             return squares.sum(dim=1), squares.sum(dim=0)
 
         others = range(start, count, tile)
-        for other, (down, across) in zip(others, crew.map(tile_sums, others), strict=True):
+        for other, (down, across) in zip(others, pool.map(tile_sums, others), strict=True):
             q[start:stop] += down
             if other > start:
                 q[other : other + tile] += across

@@ -23,7 +23,7 @@ from torch import Tensor
 from rarefy.core.errors import OutOfTime, bad_value
 from rarefy.core.precision import matrix_products
 from rarefy.core.rng import Draws, key
-from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.mahalanobis import principal_directions, seeded_sample
 from rarefy.measure.influence.rows import MEMORY, Rows
 from rarefy.measure.influence.search import BLOCK, References
@@ -153,8 +153,8 @@ def nearest(
         np.full((len(asked), k), -1), np.full((len(asked), k), np.nan), len(among), space.width()
     )
     starts = list(range(0, len(asked), BLOCK[where.type]))
-    with Crew(where) as crew, matrix_products("float32", where):
-        held = References(among, _coordinates(rows, among, space, crew, where))
+    with CorePool(where) as pool, matrix_products("float32", where):
+        held = References(among, _coordinates(rows, among, space, pool, where))
 
         def search(first: int) -> None:
             if deadline is not None and deadline():
@@ -167,7 +167,7 @@ def nearest(
             if progress is not None:
                 progress(len(here) / len(asked))
 
-        crew.map(search, starts)
+        pool.map(search, starts)
     return found
 
 
@@ -218,7 +218,7 @@ def typical_neighbours(
     present, theirs = np.unique(labels[asked], return_inverse=True)
     mine = _by_class(np.arange(len(asked)), theirs, np.arange(len(present)))
     among = _by_class(typical, labels, present)
-    with Crew(where) as crew, matrix_products("float32", where):
+    with CorePool(where) as pool, matrix_products("float32", where):
 
         def search(place: int) -> None:
             held = References(among[place], _coordinates(rows, among[place], space, None, where))
@@ -227,7 +227,7 @@ def typical_neighbours(
                 queries = _coordinates(rows, asked[here], space, None, where)
                 _fill(found, here, held, asked, queries, scale)
 
-        crew.map(search, range(len(present)))
+        pool.map(search, range(len(present)))
     return found
 
 
@@ -262,7 +262,7 @@ def _rows(features: NDArray[Any]) -> Rows:
 
 
 def _coordinates(
-    rows: Rows, picked: NDArray[np.int64], space: Space, crew: Crew | None, device: torch.device
+    rows: Rows, picked: NDArray[np.int64], space: Space, pool: CorePool | None, device: torch.device
 ) -> Tensor:
     """(row, width), float32; made in pieces, so that little is float64 at a time."""
     made = torch.empty(len(picked), space.width(), device=device)
@@ -272,11 +272,11 @@ def _coordinates(
         made[first : first + _AT_ONCE] = space.coordinates(rows.take(part, device))
 
     starts = range(0, len(picked), _AT_ONCE)
-    if crew is None:
+    if pool is None:
         for first in starts:
             fill(first)
     else:
-        crew.map(fill, starts)
+        pool.map(fill, starts)
     if not bool(torch.isfinite(made).all()):
         rows.complain_of_nonfinite()
     return made
