@@ -12,7 +12,7 @@ from rarefy.cli.longtail_tables import gain_in_words, per_cent, plain_table
 
 if TYPE_CHECKING:
     from rarefy.core.tables import Table
-    from rarefy.tools.longtail.probing import Probed
+    from rarefy.tools.longtail.probing import ProbeResult
 
 LEGEND = (
     "per cent of test images, mean over classes (and n seeds); many, medium, few: thirds of the "
@@ -22,7 +22,7 @@ LEGEND = (
 )
 
 
-def print_grouped(found: list[Probed], protocol: str) -> None:
+def print_grouped(found: list[ProbeResult], protocol: str) -> None:
     """A table for each setting, and below it how far methods are from the baseline."""
     from rarefy.tools.longtail.comparing import baseline_among, grouped, settings_of
     from rarefy.tools.longtail.evaluation import PROTOCOLS
@@ -64,7 +64,7 @@ def print_grouped(found: list[Probed], protocol: str) -> None:
             typer.echo(line)
 
 
-def each_table(found: list[Probed], protocol: str) -> Table:
+def each_table(found: list[ProbeResult], protocol: str) -> Table:
     """A line for each network."""
     from rarefy.tools.longtail.evaluation import PROTOCOLS
     from rarefy.tools.longtail.readings import READINGS
@@ -84,7 +84,7 @@ def each_table(found: list[Probed], protocol: str) -> Table:
     return plain_table(f"{protocol}: {PROTOCOLS[protocol]}", "", heads, lines)
 
 
-def described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]:
+def described(found: list[ProbeResult], protocols: tuple[str, ...]) -> dict[str, Any]:
     """For JSON."""
     from rarefy.tools.longtail.comparing import baseline_among, paired, settings_of
 
@@ -125,7 +125,7 @@ def described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]
     }
 
 
-def _judged(one: Probed, protocol: str) -> dict[str, Any]:
+def _judged(one: ProbeResult, protocol: str) -> dict[str, Any]:
     from rarefy.tools.longtail.readings import READINGS
 
     told = one.told(protocol)

@@ -10,7 +10,7 @@ import pytest
 from rarefy.core.errors import UsageError
 from rarefy.data.images import catalog, load_images
 from rarefy.data.images.catalog import SETS, described, fetch_set
-from rarefy.data.images.fetching import RemoteFile
+from rarefy.data.images.download import RemoteFile
 from rarefy.data.images.listing import listed, spell_bytes
 from rarefy.data.images.places import data_folder
 

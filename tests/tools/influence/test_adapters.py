@@ -132,7 +132,9 @@ def test_the_issue_manager(registry: dict[str, type]) -> None:
     assert manager.info == {"threshold": 0.2}
     with pytest.raises(UsageError, match="table=None: give the table of rarefy.influence"):
         manager.find_issues()
-    with pytest.raises(UsageError, match="table='39 rows': must have 40, one per sample of the lab"):
+    with pytest.raises(
+        UsageError, match="table='39 rows': must have 40, one per sample of the lab"
+    ):
         manager.find_issues(table=table[:39])
 
 

@@ -10,7 +10,7 @@ import torch
 
 from rarefy.tools.longtail.comparing import baseline_among, by_class, grouped, paired, told_apart
 from rarefy.tools.longtail.evaluation import Quality
-from rarefy.tools.longtail.probing import Probed
+from rarefy.tools.longtail.probing import ProbeResult
 
 RANKS = 5
 
@@ -22,7 +22,7 @@ def probed(
     images: str = "long-tail",
     setting: str = "a",
     **more: Any,
-) -> Probed:
+) -> ProbeResult:
     accuracy = overall + torch.linspace(0.1, -0.1, RANKS, dtype=torch.float64)
     parts: Any = SimpleNamespace(
         counts=tuple(range(RANKS, 0, -1)),
@@ -33,7 +33,7 @@ def probed(
     quality = Quality({"knn": accuracy}, {}, {})
     order, conditions = more.pop("order", seed), more.pop("conditions", {})
     told = tuple((key, str(value)) for key, value in conditions.items())
-    return Probed(name, method, order, images, quality, parts, seed, setting, told)
+    return ProbeResult(name, method, order, images, quality, parts, seed, setting, told)
 
 
 def test_probed_networks_are_paired_by_seed_and_setting() -> None:

@@ -31,7 +31,7 @@ def test_rows_through_a_function() -> None:
     np.testing.assert_allclose(twice.features, 2 * ROWS)
     assert twice.features.dtype == np.float32
     assert (twice.ids, twice.files) == (samples.ids, samples.files)
-    assert twice.notes == ("features: <lambda>, 4 numbers a sample",)
+    assert twice.notes == ("features: <lambda>, 4 numbers per sample",)
     # whatever the batch, type and rank of what comes back
     for function in (
         lambda rows: rows.reshape(-1, 2, 2).double() * 2,
@@ -95,15 +95,21 @@ def test_modules_are_evaluated_and_left_as_they_were() -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda rows: rows[:2], r"must return one row a sample, not shape \(2, 4\) for 4 samples"),
-        (lambda rows: rows.sum(), r"must return one row a sample, not shape \(\) for 4"),
+        (
+            lambda rows: rows[:2],
+            r"must return one row per sample, not shape \(2, 4\) for 4 samples",
+        ),
+        (lambda rows: rows.sum(), r"must return one row per sample, not shape \(\) for 4"),
         (lambda rows: rows / 0, "returns NaN or infinite numbers for rows 0, 1, 2, 3"),
         (lambda rows: rows.double() * 1e300, "returns NaN or infinite numbers"),
-        (lambda rows: {"a": rows}, "must return one tensor or array of numbers a batch, not dict"),
+        (
+            lambda rows: {"a": rows},
+            "must return one tensor or array of numbers per batch, not dict",
+        ),
         (lambda rows: rows[:, :0], "returns rows without numbers"),
         (
             lambda rows: rows[:, : len(rows)],
-            "must always give as many: 2 numbers a sample from 8 on, 4",
+            "must always give as many: 2 numbers per sample from 8 on, 4",
         ),
         (
             lambda rows: rows @ rows,

@@ -63,7 +63,7 @@ def test_names_come_back(names: list[str]) -> None:
 @pytest.mark.parametrize(
     ("labels", "classes", "message"),
     [
-        ([0, 1], None, r"labels='2 labels': must be 3, one a sample"),
+        ([0, 1], None, r"labels='2 labels': must be 3, one per sample"),
         (np.array([0.0, np.nan, np.nan]), None, r"no label \(NaN\) in rows 1, 2"),
         ([0, 1, None], None, r"no label in row 2"),
         (["a", "b", float("nan")], None, r"no label in row 2"),

@@ -12,12 +12,12 @@ from typing import Any
 from rarefy.core.errors import UsageError, bad_value, unknown
 from rarefy.data.images.cifar import CIFAR10, CIFAR100, Layout, find_cifar, load_cifar
 from rarefy.data.images.digits import load_digits
-from rarefy.data.images.fetching import RemoteFile, fetch
+from rarefy.data.images.download import RemoteFile, fetch
 from rarefy.data.images.folders import FolderOptions, load_folder
 from rarefy.data.images.image_set import ImageData
-from rarefy.data.images.known import CIFAR10_FILES, CIFAR100_FILES, MNIST_FILES
 from rarefy.data.images.listing import spell_bytes
 from rarefy.data.images.mnist import FILES, RAW, find_mnist, load_mnist
+from rarefy.data.images.official_files import CIFAR10_FILES, CIFAR100_FILES, MNIST_FILES
 from rarefy.data.images.places import absent, data_folder
 
 

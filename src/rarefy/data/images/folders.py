@@ -20,8 +20,8 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.progress import Progress
-from rarefy.data.images.decoding import FALLBACK, BadImage, Decoded, decode, fitted
-from rarefy.data.images.folder_scan import Found, scan
+from rarefy.data.images.decoding import FALLBACK, BadImage, DecodedImage, decode, fitted
+from rarefy.data.images.folder_scan import FolderFiles, scan
 from rarefy.data.images.ids import chosen_by_content
 from rarefy.data.images.image_set import ImageData, ImageSet
 from rarefy.data.images.listing import counted, listed
@@ -85,14 +85,14 @@ def read_folder(folder: Path, options: FolderOptions | None = None) -> ImageData
     samples = [
         _Sample(shown(path, folder), label, position >= len(found.train), result)
         for position, ((path, label), result) in enumerate(zip(pairs, results, strict=True))
-        if isinstance(result, Decoded)
+        if isinstance(result, DecodedImage)
     ]
     return _assembled(found, samples, bad, options)
 
 
 def decode_or_stop(
     paths: Sequence[Path], folder: Path, options: FolderOptions
-) -> tuple[list[Decoded | BadImage], tuple[str, ...]]:
+) -> tuple[list[DecodedImage | BadImage], tuple[str, ...]]:
     """Every file, and the bad ones with their reasons; an error unless those are to be skipped."""
     results = decode_all(paths, options.size, folder)
     bad = tuple(
@@ -113,11 +113,11 @@ class _Sample:
     file: str
     label: int
     in_test: bool
-    image: Decoded
+    image: DecodedImage
 
 
 def _assembled(
-    found: Found, samples: list[_Sample], bad: tuple[str, ...], options: FolderOptions
+    found: FolderFiles, samples: list[_Sample], bad: tuple[str, ...], options: FolderOptions
 ) -> ImageData:
     notes = []
     if found.others:
@@ -149,12 +149,14 @@ def _assembled(
     return ImageData(name, splits[0], splits[1], str(found.root), tuple(notes), bad)
 
 
-def decode_all(paths: Sequence[Path], size: int | None, folder: Path) -> list[Decoded | BadImage]:
+def decode_all(
+    paths: Sequence[Path], size: int | None, folder: Path
+) -> list[DecodedImage | BadImage]:
     """Every file, in order; threads, because decoders work outside Python's lock."""
     many = len(paths) >= MANY
     shown = Progress(f"images of {folder.name}", len(paths)) if many else nullcontext()
     workers = min(8, os.cpu_count() or 1)
-    results: list[Decoded | BadImage] = []
+    results: list[DecodedImage | BadImage] = []
     with _strict_and_silent(), shown as progress, ThreadPoolExecutor(workers) as pool:
         try:
             for result in pool.map(lambda path: _tried(path, size), paths):
@@ -181,14 +183,16 @@ def _strict_and_silent() -> Iterator[None]:
         ImageFile.LOAD_TRUNCATED_IMAGES = before
 
 
-def _tried(path: Path, size: int | None) -> Decoded | BadImage:
+def _tried(path: Path, size: int | None) -> DecodedImage | BadImage:
     try:
         return decode(path, size)
     except BadImage as error:
         return error.with_traceback(None)
 
 
-def _split(found: Found, samples: list[_Sample], bad: tuple[str, ...], share: float) -> list[bool]:
+def _split(
+    found: FolderFiles, samples: list[_Sample], bad: tuple[str, ...], share: float
+) -> list[bool]:
     keys = [sample.image.key for sample in samples]
     labels = [sample.label for sample in samples]
     in_test = chosen_by_content(keys, labels, share)
@@ -203,7 +207,7 @@ def _split(found: Found, samples: list[_Sample], bad: tuple[str, ...], share: fl
 
 
 def _need_all(
-    found: Found, samples: list[_Sample], in_test: list[bool], bad: tuple[str, ...]
+    found: FolderFiles, samples: list[_Sample], in_test: list[bool], bad: tuple[str, ...]
 ) -> None:
     for wanted, split in ((False, "train"), (True, found.test_name)):
         seen = {one.label for one, here in zip(samples, in_test, strict=True) if here is wanted}
@@ -218,7 +222,7 @@ def _because(bad: tuple[str, ...]) -> str:
     return f"; {counted(len(bad), 'file')} cannot be read: {listed(bad)}" if bad else ""
 
 
-def common_shape(images: Sequence[Decoded], options: FolderOptions) -> tuple[int, int]:
+def common_shape(images: Sequence[DecodedImage], options: FolderOptions) -> tuple[int, int]:
     """Channels and side of a set: what was asked for, else what its images have in common."""
     sides = {image.side for image in images}
     common = (sides.pop() or FALLBACK) if len(sides) == 1 else FALLBACK
@@ -227,7 +231,7 @@ def common_shape(images: Sequence[Decoded], options: FolderOptions) -> tuple[int
     return channels, options.size if options.size is not None else common
 
 
-def stacked(images: Sequence[Decoded], channels: int, side: int) -> Tensor:
+def stacked(images: Sequence[DecodedImage], channels: int, side: int) -> Tensor:
     """uint8 (n, channels, side, side)"""
     pixels = np.empty((len(images), channels, side, side), dtype=np.uint8)
     for place, image in enumerate(images):

@@ -13,7 +13,7 @@ MARK = "-"
 
 
 def content_ids(images: Tensor, labels: Tensor) -> tuple[str, ...]:
-    """One id a sample: a hash of shape and pixels, then an occurrence number for exact copies.
+    """One id per sample: a hash of shape and pixels, then an occurrence number for exact copies.
 
     images: uint8 (n, channels, height, width); labels: (n,). Copies are counted in the order of
     their labels: which of two copies with different labels has which id then does not depend on

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from rarefy.core.errors import UsageError
-from rarefy.data.images.decoding import Decoded
+from rarefy.data.images.decoding import DecodedImage
 from rarefy.data.images.folder_scan import both_splits, images_below
 from rarefy.data.images.folders import (
     FolderOptions,
@@ -41,7 +41,7 @@ def load_unlabelled(folder: Path | str, options: FolderOptions | None = None) ->
     good = [
         (shown(path, folder), result)
         for path, result in zip(paths, results, strict=True)
-        if isinstance(result, Decoded)
+        if isinstance(result, DecodedImage)
     ]
     if not good:
         raise UsageError(f"{folder}: no image in it can be read: {listed(bad)}")

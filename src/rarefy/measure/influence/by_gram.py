@@ -76,7 +76,9 @@ def score_class(work: Work, step: GramStep, pool: CorePool) -> None:
     _measure_distances(work, step, rows, float(q.sum()), pool)
 
 
-def _measure_distances(work: Work, step: GramStep, rows: _Centred, norm: float, pool: CorePool) -> None:
+def _measure_distances(
+    work: Work, step: GramStep, rows: _Centred, norm: float, pool: CorePool
+) -> None:
     """Two more sweeps: the spread in the leading directions, then distances in its units."""
     count, segment = len(rows), work.plan.segment
     r = torch.empty_like(rows.norms)

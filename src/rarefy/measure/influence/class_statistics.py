@@ -26,7 +26,7 @@ _AT_ONCE = 1024
 
 class ClassStatistics:
     """``counts`` (class,), ``means`` (class, d) and ``scatter(k)`` = sum of (x - mean)(x - mean)^T,
-    (d, d), of the rows added so far. Takes 8 d^2 bytes a class.
+    (d, d), of the rows added so far. Takes 8 d^2 bytes per class.
 
     A mean is kept as a row of its class (the first one met) and an offset from it: the difference
     to a row is then exact to the last places also where all values are near 1e6.

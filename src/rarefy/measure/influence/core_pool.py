@@ -24,8 +24,8 @@ def cores(device: torch.device) -> int:
 
 
 class CorePool:
-    """``with CorePool(device) as pool: pool.map(function, items)``: results in the order of the items,
-    whoever was first."""
+    """``with CorePool(device) as pool: pool.map(function, items)``: results in the order of the
+    items, whichever was first."""
 
     def __init__(self, device: torch.device, most: int | None = None) -> None:
         """``most``: pieces that there will be at one time; cores left over go into products."""

@@ -7,7 +7,7 @@ rank-one change S_-i = S - c x_i x_i^T, so that
     influence = F / D(n)^2 - (F - 2 c q_i + c^2 r_i^2) / D(n-1)^2 = own + shared + shrinking
     own       = (2 c - c^2) r_i^2 / D(n-1)^2             what the sample would do all alone
     shared    = 2 c (q_i - r_i^2) / D(n-1)^2             = 2 c sum_{j != i} (x_i . x_j)^2 / D(n-1)^2
-    shrinking = F (1 / D(n)^2 - 1 / D(n-1)^2)            the divisor's part: one number a class
+    shrinking = F (1 / D(n)^2 - 1 / D(n-1)^2)            the divisor's part: one number per class
 
 The sum is formed from its terms, which are of the size of the result; the difference of the two
 norms, which are n times as large, is never taken.
@@ -56,7 +56,7 @@ def leave_one_out(
     count: int, q: ArrayLike, r: ArrayLike, norm: float | Floats, ddof: int = 1
 ) -> Terms:
     """Terms of a class of ``count`` samples; q and r: (sample,), norm: F = |S|_F^2 (of classes of
-    one size together: one a sample).
+    one size together: one per sample).
 
     NaN where the covariance without the sample is undefined: a class of one, and one of two with
     ddof = 1.

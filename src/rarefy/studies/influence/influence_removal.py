@@ -21,7 +21,7 @@ from rarefy.studies.influence._removal_report import (
     removal_tables,
     removal_verdicts,
 )
-from rarefy.tools.influence.removal import FULL, LOGISTIC, After, Removal, train_without
+from rarefy.tools.influence.removal import FULL, LOGISTIC, Removal, RemovalResult, train_without
 from rarefy.tools.influence.removal_data import Source, parts_of
 from rarefy.tools.sparse_training import Task
 from rarefy.train.image_batches import Changes
@@ -215,7 +215,7 @@ class InfluenceRemoval(Study):
         return removal_tables(self, results)
 
 
-def _numbers(after: After) -> dict[str, np.ndarray]:
+def _numbers(after: RemovalResult) -> dict[str, np.ndarray]:
     found = {
         "test_accuracy": after.test,
         "tail_accuracy": after.tail,

@@ -6,14 +6,14 @@ from rarefy.core.progress import spell_seconds
 from rarefy.core.settings import resolve_device
 from rarefy.measure.influence.forecast import calibrate, forecast_neighbours, forecast_scores
 from rarefy.tools.influence.neighbours import WIDTH, references_of
-from rarefy.tools.influence.scoring import Scoring
+from rarefy.tools.influence.scoring import ScoreSettings
 from rarefy.tools.samples.samples import Samples
 
 SURELY_SHORT = 1e10
 """Operations that take no time worth telling, nor measuring, on any machine."""
 
 
-def forecast(samples: Samples, settings: Scoring, from_seconds: float = 0.0) -> str:
+def forecast(samples: Samples, settings: ScoreSettings, from_seconds: float = 0.0) -> str:
     """A line about time and memory, or nothing below ``from_seconds``; the machine's speed is
     measured for a third of a second."""
     device = resolve_device(settings.device)

@@ -68,7 +68,7 @@ class Parts:
         return self._kept[place]
 
     def score(self, name: str, device: torch.device) -> NDArray[np.float64]:
-        """One number a training sample: a column of the score table."""
+        """One number per training sample: a column of the score table."""
         if name == "disagreement":
             near = self._once(
                 name, device, lambda: neighbour_labels(self.train, NEIGHBOURS, device)

@@ -27,7 +27,7 @@ from rarefy.data.images.unlabelled import UNLABELLED
 from rarefy.measure.representation.groups import summary
 from rarefy.nets.backbones import Features
 from rarefy.tools.image_data import on_device
-from rarefy.tools.longtail.evaluation import Evaluation, Known, judge
+from rarefy.tools.longtail.evaluation import Evaluation, ProbeData, judge
 from rarefy.tools.longtail.features import features_of
 from rarefy.tools.longtail.finishing import finished
 from rarefy.tools.longtail.pretraining import HELPS, PretrainTask, new_pretraining
@@ -46,7 +46,7 @@ WITHOUT_IMAGES = ("linear", "few", "knn")
 
 
 @dataclass(frozen=True)
-class Learnt:
+class PretrainedBackbone:
     """A trained backbone. ``features(images)`` gives (n, d) for uint8 images like those that it was
     trained on; the module itself wants pixels in [0, 1], less ``mean``, over ``std``."""
 
@@ -54,7 +54,7 @@ class Learnt:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     history: pd.DataFrame
-    """One row an epoch: loss, alignment, uniformity, churn of the mask."""
+    """One row per epoch: loss, alignment, uniformity, churn of the mask."""
     device: torch.device
     precision: str
 
@@ -87,12 +87,12 @@ def pretrain(
     checkpoint: Path | str | None = None,
     max_seconds: float | None = None,
     progress: bool = True,
-) -> Learnt:
+) -> PretrainedBackbone:
     """Learn features of images without labels.
 
     images: uint8 (n, channels, size, size), or a set by name (its training images).
-    network: a name, ``module:callable``, or a module that gives a row of numbers an image; a module
-        is trained in place.
+    network: a name, ``module:callable``, or a module that gives a row of numbers per image; a
+        module is trained in place.
     method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ... (``rarefy.train.contrast.method``).
     compiled: by torch.compile; graphs: on a GPU, start an update as one recorded CUDA graph. A
         network that decides something in Python anew at every call needs ``graphs=False`` (one that
@@ -174,7 +174,7 @@ def pretrain(
     history.insert(0, "epoch", np.arange(1, len(history) + 1))
     if isinstance(network, nn.Module):
         network.load_state_dict(learnt.network.state_dict())  # type: ignore[union-attr]
-    return Learnt(learnt, data.mean, data.std, history, place, training.precision)
+    return PretrainedBackbone(learnt, data.mean, data.std, history, place, training.precision)
 
 
 def _words(now: Pretraining) -> str:
@@ -234,7 +234,7 @@ def _backbone(network: nn.Module, channels: int, size: int) -> tuple[Features, i
         backbone.train(was)
     if found.ndim != 2 or len(found) != 2:
         shape = tuple(found.shape)
-        raise bad_value("network", shape, "must give a row of numbers an image, for 2 images")
+        raise bad_value("network", shape, "must give a row of numbers per image, for 2 images")
     return backbone, found.shape[1]
 
 
@@ -252,7 +252,7 @@ def probe(
     neighbours: int = 0,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Judge features (n, d) with labels 0 .. classes - 1: one row a protocol, per cent of test
+    """Judge features (n, d) with labels 0 .. classes - 1: one row per protocol, per cent of test
     samples.
 
     counts: samples of each class in whatever the features were learnt from, by label; they say
@@ -285,7 +285,7 @@ def probe(
             known = f"{', '.join(WITHOUT_IMAGES[:-1])} or {WITHOUT_IMAGES[-1]}"
             raise bad_value("protocols", protocol, f"must be {known}")
     how = Evaluation(tuple(protocols), shots, draws, neighbours)
-    found = judge(Known(x, y, out, asked, answers, classes), how, order, seed)
+    found = judge(ProbeData(x, y, out, asked, answers, classes), how, order, seed)
     for note in found.notes:
         warnings.warn(note, stacklevel=2)
     rows = []

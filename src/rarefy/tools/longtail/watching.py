@@ -55,8 +55,8 @@ def watched_features(
 
 
 def _error(by_class: torch.Tensor, labels: torch.Tensor) -> float:
-    """Standard error of the mean over classes. Two made-up images a class, one right and one wrong,
-    because none is sure for having been right a few times."""
+    """Standard error of the mean over classes. Two made-up images per class, one right and one
+    wrong, because none is sure for having been right a few times."""
     counts = class_counts(labels, len(by_class)).to("cpu", torch.float64)
     there = counts > 0
     counts, right = counts[there], (by_class[there] * counts[there] + 1) / (counts[there] + 2)

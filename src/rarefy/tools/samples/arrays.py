@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.images.gzipped import check_zip
 from rarefy.data.images.listing import listed
+from rarefy.data.images.unpack_limit import check_zip
 from rarefy.tools.samples.labels import encoded
 from rarefy.tools.samples.messages import in_a_line
 from rarefy.tools.samples.samples import Picture, Samples, Shape
@@ -39,7 +39,7 @@ def from_arrays(
 
     uint8 of three axes, or of four with 1, 3 or 4 channels first or last, are images, used as
     pixels in [0, 1]; so are floating numbers of such four axes, used as they are. names: file
-    names, one a sample. classes: what whole numbers in ``y`` count, or names that ``y`` may have.
+    names, one per sample. classes: what whole numbers in ``y`` count, or names that ``y`` may have.
     """
     columns = getattr(X, "columns", None)
     values = _numbers(X)
@@ -172,7 +172,7 @@ def _numbers(X: object) -> NDArray[Any]:
         kind = {"O": "Python objects", "c": "complex numbers"}.get(values.dtype.kind, "text")
         raise bad_value("X", f"{kind} ({values.dtype})", "features must be real numbers")
     if values.ndim < 2:
-        raise bad_value("X", f"shape {values.shape}", "must be (n, d), one row a sample")
+        raise bad_value("X", f"shape {values.shape}", "must be (n, d), one row per sample")
     if not len(values):
         raise UsageError("there are no samples")
     if not values.size:

@@ -47,8 +47,8 @@ def embed(
     embedding: called without gradients on batches of float32: images (b, channels, height, width)
     in [0, 1], or rows (b, d); a module is put into ``eval`` mode for the time. As text,
     ``module:callable``: a function of such a batch, or one without arguments that makes a model.
-    Whatever it returns is flattened to one row a sample.
-    normalize: images less their mean, over their std, a value a channel, as trainings have them.
+    Whatever it returns is flattened to one row per sample.
+    normalize: images less their mean, over their std, a value per channel, as trainings have them.
     device: by default where the module is. limit: bytes of memory that the result may take.
     folder: the result goes there instead, and a run that was interrupted is gone on with.
     """
@@ -82,7 +82,7 @@ def embed(
         channels_last=False,
         moments_from=None,
         feature_names=None,
-        notes=(*samples.notes, f"features: {called}, {features.shape[1]} numbers a sample"),
+        notes=(*samples.notes, f"features: {called}, {features.shape[1]} numbers per sample"),
         # of the content, not of what a model makes of it: ids survive another model
         ids_from=lambda: samples.ids,
     )
@@ -163,7 +163,9 @@ def _filled(
             first, last = store.done, min(store.done + batch, count)
             rows = rows_of(first, last)
             if rows.shape[1] != head.shape[1]:
-                found = f"{rows.shape[1]} numbers a sample from {first} on, {head.shape[1]} before"
+                found = (
+                    f"{rows.shape[1]} numbers per sample from {first} on, {head.shape[1]} before"
+                )
                 raise bad_value("embedding", called, f"must always give as many: {found}")
             store.rows[first:last] = rows
             store.advance(last)
@@ -206,12 +208,12 @@ def _rows(outputs: Any, called: str, first: int, last: int) -> NDArray[np.float3
     if not isinstance(outputs, np.ndarray) or outputs.dtype.kind not in "iufb":
         kind = type(outputs).__name__
         hint = "; choose one of its parts in a function around it"
-        found = f"must return one tensor or array of numbers a batch, not {kind}{hint}"
+        found = f"must return one tensor or array of numbers per batch, not {kind}{hint}"
         raise bad_value("embedding", called, found)
     count = last - first
     if outputs.ndim == 0 or len(outputs) != count:
         found = f"shape {outputs.shape} for {count} samples"
-        raise bad_value("embedding", called, f"must return one row a sample, not {found}")
+        raise bad_value("embedding", called, f"must return one row per sample, not {found}")
     with np.errstate(over="ignore"):
         rows = outputs.reshape(count, -1).astype(np.float32, copy=False)
     if not rows.shape[1]:

@@ -12,8 +12,8 @@ from torch import Tensor
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images import ImageSet, load_images
 from rarefy.data.images.catalog import SETS, class_folder, folder_options
-from rarefy.data.images.decoding import FALLBACK, Decoded
-from rarefy.data.images.folder_scan import Found, scan
+from rarefy.data.images.decoding import FALLBACK, DecodedImage
+from rarefy.data.images.folder_scan import FolderFiles, scan
 from rarefy.data.images.folders import FolderOptions, decode_all, planes
 from rarefy.data.images.listing import listed
 from rarefy.tools.image_data import split_options
@@ -85,7 +85,7 @@ def _together(parts: tuple[ImageSet, ...]) -> ImageSet:
     )
 
 
-def _whole_folder(found: Found, options: FolderOptions) -> Samples:
+def _whole_folder(found: FolderFiles, options: FolderOptions) -> Samples:
     """Every image of a folder. Nothing is split, so that a class may have a single image."""
     folder = found.root
     pairs = [*found.train, *(found.test or ())]
@@ -93,7 +93,7 @@ def _whole_folder(found: Found, options: FolderOptions) -> Samples:
     good, bad = [], []
     for (path, label), result in zip(pairs, results, strict=True):
         shown = path.relative_to(folder).as_posix()
-        if isinstance(result, Decoded):
+        if isinstance(result, DecodedImage):
             good.append((shown, label, result))
         else:
             bad.append(f"{shown} ({result})")

@@ -28,7 +28,7 @@ def row_ids(
     image: Shape | None = None,
     channels_last: bool = False,
 ) -> tuple[str, ...]:
-    """One id a row: a hash of its numbers and how many there are, then an occurrence number for
+    """One id per row: a hash of its numbers and how many there are, then an occurrence number for
     exact copies (see ``rarefy.data.images.ids``).
 
     Numbers are hashed as float64: a row has one id, whether a file keeps it as whole numbers or as

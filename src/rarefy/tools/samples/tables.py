@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.images.gzipped import Gunzipped
 from rarefy.data.images.listing import listed
+from rarefy.data.images.unpack_limit import LimitedGzip
 from rarefy.tools.samples.labels import encoded
 from rarefy.tools.samples.messages import counted, in_a_line, no_column, rows_text
 from rarefy.tools.samples.row_ids import row_ids
@@ -41,7 +41,7 @@ def from_table(
     standardize: bool = False,
     classes: Sequence[str] | None = None,
 ) -> Samples:
-    """A table file with one row a sample.
+    """A table file with one row per sample.
 
     label: the column with the classes. columns: what is scored; by default the one column that
     holds lists of numbers of one length (embeddings), or else all columns of numbers, but for one
@@ -99,7 +99,7 @@ def _read(path: Path, label: str, columns: Sequence[str] | None, names: str | No
             kinds = csv.ConvertOptions(
                 column_types={label: pa.string(), **({names: pa.string()} if names else {})}
             )
-            with Gunzipped(path) if ending.endswith(".gz") else path.open("rb") as stream:
+            with LimitedGzip(path) if ending.endswith(".gz") else path.open("rb") as stream:
                 start = stream.read(4096)
                 stream.seek(0)
                 wide = start.startswith(UTF16)
