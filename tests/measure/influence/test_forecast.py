@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from rarefy.measure.influence.forecast import (
-    Forecast,
     Rates,
     calibrate,
     forecast_neighbours,
@@ -60,9 +59,3 @@ def test_rates_are_measured(threads):
     # a core of today does 1e10 to 1e11 float64 operations a second; far outside is a wrong count
     assert 1e8 < rates.flops < 1e13 and 1e8 < rates.search_flops < 1e14
     assert 1e6 < rates.values < 1e12 and 1e6 < rates.pairs < 1e12
-
-
-def test_a_line_for_a_person():
-    told = Forecast(flops=1.5e12, read=4_096_000_000, memory=163_000_000, seconds=95.0).told()
-    assert told == "1.5 TFLOP, reads 4.1 GB, takes 163 MB of memory, about 1 min 35 s"
-    assert Forecast(900.0, 100, 5).told() == "900 FLOP, reads 100 B, takes 5 B of memory"

@@ -118,7 +118,7 @@ def test_where_nothing_falls_a_fall_is_seldom_called_certain() -> None:
 def test_one_training_by_itself_is_judged_by_its_images() -> None:
     method, knn = Method.parse("simclr"), (0.50, 0.65, 0.60)
     said = overtraining_note(method, (10, 20, 30), knn, (0.01, 0.01, 0.01))
-    assert "65.0 % after epoch 20, in 60.0 % at the end; fewer epochs, or masks" in said
+    assert "65.0 % (epoch 20) and ended at 60.0 %; fewer epochs, or masks" in said
     # two looks to choose from: 2.24 standard errors of a difference are allowed to luck
     for error, word in ((0.0157, True), (0.0159, False)):
         assert bool(overtraining_note(method, (10, 20, 30), knn, (error,) * 3)) is word

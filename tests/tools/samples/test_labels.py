@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
+from rarefy.data.images.listing import counted
 from rarefy.tools.samples.labels import encoded
-from rarefy.tools.samples.messages import counted, rows_text
+from rarefy.tools.samples.messages import rows_text
 
 
 @pytest.mark.parametrize(

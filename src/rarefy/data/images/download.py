@@ -261,5 +261,8 @@ def _size(part: BinaryIO) -> int:
 
 
 def _sha256(part: BinaryIO) -> str:
+    hasher = hashlib.sha256()
     part.seek(0)
-    return hashlib.file_digest(part, "sha256").hexdigest()
+    while piece := part.read(PIECE):
+        hasher.update(piece)
+    return hasher.hexdigest()

@@ -119,12 +119,7 @@ class _Sample:
 def _assembled(
     found: FolderFiles, samples: list[_Sample], bad: tuple[str, ...], options: FolderOptions
 ) -> ImageData:
-    notes = []
-    if found.others:
-        one = found.others == 1
-        what = "file that is no image" if one else "files that are no images"
-        was = "was" if one else "were"
-        notes.append(f"{found.others} {what} (by extension) {was} ignored")
+    notes = ignored_files(found)
     if found.test is None:
         in_test = _split(found, samples, bad, options.test_share)
         notes.append(f"split by content, {options.test_share:g} of each class for testing")
@@ -147,6 +142,15 @@ def _assembled(
         )
     name = found.root.resolve().name or "folder"
     return ImageData(name, splits[0], splits[1], str(found.root), tuple(notes), bad)
+
+
+def ignored_files(found: FolderFiles) -> list[str]:
+    """A note about files that are no images, if there are any."""
+    if not found.others:
+        return []
+    what = "file that is no image" if found.others == 1 else "files that are no images"
+    was = "was" if found.others == 1 else "were"
+    return [f"{found.others} {what} (by extension) {was} ignored"]
 
 
 def decode_all(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 DIGEST_BYTES = 16
@@ -21,12 +23,17 @@ def content_ids(images: Tensor, labels: Tensor) -> tuple[str, ...]:
     """
     start = hashlib.blake2b(repr(tuple(images.shape[1:])).encode(), digest_size=DIGEST_BYTES)
     rows = images.cpu().contiguous().flatten(1).numpy()
-    digests: list[str] = []
+    return numbered(row_digests(start, rows), labels.tolist())
+
+
+def row_digests(start: Any, rows: NDArray[Any]) -> list[str]:
+    """A hash of each row's bytes (C order), begun as ``start`` is."""
+    digests = []
     for row in rows:
         hasher = start.copy()
         hasher.update(row.data)
         digests.append(hasher.hexdigest())
-    return numbered(digests, labels.tolist())
+    return digests
 
 
 def numbered(digests: list[str], labels: list[int]) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 
 from rarefy.core.precision import matrix_products
-from rarefy.core.progress import spell_seconds
 from rarefy.measure.influence.core_pool import CorePool, cores
 from rarefy.measure.influence.leave_one_out import row_squares
 from rarefy.measure.influence.plan import GramStep, make_plan
@@ -47,14 +46,6 @@ class Forecast:
     read: int
     memory: int
     seconds: float | None = None
-
-    def told(self) -> str:
-        """One line for a person."""
-        parts = [f"{_spelled(self.flops)}FLOP", f"reads {_spelled(self.read)}B"]
-        parts.append(f"takes {_spelled(self.memory)}B of memory")
-        if self.seconds is not None:
-            parts.append(f"about {spell_seconds(self.seconds)}")
-        return ", ".join(parts)
 
 
 def calibrate(device: torch.device | str = "cpu") -> Rates:
@@ -166,11 +157,3 @@ def _rate(
 def _wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-
-
-def _spelled(value: float) -> str:
-    """``1.2 T``: three digits at most and a prefix."""
-    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
-            return f"{value / factor:.3g} {prefix}"
-    return f"{value:.3g} "

@@ -20,29 +20,6 @@ from rarefy.measure.influence.rows import MEMORY, Rows
 _AT_ONCE = 1024
 
 
-def score_against(
-    statistics: ClassStatistics,
-    rows: NDArray[Any],
-    labels: NDArray[Any],
-    *,
-    scale: float = 1.0,
-    ddof: int = 1,
-) -> Terms:
-    """|Cov(S_y + x)|_F^2 - |Cov(S_y)|_F^2 for each row x, and its terms (``add_one``): (row,).
-
-    This is the score (003 Eq. (10)) of x in its class with x in it. NaN where the class has no
-    covariance without it.
-    """
-    check_ddof(ddof)
-    found = Rows(rows, labels, statistics.classes)
-    if found.width != statistics.width:
-        raise bad_value("rows", found.features.shape, f"must have {statistics.width} columns")
-    terms = _empty(len(found))
-    for label in np.flatnonzero(found.counts).tolist():
-        _score_class(statistics, label, found, found.of_class(label), terms, ddof)
-    return _scaled(terms, scale)
-
-
 def score_held_out(
     features: NDArray[Any],
     labels: NDArray[Any],
@@ -55,8 +32,9 @@ def score_held_out(
     device: torch.device | str = "cpu",
     memory: int = MEMORY,
 ) -> Terms:
-    """``score_against`` without statistics made before: few classes at a time, so that few scatter
-    matrices are in memory. features, labels: the data; rows, row_labels: what is scored."""
+    """|Cov(S_y + x)|_F^2 - |Cov(S_y)|_F^2 for each row x, and its terms (``add_one``): (row,). This
+    is the score (003 Eq. (10)) of x in its class with x in it; NaN where the class has no
+    covariance without it. features, labels: the data; rows, row_labels: what is scored."""
     check_ddof(ddof)
     data, asked = Rows(features, labels, classes), Rows(rows, row_labels, classes)
     if asked.width != data.width:

@@ -22,13 +22,11 @@ from torch import Tensor
 
 from rarefy.core.errors import OutOfTime, bad_value
 from rarefy.core.precision import matrix_products
-from rarefy.core.rng import Draws, key
 from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.mahalanobis import principal_directions, seeded_sample
 from rarefy.measure.influence.rows import MEMORY, Rows
 from rarefy.measure.influence.search import BLOCK, References
 
-SPACES = ("principal", "random")
 OF_CLASS = 50
 """References that a rare class has at least, if it has as many."""
 _SAMPLE = 2048
@@ -70,14 +68,11 @@ def make_space(
     features: NDArray[Any],
     width: int | None = None,
     *,
-    method: str = "principal",
     seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> Space:
     """At most ``width`` dimensions (None: all): the leading principal directions of a seeded sample
-    of rows, or a seeded random projection, which keeps distances up to 1 +- 1 / sqrt(width / 2)."""
-    if method not in SPACES:
-        raise bad_value("method", method, f"must be one of {', '.join(SPACES)}")
+    of rows."""
     if width is not None and width < 1:
         raise bad_value("width", width, "must be at least 1")
     rows = _rows(features)
@@ -88,10 +83,7 @@ def make_space(
         rows.complain_of_nonfinite()
     if width is None or width >= rows.width:
         return Space(mean, None)
-    if method == "principal":
-        return Space(mean, principal_directions(sample.sub_(mean), width, seed))
-    draws = Draws([key("influence projection", seed)], device, torch.float64)
-    return Space(mean, draws.normal("directions", (rows.width, width))[0] / width**0.5)
+    return Space(mean, principal_directions(sample.sub_(mean), width, seed))
 
 
 def reference_rows(

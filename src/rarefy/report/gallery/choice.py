@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rarefy.core.errors import bad_value
-from rarefy.report.gallery.table import MEASURES, Floats, Rows, Samples, read_table
+from rarefy.report.gallery.table import MEASURES, Floats, Rows, Samples
 
 MOST = 24
 """Samples of one strip (highest, lowest, random) on the most generous page."""
@@ -125,14 +124,6 @@ def choose(samples: Samples, most: int = MOST) -> Choice:
         triage=_by_triage(samples, room),
         undefined=samples.undefined[: room.strip * _UNDEFINED],
     )
-
-
-def shown_rows(table: pd.DataFrame, per_class: int = MOST) -> Rows:
-    """Positions of the rows that a gallery with strips of ``per_class`` samples shows, so that a
-    caller can read those images, or find their neighbours, in one go."""
-    if not 1 <= per_class <= MOST:
-        raise bad_value("per_class", per_class, f"must be from 1 to {MOST}")
-    return choose(read_table(table), per_class).rows(Room(per_class))
 
 
 def _at_random(rows: Rows, ids: NDArray[np.object_], most: int) -> Rows:

@@ -1,7 +1,7 @@
 """The gallery: scores of a labelled set as one HTML page to look at, pick from and pass on.
 
 One file that opens offline. However many samples there are, it stays below a number of bytes:
-fewer are shown a class until it does, and the page says how many of how many.
+fewer are shown per class until it does, and the page says how many of how many.
 """
 
 from __future__ import annotations

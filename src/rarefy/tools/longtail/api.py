@@ -28,8 +28,7 @@ from rarefy.measure.representation.groups import summary
 from rarefy.nets.backbones import Features
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.evaluation import Evaluation, ProbeData, judge
-from rarefy.tools.longtail.features import features_of
-from rarefy.tools.longtail.finishing import finished
+from rarefy.tools.longtail.features import features_of, final_encoder
 from rarefy.tools.longtail.pretraining import HELPS, PretrainTask, new_pretraining
 from rarefy.tools.longtail.recipes import usual_pretraining
 from rarefy.tools.longtail.sets import AS_IS, VALIDATION_SHARE, Parts, Tail
@@ -163,7 +162,7 @@ def pretrain(
                     f"the loss is no number from update {seen.nonfinite_step} on{last}; what "
                     f"usually helps: {HELPS.replace('--', '').replace('-', '_')}"
                 )
-            learnt = finished(training).backbone.eval()
+            learnt = final_encoder(training).backbone.eval()
         finally:  # stopped or not: a caller's own network must not keep our masks
             if training.pruner is not None:
                 training.pruner.detach()

@@ -21,8 +21,7 @@ from rarefy.nets.by_name import identity
 from rarefy.pruning.finishing.batchnorm import reestimate
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.evaluation import Evaluation, Quality, evaluate_features
-from rarefy.tools.longtail.features import features_of
-from rarefy.tools.longtail.finishing import STATISTICS_BATCHES, finished
+from rarefy.tools.longtail.features import STATISTICS_BATCHES, features_of, final_encoder
 from rarefy.tools.longtail.mechanism import Mechanism, look_inside
 from rarefy.tools.longtail.overtraining import overtraining_note
 from rarefy.tools.longtail.sets import Parts, Tail, parts_of
@@ -125,7 +124,7 @@ def pretrain_one(
         training.world.wait()
         if training.world.rank > 0:  # the first process judges, and saves
             return PretrainResult(None, None, None, history, parts)
-        encoder = finished(training)
+        encoder = final_encoder(training)
         masked = training.learnt("masked") if training.pruner is not None else None
         found = _measured(task, training, encoder, masked, parts)
         seen = (history.watched.get(word, ()) for word in ("knn", "knn_error"))

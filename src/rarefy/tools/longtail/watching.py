@@ -13,8 +13,7 @@ from rarefy.measure.representation.labelled import accuracy_by_class, class_coun
 from rarefy.measure.representation.nearest import knn_predict
 from rarefy.nets.backbones import Encoder
 from rarefy.tools.longtail.evaluation import FEW_NEIGHBOURS
-from rarefy.tools.longtail.features import features_of
-from rarefy.tools.longtail.finishing import finished
+from rarefy.tools.longtail.features import features_of, final_encoder
 from rarefy.tools.longtail.sets import Parts
 from rarefy.train.contrast.pretraining import Pretraining
 
@@ -82,7 +81,7 @@ class Watcher:
     def __call__(self, now: Pretraining) -> None:
         seen = now.history
         if now.epoch in self.watched and self.parts.has_labels:
-            found = watched_features(finished(now), now, self.parts)
+            found = watched_features(final_encoder(now), now, self.parts)
             for name, values in found.items():
                 seen.watched.setdefault(name, []).extend(values)
             self._known = f", kNN {100 * found['knn'][0]:.1f} %"

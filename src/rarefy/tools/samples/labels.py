@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.images.listing import listed
-from rarefy.tools.samples.messages import counted, rows_text
+from rarefy.data.images.listing import counted, listed
+from rarefy.tools.samples.messages import rows_text
 
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)")
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarefy.data.images.ids import DIGEST_BYTES, MARK, digest_of, numbered
+from rarefy.data.images.ids import DIGEST_BYTES, MARK, digest_of, numbered, row_digests
 
 CHUNK_BYTES = 8 * 2**20
 """So much of the features is looked at together; no more of a memory map is in memory a thread."""
@@ -68,13 +68,7 @@ def _digests(
         rows = (
             rows.reshape(-1, height, width, channels).transpose(0, 3, 1, 2).reshape(len(rows), -1)
         )
-    rows = np.ascontiguousarray(rows)
-    digests = []
-    for row in rows:
-        hasher = start.copy()
-        hasher.update(row.data)
-        digests.append(hasher.hexdigest())
-    return digests
+    return row_digests(start, np.ascontiguousarray(rows))
 
 
 class Copies(NamedTuple):

@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images.ids import short_hash
-from rarefy.tools.samples.messages import counted, rows_text
+from rarefy.data.images.listing import counted
+from rarefy.tools.samples.messages import rows_text
 from rarefy.tools.samples.row_ids import CHUNK_BYTES, Shape, row_ids
 
 Rows = slice | Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]
 Picture = Callable[[int], NDArray[np.uint8]]
 """A sample's index to its pixels, (height, width) or (height, width, channels)."""
-
-Moments = tuple[tuple[float, ...], tuple[float, ...]]
-"""Mean and std, a number per channel."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -42,8 +40,6 @@ class Samples:
     """(channels, height, width) where a row of features is an image's pixels"""
     channels_last: bool = False
     """Whether such a row is (height, width, channels) instead."""
-    moments_from: Callable[[], Moments] | None = None
-    """Mean and std per channel, of pixels in [0, 1], that the set's trainings normalise with."""
     feature_names: tuple[str, ...] | None = None
     source: str = ""
     """Where it was read from, for people."""

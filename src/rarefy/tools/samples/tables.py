@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.images.listing import listed
+from rarefy.data.images.listing import counted, listed
 from rarefy.data.images.unpack_limit import LimitedGzip
 from rarefy.tools.samples.labels import encoded
-from rarefy.tools.samples.messages import counted, in_a_line, no_column, rows_text
+from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
 from rarefy.tools.samples.row_ids import row_ids
 from rarefy.tools.samples.samples import Samples
 
