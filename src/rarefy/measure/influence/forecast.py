@@ -39,11 +39,10 @@ class Rates:
 
 @dataclass(frozen=True)
 class Forecast:
-    """FLOPs (symmetric products counted half), bytes read from the features, bytes of memory at the
-    peak, and seconds where the rates are known."""
+    """FLOPs (symmetric products counted half), bytes of memory at the peak, and seconds where the
+    rates are known."""
 
     flops: float
-    read: int
     memory: int
     seconds: float | None = None
 
@@ -107,7 +106,7 @@ def forecast_scores(
         # read once if kept; else for the mean, for half of all pairs of strips, for the distances
         rows += count if step.kept else count * 4 + count * (strips + 1) // 2
     seconds = None if rates is None else flops / rates.flops + rows * width / rates.values
-    return Forecast(flops, rows * width * itemsize, plan.memory, seconds)
+    return Forecast(flops, plan.memory, seconds)
 
 
 def forecast_neighbours(
@@ -116,7 +115,6 @@ def forecast_neighbours(
     width: int,
     *,
     dimensions: int | None = None,
-    itemsize: int = 4,
     rates: Rates | None = None,
 ) -> Forecast:
     """Of ``nearest``; ``dimensions``: of the space, None: all."""
@@ -129,7 +127,7 @@ def forecast_neighbours(
         seconds = flops / rates.search_flops + queries * references / rates.pairs
         seconds += projecting / rates.flops + rows * width / rates.values
     memory = 4 * references * inside + 8 * width * inside * (inside < width)
-    return Forecast(flops + projecting, rows * width * itemsize, memory, seconds)
+    return Forecast(flops + projecting, memory, seconds)
 
 
 def _rate(
