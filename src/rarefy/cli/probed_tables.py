@@ -24,14 +24,14 @@ LEGEND = (
 
 def print_grouped(found: list[ProbeResult], protocol: str) -> None:
     """A table for each setting, and below it how far methods are from the baseline."""
-    from rarefy.tools.longtail.comparing import baseline_among, grouped, settings_of
+    from rarefy.tools.longtail.comparing import baseline_among, group_rows, settings_of
     from rarefy.tools.longtail.evaluation import PROTOCOLS
     from rarefy.tools.longtail.readings import READINGS, in_words
 
     for setting in settings_of(found):
         here = [one for one in found if one.setting == setting]
         lines, below = [], []
-        for row in grouped(here, protocol):
+        for row in group_rows(here, protocol):
             control, gain = row["control_delta_20"], row["gain"]
             lines.append(
                 [
@@ -86,7 +86,7 @@ def each_table(found: list[ProbeResult], protocol: str) -> Table:
 
 def described(found: list[ProbeResult], protocols: tuple[str, ...]) -> dict[str, Any]:
     """For JSON."""
-    from rarefy.tools.longtail.comparing import baseline_among, paired, settings_of
+    from rarefy.tools.longtail.comparing import baseline_among, paired_differences, settings_of
 
     differences = []
     for setting in settings_of(found):
@@ -101,7 +101,7 @@ def described(found: list[ProbeResult], protocols: tuple[str, ...]) -> dict[str,
                 **{name: _number(getattr(gain, name)) for name in ("mean", "low", "high")},
             }
             for protocol in protocols
-            for method, gain in paired(here, protocol).items()
+            for method, gain in paired_differences(here, protocol).items()
         ]
     return {
         "networks": [

@@ -91,7 +91,7 @@ def probe(
         check_output(table, "probe", networks, option="table")
     from rarefy.core.progress import Progress
     from rarefy.tools.image_data import with_options
-    from rarefy.tools.longtail.comparing import by_class, told_apart
+    from rarefy.tools.longtail.comparing import by_class, name_differences
     from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation
     from rarefy.tools.longtail.probing import (
         check_file,
@@ -127,7 +127,7 @@ def probe(
             else:
                 found.append(probe_file(Path(name), data, how, device, network))
             bar.advance(1)
-    found = told_apart(found)
+    found = name_differences(found)
     if table is not None:
         from rarefy.core.cells import defused
 

@@ -56,7 +56,7 @@ def decode(path: Path, size: int | None) -> DecodedImage:
             square = upright.width == upright.height <= NATIVE
             side = upright.width if square else None
             target = size if size is not None else (side or FALLBACK)
-            pixels = np.asarray(fitted(grey_or_colour(upright), target))
+            pixels = np.asarray(fit_to_square(grey_or_colour(upright), target))
     except BadImage:
         raise
     except Image.DecompressionBombError:
@@ -72,7 +72,7 @@ def decode(path: Path, size: int | None) -> DecodedImage:
     return DecodedImage(pixels, side, hashlib.blake2b(content, digest_size=16).hexdigest())
 
 
-def fitted(image: Image.Image, side: int) -> Image.Image:
+def fit_to_square(image: Image.Image, side: int) -> Image.Image:
     """Cut from the middle to a square, and resized without aliasing."""
     if image.size == (side, side):
         return image

@@ -20,9 +20,9 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.progress import Progress
-from rarefy.data.images.decoding import FALLBACK, BadImage, DecodedImage, decode, fitted
+from rarefy.data.images.decoding import FALLBACK, BadImage, DecodedImage, decode, fit_to_square
 from rarefy.data.images.folder_scan import FolderFiles, scan
-from rarefy.data.images.ids import chosen_by_content
+from rarefy.data.images.ids import choose_by_content
 from rarefy.data.images.image_set import ImageData, ImageSet
 from rarefy.data.images.listing import counted, listed
 
@@ -83,7 +83,7 @@ def read_folder(folder: Path, options: FolderOptions | None = None) -> ImageData
     pairs = [*found.train, *(found.test or ())]
     results, bad = decode_or_stop([path for path, _ in pairs], folder, options)
     samples = [
-        _Sample(shown(path, folder), label, position >= len(found.train), result)
+        _Sample(relative_name(path, folder), label, position >= len(found.train), result)
         for position, ((path, label), result) in enumerate(zip(pairs, results, strict=True))
         if isinstance(result, DecodedImage)
     ]
@@ -96,7 +96,7 @@ def decode_or_stop(
     """Every file, and the bad ones with their reasons; an error unless those are to be skipped."""
     results = decode_all(paths, options.size, folder)
     bad = tuple(
-        f"{shown(path, folder)} ({result})"
+        f"{relative_name(path, folder)} ({result})"
         for path, result in zip(paths, results, strict=True)
         if isinstance(result, BadImage)
     )
@@ -134,7 +134,7 @@ def _assembled(
         chosen = [one for one, here in zip(samples, in_test, strict=True) if here is wanted]
         splits.append(
             ImageSet(
-                stacked([sample.image for sample in chosen], channels, side),
+                stack_images([sample.image for sample in chosen], channels, side),
                 torch.tensor([sample.label for sample in chosen], dtype=torch.int64),
                 found.classes,
                 tuple(sample.file for sample in chosen),
@@ -158,10 +158,10 @@ def decode_all(
 ) -> list[DecodedImage | BadImage]:
     """Every file, in order; threads, because decoders work outside Python's lock."""
     many = len(paths) >= MANY
-    shown = Progress(f"images of {folder.name}", len(paths)) if many else nullcontext()
+    bar = Progress(f"images of {folder.name}", len(paths)) if many else nullcontext()
     workers = min(8, os.cpu_count() or 1)
     results: list[DecodedImage | BadImage] = []
-    with _strict_and_silent(), shown as progress, ThreadPoolExecutor(workers) as pool:
+    with _strict_and_silent(), bar as progress, ThreadPoolExecutor(workers) as pool:
         try:
             for result in pool.map(lambda path: _tried(path, size), paths):
                 results.append(result)
@@ -199,7 +199,7 @@ def _split(
 ) -> list[bool]:
     keys = [sample.image.key for sample in samples]
     labels = [sample.label for sample in samples]
-    in_test = chosen_by_content(keys, labels, share)
+    in_test = choose_by_content(keys, labels, share)
     on_both_sides = {label for label, here in zip(labels, in_test, strict=True) if here}
     few = [repr(name) for label, name in enumerate(found.classes) if label not in on_both_sides]
     if few:
@@ -235,7 +235,7 @@ def common_shape(images: Sequence[DecodedImage], options: FolderOptions) -> tupl
     return channels, options.size if options.size is not None else common
 
 
-def stacked(images: Sequence[DecodedImage], channels: int, side: int) -> Tensor:
+def stack_images(images: Sequence[DecodedImage], channels: int, side: int) -> Tensor:
     """uint8 (n, channels, side, side)"""
     pixels = np.empty((len(images), channels, side, side), dtype=np.uint8)
     for place, image in enumerate(images):
@@ -246,7 +246,7 @@ def stacked(images: Sequence[DecodedImage], channels: int, side: int) -> Tensor:
 def planes(pixels: NDArray[np.uint8], side: int, channels: int) -> NDArray[np.uint8]:
     """(channels or 1, side, side)"""
     if pixels.shape[0] != side:
-        pixels = np.asarray(fitted(Image.fromarray(pixels), side))
+        pixels = np.asarray(fit_to_square(Image.fromarray(pixels), side))
     if pixels.ndim == 2:
         return pixels[None]
     if channels == 1:
@@ -254,6 +254,6 @@ def planes(pixels: NDArray[np.uint8], side: int, channels: int) -> NDArray[np.ui
     return pixels.transpose(2, 0, 1)
 
 
-def shown(path: Path, folder: Path) -> str:
+def relative_name(path: Path, folder: Path) -> str:
     """A path as seen from the folder that was asked for."""
     return path.relative_to(folder).as_posix()

@@ -23,7 +23,7 @@ def content_ids(images: Tensor, labels: Tensor) -> tuple[str, ...]:
     """
     start = hashlib.blake2b(repr(tuple(images.shape[1:])).encode(), digest_size=DIGEST_BYTES)
     rows = images.cpu().contiguous().flatten(1).numpy()
-    return numbered(row_digests(start, rows), labels.tolist())
+    return number_copies(row_digests(start, rows), labels.tolist())
 
 
 def row_digests(start: Any, rows: NDArray[Any]) -> list[str]:
@@ -36,7 +36,7 @@ def row_digests(start: Any, rows: NDArray[Any]) -> list[str]:
     return digests
 
 
-def numbered(digests: list[str], labels: list[int]) -> tuple[str, ...]:
+def number_copies(digests: list[str], labels: list[int]) -> tuple[str, ...]:
     if len(set(digests)) == len(digests):
         return tuple(digests)
     ids = list(digests)
@@ -63,7 +63,7 @@ def short_hash(lines: Iterable[str]) -> str:
     return hasher.hexdigest()
 
 
-def chosen_by_content(
+def choose_by_content(
     keys: Sequence[str], labels: Sequence[int], share: float, purpose: str = "test"
 ) -> list[bool]:
     """Which samples go into a part of about ``share`` of each class, decided by content alone.

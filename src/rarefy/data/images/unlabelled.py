@@ -14,8 +14,8 @@ from rarefy.data.images.folders import (
     FolderOptions,
     common_shape,
     decode_or_stop,
-    shown,
-    stacked,
+    relative_name,
+    stack_images,
     warn_of,
 )
 from rarefy.data.images.image_set import ImageSet
@@ -39,7 +39,7 @@ def load_unlabelled(folder: Path | str, options: FolderOptions | None = None) ->
         raise UsageError(f"{folder}: no images in it{beside}")
     results, bad = decode_or_stop(paths, folder, options)
     good = [
-        (shown(path, folder), result)
+        (relative_name(path, folder), result)
         for path, result in zip(paths, results, strict=True)
         if isinstance(result, DecodedImage)
     ]
@@ -49,7 +49,7 @@ def load_unlabelled(folder: Path | str, options: FolderOptions | None = None) ->
     _warn_of_test_images(folder)
     images = [image for _, image in good]
     return ImageSet(
-        stacked(images, *common_shape(images, options)),
+        stack_images(images, *common_shape(images, options)),
         torch.zeros(len(good), dtype=torch.int64),
         UNLABELLED,
         tuple(file for file, _ in good),

@@ -21,7 +21,7 @@ from scipy import stats
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images.listing import listed
 from rarefy.data.restricted_pickle import as_texts, load_object_array
-from rarefy.tools.samples.arrays import opened_npz, unreadable
+from rarefy.tools.samples.arrays import open_npz, unreadable
 from rarefy.tools.samples.messages import rows_text
 
 Floats = NDArray[np.float64]
@@ -48,7 +48,7 @@ class PublicScores:
 
 def read_public_scores(path: str | Path) -> PublicScores:
     """Either layout, told by the names of the arrays. Nothing in the file is executed."""
-    with opened_npz(path) as held:
+    with open_npz(path) as held:
         keys = set(held.files)
         kind = next((kind for kind, layout in LAYOUTS.items() if layout[0] in keys), None)
         if kind is None:

@@ -22,7 +22,7 @@ from rarefy.core.progress import Progress
 from rarefy.core.rng import key
 from rarefy.core.settings import resolve_device
 from rarefy.data.images import ImageData, ImageSet
-from rarefy.data.images.ids import chosen_by_content
+from rarefy.data.images.ids import choose_by_content
 from rarefy.data.images.unlabelled import UNLABELLED
 from rarefy.measure.representation.groups import summary
 from rarefy.nets.backbones import Features
@@ -278,7 +278,7 @@ def probe(
         raise bad_value("counts", len(sizes), f"must be one for each of {classes} classes")
     order = sorted(range(classes), key=lambda label: -sizes[label])
     names = [str(row) for row in range(len(y))]
-    out = torch.tensor(chosen_by_content(names, y.tolist(), VALIDATION_SHARE, f"probe {seed}"))
+    out = torch.tensor(choose_by_content(names, y.tolist(), VALIDATION_SHARE, f"probe {seed}"))
     for protocol in protocols:
         if protocol not in WITHOUT_IMAGES:
             known = f"{', '.join(WITHOUT_IMAGES[:-1])} or {WITHOUT_IMAGES[-1]}"

@@ -14,7 +14,7 @@ from rarefy.tools.longtail.probing import ProbeResult
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT, READINGS, baseline_of
 
 
-def told_apart(probed: Sequence[ProbeResult]) -> list[ProbeResult]:
+def name_differences(probed: Sequence[ProbeResult]) -> list[ProbeResult]:
     """With a setting that names whatever else differs, so that what was trained differently is
     neither averaged nor compared. What a file does not say (older ones say less) is no difference,
     unless others differ in it among themselves: then nobody knows with whom it belongs."""
@@ -66,7 +66,7 @@ def baseline_among(probed: Sequence[ProbeResult]) -> str:
     return baseline_of(list(dict.fromkeys(one.method for one in probed if one.method)))
 
 
-def paired(
+def paired_differences(
     probed: Sequence[ProbeResult], protocol: str, name: str = "overall"
 ) -> dict[str, Interval]:
     """By method: the difference of a reading to the baseline's, in points, over the settings and
@@ -90,7 +90,7 @@ def settings_of(probed: Sequence[ProbeResult]) -> list[str]:
     return list(dict.fromkeys(one.setting for one in probed))
 
 
-def grouped(probed: Sequence[ProbeResult], protocol: str) -> list[dict[str, Any]]:
+def group_rows(probed: Sequence[ProbeResult], protocol: str) -> list[dict[str, Any]]:
     """One row per setting, method and kind of images (or a network that has no method): means over
     the seeds in per cent, Delta_20 of the control, and the difference to the baseline."""
     several = settings_of(probed)
@@ -98,9 +98,9 @@ def grouped(probed: Sequence[ProbeResult], protocol: str) -> list[dict[str, Any]
         return [
             row
             for setting in several
-            for row in grouped([one for one in probed if one.setting == setting], protocol)
+            for row in group_rows([one for one in probed if one.setting == setting], protocol)
         ]
-    gains = paired(probed, protocol)
+    gains = paired_differences(probed, protocol)
     groups: dict[tuple[str, str], list[ProbeResult]] = {}
     for one in probed:
         groups.setdefault((one.method or one.name, one.images), []).append(one)

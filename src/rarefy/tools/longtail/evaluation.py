@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.errors import bad_value, unknown
-from rarefy.data.images.ids import chosen_by_content, digest_of
+from rarefy.data.images.ids import choose_by_content, digest_of
 from rarefy.measure.representation.few_shot import few_shot
 from rarefy.measure.representation.labelled import accuracy_by_class
 from rarefy.measure.representation.linear_probe import STRENGTHS, Choice, fit_chosen
@@ -171,7 +171,7 @@ def _held_out_of_seen(parts: Parts) -> Tensor:
     """Some of each class of the long tail itself: whoever has these labels alone has no others."""
     contents = [digest_of(one) for one in parts.seen.ids]
     labels = parts.seen.labels
-    chosen = chosen_by_content(contents, labels.tolist(), VALIDATION_SHARE, "validation")
+    chosen = choose_by_content(contents, labels.tolist(), VALIDATION_SHARE, "validation")
     return torch.tensor(chosen, device=labels.device)
 
 

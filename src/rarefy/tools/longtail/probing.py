@@ -60,7 +60,7 @@ def probe_file(
     place = resolve_device(device)
     backbone, about, parts, order = _opened(path, data, place, network)
     scaling = Scaling(tuple(about["mean"]), tuple(about["std"]))
-    quality = judged(backbone, parts, scaling, how, place)
+    quality = judge_backbone(backbone, parts, scaling, how, place)
     images = BALANCED if about["tail"]["balanced"] else LONG_TAIL
     return ProbeResult(
         path.stem,
@@ -169,7 +169,7 @@ def probe_network(
         backbone = network if isinstance(network, Features) else Features(network)
         name = name or type(network).__name__
     scaling = Scaling(parts.mean, parts.std)
-    quality = judged(backbone, parts, scaling, how or Evaluation(), place)
+    quality = judge_backbone(backbone, parts, scaling, how or Evaluation(), place)
     return ProbeResult(name, "", order if tail else BY_COUNTS, AS_IS, quality, parts)
 
 
@@ -185,7 +185,7 @@ def _built(network: str, parts: Parts) -> Features:
     return build_backbone(network, channels, size)[0]
 
 
-def judged(
+def judge_backbone(
     backbone: nn.Module, parts: Parts, scaling: Scaling, how: Evaluation, device: torch.device
 ) -> Quality:
     _need_labels(parts)

@@ -18,8 +18,8 @@ from rarefy.data.images.folders import (
     common_shape,
     decode_or_stop,
     ignored_files,
-    shown,
-    stacked,
+    relative_name,
+    stack_images,
 )
 from rarefy.data.images.listing import counted
 from rarefy.tools.image_data import split_options
@@ -95,14 +95,14 @@ def _whole_folder(found: FolderFiles, options: FolderOptions) -> Samples:
     pairs = [*found.train, *(found.test or ())]
     results, bad = decode_or_stop([path for path, _ in pairs], folder, options)
     good = [
-        (shown(path, folder), label, result)
+        (relative_name(path, folder), label, result)
         for (path, label), result in zip(pairs, results, strict=True)
         if isinstance(result, DecodedImage)
     ]
     if len({label for _, label, _ in good}) < 2:
         raise UsageError(f"{folder}: readable images of at least 2 classes are needed")
     images = [image for _, _, image in good]
-    pixels = stacked(images, *common_shape(images, options))
+    pixels = stack_images(images, *common_shape(images, options))
     notes = ignored_files(found)
     if bad:
         were = "was" if len(bad) == 1 else "were"

@@ -17,7 +17,7 @@ from rarefy.tools.samples.messages import rows_text
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)")
 
 
-def encoded(
+def encode_labels(
     labels: object, count: int, classes: Sequence[str] | None = None
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """int64 (n,) from 0 on, and what they count.

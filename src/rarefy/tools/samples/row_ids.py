@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarefy.data.images.ids import DIGEST_BYTES, MARK, digest_of, numbered, row_digests
+from rarefy.data.images.ids import DIGEST_BYTES, MARK, digest_of, number_copies, row_digests
 
 CHUNK_BYTES = 8 * 2**20
 """So much of the features is looked at together; no more of a memory map is in memory a thread."""
@@ -49,7 +49,7 @@ def row_ids(
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         for some in pool.map(lambda rows: _digests(start, rows, kind, turned), chunks):
             digests += some
-    return numbered(digests, labels.tolist())
+    return number_copies(digests, labels.tolist())
 
 
 def _chunks(features: NDArray[Any], itemsize: int) -> Iterator[NDArray[Any]]:

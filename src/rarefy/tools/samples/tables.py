@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images.listing import counted, listed
 from rarefy.data.images.unpack_limit import LimitedGzip
-from rarefy.tools.samples.labels import encoded
+from rarefy.tools.samples.labels import encode_labels
 from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
 from rarefy.tools.samples.row_ids import row_ids
 from rarefy.tools.samples.samples import Samples
@@ -159,7 +159,7 @@ def _samples(
     features, feature_names = _features(table, chosen, about)
     values = table.column(label)
     try:
-        labels, known = encoded(_labels(values), table.num_rows, classes)
+        labels, known = encode_labels(_labels(values), table.num_rows, classes)
     except UsageError as error:
         raise UsageError(f"{about}: column {label!r}: {error}") from None
     if len(known) == table.num_rows:
