@@ -52,8 +52,7 @@ Zhang 2020, CIFAR-100 and ImageNet) and C-scores (Jiang et al. 2021, CIFAR-10, C
 Their files are not part of this project. Where a user has one, the agreement is a few lines away:
 
 ```python
-from rarefy.tools.influence.agreement import agreement
-from rarefy.tools.influence.public_scores import in_our_order, read_public_scores
+from rarefy.tools.influence.public_scores import agreement, in_our_order, read_public_scores
 from rarefy.tools.influence.scoring import score_samples
 from rarefy.tools.samples.opening import open_samples
 

@@ -18,7 +18,7 @@ from PIL import Image
 
 import rarefy
 from rarefy import cli
-from rarefy.data.images import catalog, fetching
+from rarefy.data.images import catalog, download
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +180,7 @@ def test_fetch_says_what_it_did(
     shown = capsys.readouterr().out
     assert f"mnist: is already in {empty_folder}" in shown and "digits: needs no fetching" in shown
 
-    def pretend(file: fetching.RemoteFile, folder: Path, progress: bool) -> Path:
+    def pretend(file: download.RemoteFile, folder: Path, progress: bool) -> Path:
         return folder / file.path
 
     monkeypatch.setattr(catalog, "fetch", pretend)
@@ -192,10 +192,10 @@ def test_fetch_without_a_network_is_one_line(
     empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def unreachable(*arguments: object, **options: object) -> None:
-        raise fetching.urllib.error.URLError(OSError(101, "Network is unreachable"))
+        raise download.urllib.error.URLError(OSError(101, "Network is unreachable"))
 
-    monkeypatch.setattr(fetching.urllib.request, "urlopen", unreachable)
-    monkeypatch.setattr(fetching.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(download.urllib.request, "urlopen", unreachable)
+    monkeypatch.setattr(download.time, "sleep", lambda seconds: None)
     assert cli.main(["data", "fetch", "cifar10"]) == 1
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith("error: cannot fetch https://www.cs.toronto.edu/~kriz/cifar-10-python")

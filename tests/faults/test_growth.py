@@ -24,8 +24,8 @@ from rarefy.measure.influence.rows import Rows
 from rarefy.report.gallery import choice, write_gallery
 from rarefy.tools.influence import neighbours
 from rarefy.tools.influence.percentiles import percentiles
-from rarefy.tools.influence.scored import Scored
-from rarefy.tools.influence.scoring import Scoring, score_samples
+from rarefy.tools.influence.scored_samples import ScoredSamples
+from rarefy.tools.influence.scoring import ScoreSettings, score_samples
 from rarefy.tools.influence.triage import robust_deviation
 from rarefy.tools.samples import tables
 from rarefy.tools.samples.arrays import from_arrays
@@ -54,9 +54,9 @@ def classes_of_three(count: int, width: int = 2) -> tuple[np.ndarray, np.ndarray
     return rows, np.repeat(np.arange(count), 3)
 
 
-def scored(count: int, asked: int = 0) -> Scored:
+def scored(count: int, asked: int = 0) -> ScoredSamples:
     samples = from_arrays(*classes_of_three(count))
-    return score_samples(samples, Scoring(neighbours=asked))
+    return score_samples(samples, ScoreSettings(neighbours=asked))
 
 
 @pytest.mark.fault(
@@ -159,7 +159,7 @@ def test_d9_progress_adds_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "sum", lambda flops: sums.append(1) or sum(flops), raising=False)
     told: list[float] = []
     samples = from_arrays(*classes_of_three(50, width=4))
-    score_samples(samples, Scoring(neighbours=0), progress=told.append)
+    score_samples(samples, ScoreSettings(neighbours=0), progress=told.append)
     assert len(told) == 50
     assert sum(told) == pytest.approx(1)
     assert len(sums) == 1

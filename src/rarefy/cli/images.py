@@ -46,10 +46,10 @@ def data(context: typer.Context, folder: DataFolder = None, as_json: AsJson = Fa
     context.obj = folder
     if context.invoked_subcommand is not None:
         return
-    from rarefy.data.images.catalog import SETS, described
+    from rarefy.data.images.catalog import SETS, describe_set
     from rarefy.data.images.places import data_folder
 
-    entries = [described(name, folder) for name in SETS]
+    entries = [describe_set(name, folder) for name in SETS]
     place = data_folder(folder)
     if as_json:
         typer.echo(json.dumps({"folder": str(place), "sets": entries}, indent=1))

@@ -35,7 +35,7 @@ from rarefy.core.text import folder_name
 from rarefy.core.writing import RECORDS, OutputFolder, remove_output
 
 if TYPE_CHECKING:
-    from rarefy.tools.influence.scored import Scored
+    from rarefy.tools.influence.scored_samples import ScoredSamples
     from rarefy.tools.samples.samples import Samples
 
 NEIGHBOURS = 10
@@ -254,14 +254,14 @@ def _score(
     device: str,
     target: Path,
     deadline: float | None,
-) -> Scored:
+) -> ScoredSamples:
     from rarefy.core.progress import Progress
     from rarefy.core.settings import resolve_device
     from rarefy.tools.influence.forecasting import forecast
-    from rarefy.tools.influence.scoring import Scoring, score_samples
+    from rarefy.tools.influence.scoring import ScoreSettings, score_samples
     from rarefy.tools.samples.features import embed as embedded
 
-    settings = Scoring(ddof, neighbours, int(memory * 1e9), device)
+    settings = ScoreSettings(ddof, neighbours, int(memory * 1e9), device)
     state = target / UNFINISHED
     if embed is not None:
         samples = embedded(
@@ -289,7 +289,9 @@ def _score(
         raise
 
 
-def _write(scored: Scored, target: OutputFolder, csv: bool, gallery: bool) -> dict[str, Path]:
+def _write(
+    scored: ScoredSamples, target: OutputFolder, csv: bool, gallery: bool
+) -> dict[str, Path]:
     """Table and page; what was unfinished has no use any more."""
     from rarefy.tools.influence.writing import write_table
 

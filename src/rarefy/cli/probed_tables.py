@@ -12,7 +12,7 @@ from rarefy.cli.longtail_tables import ACCURACIES, spell_gain
 from rarefy.core.tables import Table, make_table
 
 if TYPE_CHECKING:
-    from rarefy.tools.longtail.probing import Probed
+    from rarefy.tools.longtail.probing import ProbeResult
 
 LEGEND = (
     "per cent of test images, mean over classes (and n seeds); many, medium, few: thirds of the "
@@ -22,16 +22,16 @@ LEGEND = (
 )
 
 
-def print_grouped(found: list[Probed], protocol: str) -> None:
+def print_grouped(found: list[ProbeResult], protocol: str) -> None:
     """A table for each setting, and below it how far methods are from the baseline."""
-    from rarefy.tools.longtail.comparing import baseline_among, grouped, settings_of
+    from rarefy.tools.longtail.comparing import baseline_among, group_rows, settings_of
     from rarefy.tools.longtail.evaluation import PROTOCOLS
     from rarefy.tools.longtail.readings import READINGS, in_words
 
     for setting in settings_of(found):
         here = [one for one in found if one.setting == setting]
         lines, below = [], []
-        for row in grouped(here, protocol):
+        for row in group_rows(here, protocol):
             control, gain = row["control_delta_20"], row["gain"]
             readings = (row[name] for name in READINGS)
             end = ("" if control is None else control, row["n"])
@@ -50,7 +50,7 @@ def print_grouped(found: list[Probed], protocol: str) -> None:
             typer.echo(line)
 
 
-def each_table(found: list[Probed], protocol: str) -> Table:
+def each_table(found: list[ProbeResult], protocol: str) -> Table:
     """A line for each network."""
     from rarefy.tools.longtail.evaluation import PROTOCOLS
     from rarefy.tools.longtail.readings import READINGS
@@ -63,9 +63,9 @@ def each_table(found: list[Probed], protocol: str) -> Table:
     return make_table({**columns, "strength": "g"}, lines, f"{protocol}: {PROTOCOLS[protocol]}")
 
 
-def describe(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]:
+def describe(found: list[ProbeResult], protocols: tuple[str, ...]) -> dict[str, Any]:
     """For JSON."""
-    from rarefy.tools.longtail.comparing import baseline_among, paired, settings_of
+    from rarefy.tools.longtail.comparing import baseline_among, paired_differences, settings_of
 
     differences = []
     for setting in settings_of(found):
@@ -80,7 +80,7 @@ def describe(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]:
                 **{name: _number(getattr(gain, name)) for name in ("mean", "low", "high")},
             }
             for protocol in protocols
-            for method, gain in paired(here, protocol).items()
+            for method, gain in paired_differences(here, protocol).items()
         ]
     return {
         "networks": [
@@ -104,7 +104,7 @@ def describe(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _judged(one: Probed, protocol: str) -> dict[str, Any]:
+def _judged(one: ProbeResult, protocol: str) -> dict[str, Any]:
     from rarefy.tools.longtail.readings import READINGS
 
     told = one.told(protocol)

@@ -29,7 +29,7 @@ from rarefy.core.writing import check_output, write_output
 
 if TYPE_CHECKING:
     from rarefy.tools.longtail.evaluation import Evaluation
-    from rarefy.tools.longtail.probing import Probed
+    from rarefy.tools.longtail.probing import ProbeResult
 
 
 @app.command()
@@ -91,7 +91,7 @@ def probe(
         check_output(table, "probe", networks, option="table")
     from rarefy.core.progress import Progress
     from rarefy.tools.image_data import with_options
-    from rarefy.tools.longtail.comparing import by_class, told_apart
+    from rarefy.tools.longtail.comparing import by_class, name_differences
     from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation
     from rarefy.tools.longtail.probing import (
         check_file,
@@ -115,7 +115,7 @@ def probe(
         else:
             assert data is not None  # checked
             others[name] = open_network(name, data, device)
-    found: list[Probed] = []
+    found: list[ProbeResult] = []
     with Progress("probing", len(networks)) as bar:
         for name in networks:
             if name in others:
@@ -127,7 +127,7 @@ def probe(
             else:
                 found.append(probe_file(Path(name), data, how, device, network))
             bar.advance(1)
-    found = told_apart(found)
+    found = name_differences(found)
     if table is not None:
         from rarefy.core.cells import defused
 
@@ -180,6 +180,6 @@ def _of_others(how: Evaluation) -> Evaluation:
     return replace(how, protocols=tuple(name for name in how.protocols if name != "long-tail"))
 
 
-def _with_note(one: Probed) -> Probed:
+def _with_note(one: ProbeResult) -> ProbeResult:
     note = "long-tail is left out: which images its pre-training saw is not known"
     return replace(one, quality=replace(one.quality, notes=(note, *one.quality.notes)))

@@ -11,14 +11,14 @@ from rarefy.core.text import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rarefy.tools.influence.scored import Scored
+    from rarefy.tools.influence.scored_samples import ScoredSamples
 
 TOP = 10
 """Samples named on the terminal."""
 WORDS = "words: what a curator should look at a sample for, with their numbers of samples"
 
 
-def describe(scored: Scored, written: dict[str, Path]) -> dict[str, Any]:
+def describe(scored: ScoredSamples, written: dict[str, Path]) -> dict[str, Any]:
     table = scored.table
     words = table["triage"].value_counts()
     columns = ["id", "name", "label", "influence", "percentile"]
@@ -41,7 +41,7 @@ def highest_of(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(times=times).dropna(subset=["times"]).nlargest(TOP, "times")
 
 
-def classes_table(scored: Scored) -> Table:
+def classes_table(scored: ScoredSamples) -> Table:
     # what reading them had to say was told before
     notes = scored.table.attrs["notes"][len(scored.samples.notes) :]
     words = [word for word in scored.words() if word]
