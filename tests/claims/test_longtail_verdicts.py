@@ -12,7 +12,7 @@ import xarray as xr
 from made_up_longtail import WAYS, results, study
 
 from rarefy.cli.longtail_tables import differences
-from rarefy.cli.pretraining import _described
+from rarefy.cli.pretraining import _describe
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
@@ -111,7 +111,7 @@ def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
     assert "70.0 % (epoch 4) and ended at 60.0 %" in lines[0]
     assert sum("over-trained" in line for line in lines) == 1
     execution = SimpleNamespace(path="store", cells=9, cells_done=9, finished=True, dataset=found)
-    (past,) = json.loads(json.dumps(_described(which, execution)))["past_best"]
+    (past,) = json.loads(json.dumps(_describe(which, execution)))["past_best"]
     assert (past["method"], past["best_epoch"], past["n"]) == ("simclr", 4, 3)
     assert past["fall"] == pytest.approx(10.0) and len(past["fall_interval"]) == 2
     few = which.tables(results({}, (100.0,), seeds=2, knn=looks))[3]
