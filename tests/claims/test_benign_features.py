@@ -11,6 +11,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import HeatMap
+from rarefy.measure.separation import error_of, separation
 from rarefy.studies.benign.features.claims import (
     figure_3_verdicts,
     figure_4a_verdicts,
@@ -18,7 +19,6 @@ from rarefy.studies.benign.features.claims import (
 )
 from rarefy.studies.benign.features.fall import fall_verdicts, lawful_exponent
 from rarefy.studies.benign.features.map import FITTED_FROM, maps_of
-from rarefy.studies.benign.features.separation import error_of, separation
 from rarefy.studies.benign.features.study import BenignFeatures
 from rarefy.theory import benign
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rarefy.studies.benign.form import LARGE
 
 import rarefy
 from rarefy.core.contracts import Context, Study
@@ -15,7 +16,6 @@ from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 from rarefy.studies.benign.correlation.study import BenignCorrelation
 from rarefy.studies.benign.features.study import BenignFeatures
-from rarefy.studies.benign.form import LARGE
 from rarefy.studies.benign.homogeneous.study import BenignHomogeneous
 from rarefy.studies.benign.majority.study import BenignMajority
 from rarefy.studies.benign.mixing.study import BenignMixing

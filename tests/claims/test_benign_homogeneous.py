@@ -13,7 +13,7 @@ import xarray as xr
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
-from rarefy.studies.benign.features.separation import error_of
+from rarefy.measure.separation import error_of
 from rarefy.studies.benign.homogeneous.claims import boundary_exponents, transitions
 from rarefy.studies.benign.homogeneous.study import BenignHomogeneous
 from rarefy.sweep.grid import grid_of

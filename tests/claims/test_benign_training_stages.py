@@ -12,11 +12,11 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context
 from rarefy.data.noise_ratio import spectrum_for
 from rarefy.measure.generalisation import sample_losses, scores_of
+from rarefy.measure.training_stages import losses, stage_1, stage_2
 from rarefy.studies.benign.training.cases import CASES, class_sizes
 from rarefy.studies.benign.training.experiment import large_std
 from rarefy.studies.benign.training.measures import TIMES, kept_times
 from rarefy.studies.benign.training.run import watched
-from rarefy.studies.benign.training.stages import losses, stage_1, stage_2
 from rarefy.studies.benign.training.study import BenignTraining
 from rarefy.studies.benign.trial import Trial
 from rarefy.sweep.grid import grid_of

@@ -34,7 +34,7 @@ class Prediction:
 
     @classmethod
     def of(cls, study: CorrelationExperiment, strength: Array, gamma: Array) -> Prediction:
-        table = study.spectrum(torch.as_tensor(gamma)).gram().numpy()[None]
+        table = study.spectrum(torch.tensor(gamma, dtype=torch.float64)).gram().numpy()[None]
         sizes = np.full(study.classes, study.size)
         return cls(table, sizes, np.repeat(strength[:, None, None], study.classes, axis=2))
 

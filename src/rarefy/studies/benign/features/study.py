@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.benign.features.charts import features_pictures, features_tables
-from rarefy.studies.benign.features.claims import features_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.benign.features import charts
+from rarefy.studies.benign.features import claims as judged
 from rarefy.studies.benign.features.experiment import FeaturesExperiment
 
 
@@ -34,11 +31,6 @@ class BenignFeatures(FeaturesExperiment, Study):
         "after seeing how little the printed one learns."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return features_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return features_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return features_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

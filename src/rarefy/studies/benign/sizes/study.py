@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture
-from rarefy.studies.benign.sizes.claims import sizes_pictures, sizes_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.benign.sizes import charts
+from rarefy.studies.benign.sizes import claims as judged
 from rarefy.studies.benign.sizes.experiment import SizesExperiment
 
 
@@ -33,8 +31,5 @@ class BenignSizes(SizesExperiment, Study):
         "second was chosen after it had been seen that the first hardly moves the loss."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return sizes_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return sizes_pictures(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from rarefy.core.contracts import Output
+from rarefy.measure.training_stages import losses, stage_1, stage_2
 from rarefy.studies.benign.training.run import Watched
-from rarefy.studies.benign.training.stages import losses, stage_1, stage_2
 from rarefy.studies.benign.trial import Trial
 from rarefy.theory.benign import first_loss_drop, stage_1_rate_order
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from rarefy.core.contracts import Context
 from rarefy.measure.noise_neurons import ResidualMemory, log_imbalance
 from rarefy.measure.statistics import OMEGA
-from rarefy.studies.benign.training.stages import losses
+from rarefy.measure.training_stages import losses
 from rarefy.studies.benign.trial import Trial
 from rarefy.theory.benign import target_length
 from rarefy.train.descent import State
