@@ -136,5 +136,5 @@ def maps_of(study: FeaturesExperiment, results: xr.Dataset) -> list[FeatureMap]:
             coordinates = [here[name].values.astype(np.float64) for name in axes]
             values = [by_seed(here[name], *axes) for name in ("test_error", "train_loss")]
             gram = study.spectrum(gamma).gram()[0].numpy()
-            found.append(FeatureMap(study, schedule, gamma, *coordinates, *values, gram))
+            found.append(FeatureMap(study, schedule, gamma, *coordinates, *values, gram=gram))
     return found

@@ -30,7 +30,7 @@ def verdicts(study: MixingExperiment, results: xr.Dataset, scale: str) -> list[V
                     "samples",
                     "accuracy",
                     rises("share", shared=True),
-                    each={"gamma": results["gamma"].values, "kind": kinds},
+                    each={"gamma": results["gamma"].values.tolist(), "kind": kinds},
                     at={"schedule": schedule, "moment": "free"},
                     note=_ends,
                     premise=why,

@@ -126,8 +126,8 @@ class MixingExperiment(FeaturelessExperiment):
         """Training samples are drawn with a share of long-tailed ones, test samples as ever."""
         columns = [cells.values[name] for name in ("gamma", "moment", "share")]
         rows = [(float(g), str(m), float(s)) for g, m, s in zip(*columns, strict=True)]
-        noise = Spectrum.joined([self.spectrum(row[0]) for row in rows])
-        experiment = self.without_features(cells, context, noise, [self.samples] * self.classes)
+        law = Spectrum.joined([self.spectrum(row[0]) for row in rows])
+        experiment = self.without_features(cells, context, law, [self.samples] * self.classes)
         data, samples = experiment.data, experiment.samples
         training = Spectrum.joined([self.training_spectrum(*row) for row in rows]).eigenvalues
         table = data.eigenvalues.clone()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,9 +13,11 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
-from rarefy.core.precision import matrix_products
+from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
+from rarefy.core.precision import PRECISIONS, matrix_products
 from rarefy.data.noise_ratio import spectrum_for
-from rarefy.studies.benign.setting import ClassNoiseExperiment
+from rarefy.studies.benign.constants import small_loss
+from rarefy.studies.benign.setting import ClassNoiseExperiment, Ratio, split_by_axes
 from rarefy.studies.benign.training.cases import CASES, ENDS, Case, class_sizes
 from rarefy.studies.benign.training.measures import (
     OUTPUTS,
@@ -37,7 +39,6 @@ from rarefy.studies.benign.training.neurons import (
 )
 from rarefy.studies.benign.training.run import watched
 from rarefy.studies.benign.trial import Trial
-from rarefy.sweep.batches import split_by_axis
 from rarefy.theory.benign import first_loss_drop
 
 
@@ -83,51 +84,37 @@ class TrainingExperiment(ClassNoiseExperiment):
         "paper": {"seeds": 2, "gamma": (1.0, 10.0), "strength": (0.01, 1.0, 2.0, 4.0)},
     }
 
-    case: tuple[str, ...] = tuple(CASES)
+    case: tuple[Annotated[str, OneOf(CASES)], ...] = tuple(CASES)
     """how it is trained: one of the named settings"""
-    gamma: tuple[float, ...] = (1.0, 10.0, 100.0)
+    gamma: tuple[Ratio, ...] = (1.0, 10.0, 100.0)
     """noise correlation ratio Gamma of all pairs of classes"""
-    strength: tuple[float, ...] = (0.01, 1.0, 2.0, 4.0, 8.0)
-    """feature norm |u|"""
-    size: int = 100
-    """training samples a class (|S|)"""
-    slow_steps: int = 300
+    strength: tuple[Positive, ...] = (0.01, 1.0, 2.0, 4.0, 8.0)
+    """feature norm |u|; W* of Lemma 2 needs features"""
+    size: Count = 100
+    """training samples per class (|S|)"""
+    slow_steps: Count = 300
     """steps of the settings that look at stage 1"""
-    long_steps: int = 3000
+    long_steps: Count = 3000
     """steps of the setting that looks at stage 2"""
-    small_sigma_0: float = 0.001
+    small_sigma_0: Positive = 0.001
     """std of the initial weights in the setting with a small start (PyTorch's: 1/sqrt(3 d))"""
-    wide_classes: int = 2
+    wide_classes: Annotated[int, AtLeast(2)] = 2
     """classes of the setting with more filters than samples"""
-    wide_d: int = 5000
+    wide_d: Count = 5000
     """its coordinates of a patch"""
-    wide_filters: int = 200
-    """its filters a class"""
-    wide_size: int = 5
-    """its training samples a class"""
-    precision: str = "float32"
+    wide_filters: Count = 200
+    """its filters per class"""
+    wide_size: Count = 5
+    """its training samples per class"""
+    precision: Annotated[str, OneOf(PRECISIONS)] = "float32"
     """matrix products on a GPU; single losses are compared step by step, which tf32 would blur"""
-    test_samples: int = 2000
-    seeds: int = 5
+    test_samples: Count = 2000
+    seeds: Count = 5
 
     def check(self) -> None:
-        for name in self.case:
-            if name not in CASES:
-                raise bad_value("case", name, f"must be one of {', '.join(CASES)}")
-        for name in ("size", "slow_steps", "long_steps", "wide_size", "wide_filters"):
-            if getattr(self, name) < 1:
-                raise bad_value(name, getattr(self, name), "must be at least 1")
-        if not 0 < self.small_sigma_0 < math.inf:
-            raise bad_value("small_sigma_0", self.small_sigma_0, "must be positive and finite")
-        if not 2 <= self.wide_classes <= self.wide_d // 2:
-            allowed = f"must be at least 2 and at most wide_d/2={self.wide_d // 2}"
+        if self.wide_classes > self.wide_d // 2:
+            allowed = f"must be at most wide_d/2={self.wide_d // 2}"
             raise bad_value("wide_classes", self.wide_classes, allowed)
-        for value in self.strength:
-            if not 0 < value < math.inf:
-                raise bad_value("strength", value, "must be positive and finite: W* needs features")
-        for value in self.gamma:
-            if not 1 <= value < math.inf:
-                raise bad_value("gamma", value, "must be finite and at least 1")
         super().check()  # last: it looks at the cases
 
     def outputs(self) -> tuple[Output, ...]:
@@ -192,12 +179,12 @@ class TrainingExperiment(ClassNoiseExperiment):
         # every case has shapes of its own: compiling for each takes longer than it saves
         context = dataclasses.replace(context, compiled=False)
 
-        # cells of one seed share their draws, and so one rotation
-        def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
-            return split_by_axis(those, "case", lambda name, part: self._run(name, part, context))
+        def run(part: Cells, seed: int, case: str) -> dict[str, np.ndarray]:
+            return self._run(case, part, context)
 
         with matrix_products(self.precision, context.device):
-            return split_by_axis(cells, "seed", of_seed)
+            # cells of one seed share their draws, and so one rotation
+            return split_by_axes(cells, ("seed", "case"), run)
 
     def _run(self, name: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         case = CASES[name]
@@ -220,7 +207,7 @@ class TrainingExperiment(ClassNoiseExperiment):
             lr,
             steps,
             stop_loss=self.stop_loss if case.stops else 0.0,
-            epsilon=self.stop_loss or 0.01,
+            epsilon=small_loss(self),
             coefficients=name in ENDS,
             work=self.cost().steps_per_cell / steps,
         )
@@ -228,7 +215,7 @@ class TrainingExperiment(ClassNoiseExperiment):
         if case.is_stage_1 or case.training == "printed":
             found |= stage_1_measures(study, experiment, seen, lr)
         if case.training == "long":
-            found |= stage_2_measures(seen, lr, self.stop_loss or 0.01)
+            found |= stage_2_measures(seen, lr, small_loss(self))
         if name in ENDS:
             found |= end_measures(study, experiment, seen)
             found |= decision_measures(study, experiment, seen)
@@ -266,8 +253,6 @@ class TrainingExperiment(ClassNoiseExperiment):
                 full[...] = value.cpu().numpy()
             complete[output.name] = full
         return complete
-
-    # ----------------------------------------------------------------------------------- reading
 
 
 def large_std(study: TrainingExperiment) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,12 +10,10 @@ from torch import Tensor
 
 from rarefy.core.contracts import Output
 from rarefy.measure.training_stages import losses, stage_1, stage_2
+from rarefy.studies.benign.setting import ClassNoiseExperiment
 from rarefy.studies.benign.training.run import Watched
 from rarefy.studies.benign.trial import Trial
 from rarefy.theory.benign import first_loss_drop, stage_1_rate_order
-
-if TYPE_CHECKING:
-    from rarefy.studies.benign.training.experiment import TrainingExperiment
 
 SPREAD = ("least", "median", "most")
 TIMES = 24
@@ -71,7 +68,7 @@ OUTPUTS: tuple[Output, ...] = (
 
 
 def stage_1_measures(
-    study: TrainingExperiment, experiment: Trial, seen: Watched, lr: Tensor
+    study: ClassNoiseExperiment, experiment: Trial, seen: Watched, lr: Tensor
 ) -> dict[str, Tensor]:
     """Lemma 1; ``study`` is the one at the case."""
     samples = experiment.samples

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -26,12 +25,10 @@ from rarefy.measure.noise_neurons import (
 )
 from rarefy.measure.statistics import BIG_O
 from rarefy.studies.benign.conditions import initial_std
+from rarefy.studies.benign.setting import ClassNoiseExperiment
 from rarefy.studies.benign.training.run import Watched
 from rarefy.studies.benign.trial import Trial
 from rarefy.theory import benign
-
-if TYPE_CHECKING:
-    from rarefy.studies.benign.training.experiment import TrainingExperiment
 
 BINS = 10
 """Of the histogram of active shares."""
@@ -50,7 +47,9 @@ PER_KIND = 10
 """Test samples a class and kind whose decisions are split."""
 
 
-def end_measures(study: TrainingExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
+def end_measures(
+    study: ClassNoiseExperiment, experiment: Trial, seen: Watched
+) -> dict[str, Tensor]:
     """``study`` is the one at the case: its classes, d and filters are those of the experiment."""
     found = _singular(study, experiment, seen)
     found |= _memory(experiment, seen)
@@ -66,7 +65,7 @@ def end_measures(study: TrainingExperiment, experiment: Trial, seen: Watched) ->
 # ------------------------------------------------------------------------------------------ Lemma 3
 
 
-def _singular(study: TrainingExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
+def _singular(study: ClassNoiseExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
     table, n = experiment.data.eigenvalues, len(experiment.samples)
     before = noise_spectrum(experiment.initial, table).expand(len(seen.filters), -1, -1)
     after = noise_spectrum(seen.filters, table)
@@ -108,7 +107,7 @@ def _memory(experiment: Trial, seen: Watched) -> dict[str, Tensor]:
 # --------------------------------------------------------------------------------- Lemmas 4 and 6
 
 
-def _fresh(study: TrainingExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
+def _fresh(study: ClassNoiseExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
     """Active filters and responses on fresh noise."""
     table = experiment.data.eigenvalues
     count = study.test_samples
@@ -172,7 +171,7 @@ def _histogram(share: Tensor) -> Tensor:
 
 
 def decision_measures(
-    study: TrainingExperiment, experiment: Trial, seen: Watched
+    study: ClassNoiseExperiment, experiment: Trial, seen: Watched
 ) -> dict[str, Tensor]:
     """Margins of typical and long-tailed fresh samples in parts, and what a training sample of
     their class adds, by its own place along the special direction."""
