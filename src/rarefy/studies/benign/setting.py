@@ -242,8 +242,6 @@ def equal_spectrum(
     its search: for equal sizes there is a formula."""
     wanted = torch.as_tensor(gamma, dtype=torch.float64).reshape(-1)
     directions = d - classes if rank is None else rank
-    if directions < classes:
-        raise bad_value("rank", directions, f"must be at least classes={classes}")
     ratio = torch.as_tensor(special_ratio(wanted.cpu().numpy(), directions))
     return special_spectrum(base * ratio[:, None].expand(-1, classes), d, classes, base, rank)
 

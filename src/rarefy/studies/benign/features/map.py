@@ -133,8 +133,9 @@ def maps_of(study: FeaturesExperiment, results: xr.Dataset) -> list[FeatureMap]:
     for schedule in texts(results, "schedule"):
         for gamma in results["gamma"].values.tolist():
             here = ordered.sel(schedule=schedule, gamma=gamma)
-            coordinates = [here[name].values.astype(np.float64) for name in axes]
-            values = [by_seed(here[name], *axes) for name in ("test_error", "train_loss")]
+            size, strength = (here[name].values.astype(np.float64) for name in axes)
+            error, loss = (by_seed(here[name], *axes) for name in ("test_error", "train_loss"))
             gram = study.spectrum(gamma).gram()[0].numpy()
-            found.append(FeatureMap(study, schedule, gamma, *coordinates, *values, gram=gram))
+            at = (study, schedule, gamma, size, strength)
+            found.append(FeatureMap(*at, error, loss, gram))
     return found

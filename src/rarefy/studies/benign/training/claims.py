@@ -20,7 +20,6 @@ from rarefy.measure.statistics import (
     judge_slope,
     loglog_slope,
 )
-from rarefy.studies.benign.training.cases import CASES, class_sizes
 from rarefy.studies.benign.training.experiment import TrainingExperiment
 from rarefy.studies.benign.training.lemmas import lemma_verdicts, naming
 from rarefy.studies.kit.arrays import texts
@@ -186,7 +185,7 @@ def _in_strength(study: TrainingExperiment, slow: xr.Dataset, named: Naming) -> 
 
 def _in_size(study: TrainingExperiment, uneven: xr.Dataset, named: Naming) -> Verdict:
     """Classes of unequal size in one run: the number of samples n stays what it is."""
-    sizes = np.array(class_sizes(CASES["slow uneven"], study.classes, study.size))
+    sizes = np.array(study.sizes_of("slow uneven"))
     u = uneven["strength"].values[-1]
     rate = uneven["class_rate"].isel(strength=-1).sel(gamma=uneven["gamma"].values.min()).values
     there = feature_share(study, u, sizes) >= MAINLY
@@ -205,7 +204,7 @@ def _in_filters_and_rate(
     study: TrainingExperiment, cases: dict[str, xr.Dataset], named: Naming
 ) -> list[Verdict]:
     widths = [name for name in ("slow m/4", "slow", "slow 2m") if name in cases]
-    m = np.array([study.at_case(CASES[name]).filters for name in widths], dtype=float)
+    m = np.array([study.at_case(name).filters for name in widths], dtype=float)
     rates = [_geometric_mean(_rate(cases[name], per_lr=True)) for name in widths]
     found = [
         judge_slope(

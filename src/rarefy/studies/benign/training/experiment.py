@@ -18,7 +18,7 @@ from rarefy.core.precision import PRECISIONS, matrix_products
 from rarefy.data.noise_ratio import spectrum_for
 from rarefy.studies.benign.constants import small_loss
 from rarefy.studies.benign.setting import ClassNoiseExperiment, Ratio, split_by_axes
-from rarefy.studies.benign.training.cases import CASES, ENDS, Case, class_sizes
+from rarefy.studies.benign.training.cases import CASES, ENDS, Case
 from rarefy.studies.benign.training.measures import (
     OUTPUTS,
     SPREAD,
@@ -138,10 +138,11 @@ class TrainingExperiment(ClassNoiseExperiment):
     # -------------------------------------------------------------------------------- simulation
 
     def parts(self) -> tuple[TrainingExperiment, ...]:
-        return tuple(self.at_case(CASES[name]) for name in self.case)
+        return tuple(self.at_case(name) for name in self.case)
 
-    def at_case(self, case: Case) -> TrainingExperiment:
+    def at_case(self, name: str) -> TrainingExperiment:
         """This study with the sizes of one case."""
+        case = CASES[name]
         study = dataclasses.replace(self, filters=max(1, round(self.filters * case.filters)))
         if case.wide:
             study = dataclasses.replace(
@@ -155,25 +156,31 @@ class TrainingExperiment(ClassNoiseExperiment):
         if case.start == "small":
             return dataclasses.replace(study, initialisation="gaussian", sigma_0=self.small_sigma_0)
         if case.start == "large":
-            return dataclasses.replace(study, initialisation="gaussian", sigma_0=large_std(study))
+            return dataclasses.replace(study, initialisation="gaussian", sigma_0=_large_std(study))
         return study
 
-    def steps_of(self, case: Case) -> int:
-        if case.training == "slow":
-            return self.slow_steps
-        return self.long_steps if case.training == "long" else self.training(case.training).steps
+    def steps_of(self, name: str) -> int:
+        own, kind = {"slow": self.slow_steps, "long": self.long_steps}, CASES[name].training
+        return own[kind] if kind in own else self.training(kind).steps
+
+    def sizes_of(self, name: str) -> list[int]:
+        """|S_k| in a case; uneven ones double from class to class, with the same total where 1
+        each allows it."""
+        study = self.at_case(name)
+        if not CASES[name].uneven:
+            return [study.size] * study.classes
+        total = study.classes * study.size
+        sizes = [max(1, round(total * 2**k / (2**study.classes - 1))) for k in range(study.classes)]
+        return [*sizes[:-1], total - sum(sizes[:-1])]
 
     def cost(self) -> Cost:
-        most = max(self.steps_of(CASES[name]) for name in self.case)
         sizes = []
-        for name in self.case:
-            case = CASES[name]
-            study = self.at_case(case)
+        for name, study in zip(self.case, self.parts(), strict=True):
             n = study.classes * study.size
-            each = study.cost_of(n, 1).bytes_per_cell
             # odds of every step are kept, and looked at several at a time
-            sizes.append(each + 8 * 8 * n * (self.steps_of(case) + 1))
-        return Cost(bytes_per_cell=max(sizes), steps_per_cell=most)
+            odds = 8 * 8 * n * (self.steps_of(name) + 1)
+            sizes.append(study.cost_of(n, 1).bytes_per_cell + odds)
+        return Cost(max(sizes), max(self.steps_of(name) for name in self.case))
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         # every case has shapes of its own: compiling for each takes longer than it saves
@@ -188,8 +195,8 @@ class TrainingExperiment(ClassNoiseExperiment):
 
     def _run(self, name: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         case = CASES[name]
-        study = self.at_case(case)
-        sizes = torch.tensor([class_sizes(case, study.classes, study.size)])
+        study = self.at_case(name)
+        sizes = torch.tensor([self.sizes_of(name)])
         gamma = cells.column("gamma", context).double().cpu()
         noise = spectrum_for(gamma, study.size, study.d, study.classes, self.base)
         experiment = study.setup(
@@ -200,7 +207,7 @@ class TrainingExperiment(ClassNoiseExperiment):
             sizes=sizes.to(context.device),
         )
         lr = study.rates(case, experiment)
-        steps = self.steps_of(case)
+        steps = self.steps_of(name)
         seen = watched(
             experiment,
             context,
@@ -255,7 +262,7 @@ class TrainingExperiment(ClassNoiseExperiment):
         return complete
 
 
-def large_std(study: TrainingExperiment) -> float:
+def _large_std(study: TrainingExperiment) -> float:
     """The smallest sigma_0 that (118) allows, its Omega read as 1 and delta as 0.1."""
     n = study.classes * study.size
     return math.log(study.trained_steps) * math.sqrt(math.log(n / 0.1) / (n * study.filters))

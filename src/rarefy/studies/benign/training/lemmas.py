@@ -35,7 +35,7 @@ GROWTH = 0.1
 
 
 def naming(study: TrainingExperiment, scale: str, case: str) -> Naming:
-    there = study.at_case(CASES[case])
+    there = study.at_case(case)
     return Naming(study, scale, f"{there.setting} |S|={there.size}, {CASES[case].text}: ")
 
 
@@ -44,7 +44,7 @@ def lemma_verdicts(study: TrainingExperiment, results: xr.Dataset, scale: str) -
     for case in texts(results, "case"):
         named, here = naming(study, scale, case), results.sel(case=case)
         if case in ENDS:
-            found += _Lemmas(study, study.at_case(CASES[case]), here, named).all()
+            found += _Lemmas(study, study.at_case(case), here, named).all()
         if case == "long":
             found.append(_growth(here, named))
     return found

@@ -109,14 +109,14 @@ def _spread(values: Tensor) -> Tensor:
     return torch.stack([values.amin(-1), values.median(-1).values, values.amax(-1)], dim=-1)
 
 
-def kept_times(steps: int) -> np.ndarray:
+def _kept_times(steps: int) -> np.ndarray:
     """At most ``TIMES`` steps from 0 to ``steps``, evenly spaced in the logarithm."""
     return np.unique(np.r_[0, np.geomspace(1, steps, TIMES - 1).round()]).astype(int)
 
 
 def _at_times(values: Tensor) -> Tensor:
     """(run, step, ...) at the kept steps, filled up with NaN: (run, time, ...)."""
-    times = kept_times(values.shape[1] - 1)
+    times = _kept_times(values.shape[1] - 1)
     found = values.new_full((len(values), TIMES, *values.shape[2:]), torch.nan)
     found[:, : len(times)] = values[:, torch.as_tensor(times, device=values.device)]
     return found

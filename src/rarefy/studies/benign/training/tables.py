@@ -113,7 +113,7 @@ def _range(
 
 
 def _conditions(study: TrainingExperiment, results: xr.Dataset, case: str) -> Table:
-    there = study.at_case(CASES[case])
+    there = study.at_case(case)
     gamma = float(results["gamma"].values.min())
     strength = results["strength"].values
     u = float(strength[np.abs(strength - 2.0).argmin()])
