@@ -132,13 +132,19 @@ def test_a_loss_fails_and_leaves_the_reason_open() -> None:
     assert all("no certain gain" in verdict.note for verdict in left)
 
 
-def test_without_a_small_training_loss_nothing_is_decided() -> None:
-    """0.04, four times the stopping loss, is still small; the numbers are shown all the same."""
-    small, large = (STUDY.verdicts(made_up(0.2, 0.02, loss), "paper") for loss in (0.039, 0.041))
-    assert {verdict.outcome for verdict in small} == {"holds"}
-    assert {verdict.outcome for verdict in large} == {"inconclusive"}
-    assert all("premise not met: training loss 0.041" in verdict.note for verdict in large)
-    assert [verdict.measured for verdict in small] == [verdict.measured for verdict in large]
+@pytest.mark.parametrize(("stop_loss", "small"), [(0.0, 0.04), (0.02, 0.08)])
+def test_without_a_small_training_loss_nothing_is_decided(stop_loss: float, small: float) -> None:
+    """Four times the stopping loss is still small, 0.01 where none is set; the numbers are shown
+    all the same."""
+    study = dataclasses.replace(STUDY, stop_loss=stop_loss)
+    below, above = (
+        study.verdicts(made_up(0.2, 0.02, loss), "paper") for loss in (small - 0.001, small + 0.001)
+    )
+    assert {verdict.outcome for verdict in below} == {"holds"}
+    assert {verdict.outcome for verdict in above} == {"inconclusive"}
+    said = f"premise not met: training loss {small + 0.001:.2g}"
+    assert all(said in verdict.note for verdict in above)
+    assert [verdict.measured for verdict in below] == [verdict.measured for verdict in above]
 
 
 # --------------------------------------------------------------------------------------- simulation

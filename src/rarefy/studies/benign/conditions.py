@@ -55,15 +55,7 @@ def conditions(
     )
 
 
-def condition_table(
-    study: ClassNoiseExperiment,
-    spectrum: Spectrum,
-    strength: float,
-    samples: int,
-    training: Training,
-    where: str,
-) -> Table:
-    found = conditions(study, spectrum, strength, samples, training)
+def condition_table(found: list[Condition], where: str) -> Table:
     return Table(
         "conditions",
         "How far the setting is from what Theorem 1 assumes",

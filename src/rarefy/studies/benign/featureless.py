@@ -15,11 +15,20 @@ from rarefy.core.parameters import NotNegative
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import TailSamples
 from rarefy.measure.generalisation import sample_losses, scores_of
+from rarefy.measure.tail_draws import strata_draw
 from rarefy.measure.tails import CHUNK, Tails, tail_errors
-from rarefy.studies.benign.setting import TRAININGS, ClassNoiseExperiment, Schedule, split_by_axes
-from rarefy.studies.benign.tail_draws import strata_draw
+from rarefy.studies.benign.setting import (
+    TINY,
+    TRAININGS,
+    ClassNoiseExperiment,
+    Schedule,
+    split_by_axes,
+)
 from rarefy.studies.benign.trial import Trial
 from rarefy.train.fitting import Fitted
+
+FEW = TINY | {"d": 24, "trained_steps": 40, "test_samples": 600}
+"""``TINY`` for studies of tails."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -34,6 +34,11 @@ from rarefy.sweep.batches import split_by_axis
 from rarefy.theory.class_noise_bayes import special_ratio
 from rarefy.train.forms import FORMS
 
+TINY: dict[str, Any] = {
+    **{"seeds": 2, "classes": 3, "d": 40, "filters": 6},
+    **{"trained_steps": 100, "test_samples": 300},
+}
+"""What the scale ``tiny`` of most studies is made of."""
 TRAININGS = ("printed", "trained")
 Schedule = Annotated[str, OneOf(TRAININGS)]
 Ratio = Annotated[float, Rule("must be finite and at least 1", lambda value: 1 <= value < math.inf)]
@@ -115,6 +120,9 @@ class ClassNoiseExperiment(Experiment):
             if self.d > most:
                 allowed = f"at most {most} where vectors are stored; --form dual stores none, and "
                 raise bad_value("d", self.d, f"{allowed}needs gaussian law and initialisation")
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {}
 
     def parts(self) -> tuple[ClassNoiseExperiment, ...]:
         """The settings that this study is made of, one d and one initialisation each."""

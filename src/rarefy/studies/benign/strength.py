@@ -56,9 +56,6 @@ class StrengthExperiment(ClassNoiseExperiment):
             Output("stopped_at", (), "updates until the training loss was small; -1: not reached"),
         )
 
-    def coordinates(self) -> dict[str, np.ndarray]:
-        return {}
-
     def cost(self) -> Cost:
         return self.cost_of(self.classes * max(self.size), self.trained_steps)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.curves import banded
+from rarefy.studies.benign.conditions import conditions
 from rarefy.studies.benign.constants import ONES, READ
 from rarefy.studies.benign.correlation.claims import behaves, resolution
 from rarefy.studies.benign.correlation.experiment import CorrelationExperiment
 from rarefy.studies.benign.correlation.theory import (
     Prediction,
-    conditions_at,
-    feature_boundary,
     least_error,
     tail_errors,
 )
@@ -43,7 +43,8 @@ def _map(study: CorrelationExperiment, results: xr.Dataset, schedule: str) -> Pi
     here = results.sel(schedule=schedule)
     gamma = here["gamma"].values.astype(float)
     strength = here["strength"].values.astype(float)
-    edge = feature_boundary(study, gamma, 1.0)
+    gram = study.spectrum(torch.tensor(gamma)).gram()[:, 0, 1].numpy()
+    edge = (gram / study.size) ** 0.25  # |u| at which the signal ratio is 1
     inside = (edge >= strength[0]) & (edge <= strength[-1])
     curve = Curve("signal ratio 1", edge[inside], gamma[inside], role="theory")
     panels = [
@@ -212,9 +213,13 @@ def _conditions(study: CorrelationExperiment, results: xr.Dataset) -> Table:
     ]
     corners = [(float(g), float(u)) for g in dict.fromkeys(ends[0]) for u in dict.fromkeys(ends[1])]
     rows: dict[tuple[str, ...], list[str]] = {}
+    samples = study.classes * study.size
     for schedule in results["schedule"].values:
         training = study.training(str(schedule))
-        columns = [conditions_at(study, u, g, training) for g, u in corners]
+        columns = [
+            conditions(study, study.spectrum(torch.tensor([g])), u, samples, training)
+            for g, u in corners
+        ]
         for line in zip(*columns, strict=True):
             if all(condition.holds for condition in line):
                 continue

@@ -16,6 +16,7 @@ from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import stratified
 from rarefy.measure.generalisation import CHUNK, sample_losses, scores_of
 from rarefy.studies.benign.setting import (
+    TINY,
     TRAININGS,
     ClassNoiseExperiment,
     Ratio,
@@ -40,19 +41,9 @@ class CorrelationExperiment(ClassNoiseExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("law", "schedule", "strength", "gamma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "strength": (0.001, 1.0, 3.8),
-            "gamma": (1.0, 10.0, 1400.0),
-            "classes": 3,
-            "d": 40,
-            "filters": 6,
-            "size": 10,
-            "trained_lr": 20.0,
-            "trained_steps": 100,
-            "test_samples": 300,
-            "tail_samples": 500,
-        },
+        "tiny": TINY
+        | {"strength": (0.001, 1.0, 3.8), "gamma": (1.0, 10.0, 1400.0), "size": 10}
+        | {"trained_lr": 20.0, "tail_samples": 500},
         "quick": {
             "seeds": 3,
             "strength": (0.001, 0.5, 1.0, 1.5, 2.0, 2.5, 3.8),

@@ -7,7 +7,7 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.separation import COUNTED, error_of, separation
-from rarefy.studies.benign.conditions import condition_table
+from rarefy.studies.benign.conditions import condition_table, conditions
 from rarefy.studies.benign.constants import READ
 from rarefy.studies.benign.features.experiment import FeaturesExperiment
 from rarefy.studies.benign.features.map import FeatureMap, maps_of
@@ -92,11 +92,11 @@ def _fall(maps: list[FeatureMap]) -> Picture:
         "How the test error falls with the ratio of Theorem 1, 2(a)",
         f"Mean error of {n} seeds, {tested:,} fresh samples each. Left of x = 1 the theorem is "
         "silent, right of it the error is to fall at least exponentially, which is a straight line "
-        "here. Dashed: K normal scores "
-        "of which the right one is ahead by sqrt(a x) standard deviations, a the median over the "
-        "cells that can be measured; the theorem's bound follows from this law. Dotted: (K - 1) "
-        "exp(-c_1 x) with the largest c_1 that lies above all points right of x = 1. Curves "
-        f"end where fewer than {COUNTED} errors were seen in all seeds together.",
+        "here. Dashed: K normal scores of which the right one is ahead by sqrt(a x) standard "
+        "deviations, a the median over the cells that can be measured; the theorem's bound follows "
+        "from this law. Dotted: (K - 1) exp(-c_1 x) with the largest c_1 that lies above all "
+        f"points right of x = 1. Curves end where fewer than {COUNTED} errors were seen in all "
+        "seeds together.",
         [*panels, by_strength],
     )
 
@@ -149,9 +149,10 @@ def _cuts(maps: list[FeatureMap]) -> Picture:
                     Curve(
                         f"|u| = {here.strength[place]:g}",
                         here.size,
-                        here.accuracy[:, :, place].mean(axis=0),
-                        here.accuracy[:, :, place].min(axis=0),
-                        here.accuracy[:, :, place].max(axis=0),
+                        *(
+                            end(here.accuracy[:, :, place], axis=0)
+                            for end in (np.mean, np.min, np.max)
+                        ),
                         role=f"strength {order}",
                     )
                     for order, place in enumerate(chosen)
@@ -179,8 +180,8 @@ def tables(study: FeaturesExperiment, results: xr.Dataset) -> list[Table]:
     kind = "trained" if "trained" in study.schedule else study.schedule[0]
     noise = study.spectrum(max(study.gamma))
     training = study.training_at(kind, size, noise)
-    where = f"{kind}, |S| = {size}, |u| = {strength:g}"
-    found = condition_table(study, noise, strength, study.classes * size, training, where)
+    asked = conditions(study, noise, strength, study.classes * size, training)
+    found = condition_table(asked, f"{kind}, |S| = {size}, |u| = {strength:g}")
     trained = [one for one in maps_of(study, results) if one.schedule == "trained"]
     return [_harmful(trained), found] if trained else [found]
 

@@ -11,7 +11,7 @@ import numpy as np
 from rarefy.core.contracts import Cells, Context
 from rarefy.data.noise_ratio import spectrum_for
 from rarefy.data.noise_spectrum import Spectrum
-from rarefy.studies.benign.setting import Ratio, split_by_axes
+from rarefy.studies.benign.setting import TINY, Ratio, split_by_axes
 from rarefy.studies.benign.strength import StrengthExperiment
 
 
@@ -21,16 +21,8 @@ class FeaturesExperiment(StrengthExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "size", "strength")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "size": (4, 12),
-            "strength": (0.01, 1.0, 3.0),
-            "classes": 3,
-            "d": 40,
-            "filters": 8,
-            "trained_steps": 120,
-            "test_samples": 300,
-        },
+        "tiny": TINY
+        | {"size": (4, 12), "strength": (0.01, 1.0, 3.0), "filters": 8, "trained_steps": 120},
         "quick": {
             "seeds": 3,
             "size": (5, 10, 20, 40),

@@ -17,7 +17,7 @@ class BenignFeatures(FeaturesExperiment, Study):
     name: ClassVar[str] = "benign-features"
     title: ClassVar[str] = "How feature strength and class size make overfitting benign"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "Thm 1, 2(a); Thm 1, 3; Fig. 3a, 3b; Fig. 4a"
+    shows: ClassVar[str] = "Fig. 4a; Theorem 1, 2(a) and 3"
     claims: ClassVar[tuple[str, ...]] = ("B3", "B5", "B6", "B7")
     needs: ClassVar[str] = "a CPU; a GPU at scale paper (a minute there, half a day on two cores)"
     paper_says: ClassVar[str] = (

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
-from rarefy.studies.benign.conditions import condition_table
+from rarefy.studies.benign.conditions import condition_table, conditions
 from rarefy.studies.benign.homogeneous.claims import BOUNDARY, RATIO, Transition, transitions
 from rarefy.studies.benign.homogeneous.experiment import HomogeneousExperiment
 from rarefy.studies.kit.tables import table
@@ -56,10 +56,9 @@ def _map(here: Transition) -> Picture:
         "transition",
         "The transition between harmful and benign overfitting, noise of one kind",
         f"Test error, mean of {len(here.error)} seeds, {here.schedule}; chance is "
-        f"{1 - 1 / here.study.classes:.2g}. Points: "
-        f"where it is {BOUNDARY:g}. Line: n |u|^4/(K d) constant, its value the median over the "
-        "points of all panels; the classical law says that points follow the line, in every panel "
-        "the same.",
+        f"{1 - 1 / here.study.classes:.2g}. Points: where it is {BOUNDARY:g}. Line: n |u|^4/(K d) "
+        "constant, its value the median over the points of all panels; the classical law says that "
+        "points follow the line, in every panel the same.",
         panels,
     )
 
@@ -120,6 +119,8 @@ def tables(study: HomogeneousExperiment, results: xr.Dataset) -> list[Table]:
     size, strength = int(max(study.size)), float(max(study.strength))
     kind = "trained" if "trained" in study.schedule else study.schedule[0]
     noise = largest.spectrum()
+    training = largest.training_at(kind, size, noise)
+    found = conditions(largest, noise, strength, study.classes * size, training)
     return [
         table(
             "boundary",
@@ -128,12 +129,5 @@ def tables(study: HomogeneousExperiment, results: xr.Dataset) -> list[Table]:
             "constant.",
             rows,
         ),
-        condition_table(
-            largest,
-            noise,
-            strength,
-            study.classes * size,
-            largest.training_at(kind, size, noise),
-            f"{kind}, d = {largest.d}, |S| = {size}, |u| = {strength:g}",
-        ),
+        condition_table(found, f"{kind}, d = {largest.d}, |S| = {size}, |u| = {strength:g}"),
     ]

@@ -17,7 +17,7 @@ class BenignHomogeneous(HomogeneousExperiment, Study):
     name: ClassVar[str] = "benign-homogeneous"
     title: ClassVar[str] = "Noise of one kind: where harmful overfitting turns benign"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "footnote 2, Remark 5"
+    shows: ClassVar[str] = "footnote 2; Remark 5"
     claims: ClassVar[tuple[str, ...]] = ("B15",)
     needs: ClassVar[str] = "a CPU; a GPU at scale paper (half a minute; an hour on two cores)"
     paper_says: ClassVar[str] = (

@@ -6,7 +6,7 @@ import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
 from rarefy.measure.curves import banded
-from rarefy.studies.benign.conditions import condition_table
+from rarefy.studies.benign.conditions import condition_table, conditions
 from rarefy.studies.benign.majority.claims import (
     gamma_towards,
     in_words,
@@ -75,8 +75,7 @@ def _control(study: MajorityExperiment, results: xr.Dataset, schedule: str) -> P
         "towards it falls less or not at all (see the table); Theorem 1 2(b) predicts no "
         "fall. Size held: no more samples, but its noise is scaled up until every Gamma is "
         "what it is as stated; by Gamma alone the fall would be the same. Test samples of "
-        "the "
-        f"small classes are the same in all. Bands: 95 % over {seeds_in_words(results)}.",
+        f"the small classes are the same in all. Bands: 95 % over {seeds_in_words(results)}.",
         lambda at: minority_accuracy(at, tail),
         x="majority",
         x_label=GROWS,
@@ -109,6 +108,8 @@ def tables(study: MajorityExperiment, results: xr.Dataset) -> list[Table]:
         for at, here in slices(results, axes)
     ]
     schedule = texts(results, "schedule")[-1]
+    noise, training = study.spectrum(gamma, "as stated", most), study.training(schedule)
+    found = conditions(study, noise, study.strength, study.total(most), training)
     return [
         table(
             "training",
@@ -119,12 +120,5 @@ def tables(study: MajorityExperiment, results: xr.Dataset) -> list[Table]:
             "that mean.",
             rows,
         ),
-        condition_table(
-            study,
-            study.spectrum(gamma, "as stated", most),
-            study.strength,
-            study.total(most),
-            study.training(schedule),
-            f"{schedule}, Gamma = {gamma:g}, majority {most}",
-        ),
+        condition_table(found, f"{schedule}, Gamma = {gamma:g}, majority {most}"),
     ]

@@ -13,7 +13,7 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, OneOf
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.measure.tails import CRITERIA
-from rarefy.studies.benign.featureless import FeaturelessExperiment
+from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
 from rarefy.studies.benign.setting import Ratio, equal_spectrum
 from rarefy.studies.benign.trial import Trial, outputs_of
 from rarefy.sweep.batches import split_by_axis
@@ -33,17 +33,7 @@ class MajorityExperiment(FeaturelessExperiment):
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "control", "majority")
     kinds: ClassVar[int] = 3
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "gamma": (4.0,),
-            "majority": (6, 12, 24),
-            "minority": 6,
-            "classes": 3,
-            "d": 24,
-            "filters": 6,
-            "trained_steps": 40,
-            "test_samples": 600,
-        },
+        "tiny": FEW | {"gamma": (4.0,), "majority": (6, 12, 24), "minority": 6},
         "quick": {
             "seeds": 8,
             "gamma": (4.0,),

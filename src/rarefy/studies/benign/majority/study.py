@@ -16,7 +16,7 @@ class BenignMajority(MajorityExperiment, Study):
     name: ClassVar[str] = "benign-majority"
     title: ClassVar[str] = "More data of one class: what becomes of the others' tails"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "'Increasing majority hurts minority'"
+    shows: ClassVar[str] = "Sec. 3"
     claims: ClassVar[tuple[str, ...]] = ("B9",)
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
     paper_says: ClassVar[str] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 
 from rarefy.core.picture import Picture, Table
-from rarefy.studies.benign.conditions import condition_table
+from rarefy.studies.benign.conditions import condition_table, conditions
 from rarefy.studies.benign.mixing.experiment import MixingExperiment
 from rarefy.studies.kit.arrays import texts
 from rarefy.studies.kit.chart import Chart
@@ -68,16 +68,11 @@ def tables(study: MixingExperiment, results: xr.Dataset) -> list[Table]:
     title = "Accuracy, and the Gamma of the training set"
     caption = "Gamma is that of the training distribution's second moments. Means over "
     schedule, gamma = texts(results, "schedule")[-1], float(results["gamma"].values[-1])
+    n, training = study.classes * study.samples, study.training(schedule)
+    found = conditions(study, study.spectrum(gamma), study.strength, n, training)
     return [
         table("mixing", title, f"{caption}{seeds_in_words(results)}.", rows),
-        condition_table(
-            study,
-            study.spectrum(gamma),
-            study.strength,
-            study.classes * study.samples,
-            study.training(schedule),
-            f"{schedule}, Gamma = {gamma:g}",
-        ),
+        condition_table(found, f"{schedule}, Gamma = {gamma:g}"),
     ]
 
 

@@ -14,7 +14,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count, OneOf, Rule, Share
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import long_tailed
-from rarefy.studies.benign.featureless import FeaturelessExperiment
+from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
 from rarefy.studies.benign.setting import Ratio, equal_spectrum
 from rarefy.studies.benign.trial import Trial, outputs_of
 
@@ -30,17 +30,7 @@ class MixingExperiment(FeaturelessExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "moment", "share")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "gamma": (4.0,),
-            "share": (0.0, 0.2, 0.5),
-            "samples": 8,
-            "classes": 3,
-            "d": 24,
-            "filters": 6,
-            "trained_steps": 40,
-            "test_samples": 600,
-        },
+        "tiny": FEW | {"gamma": (4.0,), "share": (0.0, 0.2, 0.5), "samples": 8},
         "quick": {
             "seeds": 5,
             "gamma": (5.0, 10.0),

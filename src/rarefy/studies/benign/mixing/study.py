@@ -16,7 +16,7 @@ class BenignMixing(MixingExperiment, Study):
     name: ClassVar[str] = "benign-mixing"
     title: ClassVar[str] = "Long-tailed samples in the training set, and what they are good for"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "Section 3, 'Long-tailed data is important'"
+    shows: ClassVar[str] = "Sec. 3"
     claims: ClassVar[tuple[str, ...]] = ("B14",)
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
     paper_says: ClassVar[str] = (

@@ -11,7 +11,7 @@ import numpy as np
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count, Positive
 from rarefy.studies.benign.featureless import FeaturelessExperiment
-from rarefy.studies.benign.setting import Ratio, equal_spectrum, split_by_axes
+from rarefy.studies.benign.setting import TINY, Ratio, equal_spectrum, split_by_axes
 from rarefy.studies.benign.trial import Training, outputs_of
 
 SIZE_OF_RATE = 100
@@ -28,17 +28,7 @@ class SizesExperiment(FeaturelessExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "size", "gamma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "size": (4, 12),
-            "gamma": (1.0, 10.0, 800.0),
-            "classes": 3,
-            "d": 40,
-            "filters": 6,
-            "trained_lr": 200.0,
-            "trained_steps": 100,
-            "test_samples": 300,
-        },
+        "tiny": TINY | {"size": (4, 12), "gamma": (1.0, 10.0, 800.0), "trained_lr": 200.0},
         "quick": {
             "seeds": 6,
             "size": (5, 10, 20, 40),
@@ -72,9 +62,6 @@ class SizesExperiment(FeaturelessExperiment):
             Output("train_loss", (), "training loss at the end"),
             Output("stopped_at", (), "updates until the stopping loss was seen; -1: it was not"),
         )
-
-    def coordinates(self) -> dict[str, np.ndarray]:
-        return {}
 
     def cost(self) -> Cost:
         steps = max(self.steps, self.trained_steps)

@@ -11,11 +11,7 @@ from rarefy.studies.benign.sizes.experiment import SizesExperiment
 
 
 class BenignSizes(SizesExperiment, Study):
-    """The map of Fig. 4b, for both trainings.
-
-    ``trained`` takes a rate in proportion to |S|: the loss is a mean over samples, so that each
-    sample pulls equally hard then.
-    """
+    """The map of Fig. 4b, for both trainings."""
 
     name: ClassVar[str] = "benign-sizes"
     title: ClassVar[str] = "Learning from noise: does it take many samples?"

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
-from rarefy.studies.benign.conditions import condition_table
+from rarefy.studies.benign.conditions import condition_table, conditions
 from rarefy.studies.benign.tail.claims import ENOUGH, IN_WORDS, measured_cells
 from rarefy.studies.benign.tail.experiment import TailExperiment
 from rarefy.studies.kit.arrays import texts
@@ -156,6 +156,8 @@ def tables(study: TailExperiment, results: xr.Dataset) -> list[Table]:
             }
         )
     schedule, gamma = axes["schedule"][-1], axes["gamma"][-1]
+    n, training = study.classes * study.samples, study.training(schedule)
+    found = conditions(study, study.spectrum(gamma), study.strength, n, training)
     return [
         table(
             "errors",
@@ -165,12 +167,5 @@ def tables(study: TailExperiment, results: xr.Dataset) -> list[Table]:
             "Lemma 4.",
             rows,
         ),
-        condition_table(
-            study,
-            study.spectrum(gamma),
-            study.strength,
-            study.classes * study.samples,
-            study.training(schedule),
-            f"{schedule}, Gamma = {gamma:g}",
-        ),
+        condition_table(found, f"{schedule}, Gamma = {gamma:g}"),
     ]

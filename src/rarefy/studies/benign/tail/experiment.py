@@ -12,10 +12,10 @@ from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, InRange
 from rarefy.data.noise_spectrum import Spectrum
+from rarefy.measure.tail_draws import TailDraws
 from rarefy.measure.tails import CHUNK, CRITERIA
-from rarefy.studies.benign.featureless import FeaturelessExperiment
+from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
 from rarefy.studies.benign.setting import Ratio, equal_spectrum
-from rarefy.studies.benign.tail_draws import TailDraws
 from rarefy.studies.benign.trial import outputs_of
 
 
@@ -25,15 +25,11 @@ class TailExperiment(FeaturelessExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
+        "tiny": FEW
+        | {
             "gamma": (1.0, 2.0, 5.0),
             "lengths": (0.0, 1.0, 2.0),
             "samples": 8,
-            "classes": 3,
-            "d": 24,
-            "filters": 6,
-            "trained_steps": 40,
             "test_samples": 1000,
         },
         "quick": {

@@ -16,7 +16,7 @@ class BenignTail(TailExperiment, Study):
     name: ClassVar[str] = "benign-tail"
     title: ClassVar[str] = "Errors on long-tailed data, against L^2 Gamma"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "Thm 1, 2(b), Def. 1"
+    shows: ClassVar[str] = "Theorem 1, 2(b)"
     claims: ClassVar[tuple[str, ...]] = ("B4",)
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
     paper_says: ClassVar[str] = (

@@ -89,10 +89,9 @@ def _losses(study: TrainingExperiment, results: xr.Dataset) -> Picture:
         "First panels: the losses of single training samples while training begins, Gamma = "
         f"{results['gamma'].values.min():g}, {seeds_in_words(results)}; the learning rate is "
         "such that the first step takes a fortieth of the loss. Dashed: the geometric fall of "
-        "Lemma 1, with "
-        "the constant of the first step in closed form. Last panel: each sample's rate in units of "
-        "that constant, median with the range from slowest to fastest sample. At 1 the feature "
-        "explains it; above, each sample's own noise does.",
+        "Lemma 1, with the constant of the first step in closed form. Last panel: each sample's "
+        "rate in units of that constant, median with the range from slowest to fastest sample. At "
+        "1 the feature explains it; above, each sample's own noise does.",
         panels,
     )
 
@@ -176,22 +175,17 @@ def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
         "Filters before and after training: singular values, and how many see fresh noise",
         f"Gamma = {gamma:g}, |u| = {u:g}, {seeds_in_words(results)}. Left: singular values of W_1 "
         "A_1 from the largest to the smallest, before (dotted) and after training (Lemma 3). "
-        "Right: how "
-        "many of its class's filters a fresh sample's noise activates; about half of them before "
-        f"training (Lemma 4 asks for a tenth). {words}.",
+        "Right: how many of its class's filters a fresh sample's noise activates; about half of "
+        f"them before training (Lemma 4 asks for a tenth). {words}.",
         [
             Lines(
-                spectra,
-                x_label="index over m",
-                y_label="singular value",
-                title="Singular values of W_1 A_1",
-                y_log=True,
+                spectra, "index over m", "singular value", "Singular values of W_1 A_1", y_log=True
             ),
             Lines(
                 shares,
-                x_label="share of the class's filters that are active",
-                y_label="share of fresh samples",
-                title="Active filters",
+                "share of the class's filters that are active",
+                "share of fresh samples",
+                "Active filters",
             ),
         ],
     )
@@ -207,6 +201,7 @@ def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
     # filters that see nothing at all of other classes: as if they saw a millionth
     quotient = np.log10(own / np.maximum(other, 1e-6 * own))
     gamma = [float(value) for value in results["gamma"].values]
+    of_own = "log10 of own over other response"
     unequal = at["log_kappa"].mean("seed").transpose("case", "gamma").values
     return Picture(
         "memory",
@@ -217,25 +212,19 @@ def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
         f"for a constant). {seeds_in_words(results)}.",
         [
             HeatMap(
-                values=quotient,
-                x=gamma,
-                y=ends,
-                x_label="noise correlation ratio Gamma",
-                y_label="training",
-                colour_label="log10 of own over other response",
-                title="Memory of training noise",
-                notes=_notes(quotient, lambda value: f"{10**value:.3g}"),
-            ),
-            HeatMap(
-                values=unequal,
-                x=gamma,
-                y=ends,
-                x_label="noise correlation ratio Gamma",
-                y_label="training",
-                colour_label="log10 kappa",
-                title="Imbalance of residuals",
-                notes=_notes(unequal, power_of_ten),
-            ),
+                values,
+                gamma,
+                ends,
+                "noise correlation ratio Gamma",
+                "training",
+                colour_label,
+                title,
+                _notes(values, text),
+            )
+            for values, colour_label, title, text in (
+                (quotient, of_own, "Memory of training noise", lambda value: f"{10**value:.3g}"),
+                (unequal, "log10 kappa", "Imbalance of residuals", power_of_ten),
+            )
         ],
     )
 
@@ -280,13 +269,11 @@ def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:
         "Whose noise decides: margins of fresh samples in parts",
         f"Fresh samples after training ({case}), {seeds_in_words(results)}. Left: the margin F_y - "
         "F_j over the strongest rival, split exactly into the parts of the initial weights "
-        "(start), of "
-        "the learnt features and of the noise of training samples of the own and of other classes; "
-        "typical: |zeta| < 1 along the class's "
-        "special direction, long-tailed: over 2. Right, "
-        f"|u| = {u:g}: what one training sample of the same class adds to the margin, by its own "
-        "zeta along that direction, positive on the fresh sample's side; with Gamma = 1 the "
-        "direction is like any other.",
+        "(start), of the learnt features and of the noise of training samples of the own and of "
+        "other classes; typical: |zeta| < 1 along the class's special direction, long-tailed: over "
+        f"2. Right, |u| = {u:g}: what one training sample of the same class adds to the margin, by "
+        "its own zeta along that direction, positive on the fresh sample's side; with Gamma = 1 "
+        "the direction is like any other.",
         [
             *maps,
             Lines(

@@ -81,7 +81,7 @@ def watched(
     coefficients: bool = False,
     work: float = 1.0,
 ) -> Watched:
-    """Train with one rate a run, (run,). ``work``: what a step counts for in the progress."""
+    """Train with one rate per run, (run,). ``work``: what a step counts for in the progress."""
     samples, initial = experiment.samples, experiment.initial
     classes, m = initial.shape[1:3]
     # W* of (70) has no meaning without features: their length is then infinite

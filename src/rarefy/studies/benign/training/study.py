@@ -17,7 +17,7 @@ class BenignTraining(TrainingExperiment, Study):
     name: ClassVar[str] = "benign-training"
     title: ClassVar[str] = "How the loss falls, and what filters memorise on the way"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "Lemma 1; Lemma 2; Lemmas 3-7"
+    shows: ClassVar[str] = "Lemmas 1-7"
     claims: ClassVar[tuple[str, ...]] = ("B1", "B2", "B10")
     needs: ClassVar[str] = "a CPU; a GPU at scale paper (about 5e14 operations)"
     paper_says: ClassVar[str] = (
