@@ -34,10 +34,8 @@ from rarefy.sweep.batches import split_by_axis
 from rarefy.theory.class_noise_bayes import special_ratio
 from rarefy.train.forms import FORMS
 
-TINY: dict[str, Any] = {
-    **{"seeds": 2, "classes": 3, "d": 40, "filters": 6},
-    **{"trained_steps": 100, "test_samples": 300},
-}
+TINY: dict[str, Any] = {"seeds": 2, "classes": 3, "d": 40, "filters": 6}
+TINY |= {"trained_steps": 100, "test_samples": 300}
 """What the scale ``tiny`` of most studies is made of."""
 TRAININGS = ("printed", "trained")
 Schedule = Annotated[str, OneOf(TRAININGS)]

@@ -149,10 +149,9 @@ def _cuts(maps: list[FeatureMap]) -> Picture:
                     Curve(
                         f"|u| = {here.strength[place]:g}",
                         here.size,
-                        *(
-                            end(here.accuracy[:, :, place], axis=0)
-                            for end in (np.mean, np.min, np.max)
-                        ),
+                        here.accuracy[:, :, place].mean(axis=0),
+                        here.accuracy[:, :, place].min(axis=0),
+                        here.accuracy[:, :, place].max(axis=0),
                         role=f"strength {order}",
                     )
                     for order, place in enumerate(chosen)
