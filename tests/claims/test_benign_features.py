@@ -133,11 +133,9 @@ def test_a_cubic_needs_more_cells_than_an_exponent() -> None:
     assert next(v for what, v in found.items() if IN_SIZE in what).outcome == "holds"
 
 
-def test_a_plain_exponential_is_linear_in_x() -> None:
-    found = outcomes(lambda x, s, u: 0.8 * np.exp(-1.2 * x**1.1), "B3")
-    assert found[LOG] != "fails" and found[FADES] == "holds"
-    steeper = outcomes(lambda x, s, u: np.exp(-0.5 * x**1.5), "B3")
-    assert steeper[LOG] == "holds"
+def test_an_exponential_is_at_least_linear_in_x() -> None:
+    found = outcomes(lambda x, s, u: np.exp(-0.7 * x**1.3), "B3")
+    assert found[LOG] == found[FADES] == "holds"
 
 
 def test_a_slower_fall_fails() -> None:

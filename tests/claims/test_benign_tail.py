@@ -144,11 +144,6 @@ def test_an_error_that_hardly_falls_with_gamma_fails_there_only() -> None:
     assert (found["falls"], found["in length"], found["in gamma"]) == ("holds", "holds", "fails")
 
 
-def test_an_error_that_levels_off_towards_the_tail_fails() -> None:
-    found = outcomes(made_up(along=-0.8))
-    assert found["in length"] == "fails" and found["in gamma"] == "holds"
-
-
 def test_cells_at_chance_count_against_the_claim() -> None:
     results = made_up()
     results["tail_error"].loc[{"gamma": 16.0}] = CHANCE + 0.01
