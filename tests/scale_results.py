@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rarefy.studies.benign.features.separation import separation
+from rarefy.measure.separation import separation
 from rarefy.studies.scale.regimes.experiment import PLACES
 from rarefy.studies.scale.regimes.questions import question_of
 from rarefy.studies.scale.regimes.study import RegimesAtScale

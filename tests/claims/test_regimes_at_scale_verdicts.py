@@ -12,13 +12,13 @@ import xarray as xr
 from scale_results import Value, as_theory, results_of, synthetic
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.benign.tail.claims import strength
 from rarefy.studies.scale.regimes.conditions import feature_conditions, signal_conditions
 from rarefy.studies.scale.regimes.questions import TAIL_ENDS, question_of
 from rarefy.studies.scale.regimes.rows import boundary_of, exponent, log10
 from rarefy.studies.scale.regimes.study import RegimesAtScale
 from rarefy.studies.scale.regimes.tables import first_seen
 from rarefy.theory.benign_conditions import NoiseGeometry
+from rarefy.theory.tail_law import strength
 
 
 def outcomes(study: RegimesAtScale, results: xr.Dataset) -> dict[str, Verdict]:

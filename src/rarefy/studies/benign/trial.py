@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -117,3 +118,10 @@ class Trial:
     def test_labels(self, count: int) -> Tensor:
         labels = torch.arange(count, device=self.initial.device) % self.data.classes
         return labels[None]
+
+
+def outputs_of(fitted: Fitted, **measured: Tensor) -> dict[str, np.ndarray]:
+    """What was measured, NaN in runs that did not stay finite, and how each run ended."""
+    found = {name: fitted.known(values) for name, values in measured.items()}
+    ends = {"stopped_at": fitted.stopped_at, "nonfinite_step": fitted.nonfinite_step}
+    return {name: values.detach().cpu().numpy() for name, values in (found | ends).items()}

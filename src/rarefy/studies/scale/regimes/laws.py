@@ -19,12 +19,11 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
+from rarefy.measure.separation import separation
 from rarefy.measure.statistics import Interval, Slope, judge_bound
 from rarefy.studies.benign.features.fall import SHORT
 from rarefy.studies.benign.features.map import FITTED_FROM
-from rarefy.studies.benign.features.separation import separation
 from rarefy.studies.benign.tail.claims import EXPONENT as LINEAR
-from rarefy.studies.benign.tail.claims import strength
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
 from rarefy.studies.scale.regimes.noise_parts import SIDES, log_odds
 from rarefy.studies.scale.regimes.part import FLAT, Part
@@ -38,6 +37,7 @@ from rarefy.studies.scale.regimes.rows import (
     share_beyond,
     words_of,
 )
+from rarefy.theory.tail_law import strength
 
 NONE = Slope(np.nan, np.nan, np.nan, 0, 0)
 

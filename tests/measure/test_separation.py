@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rarefy.studies.benign.features.separation import (
+from rarefy.measure.separation import (
     crossing,
     error_of,
     exponents,

@@ -30,7 +30,7 @@ def losses(odds: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class StageOne:
-    """rate: log of the loss a step, (run, n), averaged while a sample's loss is above a quarter of
+    """rate: log of the loss per step, (run, n), averaged while a sample's loss is above 1/4 of
     what it was (Theta(1)); left: whether it fell below, (run, n); rises: whether it rose in any of
     these steps; gain: the least fall of the odds in one of them over what (68) promises, (run, n);
     enough: share of (sample, step) with the promised fall, (run,); bend: rate while the loss falls
