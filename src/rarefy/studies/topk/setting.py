@@ -25,6 +25,9 @@ from rarefy.train.optimisers import Rate, Sgd
 from rarefy.train.patch_classifier import PatchClassifier
 from rarefy.train.topk_pruning import TopKPruning
 
+TINY = {"d": 40, "samples": 40, "classes": 4, "filters": 6, "steps": 60, "test_samples": 200}
+"""The smallest setting worth running."""
+
 
 @dataclass(frozen=True)
 class Trial:

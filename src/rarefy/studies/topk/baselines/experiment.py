@@ -15,10 +15,12 @@ from rarefy.core.contracts import Cells, Context, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, Positive, Whole
 from rarefy.studies.topk.baselines.arms import READINGS, Arm, arms
-from rarefy.studies.topk.setting import SignalNoiseExperiment
+from rarefy.studies.topk.setting import TINY, SignalNoiseExperiment
 from rarefy.sweep.batches import split_by_axis
 from rarefy.train.descent import State
 from rarefy.train.topk_pruning import TopKPruning
+
+READS = (5, 10, 20, 50, 100, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,17 +30,12 @@ class BaselinesExperiment(SignalNoiseExperiment):
     axes: ClassVar[tuple[str, ...]] = ("arm", "sigma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
+            **TINY,
             "seeds": 2,
             "arm": arms((3, 10), (0.01, 0.3)),
             "sigma": (0.2, 1.5),
-            "d": 40,
-            "samples": 40,
-            "classes": 4,
-            "filters": 6,
-            "steps": 60,
             "reads": (5, 20, 60),
             "validation_samples": 60,
-            "test_samples": 200,
         },
         "quick": {
             "seeds": 3,
@@ -61,22 +58,7 @@ class BaselinesExperiment(SignalNoiseExperiment):
     """method and knob: dense, revive-K, revive0-K, fixed-K, random-K, decay-LAMBDA"""
     sigma: tuple[Positive, ...] = (0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0)
     """noise std sigma_p; the paper's figure ends at 1"""
-    reads: tuple[Whole, ...] = (
-        5,
-        10,
-        20,
-        50,
-        100,
-        200,
-        300,
-        500,
-        700,
-        1000,
-        1500,
-        2000,
-        3000,
-        5000,
-    )
+    reads: tuple[Whole, ...] = READS
     """numbers of updates after which losses are measured: early stopping may stop at any of them,
     all other methods train to the last, which must be ``steps``"""
     validation_samples: Count = 200

@@ -171,9 +171,9 @@ def _first(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
     for place, value in enumerate(_spread_out(sigma, 4)):
         name, role = f"sigma_p = {value:g}", f"sigma {place}"
         samples = by_seed(first["first_kept"].sel(sigma=value), "keep")
-        law = kept_shares(experiment, results, value)
+        shares = kept_shares(experiment, results, value)
         curves.append(banded(f"{name}, measured", keep, samples, role, "points"))
-        curves.append(Curve(f"{name}, law", keep, law, role=role))
+        curves.append(Curve(f"{name}, law", keep, shares, role=role))
     title = "Filters whose signal is among the K largest"
     kept = Lines(curves, "K", "share of filters", title)
     gained, noise = (

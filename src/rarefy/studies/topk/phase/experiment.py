@@ -15,7 +15,7 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, OneOf, Positive
 from rarefy.core.precision import PRECISIONS, matrix_products
 from rarefy.pruning.masks import keep_largest
-from rarefy.studies.topk.setting import SignalNoiseExperiment, Trial, own_signal
+from rarefy.studies.topk.setting import TINY, SignalNoiseExperiment, Trial, own_signal
 from rarefy.sweep.batches import split_by_axis
 from rarefy.train.descent import State
 from rarefy.train.patch_classifier import PatchClassifier
@@ -33,16 +33,11 @@ class PhaseExperiment(SignalNoiseExperiment):
     axes: ClassVar[tuple[str, ...]] = ("reading", "sigma", "keep")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
+            **TINY,
             "seeds": 2,
             "sigma": (0.2, 1.0),
             "keep": (2, 10, 40),
-            "d": 40,
-            "samples": 40,
-            "classes": 4,
-            "filters": 6,
-            "steps": 60,
             "reads": (20, 60),
-            "test_samples": 200,
         },
         "quick": {
             "seeds": 2,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import xarray as xr
@@ -127,22 +126,17 @@ ENOUGH = {
 """From which K on the first update's window reckons that a signal can be learnt."""
 
 
-@lru_cache(maxsize=4096)
-def _window(step: first_step.FirstStep, filters: int, enough: str) -> tuple[float, float]:
-    if enough == "one filter":
-        low = first_step.class_lower_keep(step, filters)
-    else:
-        low = first_step.lower_keep(step)
-    return float(low), float(first_step.upper_keep(step))
-
-
 def predicted_curves(
     experiment: PhaseExperiment, sigma: Numbers, enough: str = "half of the filters"
 ) -> tuple[Numbers, Numbers]:
     """The window that follows from the first update's order statistics (S12)."""
     steps = [first_update(experiment, value) for value in sigma]
-    low, high = np.array([_window(step, experiment.filters, enough) for step in steps]).T
-    return low, high
+    if enough == "one filter":
+        low = [first_step.class_lower_keep(step, experiment.filters) for step in steps]
+    else:
+        low = [first_step.lower_keep(step) for step in steps]
+    high = [first_step.upper_keep(step) for step in steps]
+    return np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
 
 
 def predicted_region(

@@ -33,28 +33,27 @@ def _agreement(experiment: PhaseExperiment, results: xr.Dataset) -> Table:
     lower, upper = published_constants(experiment)
     published = published_region(experiment, results)
     predicted = predicted_region(experiment, results)
-    rows: list[list[object]] = []
+    rows = []
     for reading in texts(results, "reading"):
         fits = fitted_curves(experiment, results, reading)
         same = [agreement(region, published) for region in measured_regions(results, reading)]
+        train = at_end(results, "train_loss", reading)
+        ours = constants_of(experiment, fits)
         rows.append(
-            [
-                reading,
-                _mean(overlaps(results, reading, published)),
-                _mean(overlaps(results, reading, predicted)),
-                _mean(same),
-                *constants_of(experiment, fits),
-                _mean([fit.overlap for fit in fits]),
-                f"{(at_end(results, 'train_loss', reading) < FITTED).mean():.3g}",
-            ]
+            {
+                "reading": reading,
+                "overlap, published": _mean(overlaps(results, reading, published)),
+                "overlap, first update": _mean(overlaps(results, reading, predicted)),
+                "agreement, published": _mean(same),
+                "fitted lower constant": ours[0],
+                "fitted upper constant": ours[1],
+                "overlap of the fit": _mean([fit.overlap for fit in fits]),
+                "training loss < 0.01": f"{(train < FITTED).mean():.3g}",
+            }
         )
-    everything = np.ones_like(published)
-    scores = (
-        overlap(everything, published),
-        overlap(everything, predicted),
-        agreement(everything, published),
-    )
-    rows.append(["the whole diagram", *(f"{score:.3g}" for score in scores), "", "", "", ""])
+    all_ = np.ones_like(published)
+    scores = overlap(all_, published), overlap(all_, predicted), agreement(all_, published)
+    whole = ["the whole diagram", *(f"{score:.3g}" for score in scores), "", "", "", ""]
     return Table(
         "overlap",
         "How the regions of test loss < 2 agree",
@@ -64,17 +63,8 @@ def _agreement(experiment: PhaseExperiment, results: xr.Dataset) -> Table:
         "the smallest K at every noise level. A form may fit well with other constants: see the "
         "overlap of the fit. The paper reports a training loss under 0.01 everywhere. All but the "
         "constants are means over seeds.",
-        [
-            "reading",
-            "overlap, published",
-            "overlap, first update",
-            "agreement, published",
-            "fitted lower constant",
-            "fitted upper constant",
-            "overlap of the fit",
-            "training loss < 0.01",
-        ],
-        rows,
+        list(rows[0]),
+        [*(list(row.values()) for row in rows), whole],
     )
 
 

@@ -37,8 +37,8 @@ class Diagram:
     @classmethod
     def of(cls, experiment: PhaseExperiment, results: xr.Dataset, reading: str) -> Diagram:
         sigma, keep = axes_of(results)
-        losses = (at_end(results, name, reading) for name in ("test_loss", "train_loss"))
-        return cls(experiment, sigma, keep, *losses, *published_curves(experiment, sigma))
+        loss, train = (at_end(results, name, reading) for name in ("test_loss", "train_loss"))
+        return cls(experiment, sigma, keep, loss, train, *published_curves(experiment, sigma))
 
     def inside(self) -> Mask:
         """Cells (sigma, keep) of the published window."""
