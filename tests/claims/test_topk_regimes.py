@@ -20,7 +20,7 @@ from rarefy.measure.coefficients import accumulated_coefficients, projected_coef
 from rarefy.measure.generalisation import generalisation
 from rarefy.studies.topk.regimes.boundary import boundary, crossing, exponent_in
 from rarefy.studies.topk.regimes.study import TopKRegimes
-from rarefy.studies.topk.unpruned import Sizes, unpruned
+from rarefy.studies.topk.unpruned import Sizes, Unpruned
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.conditions import all_hold
 from rarefy.theory.unpruned_limit import limit_test_loss
@@ -66,7 +66,7 @@ def test_a_turned_run_trains_and_tests_like_a_plain_one_in_law() -> None:
     runs, n, classes, m, d = 300, 8, 2, 4, 60
     context = WIDE
     sizes = Sizes(m, classes, n, d, mu=1.0, sigma=0.25, lr=2.0, output_scale=1 / m)
-    turned = unpruned([sizes] * runs, Draws(range(runs), dtype=torch.float64), sigma_0=0.1)
+    turned = Unpruned.drawn([sizes] * runs, Draws(range(runs), dtype=torch.float64), sigma_0=0.1)
     end = turned.train(context, 60).parameters
     found = turned.test(end["filters"], 200, context)
     held = accumulated_coefficients(end["coefficients"], turned.samples)
@@ -256,10 +256,7 @@ FALSE: list[tuple[list[str], dict[str, Any]]] = [
     ),
     (
         ["S1 4: test loss <= 8", "S3 slope of gamma/rho"],
-        {
-            "test_loss": lambda v, q: np.log(v["classes"]) + 0 * v,
-            "gamma": lambda v, q: v * q**0.2,
-        },
+        {"test_loss": lambda v, q: np.log(v["classes"]) + 0 * v, "gamma": lambda v, q: v * q**0.2},
     ),
     (
         ["S1 3: training loss", "S2 3: training loss", "S2 4: test loss >="],

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rarefy.theory.unpruned_limit import (
-    limit_boundary,
-    limit_ratio,
-    limit_stage,
-    limit_test_loss,
-)
+from rarefy.theory.unpruned_limit import limit_boundary, limit_ratio, limit_stage, limit_test_loss
 
 
 def test_the_closed_form_boundary_is_where_the_closed_form_loss_is_half_of_chance() -> None:

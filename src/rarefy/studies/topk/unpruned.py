@@ -53,6 +53,37 @@ class Unpruned(Trial):
     lr: Tensor
     form: str
 
+    @classmethod
+    def drawn(
+        cls,
+        sizes: Sequence[Sizes],
+        draws: Draws,
+        sigma_0: float,
+        labels: str = "balanced",
+        form: str = "auto",
+    ) -> Unpruned:
+        """Draw training samples and initial filters of runs of one shape.
+
+        "auto" and "dual" draw no vectors of d coordinates, so that runs may differ in d; "primal"
+        does, and wants one d for all.
+        """
+
+        def column(name: str, dtype: torch.dtype = draws.dtype) -> Tensor:
+            values = [getattr(each, name) for each in sizes]
+            return torch.tensor(values, dtype=torch.float64).to(draws.keys.device, dtype)
+
+        one = sizes[0]
+        mu, sigma, lr = (column(name) for name in ("mu", "sigma", "lr"))
+        if form != "primal":
+            rows, d = (one.classes, one.filters), column("d", torch.float64)
+            world = turned_signal_noise(draws, one.samples, rows, d, mu, sigma, labels)
+            data, samples, start, form = world.data, world.samples, world.filters, "dual"
+        else:
+            data = SignalNoise(one.classes, int(one.d), mu, sigma, labels)
+            start = initial_filters(draws, one.classes, one.filters, int(one.d))
+            samples = data.sample(draws, one.samples)
+        return cls(data, samples, start * sigma_0, draws, one.output_scale, lr, form)
+
     def train(
         self,
         context: Context,
@@ -85,36 +116,6 @@ class Unpruned(Trial):
         begin, N_(y_i, i), unless trained ``filters`` are given."""
         response = responses(self.initial if filters is None else filters, self.samples.noise)
         return torch.einsum("rkmn,rnk->rmn", response, self.samples.one_hot()) > 0
-
-
-def unpruned(
-    sizes: Sequence[Sizes],
-    draws: Draws,
-    sigma_0: float,
-    labels: str = "balanced",
-    form: str = "auto",
-) -> Unpruned:
-    """Draw training samples and initial filters of runs of one shape.
-
-    "auto" and "dual" draw no vectors of d coordinates, so that runs may differ in d; "primal" does,
-    and wants one d for all.
-    """
-
-    def column(name: str, dtype: torch.dtype = draws.dtype) -> Tensor:
-        values = [getattr(each, name) for each in sizes]
-        return torch.tensor(values, dtype=torch.float64).to(draws.keys.device, dtype)
-
-    one = sizes[0]
-    mu, sigma, lr = (column(name) for name in ("mu", "sigma", "lr"))
-    if form != "primal":
-        rows, d = (one.classes, one.filters), column("d", torch.float64)
-        world = turned_signal_noise(draws, one.samples, rows, d, mu, sigma, labels)
-        data, samples, start, form = world.data, world.samples, world.filters, "dual"
-    else:
-        data = SignalNoise(one.classes, int(one.d), mu, sigma, labels)
-        start = initial_filters(draws, one.classes, one.filters, int(one.d))
-        samples = data.sample(draws, one.samples)
-    return Unpruned(data, samples, start * sigma_0, draws, one.output_scale, lr, form)
 
 
 def check_dimension(d: float, classes: int, filters: int, samples: int, form: str) -> None:

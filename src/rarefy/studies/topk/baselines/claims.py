@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import (
-    Interval,
-    judge_bound,
-    judge_difference,
-    mean_band,
-    mean_interval,
-)
+from rarefy.measure import statistics as st
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.kit.worst import corrected_level, worst_of
 from rarefy.studies.topk.baselines.arms import NAMES, READINGS
@@ -43,7 +37,7 @@ def failing_loss(classes: int) -> float:
 
 def failing(dense: Choice, classes: int) -> NDArray[np.bool_]:
     """Noise levels, (sigma,), at which dense training fails by its mean validation loss."""
-    return mean_band(dense.validation).mean >= failing_loss(classes)
+    return st.mean_band(dense.validation).mean >= failing_loss(classes)
 
 
 def verdicts(experiment: BaselinesExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
@@ -55,14 +49,14 @@ def verdicts(experiment: BaselinesExperiment, results: xr.Dataset, scale: str) -
         named = Naming(experiment, scale, f"{experiment.setting}, {topk.name} ")
         case, note = _deciding(topk.loss, sigma, where, ceiling=limit)
         name = named("S4", f"reaches a test loss under {limit:.3g} where dense fails")
-        found.append(judge_bound(name, case, limit, "at_most", note=note))
+        found.append(st.judge_bound(name, case, limit, "at_most", note=note))
         for rival, remark in RIVALS.items():
             for measure in ("loss", "error") if rival in chosen else ():
                 gain = getattr(chosen[rival], measure) - getattr(topk, measure)
                 case, note = _deciding(gain, sigma, where, floor=0.0)
                 note = joined(f"{NAMES[rival]} minus {topk.name}", note, remark)
                 name = named("S4", f"against {NAMES[rival]}, test {measure}")
-                found.append(judge_difference(name, case, "positive", note=note))
+                found.append(st.judge_difference(name, case, "positive", note=note))
     return found
 
 
@@ -72,12 +66,12 @@ def _deciding(
     where: NDArray[np.intp],
     floor: float = -np.inf,
     ceiling: float = np.inf,
-) -> tuple[Interval, str]:
+) -> tuple[st.Interval, str]:
     """Interval over seeds at the noise level that decides for all of ``where``, and a note."""
     if len(where) == 0:
-        return mean_interval([]), NOT_FAILING
+        return st.mean_interval([]), NOT_FAILING
     level = corrected_level(len(where))
-    cases = [mean_interval(samples[:, place], level) for place in where]
+    cases = [st.mean_interval(samples[:, place], level) for place in where]
     worst = worst_of([each.low for each in cases], [each.high for each in cases], floor, ceiling)
     at = f"sigma_p={sigma[where[worst]]:g}"
     if len(where) == 1:

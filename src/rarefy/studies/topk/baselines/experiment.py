@@ -45,11 +45,7 @@ class BaselinesExperiment(SignalNoiseExperiment):
             "reads": (5, 20, 100, 400),
             "test_samples": 2000,
         },
-        "paper": {
-            "seeds": 4,
-            "sigma": (1.0,),
-            "arm": arms((4, 16, 64, 128), (0.01, 0.1, 1.0)),
-        },
+        "paper": {"seeds": 4, "sigma": (1.0,), "arm": arms((4, 16, 64, 128), (0.01, 0.1, 1.0))},
     }
 
     arm: tuple[str, ...] = arms(

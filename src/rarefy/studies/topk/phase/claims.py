@@ -6,15 +6,8 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
+from rarefy.measure import statistics as st
 from rarefy.measure.regions import overlap
-from rarefy.measure.statistics import (
-    MEANS_FOLLOW,
-    judge_bound,
-    judge_difference,
-    judge_equal,
-    mean_interval,
-    spearman_trend,
-)
 from rarefy.studies.kit.arrays import texts
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.topk.phase.experiment import SHUT, PhaseExperiment
@@ -56,7 +49,7 @@ def _figure(named: Naming, here: Diagram) -> list[Verdict]:
     everything = overlap(np.ones_like(inside), inside)
     # a rho per seed; NaN, a missing value, where the width never changes
     widths = good @ spacing(here.keep)
-    trends = [spearman_trend(here.sigma, row, permutations=1).rho for row in widths]
+    trends = [st.spearman_trend(here.sigma, row, permutations=1).rho for row in widths]
     finite = here.train[np.isfinite(here.train)]
     spread = f"largest {finite.max():.3g}, median {np.median(finite):.2g}" if finite.size else ""
     fitted = named("S6", f"share of cells with training loss under {FITTED:g}")
@@ -64,7 +57,7 @@ def _figure(named: Naming, here: Diagram) -> list[Verdict]:
     nowhere = "no cell of the grid lies there"
     return [
         mostly(fitted, here.train < FITTED, np.ones_like(inside), spread, EVERYWHERE),
-        judge_bound(
+        st.judge_bound(
             named("S7", "region of test loss < 2 against the published one"),
             np.array([overlap(region, inside) for region in good]),
             OVERLAP,
@@ -81,10 +74,10 @@ def _figure(named: Naming, here: Diagram) -> list[Verdict]:
             )
             for side, region in (("below the lower", below), ("above the upper", above))
         ),
-        judge_bound(
+        st.judge_bound(
             named("S7", "the window's width shrinks as sigma grows, Spearman's rho"),
             np.array(trends),
-            -MEANS_FOLLOW,
+            -st.MEANS_FOLLOW,
             "at_most",
             note="one rho a seed: its noise levels share their draws",
         ),
@@ -96,11 +89,11 @@ def _fitted(
 ) -> list[Verdict]:
     """Constants of the published curves, fitted to the measured region."""
     fits = fitted_curves(experiment, results, reading)
-    score = mean_interval([fit.overlap for fit in fits]).mean
+    score = st.mean_interval([fit.overlap for fit in fits]).mean
     factors = {"lower": [fit.lower for fit in fits], "upper": [fit.upper for fit in fits]}
     constants, published = constants_of(experiment, fits), published_constants(experiment)
     return [
-        judge_equal(
+        st.judge_equal(
             named("S7", f"log of fitted over published constant, {name} curve"),
             np.log(np.array(factors[name])),
             0.0,
@@ -122,5 +115,5 @@ def _readings(named: Naming, region: np.ndarray, results: xr.Dataset) -> list[Ve
             "figure was made with is not a claim of the paper"
         )
         name = named("S7", f"overlap with the published region, {SHUT} minus {other}")
-        found.append(judge_difference(name, gain, "positive", note=note))
+        found.append(st.judge_difference(name, gain, "positive", note=note))
     return found

@@ -32,13 +32,7 @@ class PhaseExperiment(SignalNoiseExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("reading", "sigma", "keep")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            **TINY,
-            "seeds": 2,
-            "sigma": (0.2, 1.0),
-            "keep": (2, 10, 40),
-            "reads": (20, 60),
-        },
+        "tiny": {**TINY, "seeds": 2, "sigma": (0.2, 1.0), "keep": (2, 10, 40), "reads": (20, 60)},
         "quick": {
             "seeds": 2,
             "sigma": (0.25, 0.5, 0.75, 1.0),

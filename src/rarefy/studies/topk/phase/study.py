@@ -18,7 +18,7 @@ class TopKPhase(PhaseExperiment, Study):
     name: ClassVar[str] = "topk-phase"
     title: ClassVar[str] = "Where TopK pruning rescues generalisation: noise against kept weights"
     papers: ClassVar[tuple[str, ...]] = ("002",)
-    shows: ClassVar[str] = "Fig. 1, 2; Theorems 4.4, 4.5; App. I"
+    shows: ClassVar[str] = "Fig. 1, 2; Thm 4.4, 4.5; App. I"
     claims: ClassVar[tuple[str, ...]] = ("S4", "S5", "S6", "S7", "S12")
     needs: ClassVar[str] = "a CPU; a GPU at scale paper (two days on two cores)"
     headline: ClassVar[bool] = True

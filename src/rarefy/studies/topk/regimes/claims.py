@@ -14,14 +14,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import (
-    BIG_O,
-    OMEGA,
-    Identity,
-    judge_bound,
-    judge_slope,
-    loglog_slope,
-)
+from rarefy.measure.statistics import BIG_O, OMEGA, Identity, judge_bound, judge_slope, loglog_slope
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.topk.regimes.boundary import boundary, exponent_in, of_chance, on_grid

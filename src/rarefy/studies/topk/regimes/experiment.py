@@ -15,13 +15,7 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
 from rarefy.data.signal_noise import LABELS
 from rarefy.nets.patch_cnn import COMBINATIONS, output_scale
-from rarefy.studies.topk.unpruned import (
-    Sizes,
-    Unpruned,
-    UnprunedExperiment,
-    check_dimension,
-    unpruned,
-)
+from rarefy.studies.topk.unpruned import Sizes, Unpruned, UnprunedExperiment, check_dimension
 from rarefy.studies.topk.watch import ALONG, AT_END, Watch
 from rarefy.theory.conditions import Condition
 from rarefy.theory.topk import logit_gain
@@ -131,7 +125,7 @@ class RegimesExperiment(UnprunedExperiment):
 
     def prepare(self, cells: Cells, context: Context) -> Unpruned:
         sizes, draws = self.sizes_of(cells), cells.draws(context)
-        return unpruned(sizes, draws, self.sigma_0, self.labels, self.form)
+        return Unpruned.drawn(sizes, draws, self.sigma_0, self.labels, self.form)
 
     def measure(self, trial: Unpruned, context: Context) -> dict[str, np.ndarray]:
         watch = Watch(trial, self.test_samples, context)

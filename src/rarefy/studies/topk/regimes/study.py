@@ -18,7 +18,7 @@ class TopKRegimes(RegimesExperiment, Study):
     name: ClassVar[str] = "topk-regimes"
     title: ClassVar[str] = "Signal or noise: the two regimes without pruning, and what lies between"
     papers: ClassVar[tuple[str, ...]] = ("002",)
-    shows: ClassVar[str] = "Thm 4.2; Thm 4.3, (H.4); Prop. 5.2"
+    shows: ClassVar[str] = "Thm 4.2, 4.3; Prop. 5.2"
     claims: ClassVar[tuple[str, ...]] = ("S1", "S2", "S3")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
     paper_says: ClassVar[str] = (

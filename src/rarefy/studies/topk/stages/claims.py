@@ -7,15 +7,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import (
-    BIG_O,
-    Interval,
-    Slope,
-    bootstrap_interval,
-    judge_bound,
-    judge_slope,
-    loglog_slope,
-)
+from rarefy.measure import statistics as st
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.reading import Naming, slices
 from rarefy.studies.topk.stages.experiment import StagesExperiment
@@ -38,13 +30,13 @@ def stage_of(results: xr.Dataset, regime: str, level: float) -> xr.DataArray:
     return results[f"{COEFFICIENT[regime]}_stage"].sel(regime=regime, level=level)
 
 
-def exponent(stage: xr.DataArray) -> Slope:
+def exponent(stage: xr.DataArray) -> st.Slope:
     """Slope of (factor, seed), only of seeds that reached the level at every factor: a mean over
     those that were fast enough at one factor, and over all at another, would not be of the same
     runs."""
     values = by_seed(stage, "factor")
     whole = np.isfinite(values).all(axis=1, keepdims=True)
-    return loglog_slope(stage["factor"].values, np.where(whole, values, np.nan))
+    return st.loglog_slope(stage["factor"].values, np.where(whole, values, np.nan))
 
 
 def verdicts(experiment: StagesExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
@@ -57,12 +49,14 @@ def verdicts(experiment: StagesExperiment, results: xr.Dataset, scale: str) -> l
         for varied in results["varied"].values.tolist():
             here, power = stage.sel(varied=varied), EXPONENTS[regime][varied]
             name = named("S11", f"exponent in {varied}")
-            found.append(judge_slope(name, exponent(here), power, TOLERANCE, _note(here, varied)))
+            found.append(
+                st.judge_slope(name, exponent(here), power, TOLERANCE, _note(here, varied))
+            )
         found.append(
-            judge_bound(
+            st.judge_bound(
                 named("S11", "one constant for all cells"),
                 _spread(_constants(experiment, stage, regime)),
-                BIG_O,
+                st.BIG_O,
                 "at_most",
                 note="largest over smallest constant in front of the lemma's expression",
             )
@@ -84,17 +78,17 @@ def _constants(experiment: StagesExperiment, stage: xr.DataArray, regime: str) -
     return np.stack(found, axis=1)
 
 
-def _spread(found: np.ndarray) -> Interval:
+def _spread(found: np.ndarray) -> st.Interval:
     """Largest over smallest mean of the cells, (seed, cell); none where a stage is missing, since a
     stage longer than the training would be the largest."""
     if not np.isfinite(found).all():
-        return Interval(np.nan, np.nan, np.nan, len(found))
+        return st.Interval(np.nan, np.nan, np.nan, len(found))
 
     def of_means(sample: np.ndarray) -> float:
         means = sample.mean(axis=0)
         return float(means.max() / means.min())
 
-    return bootstrap_interval(found, of_means)
+    return st.bootstrap_interval(found, of_means)
 
 
 def _note(stage: xr.DataArray, varied: str) -> str:

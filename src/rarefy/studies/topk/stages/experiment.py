@@ -13,13 +13,7 @@ import torch
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
-from rarefy.studies.topk.unpruned import (
-    Sizes,
-    Unpruned,
-    UnprunedExperiment,
-    check_dimension,
-    unpruned,
-)
+from rarefy.studies.topk.unpruned import Sizes, Unpruned, UnprunedExperiment, check_dimension
 from rarefy.studies.topk.watch import held_by, spread
 from rarefy.train.descent import State
 
@@ -44,13 +38,7 @@ class StagesExperiment(UnprunedExperiment):
             "lr": 0.2,
             "steps": 120,
         },
-        "quick": {
-            "seeds": 3,
-            "factor": (0.5, 1.0, 2.0),
-            "filters": 12,
-            "lr": 0.05,
-            "steps": 1000,
-        },
+        "quick": {"seeds": 3, "factor": (0.5, 1.0, 2.0), "filters": 12, "lr": 0.05, "steps": 1000},
         "paper": {},
     }
 
@@ -125,7 +113,7 @@ class StagesExperiment(UnprunedExperiment):
         return Cost(bytes_per_cell=bytes_per_cell, steps_per_cell=self.steps)
 
     def prepare(self, cells: Cells, context: Context) -> Unpruned:
-        return unpruned(self.sizes_of(cells), cells.draws(context), self.sigma_0)
+        return Unpruned.drawn(self.sizes_of(cells), cells.draws(context), self.sigma_0)
 
     def measure(self, trial: Unpruned, context: Context) -> dict[str, np.ndarray]:
         signal, noise, one_hot = trial.seen_signal(), trial.seen_noise(), trial.samples.one_hot()
