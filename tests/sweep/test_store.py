@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import numpy as np
@@ -168,9 +169,11 @@ def test_a_second_writer_is_refused_and_a_dead_ones_lock_taken_over(tmp_path: Pa
     (tmp_path / ".store.lock").write_text("999999")
     first = Store(path, Toy.at("tiny"), "tiny", "float32")
     first.begin()
-    with pytest.raises(UsageError, match=rf"another process \(pid {os.getpid()}\)"):
+    owner = rf"pid {os.getpid()} on {socket.gethostname()} since 2\d{{3}}-.*:\d\d.*"
+    with pytest.raises(UsageError, match=rf"another process \({owner}\); wait for it"):
         filled(path)
     first.close()
+    assert not (tmp_path / ".store.lock").exists()
     assert filled(path).attrs["cells_done"] == 12
 
 

@@ -10,7 +10,7 @@ import typer
 from rich import box
 from rich.text import Text
 
-from rarefy.cli.frame import AsJson, Device, app, print_, told
+from rarefy.cli.frame import AsJson, Device, app, exit_on_error, print_
 from rarefy.core.papers import paper_names
 from rarefy.core.tables import Table
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@told
+@exit_on_error
 def studies(
     name: Annotated[
         str | None, typer.Argument(metavar="[STUDY]", help="Of this one everything.")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import xarray as xr
-from longtail_rows import BASELINE, JUDGE, Found, by_length, orders, set_name, sets_of, table
 
+from pages.longtail.rows import BASELINE, ROWS, SET_NAMES, Found, by_length, orders, sets_of, way_of
+from pages.markdown import table
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.statistics import mean_band, mean_interval
-from rarefy.studies.longtail.table.study import BRANCHES
+from rarefy.measure.statistics import mean_band
 from rarefy.studies.longtail.tables import shown
 from rarefy.studies.longtail.words import spoken
-from rarefy.tools.longtail.readings import LONG_TAIL
 
 RUN_AND_JUDGED = ("way", "seeds", "protocols")
 
@@ -25,7 +22,7 @@ def length_table(found: dict[str, Found]) -> str:
     rows = [
         [
             one.name,
-            str(epochs),
+            epochs,
             spoken(method),
             shown(one.mean(BASELINE)),
             shown(one.gain(method), True),
@@ -74,14 +71,13 @@ def where_from(found: dict[str, Found]) -> str:
     classes that all lengths have."""
     said = []
     for data, method, there in _by_set(found):
-        shared = _shared(there, method)
         plain, masked = (
-            {epochs: _mean(one, way, shared) for epochs, one in there.items()}
+            {epochs: one.mean(way).mean for epochs, one in there.items()}
             for way in (BASELINE, method)
         )
-        held_out = {epochs: _held_out(one, shared) for epochs, one in there.items()}
+        held_out = {epochs: one.held_out(BASELINE) for epochs, one in there.items()}
         best, longest = max(held_out, key=held_out.__getitem__), max(plain)
-        where = f"- {set_name(data)} ({orders(len(shared))}): SimCLR is best after {best} epochs"
+        where = f"- {SET_NAMES[data]} ({_orders(there)}): SimCLR is best after {best} epochs"
         if best == longest:
             said.append(
                 f"{where}, the longest training: nothing is lost yet that masks could keep, and "
@@ -93,15 +89,15 @@ def where_from(found: dict[str, Found]) -> str:
             f"{where} ({plain[best]:.2f}) and has {plain[longest]:.2f} after {longest}; "
             f"{spoken(method)} go from {masked[best]:.2f} to {masked[longest]:.2f}. Of the "
             f"{lost + won:.2f} points by which the gain grows SimCLR loses {lost:.2f}, and two "
-            f"branches add {won:.2f}.{_not_seen(there[best], there[longest], shared)}"
+            f"branches add {won:.2f}.{_not_seen(there[best], there[longest])}"
         )
-    return "\n".join(said) if said else "Two lengths of one set are needed: not run yet."
+    return "\n".join(said) or "Two lengths of one set are needed: not run yet."
 
 
-def _not_seen(best: Found, longest: Found, seeds: Sequence[int]) -> str:
+def _not_seen(best: Found, longest: Found) -> str:
     """That SimCLR's own training does not show what its features lose."""
     (loss, less), (apart, nearer) = (
-        [_last(one, BASELINE, seeds, name) for one in (best, longest)]
+        [_last(one, BASELINE, name) for one in (best, longest)]
         for name in ("epoch_loss", "epoch_alignment")
     )
     if less >= loss or nearer >= apart:
@@ -110,7 +106,7 @@ def _not_seen(best: Found, longest: Found, seeds: Sequence[int]) -> str:
         f" SimCLR's loss does not show it (from {loss:.2f} to {less:.2f}), nor does the distance "
         f"of two views (from {apart:.2f} to {nearer:.2f})."
     )
-    seen = 100 * _of(longest, BASELINE, seeds, "watched_knn").mean("seed").values
+    seen = 100 * longest.of(BASELINE, "watched_knn").mean("seed").values
     top = int(np.argmax(seen))
     if top + 1 < len(seen):
         words += (
@@ -129,7 +125,7 @@ def repeated(found: dict[str, Found]) -> str:
             continue
         seeds = sorted({*one.results["seed"].values} & {*two.results["seed"].values})
         for way in (way for way in one.ways if way in two.ways):
-            first, second = (_seeds(run, way, seeds) for run in (one, two))
+            first, second = (run.at(seeds).values(way) for run in (one, two))
             for seed, here, there in zip(seeds, first, second, strict=True):
                 if np.isfinite([here, there]).all():
                     said.append(
@@ -142,33 +138,23 @@ def repeated(found: dict[str, Found]) -> str:
 
 def _setting(one: Found) -> dict[str, Any]:
     """Everything about a training but which of them were run, and how they were judged."""
-    told = dict(one.study.parameters())
-    return {name: value for name, value in told.items() if name not in RUN_AND_JUDGED}
+    told = one.study.parameters().items()
+    return {name: value for name, value in told if name not in RUN_AND_JUDGED}
 
 
 def course_table(found: dict[str, Found]) -> str:
     """Both methods at each length: what is learnt, and what the training itself sees of it."""
     rows = []
     for data, method, there in _by_set(found):
-        shared = _shared(there, method)
         for way in (BASELINE, method):
             for epochs, one in there.items():
-                rows.append(
-                    [
-                        set_name(data),
-                        spoken(way),
-                        str(epochs),
-                        *(
-                            _number(_mean(one, way, shared, name))
-                            for name in ("overall", "many", "medium", "few")
-                        ),
-                        _number(_mean(one, way, shared, protocol="knn")),
-                        *(
-                            _number(_last(one, way, shared, name))
-                            for name in ("epoch_loss", "epoch_alignment")
-                        ),
-                    ]
-                )
+                numbers = [
+                    *(one.mean(way, name).mean for name in ("overall", "many", "medium", "few")),
+                    one.mean(way, protocol="knn").mean,
+                    *(_last(one, way, name) for name in ("epoch_loss", "epoch_alignment")),
+                ]
+                told = (f"{number:.2f}" if np.isfinite(number) else "-" for number in numbers)
+                rows.append([SET_NAMES[data], spoken(way), epochs, *told])
     if not rows:
         return "Not run yet."
     columns = ("set", "method", "epochs", "linear", "many", "medium", "few")
@@ -180,16 +166,15 @@ def course_picture(found: dict[str, Found]) -> Picture:
     longest."""
     panels = []
     for _, method, there in _by_set(found):
-        shared = _shared(there, method)
         longest = there[max(there)]
         ends, ways = [], []
         for way in (BASELINE, method):
-            values = [_seeds(one, way, shared) for one in there.values()]
+            values = [one.values(way) for one in there.values()]
             ends.append(_curve(way, np.array(list(there), float), np.stack(values, axis=1)))
-            seen = 100 * _of(longest, way, shared, "watched_knn").transpose("seed", ...).values
+            seen = 100 * longest.of(way, "watched_knn").transpose("seed", ...).values
             epochs = longest.results["watched_epoch"].values.astype(float)
             ways.append(_curve(way, epochs, seen))
-        name = f"{longest.name}, {orders(len(shared))}"
+        name = f"{longest.name}, {_orders(there)}"
         panels += [
             Lines(ends, "epochs of the whole training", "linear probe, test, %", name, x_log=True),
             Lines(ways, f"epoch (of {longest.epochs})", "neighbours, held-out, %", "on the way"),
@@ -203,15 +188,17 @@ def _curve(way: str, x: np.ndarray, values: np.ndarray) -> Curve:
 
 
 def _by_set(found: dict[str, Found]) -> list[tuple[str, str, dict[int, Found]]]:
-    """Sets with several lengths: the method with most of them, and its results by length."""
+    """Sets with several lengths: the method with most of them (of several that of the rows), and
+    its results by length, with the orders of the classes that all lengths have."""
     sets = []
+    usual = way_of(ROWS[0], "branches")
     for data in sets_of(found):
-        methods = _branches(found, data)
-        if methods:
-            most = max(methods, key=lambda way: (len(by_length(found, data, way)), way == BRANCHES))
-            there = by_length(found, data, most)
-            if len(there) > 1 and _shared(there, most):
-                sets.append((data, most, there))
+        lengths = {way: by_length(found, data, way) for way in _branches(found, data)}
+        if lengths:
+            most = max(lengths, key=lambda way: (len(lengths[way]), way == usual))
+            there, shared = lengths[most], _shared(lengths[most], most)
+            if len(there) > 1 and shared:
+                sets.append((data, most, {at: one.at(shared) for at, one in there.items()}))
     return sets
 
 
@@ -231,31 +218,9 @@ def _shared(there: dict[int, Found], method: str) -> list[int]:
     return sorted(set.intersection(*map(ended, there.values())))
 
 
-def _mean(
-    one: Found, way: str, seeds: Sequence[int], name: str = "overall", protocol: str = "linear"
-) -> float:
-    return mean_interval(_seeds(one, way, seeds, name, protocol)).mean
+def _orders(there: dict[int, Found]) -> str:
+    return orders(next(iter(there.values())).results.sizes["seed"])
 
 
-def _seeds(
-    one: Found, way: str, seeds: Sequence[int], name: str = "overall", protocol: str = "linear"
-) -> np.ndarray:
-    return one.values(way, name, protocol)[np.isin(one.results["seed"].values, seeds)]
-
-
-def _of(one: Found, way: str, seeds: Sequence[int], name: str) -> xr.DataArray:
-    here = one.results[name].sel(images=LONG_TAIL, rho=one.rho, way=way)
-    return here.isel(seed=np.isin(one.results["seed"].values, seeds))
-
-
-def _held_out(one: Found, seeds: Sequence[int]) -> float:
-    """Of SimCLR's linear probe, on held-out training images."""
-    return float(_of(one, BASELINE, seeds, "validation").sel(protocol=JUDGE).mean())
-
-
-def _last(one: Found, way: str, seeds: Sequence[int], name: str) -> float:
-    return float(_of(one, way, seeds, name).isel(epoch=-1).mean())
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}" if np.isfinite(value) else "-"
+def _last(one: Found, way: str, name: str) -> float:
+    return float(one.of(way, name).isel(epoch=-1).mean())

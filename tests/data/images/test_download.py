@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import subprocess
@@ -17,8 +16,8 @@ from typing import Any
 import pytest
 
 from rarefy.core.errors import RunError
-from rarefy.data.images import fetching, part_file
-from rarefy.data.images.fetching import RemoteFile, fetch
+from rarefy.data.images import download
+from rarefy.data.images.download import RemoteFile, fetch
 
 CONTENT = os.urandom(300_000)
 QUICK = (0.01, 0.01)
@@ -243,16 +242,12 @@ def test_no_network_is_one_line(tmp_path: Path, url: str) -> None:
 def test_a_full_disk_is_one_line(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: part_file.PartFile, piece: bytes) -> None:
-        with part_file.disk_errors(self.path):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(part_file.PartFile, "add", full)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "file.bin.part").symlink_to("/dev/full")
     with pytest.raises(RunError, match="cannot write .*file.bin.part .No space left"):
         fetch(server.remote(), tmp_path, progress=False, waits=QUICK)
-    monkeypatch.undo()
     usage = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr(fetching.shutil, "disk_usage", lambda folder: usage)
+    monkeypatch.setattr(download.shutil, "disk_usage", lambda folder: usage)
     with pytest.raises(RunError, match="not enough room in .*1.0 kB free, 300.0 kB needed"):
         fetch(server.remote(), tmp_path, progress=False, waits=QUICK)
     assert not (tmp_path / "sub" / "file.bin").exists()
@@ -267,22 +262,24 @@ def test_a_folder_that_cannot_be_made_is_one_line(server: Server, tmp_path: Path
 def test_several_processes_at_once_fetch_once(server: Server, tmp_path: Path) -> None:
     server.delay = 0.3
     code = (
-        "from pathlib import Path; from rarefy.data.images.fetching import RemoteFile, fetch; "
+        "from pathlib import Path; from rarefy.data.images.download import RemoteFile, fetch; "
         f"fetch({server.remote()!r}, Path({str(tmp_path)!r}), progress=False)"
     )
     workers = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
     assert [worker.wait(60) for worker in workers] == [0, 0, 0]
     assert (tmp_path / "sub" / "file.bin").read_bytes() == CONTENT
     assert _names(tmp_path) == ["file.bin"]
-    if part_file.LOCKS:
+    if download.LOCKS:
         assert len(server.asked) == 1
 
 
 def test_without_locks_each_has_a_part_file_of_its_own(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(part_file, "LOCKS", False)
-    part = part_file.PartFile(tmp_path / "file.bin")
-    assert str(os.getpid()) in part.path.name
+    monkeypatch.setattr(download, "LOCKS", False)
+    server.cut_after = [1000, 0]
+    with pytest.raises(RunError, match="1.0 kB are kept"):
+        fetch(server.remote(), tmp_path, progress=False, waits=())
+    assert _names(tmp_path) == [f"file.bin.{os.getpid()}.part"]
     assert fetch(server.remote(), tmp_path, progress=False).read_bytes() == CONTENT
     assert _names(tmp_path) == ["file.bin"]

@@ -1,16 +1,14 @@
-"""Write docs/longtail-table.md, 000 Table 2 with what was measured beside what was published, with
-its picture, from the committed results of the study longtail-table. Every number on it is computed;
+"""docs/longtail-table.md: 000 Table 2 with what was measured beside what was published, with its
+pictures, from the committed results of the study longtail-table. Every number on it is computed;
 rows that nobody has run yet say so."""
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
-from longtail_advice import advice, against_published, chosen_share, growth, held_out, verdict_of
-from longtail_length import (
+from pages.longtail.advice import advice, against_published, chosen_share, growth, verdict_of
+from pages.longtail.length import (
     course_picture,
     course_table,
     length_picture,
@@ -18,26 +16,44 @@ from longtail_length import (
     repeated,
     where_from,
 )
-from longtail_rows import BASELINE, LARGEST, NOT_RUN, Found, committed, set_name, table
-
+from pages.longtail.rows import (
+    BASELINE,
+    EPOCHS,
+    LARGEST,
+    NOT_RUN,
+    ROWS,
+    SCALES,
+    SET_NAMES,
+    Found,
+    committed,
+)
+from pages.markdown import table
 from rarefy.report.static import as_png, draw_picture
 from rarefy.studies.longtail.published import TABLE_2, Row
-from rarefy.studies.longtail.table.study import EPOCHS, IMBALANCES, LongTailTable
 from rarefy.studies.longtail.tables import shown
 from rarefy.studies.longtail.words import protocol_words, spoken
+from rarefy.tools.longtail.readings import BALANCED
 
-DOCS = Path(__file__).parent
+
+def files(folder: Path) -> dict[str, str | bytes]:
+    """Contents by name of file, of the results in a folder."""
+    found = committed(folder)
+    pictures = (length_picture(found), course_picture(found))
+    return {"longtail-table.md": page(found)} | {
+        f"images/longtail-{one.name}.png": as_png(draw_picture(one)) for one in pictures
+    }
 
 
 def main_table(found: dict[str, Found]) -> str:
-    rows = []
+    rows: list[list[object]] = []
     for row in TABLE_2:
         published = f"{row.shown()} ({row.gain:+.2f})"
-        name = f"{set_name(row.data)}, rho {row.rho:g}"
+        name = f"{SET_NAMES[row.data]}, rho {row.rho:g}"
         here = [one for one in (_row(found, row, epochs) for epochs in EPOCHS) if one]
         if not here:
-            why = NOT_RUN if row.data in IMBALANCES else "out of reach"
-            rows.append([name, published, why, "", "", "", "", "", ""])
+            reachable = any(row.data == here["data"] for here in ROWS)
+            why = NOT_RUN if reachable else "out of reach"
+            rows.append([name, published, why, *[""] * 6])
         for one in here:
             pruned, branches = (one.methods(kind)[:1] for kind in ("pruned", "branches"))
             cells = [NOT_RUN] * 4
@@ -46,9 +62,7 @@ def main_table(found: dict[str, Found]) -> str:
             for method in branches:
                 cells[2:] = shown(one.mean(method)), shown(one.gain(method), True)
             n = min(one.gain(method).n for method in (*pruned, *branches, BASELINE))
-            rows.append(
-                [name, published, str(one.epochs), shown(one.mean(BASELINE)), *cells, str(n)]
-            )
+            rows.append([name, published, one.epochs, shown(one.mean(BASELINE)), *cells, n])
     columns = ("set", "published", "epochs", "SimCLR", "gain, Algorithm 1")
     more = ("gain, its masked network", "two branches", "gain, two branches", "n")
     return table((*columns, *more), rows)
@@ -70,12 +84,14 @@ def delta_table(found: dict[str, Found]) -> str:
                 best = one.methods(kind)
                 cells.append(shown(one.gain(best[0], "delta_20"), True) if best else NOT_RUN)
             cells.append("-")
-            if f"{row.data}-control-{epochs}" in LongTailTable.scales and row.rho == LARGEST:
+            if f"{row.data}-control-{epochs}" in SCALES and row.rho == LARGEST:
                 # (as many images, as many epochs)
                 control = found.get(f"{row.data}-control-{epochs}")
-                seeds = one.results["seed"].values
-                cells[-1] = shown(control.control("delta_20", seeds)) if control else NOT_RUN
-            rows.append([one.name, row.shown(delta=True), str(epochs), *cells])
+                cells[-1] = NOT_RUN
+                if control:
+                    control = control.at(one.results["seed"].values.tolist())
+                    cells[-1] = shown(control.mean(BASELINE, "delta_20", images=BALANCED))
+            rows.append([one.name, row.shown(delta=True), epochs, *cells])
     if not rows:
         return "No row has been run yet."
     columns = ("set", "published", "epochs", "SimCLR", "Algorithm 1 less SimCLR")
@@ -85,11 +101,11 @@ def delta_table(found: dict[str, Found]) -> str:
 def keep_table(found: dict[str, Found]) -> str:
     rows = [
         [
-            set_name(one.data),
+            SET_NAMES[one.data],
             f"{one.results['class_count'].max().item():,.0f}",
-            str(one.epochs),
+            one.epochs,
             spoken(method),
-            f"{held_out(one, method):.2f}",
+            f"{one.held_out(method):.2f}",
             shown(one.mean(method)),
         ]
         for scale, one in found.items()
@@ -132,12 +148,12 @@ def _made(found: dict[str, Found]) -> str:
         made = json.loads(one.results.attrs["provenance"])
         where = made.get("gpu") or made.get("machine") or made.get("device", "")
         lines.append(f"- `{scale}`: {str(made.get('date', ''))[:10]}, {where}")
-    return "\n".join(lines) if lines else "Nothing yet."
+    return "\n".join(lines) or "Nothing yet."
 
 
 def page(found: dict[str, Found]) -> str:
     parts = [
-        "<!-- made by docs/make_longtail_table.py from results/; do not edit -->",
+        "<!-- made by docs/make.py from results/; do not edit -->",
         "# Pruning and long-tailed contrastive learning: Table 2",
         "Table 2 of paper 000 (Liao et al., see [the claims](claims.md)) reports the accuracy of a "
         "linear probe on features learnt without labels from long-tailed images, without pruning "
@@ -162,7 +178,7 @@ def page(found: dict[str, Found]) -> str:
         "## Head, tail, and other judges",
         "Gains over SimCLR in points, order by order, for all classes and for thirds of them by "
         "their number of images (of ten classes 4, 3 and 3): a linear probe with all labels or "
-        "with those of the long-tailed images alone, ten labels a class, nearest neighbours.",
+        "with those of the long-tailed images alone, ten labels per class, nearest neighbours.",
         "![Gains over SimCLR from head to tail](images/longtail-gains.png)",
         judges_table(found),
         "## How long one trains",
@@ -197,30 +213,10 @@ def page(found: dict[str, Found]) -> str:
         "## Does the gain grow with rho?",
         growth(found),
         "## How to run what is missing",
-        "`rarefy queue queues/longtail.queue --results results` goes through the rows in order of "
-        "importance, skips what is done, stops after `--max-seconds` and goes on where it was; "
-        "`--list` shows where it stands. Then `python docs/make_longtail_table.py`.",
+        "`queues/longtail.sh` goes through the rows in order of importance, skips what is in "
+        "`results/`, stops each after `--max-seconds` and goes on where it was. Then `python "
+        "docs/make.py longtail-table`.",
         "## Where the numbers come from",
         _made(found),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--results", type=Path, default=DOCS.parent / "results")
-    reader.add_argument("--out", type=Path, default=DOCS / "longtail-table.md")
-    given = reader.parse_args(arguments)
-    found = committed(given.results)
-    given.out.write_text(page(found), encoding="utf-8")
-    print(given.out)
-    images = given.out.parent / "images"
-    images.mkdir(exist_ok=True)
-    for picture in (length_picture(found), course_picture(found)):
-        path = images / f"longtail-{picture.name}.png"
-        path.write_bytes(as_png(draw_picture(picture)))
-        print(path)
-
-
-if __name__ == "__main__":
-    main()

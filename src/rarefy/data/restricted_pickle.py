@@ -1,16 +1,17 @@
 """Pickles from strangers: plain containers, text, numbers and byte arrays, and nothing else.
 
-A pickle names functions and classes to call. CIFAR files name three of numpy and, where Python 3
-wrote them, two that make bytes. Each of these is played here by a stand-in that only keeps what it
-is given, so that no code runs for the file's sake, not even numpy's; arrays are built at the end,
-from checked parts.
+A pickle names functions and classes to call. CIFAR files and .npz files with lists of names need
+three of numpy and, where Python 3 wrote them, two that make bytes. Each of these is played here by
+a stand-in that only keeps what it is given, so that no code runs for the file's sake, not even
+numpy's; arrays are built at the end, from checked parts.
 """
 
 from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO, ClassVar, NoReturn
 
 import numpy as np
@@ -98,11 +99,14 @@ class _Array:
     def __setstate__(self, state: Any) -> None:
         self.state = state
 
-    def built(self) -> NDArray[np.uint8]:
+    def parts(self) -> tuple[Any, ...]:
         state = getattr(self, "state", None)
         if not isinstance(state, tuple) or len(state) != 5:
             raise _Refused("holds an array without content")
-        _, shape, kind, fortran, content = state
+        return state
+
+    def bytes_array(self) -> NDArray[np.uint8]:
+        _, shape, kind, fortran, content = self.parts()
         if not isinstance(kind, _Kind) or kind.name not in ("u1", "uint8", "B"):
             name = kind.name if isinstance(kind, _Kind) else "unknown type"
             raise _Refused(f"holds an array of {name[:20]!r} (only bytes, 'u1', are read)")
@@ -144,7 +148,7 @@ class _Unpickler(pickle._Unpickler):
         try:
             return STAND_INS[module, name]
         except KeyError:
-            raise _Refused(f"names {module}.{name}, which CIFAR files do not need") from None
+            raise _Refused(f"names {module}.{name}, which plain data do not need") from None
 
     def persistent_load(self, identity: object) -> NoReturn:
         raise _Refused("refers to objects outside itself")
@@ -168,15 +172,35 @@ def load_entries(stream: BinaryIO, where: str) -> dict[str, Any]:
     Values may be lists, tuples, numbers, text, bytes, and byte arrays (only as values of the
     dictionary itself; read-only).
     """
-    try:
-        # Python 2 had no text of its own: what it calls str is bytes
-        found = _Unpickler(stream, encoding="bytes").load()
+    with _one_line(where):
+        found = _load(stream)
         if not isinstance(found, dict):
             raise _Refused(f"holds a {type(found).__name__}, not a dictionary")
         return {
-            _text(key): value.built() if isinstance(value, _Array) else value
+            _text(key): value.bytes_array() if isinstance(value, _Array) else value
             for key, value in found.items()
         }
+
+
+def load_object_array(stream: BinaryIO, where: str) -> list[object]:
+    """The elements of a pickled array of Python objects, as an .npz file has it."""
+    with _one_line(where):
+        found = _load(stream)
+        elements = found.parts()[4] if isinstance(found, _Array) else None
+        if not isinstance(elements, list):
+            raise _Refused("holds no array of objects")
+        return elements
+
+
+def _load(stream: BinaryIO) -> Any:
+    # Python 2 had no text of its own: what it calls str is bytes
+    return _Unpickler(stream, encoding="bytes").load()
+
+
+@contextmanager
+def _one_line(where: str) -> Iterator[None]:
+    try:
+        yield
     except _Refused as error:
         raise UsageError(f"{where}: refused, the pickle {error}") from None
     except (EOFError, OSError) as error:

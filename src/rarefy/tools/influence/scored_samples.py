@@ -19,7 +19,7 @@ from rarefy.measure.influence.neighbours import make_space, typical_neighbours
 from rarefy.measure.influence.passes import ClassScores
 from rarefy.tools.influence.neighbours import WIDTH
 from rarefy.tools.influence.percentiles import percentiles
-from rarefy.tools.influence.triage import WORDS
+from rarefy.tools.influence.triage import TRIAGE_LABELS
 from rarefy.tools.samples.samples import Samples
 
 TYPICAL = 50.0
@@ -33,8 +33,8 @@ MOST_COLUMNS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """``table`` has one row a sample; ``samples`` are what was scored."""
+class ScoredSamples:
+    """``table`` has one row per sample; ``samples`` are what was scored."""
 
     samples: Samples
     table: pd.DataFrame
@@ -91,7 +91,7 @@ class Scored:
     def words(self) -> list[str]:
         """Those that occur, in order of certainty."""
         there = set(self.table["triage"])
-        return [word for word in WORDS if word in there]
+        return [word for word in TRIAGE_LABELS if word in there]
 
     def by_class(self) -> pd.DataFrame:
         """A row per class that has samples: how many in all, without a score, and of each word."""

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
-from rarefy.data.images.restricted_pickle import as_texts, load_entries
+from rarefy.data.restricted_pickle import as_texts, load_entries
 
 
 def _load(content: bytes) -> dict[str, Any]:

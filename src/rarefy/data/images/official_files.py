@@ -6,7 +6,7 @@ The checksums are those that torchvision and Keras check; only what rarefy fetch
 from __future__ import annotations
 
 from rarefy.data.images.cifar import CIFAR10, CIFAR100
-from rarefy.data.images.fetching import RemoteFile
+from rarefy.data.images.download import RemoteFile
 from rarefy.data.images.mnist import FILES, RAW
 
 MNIST_URL = "https://ossci-datasets.s3.amazonaws.com/mnist"

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Study
 from rarefy.measure.statistics import Interval, mean_interval
+from rarefy.studies import get_study
 from rarefy.studies.api import read_results
-from rarefy.studies.longtail.table.study import LongTailTable
-from rarefy.studies.longtail.words import LINEAR
 from rarefy.sweep.results import find_results
-from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, readings
+from rarefy.tools.longtail.readings import LONG_TAIL, readings
 from rarefy.train.contrast.method import Method
 
-STUDY = LongTailTable.name
+STUDY = "longtail-table"
+SCALES = get_study(STUDY).scales
+ROWS = [chosen for name, chosen in SCALES.items() if "-rho" in name]
+"""Parameters of the scales that are rows of the table."""
+EPOCHS = sorted({row["epochs"] for row in ROWS})
 NOT_RUN = "not run yet"
 BASELINE = "simclr"
-JUDGE = LINEAR
+JUDGE = "linear"
 LARGEST = 100
 """The imbalance at which lengths of training are compared."""
+SET_NAMES = {
+    "digits": "digits",
+    "cifar10": "CIFAR10-LT",
+    "cifar100": "CIFAR100-LT",
+    "imagenet": "ImageNet-LT",
+}
+
+
+def way_of(row: Mapping[str, Any], kind: str) -> str:
+    """The method of a kind that a row has."""
+    return next(way for way in row["way"] if Method.parse(way).kind == kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +64,7 @@ class Found:
 
     @property
     def name(self) -> str:
-        return f"{set_name(self.data)}, rho {self.rho:g}"
+        return f"{SET_NAMES[self.data]}, rho {self.rho:g}"
 
     @property
     def is_row(self) -> bool:
@@ -74,7 +89,7 @@ class Found:
         images: str = LONG_TAIL,
         which: str = "accuracy",
     ) -> np.ndarray:
-        """Per cent, one number a seed; NaN for what is not there."""
+        """Per cent, one number per seed; NaN for what is not there."""
         there = method in self.ways and images in self.results["images"].values
         if not there or protocol not in self.protocols:
             return np.full(self.results.sizes["seed"], np.nan)
@@ -95,8 +110,10 @@ class Found:
         kept = self.values(method, which="masked_accuracy")
         return mean_interval(kept - self.values(BASELINE))
 
-    def mean(self, method: str, name: str = "overall") -> Interval:
-        return mean_interval(self.values(method, name))
+    def mean(
+        self, method: str, name: str = "overall", protocol: str = JUDGE, images: str = LONG_TAIL
+    ) -> Interval:
+        return mean_interval(self.values(method, name, protocol, images))
 
     def both(self, method: str) -> tuple[float, float]:
         """Mean of the baseline and of a method over the seeds that both have."""
@@ -104,10 +121,18 @@ class Found:
         there = np.isfinite(plain) & np.isfinite(theirs)
         return (plain[there].mean(), theirs[there].mean()) if there.any() else (np.nan, np.nan)
 
-    def control(self, name: str, seeds: np.ndarray) -> Interval:
-        """Of the baseline on the balanced set, with these orders of the classes."""
-        own = self.results["seed"].values
-        return mean_interval(self.values(BASELINE, name, images=BALANCED)[np.isin(own, seeds)])
+    def at(self, seeds: Sequence[int]) -> Found:
+        """The same with these orders of the classes alone."""
+        chosen = np.isin(self.results["seed"].values, seeds)
+        return Found(self.study, self.scale, self.results.isel(seed=chosen))
+
+    def of(self, method: str, output: str) -> xr.DataArray:
+        """What came out for a method, of the long-tailed images."""
+        return self.results[output].sel(images=LONG_TAIL, rho=self.rho, way=method)
+
+    def held_out(self, method: str) -> float:
+        """Linear probe on held-out training images, per cent; NaN where there is none."""
+        return 100 * float(self.of(method, "validation").sel(protocol=JUDGE).mean())
 
 
 def committed(folder: Path) -> dict[str, Found]:
@@ -139,17 +164,3 @@ def sets_of(found: dict[str, Found]) -> list[str]:
 
 def orders(n: int) -> str:
     return f"{n} order" + "s" * (n != 1)
-
-
-def set_name(data: str) -> str:
-    return {
-        "digits": "digits",
-        "cifar10": "CIFAR10-LT",
-        "cifar100": "CIFAR100-LT",
-        "imagenet": "ImageNet-LT",
-    }[data]
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,9 +1,8 @@
-"""Write docs/scoreboard.md, what the influence score finds and what finds it better, from the
-committed results of the study influence-scoreboard. Every number and name on it is computed."""
+"""docs/scoreboard.md: what the influence score finds and what finds it better, from the committed
+results of the study influence-scoreboard. Every number and name on it is computed."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from pages.markdown import table
 from rarefy.core.contracts import Study
 from rarefy.measure.estimates import Interval
 from rarefy.studies.api import read_results
@@ -27,7 +27,6 @@ from rarefy.studies.influence.signals import WORDS
 from rarefy.sweep.results import find_results
 from rarefy.tools.influence.injections import Injection
 
-DOCS = Path(__file__).parent
 STUDY = "influence-scoreboard"
 SORTED = ("percentile", "influence", "own", "shared", "distance", "mahalanobis", "disagreement")
 """Columns of the tool's table that one would sort by; ``conflict`` is yes or no."""
@@ -53,8 +52,7 @@ Zhang 2020, CIFAR-100 and ImageNet) and C-scores (Jiang et al. 2021, CIFAR-10, C
 Their files are not part of this project. Where a user has one, the agreement is a few lines away:
 
 ```python
-from rarefy.tools.influence.agreement import agreement
-from rarefy.tools.influence.public_scores import in_our_order, read_public_scores
+from rarefy.tools.influence.public_scores import agreement, in_our_order, read_public_scores
 from rarefy.tools.influence.scoring import score_samples
 from rarefy.tools.samples.opening import open_samples
 
@@ -81,7 +79,7 @@ def _lists(results: xr.Dataset) -> tuple[list[str], list[str]]:
 
 
 def _mean(results: xr.Dataset, signal: str, injections: Sequence[str]) -> np.ndarray:
-    """Mean AUROC of a signal, one a data set and injection."""
+    """Mean AUROC of a signal, per data set and injection."""
     names, _ = _lists(results)
     return np.array(
         [
@@ -111,11 +109,6 @@ def _best_column(results: xr.Dataset, injections: Sequence[str]) -> str:
 
 
 # ------------------------------------------------------------------------------------------- pieces
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _where_it_loses(results: xr.Dataset) -> str:
@@ -265,7 +258,7 @@ def page(study: Study, scale: str, results: xr.Dataset) -> str:
         f"the highest AUROC and those within {CLOSE:g} of it."
     )
     parts = [
-        "<!-- made by docs/make_scoreboard.py from results/; do not edit -->",
+        "<!-- made by docs/make.py from results/; do not edit -->",
         "# What the influence score finds, and what finds it better",
         _where_it_loses(results),
         "## Which column to sort by",
@@ -294,16 +287,3 @@ def newest(folder: Path) -> tuple[Study, str, xr.Dataset]:
             f"rarefy run {STUDY} --scale paper --results {folder}"
         )
     return read_results(found[0])
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--results", type=Path, default=DOCS.parent / "results")
-    reader.add_argument("--out", type=Path, default=DOCS / "scoreboard.md")
-    given = reader.parse_args(arguments)
-    given.out.write_text(page(*newest(given.results)), encoding="utf-8")
-    print(given.out)
-
-
-if __name__ == "__main__":
-    main()

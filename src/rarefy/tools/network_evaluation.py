@@ -1,4 +1,4 @@
-"""Trained networks asked: which network answers, and how good its answers are."""
+"""How good trained networks are: which network is evaluated, and its scores."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Scorer:
 # -------------------------------------------------------------------------------- what comes of it
 
 
-def finished(training: Training, last: bool = True) -> nn.Module:
+def final_network(training: Training, last: bool = True) -> nn.Module:
     """The network that answers. At the last, BatchNorm's statistics are measured anew on training
     images as they were shown, of dense and pruned networks alike: running ones lag behind weights
     that move fast or masks that have just changed, and that would be taken for what pruning does.
@@ -64,7 +64,7 @@ def is_normalised(network: nn.Module) -> bool:
     return any(isinstance(module, _BatchNorm) for module in network.modules())
 
 
-def without_noise(
+def accuracy_without_noise(
     network: nn.Module, training: Training, parts: tuple[ImageSet, ImageSet], scorer: Scorer
 ) -> tuple[float, float]:
     """Accuracies on both halves with BatchNorm's statistics of clean images."""
@@ -77,7 +77,7 @@ def without_noise(
     return first, second
 
 
-def together(pair: list[Score], parts: tuple[ImageSet, ImageSet]) -> Score:
+def mean_score(pair: list[Score], parts: tuple[ImageSet, ImageSet]) -> Score:
     counted = [(score, len(part)) for score, part in zip(pair, parts, strict=True) if len(part)]
     total = sum(count for _, count in counted)
     return Score(

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
-from longtail_rows import (
+
+from pages.longtail.rows import (
     BASELINE,
+    EPOCHS,
     JUDGE,
     LARGEST,
     NOT_RUN,
+    ROWS,
+    SET_NAMES,
+    STUDY,
     Found,
     by_length,
     orders,
-    set_name,
     sets_of,
+    way_of,
 )
-
 from rarefy.measure.statistics import judge_trend, spearman_trend
 from rarefy.studies.longtail.published import TABLE_2
-from rarefy.studies.longtail.table.study import ALGORITHM_1, EPOCHS, LongTailTable
 from rarefy.studies.longtail.tables import shown
 from rarefy.studies.longtail.words import protocol_words, spoken
-from rarefy.tools.longtail.readings import FEWEST, LONG_TAIL
+from rarefy.tools.longtail.readings import FEWEST
 from rarefy.train.contrast.method import Method
 
 NAMES = {"pruned": "Algorithm 1 (one masked branch)", "branches": "Two branches (SDCLR)"}
@@ -39,8 +42,7 @@ def verdict_of(found: dict[str, Found], kind: str) -> str:
                 word = "helps" if gain.low > 0 else "hurts" if gain.high < 0 else "open"
             words = f"{word}, {shown(gain, True)} points" if gain.n else "stopped, not finite"
             said.append(f"{one.name}, {one.epochs} epochs: {words}")
-    words = "; ".join(said) if said else NOT_RUN
-    return f"- **{NAMES[kind]}**: {words}."
+    return f"- **{NAMES[kind]}**: {'; '.join(said) or NOT_RUN}."
 
 
 def advice(found: dict[str, Found]) -> str:
@@ -103,7 +105,7 @@ def _recommended(
                 f"{at} epochs {shown(gain, True)} ({orders(gain.n)})" for at, gain in gains.items()
             ]
             if len(told) > 1:
-                lines.append(f"By length, on {set_name(data)}: {'; '.join(told)}.")
+                lines.append(f"By length, on {SET_NAMES[data]}: {'; '.join(told)}.")
     for one, method in helps.items():
         lines.append(_by_others(one, method))
         gap = one.gain(method, "delta_20")
@@ -132,8 +134,8 @@ def _by_others(one: Found, method: str) -> str:
             said[word or "no certain difference"].append(
                 f"{protocol_words(protocol)} {shown(gain, True)}{words}"
             )
-    words = [f"{word} by {', '.join(these)}" for word, these in said.items() if these]
-    return f"Other judges of `{one.scale}`: {'; '.join(words)}." if words else ""
+    heard = [f"{word} by {', '.join(these)}" for word, these in said.items() if these]
+    return f"Other judges of `{one.scale}`: {'; '.join(heard)}." if heard else ""
 
 
 def against_published(found: dict[str, Found]) -> str:
@@ -158,7 +160,7 @@ def against_published(found: dict[str, Found]) -> str:
                     f"{_off(plain - row.plain)} the published baseline, two branches "
                     f"{_off(pruned - row.pruned)} the published method."
                 )
-    return "\n".join(said) if said else NOT_RUN[0].upper() + NOT_RUN[1:] + "."
+    return "\n".join(said) or "Not run yet."
 
 
 def _off(points: float) -> str:
@@ -187,36 +189,26 @@ def growth(found: dict[str, Found]) -> str:
                 values = np.stack([gains[:seeds] for gains in series.values()], axis=1)
                 values = values[np.isfinite(values).all(axis=1)]
                 trend = spearman_trend(np.array(list(series)), values, within_rows=True)
-                identity = ("P8", LongTailTable.name, "rows", f"{data}, {epochs} epochs")
+                identity = ("P8", STUDY, "rows", f"{data}, {epochs} epochs")
                 verdict = judge_trend(identity, trend, "increasing")
                 levels = ", ".join(f"{rho:g}" for rho in series)
                 said.append(
-                    f"- {set_name(data)}, {epochs} epochs, {NAMES[kind]}: {verdict.outcome} "
+                    f"- {SET_NAMES[data]}, {epochs} epochs, {NAMES[kind]}: {verdict.outcome} "
                     f"(Spearman {trend.rho:+.2f}, p {trend.p_value:.2g}, {orders(len(values))}, "
                     f"rho {levels})"
                 )
-    return (
-        "\n".join(said)
-        if said
-        else "Two imbalances at one number of epochs are needed: " + NOT_RUN + "."
-    )
+    return "\n".join(said) or f"Two imbalances at one number of epochs are needed: {NOT_RUN}."
 
 
 def chosen_share(found: dict[str, Found]) -> str:
     """Whether the rows keep what held-out images say."""
     said = []
-    for data, method in ALGORITHM_1.items():
+    for data, method in {row["data"]: way_of(row, "pruned") for row in ROWS}.items():
         one = found.get(f"{data}-keep-100")
         if one is None:
-            said.append(f"{set_name(data)}: {NOT_RUN}; the rows have {method}.")
+            said.append(f"{SET_NAMES[data]}: {NOT_RUN}; the rows have {method}.")
             continue
-        best = max(one.methods("pruned"), key=lambda name: np.nan_to_num(held_out(one, name)))
+        best = max(one.methods("pruned"), key=lambda name: np.nan_to_num(one.held_out(name)))
         words = "as the rows have it" if best == method else f"but the rows have {method}"
-        said.append(f"{set_name(data)}: {best}, {words}.")
+        said.append(f"{SET_NAMES[data]}: {best}, {words}.")
     return " ".join(said)
-
-
-def held_out(one: Found, method: str) -> float:
-    """Accuracy on held-out training images, per cent; NaN where there is none."""
-    told = one.results["validation"].sel(protocol=JUDGE, images=LONG_TAIL, way=method).values
-    return 100 * float(np.nanmean(told)) if np.isfinite(told).any() else np.nan

@@ -23,9 +23,9 @@ def cores(device: torch.device) -> int:
     return torch.get_num_threads() if device.type == "cpu" else 1
 
 
-class Crew:
-    """``with Crew(device) as crew: crew.map(function, items)``: results in the order of the items,
-    whoever was first."""
+class CorePool:
+    """``with CorePool(device) as pool: pool.map(function, items)``: results in the order of the
+    items, whichever was first."""
 
     def __init__(self, device: torch.device, most: int | None = None) -> None:
         """``most``: pieces that there will be at one time; cores left over go into products."""

@@ -1,4 +1,4 @@
-"""Write docs/faults.md, what can go wrong and what happens then, from the tests in tests/faults.
+"""docs/faults.md: what can go wrong and what happens then, from the tests in tests/faults.
 
 A test there says of itself, in its mark, when something goes wrong and what happens then:
 ``@pytest.mark.fault(when="...", then="...")``. A file is a chapter, its docstring the heading.
@@ -6,17 +6,17 @@ A test there says of itself, in its mark, when something goes wrong and what hap
 
 from __future__ import annotations
 
-import argparse
 import ast
 from pathlib import Path
 
-DOCS = Path(__file__).parent
-TESTS = DOCS.parent / "tests" / "faults"
+from pages import ROOT
+
+TESTS = ROOT / "tests" / "faults"
 
 OPENING = """# What can go wrong, and what happens then
 
 Each line is a test of this project that makes it happen; its name is in the last column
-(`pytest -k NAME` runs it). Made by `python docs/make_faults.py`.
+(`pytest -k NAME` runs it). Made by `python docs/make.py faults`.
 """
 
 
@@ -28,13 +28,12 @@ def page() -> str:
 def _chapter(path: Path) -> str:
     tree = ast.parse(path.read_text("utf-8"))
     rows = [
-        (*told, node.name)
+        "| {} | {} | `{}` |\n".format(*told, node.name)
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and (told := _told(node)) is not None
     ]
-    lines = "".join(f"| {when} | {then} | `{name}` |\n" for when, then, name in rows)
     heading = (ast.get_docstring(tree) or path.stem).split("\n\n")[0].rstrip(".")
-    table = f"| when | then | test |\n|---|---|---|\n{lines}"
+    table = "| when | then | test |\n|---|---|---|\n" + "".join(rows)
     return f"\n## {heading}\n\n{table}" if rows else ""
 
 
@@ -44,12 +43,3 @@ def _told(test: ast.FunctionDef) -> tuple[str, str] | None:
             said = {word.arg: ast.literal_eval(word.value) for word in mark.keywords}
             return said["when"].replace("|", "\\|"), said["then"].replace("|", "\\|")
     return None
-
-
-def main() -> None:
-    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
-    (DOCS / "faults.md").write_text(page(), "utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -14,7 +14,7 @@ LEAST, TIMES = 1 << 28, 100
 measurements become 2 to 20 times as large."""
 
 
-class Gunzipped(gzip.GzipFile):
+class LimitedGzip(gzip.GzipFile):
     """The content of a file, to be read a piece at a time."""
 
     def __init__(self, path: Path) -> None:
