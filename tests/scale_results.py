@@ -13,7 +13,7 @@ from rarefy.measure.separation import separation
 from rarefy.studies.scale.regimes.experiment import PLACES
 from rarefy.studies.scale.regimes.questions import question_of
 from rarefy.studies.scale.regimes.study import RegimesAtScale
-from rarefy.studies.topk.regimes.limit import limit_ratio
+from rarefy.theory.unpruned_limit import limit_ratio
 
 QUESTIONS = ("signal 0.5", "feature 0.1", "feature 0.01", "tail 2", "side 1", "side 2", "side 3")
 DIMENSIONS = (100, 10**4, 10**6, 10**9)

@@ -29,7 +29,7 @@ from rarefy.studies.scale.regimes.rows import (
     words_of,
 )
 from rarefy.studies.topk.regimes.boundary import HALF
-from rarefy.studies.topk.regimes.limit import limit_ratio
+from rarefy.theory.unpruned_limit import limit_ratio
 
 SETTLED = 10**4
 """The d from which on boundaries should have settled: twenty times the largest number of samples

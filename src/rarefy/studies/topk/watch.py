@@ -34,8 +34,8 @@ AT_END = (
 )
 
 
-def held_by(experiment: Unpruned, parameters: dict[str, Tensor]) -> Coefficients:
-    return accumulated_coefficients(parameters["coefficients"], experiment.samples)
+def held_by(trial: Unpruned, parameters: dict[str, Tensor]) -> Coefficients:
+    return accumulated_coefficients(parameters["coefficients"], trial.samples)
 
 
 def spread(values: Tensor, among: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -52,20 +52,20 @@ def spread(values: Tensor, among: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 class Watch:
     """Trackers of one batch: ``along`` for every read, ``at_end`` for the last state."""
 
-    def __init__(self, experiment: Unpruned, test_samples: int, context: Context) -> None:
-        self.experiment, self.test_samples, self.context = experiment, test_samples, context
-        self.signal, self.noise = experiment.seen_signal(), experiment.seen_noise()
-        self.one_hot = experiment.samples.one_hot()
+    def __init__(self, trial: Unpruned, test_samples: int, context: Context) -> None:
+        self.trial, self.test_samples, self.context = trial, test_samples, context
+        self.signal, self.noise = trial.seen_signal(), trial.seen_noise()
+        self.one_hot = trial.samples.one_hot()
 
     def along(self, state: State) -> Tensor:
         """(run, output), in the order of ``ALONG``."""
-        experiment, filters = self.experiment, state.parameters["filters"]
+        trial, filters = self.trial, state.parameters["filters"]
         loss, _ = sample_losses(
-            scores_of(filters, experiment.samples, experiment.scale), experiment.samples.labels
+            scores_of(filters, trial.samples, trial.scale), trial.samples.labels
         )
         residual = -torch.expm1(-loss)
-        test = experiment.test(filters, self.test_samples, self.context)
-        held = held_by(experiment, state.parameters)
+        test = trial.test(filters, self.test_samples, self.context)
+        held = held_by(trial, state.parameters)
         return torch.stack(
             [
                 loss.mean(dim=1),
@@ -80,8 +80,8 @@ class Watch:
 
     def at_end(self, parameters: dict[str, Tensor]) -> Tensor:
         """(run, output), in the order of ``AT_END``."""
-        held = held_by(self.experiment, parameters)
-        active = self.experiment.seen_noise(parameters["filters"])
+        held = held_by(self.trial, parameters)
+        active = self.trial.seen_noise(parameters["filters"])
         return torch.stack(
             [
                 held.gamma.amax(dim=(2, 3)).amin(dim=1),
