@@ -32,9 +32,9 @@ Value = Callable[[str, int, int, int], float]
 def as_theory(word: str, size: int, classes: int, d: int) -> float:
     """Boundaries, log10, that are what the theorems ask for."""
     question = question_of(word)
-    if question.road == "signal":
+    if question.path == "signal":
         return math.log10(float(limit_ratio(classes, 0.01, 0.8)))
-    if question.road == "feature":
+    if question.path == "feature":
         chance = 1 - 1 / classes
         return 2 * math.log10(float(separation(question.number * chance, classes)))
     return math.log10(12 * question.number**-2)

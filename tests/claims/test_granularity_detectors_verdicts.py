@@ -105,11 +105,11 @@ change as what is above."""
 
 
 TOGETHER = [
-    ("growth too fast", "sets", "late growth too fast"),
+    ("growth too fast", "sets"),
     ("growth too slow", "fine subclasses not learnt"),
     ("common detectors alone", "responses too weak"),
     ("fine subclasses alone", "coarse growth against k"),
-    ("fine growth against k",),
+    ("fine growth against k", "late growth too fast"),
     ("scores too early",),
     ("responses too strong",),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +63,12 @@ def estimate(samples: np.ndarray, level: float = 0.95) -> Interval:
     """Mean of (seed,), or ratio of the means of (seed, 2)."""
     if samples.ndim == 1:
         return mean_interval(samples, level)
-    return bootstrap_interval(samples, ratio_of_means, level)
+    return _bootstrapped(samples.tobytes(), level)
+
+
+@lru_cache(maxsize=1024)  # verdicts and tables ask for the same
+def _bootstrapped(pairs: bytes, level: float) -> Interval:
+    return bootstrap_interval(np.frombuffer(pairs).reshape(-1, 2), ratio_of_means, level)
 
 
 def ratio_of_means(samples: np.ndarray) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import xarray as xr
@@ -11,7 +12,7 @@ import xarray as xr
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
 from rarefy.studies.granularity.detectors.theory import STOP, late_gain_of
 from rarefy.studies.granularity.experiment import AS_CHOSEN
-from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.granularity.trial import LABELS
 from rarefy.theory.granularity import late_score
 
 OWN = ("common", "subclass")
@@ -30,14 +31,20 @@ class Measured:
     results: xr.Dataset
     variation: str = AS_CHOSEN
 
-    @property
+    @cached_property
     def subclasses(self) -> list[int]:
         return [int(each) for each in self.results["subclasses"].values]
 
+    @cached_property
+    def _values(self) -> dict[str, np.ndarray]:
+        """All outputs, (labels, subclasses, seed, ...): selecting in a dataset takes long."""
+        here = self.results.sel(variation=self.variation, labels=list(LABELS))
+        here = here.transpose("labels", "subclasses", "seed", ...)
+        return {str(name): np.asarray(one.values, dtype=float) for name, one in here.items()}
+
     def of(self, name: str, labels: str, k: int) -> np.ndarray:
         """One output, (seed, read) or (seed,)."""
-        at = {"variation": self.variation, "labels": labels, "subclasses": k}
-        return by_seed(self.results[name].sel(at))
+        return self._values[name][LABELS.index(labels), self.subclasses.index(k)]
 
     def at(self, read: int, name: str, labels: str, k: int) -> np.ndarray:
         """(seed,), after so many updates."""

@@ -10,19 +10,19 @@ import xarray as xr
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.curves import banded
 from rarefy.measure.statistics import mean_band
-from rarefy.studies.scale.regimes.claims import in_order, statements_by_d
+from rarefy.studies.scale.regimes.claims import statements_by_d
 from rarefy.studies.scale.regimes.claims_over_d import closed_form
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
 from rarefy.studies.scale.regimes.law_charts import law_picture
 from rarefy.studies.scale.regimes.questions import TAIL_ENDS, question_of
-from rarefy.studies.scale.regimes.rows import boundary_of, ends_of, words_of
+from rarefy.studies.scale.regimes.rows import laid_out, words_of
 from rarefy.studies.scale.regimes.statement import Statement
 
 D = "coordinates of a patch, d"
 
 
 def pictures(experiment: RegimesExperiment, results: xr.Dataset) -> list[Picture]:
-    results = in_order(results)
+    results = laid_out(results)
     by_d = statements_by_d(experiment, results)
     found = [
         _boundaries(experiment, results, by_d),
@@ -76,8 +76,8 @@ def _signal(results: xr.Dataset) -> Lines | None:
     if not words:
         return None
     d = results["d"].values
-    place = boundary_of(results, words[0])
-    low, high = (10 ** float(end.mean()) for end in ends_of(results, words[0]))
+    here = results.sel(question=words[0])
+    low, high = (10 ** float(here[end].mean()) for end in ("log_low", "log_high"))
     curves = [
         _level("Theorem 4.2: signal from here on", d, high, "dotted"),
         _level("Theorem 4.3: noise up to here", d, low, "dotted"),
@@ -86,7 +86,9 @@ def _signal(results: xr.Dataset) -> Lines | None:
     if both is not None and np.isfinite(both[1].isel(d=-1)).any():
         limit = 10 ** float(both[1].isel(d=-1).mean())
         curves.append(_level("closed form, endless d", d, limit))
-    curves += [_geometric(f"n/T = {size}", place.sel(size=size)) for size in _sizes(results)]
+    curves += [
+        _geometric(f"n/T = {size}", here["log_boundary"].sel(size=size)) for size in _sizes(results)
+    ]
     share = question_of(words[0]).number
     return Lines(
         curves,
@@ -108,7 +110,7 @@ def _feature(results: xr.Dataset) -> Lines | None:
         return None
     curves = []
     for word in words:
-        number, place = question_of(word).number, boundary_of(results, word)
+        number, place = question_of(word).number, results["log_boundary"].sel(question=word)
         for size in (sizes[0], sizes[-1]):
             label = f"{number:g} of chance, |S| = {size}"
             curves.append(_geometric(label, place.sel(size=size), f"x* {number:g}"))
@@ -132,7 +134,7 @@ def _tail(study: RegimesExperiment, results: xr.Dataset) -> Lines | None:
         one = question.path == "side"
         length = f"L = {question.number:g}, {'one side' if one else 'both sides'}"
         role = f"L {question.number:g}" if one else "noise"
-        curves.append(_geometric(length, boundary_of(results, word), role))
+        curves.append(_geometric(length, results["log_boundary"].sel(question=word), role))
     return Lines(
         curves,
         D,

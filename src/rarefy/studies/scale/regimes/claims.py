@@ -10,14 +10,11 @@ from rarefy.studies.kit.reading import Naming
 from rarefy.studies.scale.regimes.claims_over_d import over_d_verdicts
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
 from rarefy.studies.scale.regimes.noise_claims import noise_statements
+from rarefy.studies.scale.regimes.rows import laid_out
 from rarefy.studies.scale.regimes.signal_claims import signal_statements
 from rarefy.studies.scale.regimes.statement import Statement
 
 CLAIMS = ("S1", "S2", "S3", "B3", "B4", "B5")
-
-
-def in_order(results: xr.Dataset) -> xr.Dataset:
-    return results.sortby(["d", "size", "classes"])
 
 
 def statements_at(experiment: RegimesExperiment, results: xr.Dataset, d: float) -> list[Statement]:
@@ -33,7 +30,7 @@ def statements_by_d(experiment: RegimesExperiment, results: xr.Dataset) -> list[
 
 
 def verdicts(experiment: RegimesExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
-    results, setting = in_order(results), experiment.setting
+    results, setting = laid_out(results), experiment.setting
     found = []
     for d in results["d"].values:
         named = Naming(experiment, scale, after=f", d={float(d):g}, {setting}")

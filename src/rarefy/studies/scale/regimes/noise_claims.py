@@ -20,9 +20,7 @@ from rarefy.studies.scale.regimes.experiment import RegimesExperiment
 from rarefy.studies.scale.regimes.questions import question_of
 from rarefy.studies.scale.regimes.rows import (
     Boundaries,
-    boundary_of,
     by_question,
-    ends_of,
     exponent,
     level_of,
     log10,
@@ -77,10 +75,8 @@ def bound_at(study: RegimesExperiment, here: xr.Dataset, word: str) -> xr.DataAr
 
 def _in_time(study: RegimesExperiment, found: Boundaries) -> xr.DataArray:
     """Which rows have their boundary by then."""
-    here = found.results
-    return by_question(
-        found.words, lambda word: 10 ** boundary_of(here, word) <= bound_at(study, here, word)
-    )
+    bounds = by_question(found.words, lambda word: bound_at(study, found.results, word))
+    return 10**found.place <= bounds
 
 
 def _columns(here: xr.Dataset) -> dict[str, xr.DataArray]:
@@ -129,10 +125,9 @@ def _feature(study: RegimesExperiment, found: Boundaries) -> list[Statement]:
 
 def _harmful(study: RegimesExperiment, here: xr.Dataset, word: str) -> Statement:
     """Statement 3 at the lower end of the feature's path: overfitted, and of no use."""
-    end, low = here.sel(question=word, place="low"), ends_of(here, word)[0]
-    what = (
-        f"x = {10 ** float(low.max()):g}, Gamma = 1: error at least half of chance, though fitted"
-    )
+    end = here.sel(question=word, place="low")
+    low = float(end["log_low"].max())
+    what = f"x = {10**low:g}, Gamma = 1: error at least half of chance, though fitted"
     parts = {
         FITTED: end["train_loss"] <= study.epsilon,
         "test error": of_chance(end, "test_error") >= HALF,

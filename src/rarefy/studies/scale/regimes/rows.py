@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -32,22 +33,20 @@ def level_of(study: RegimesExperiment, question: Question) -> float:
     return study.tail_level if question.by_noise else question.number
 
 
-def ends_of(results: xr.Dataset, word: str) -> tuple[xr.DataArray, xr.DataArray]:
-    """Lower and upper end of a question's path, log10, (size, classes)."""
-    axes = {name: results[name].values for name in ("size", "classes")}
+def laid_out(results: xr.Dataset) -> xr.Dataset:
+    """The results in order, with the ends of each question's path, ``log_low`` and ``log_high``,
+    and ``log_boundary``, log10, which is that end where it lies beyond one."""
+    results = results.sortby(["d", "size", "classes"])
+    axes = {name: results[name].values for name in ("question", "size", "classes")}
     both = [
-        [question_of(word).ends(int(size), int(classes)) for classes in axes["classes"]]
-        for size in axes["size"]
+        question_of(word).ends(int(size), int(classes))
+        for word, size, classes in product(*axes.values())
     ]
-    low, high = (xr.DataArray(np.array(both)[..., end], axes) for end in (0, 1))
-    return low, high
-
-
-def boundary_of(results: xr.Dataset, word: str) -> xr.DataArray:
-    """log10 of the boundary, (seed, size, classes[, d]); beyond an end: that end."""
-    here, (low, high) = results.sel(question=word), ends_of(results, word)
-    outside = here["outside"]
-    return here["boundary"].where(outside == 0, low.where(outside < 0, high)).drop_vars("question")
+    shape = [len(values) for values in axes.values()]
+    low, high = (xr.DataArray(np.reshape(end, shape), axes) for end in zip(*both, strict=True))
+    outside = results["outside"]
+    place = results["boundary"].where(outside == 0, low.where(outside < 0, high))
+    return results.assign(log_low=low, log_high=high, log_boundary=place)
 
 
 def by_question(words: Sequence[str], of: Callable[[str], xr.DataArray]) -> xr.DataArray:
@@ -63,12 +62,13 @@ class Boundaries:
     networks are not fitted."""
 
     results: xr.Dataset
+    """``laid_out``"""
     words: Sequence[str]
 
     @cached_property
     def place(self) -> xr.DataArray:
         """log10, (question, seed, size, classes[, d])."""
-        return by_question(self.words, lambda word: boundary_of(self.results, word))
+        return self.results["log_boundary"].sel(question=list(self.words))
 
     @property
     def typical(self) -> float:

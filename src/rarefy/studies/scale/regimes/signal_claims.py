@@ -14,7 +14,7 @@ import xarray as xr
 
 from rarefy.measure.statistics import BIG_O, OMEGA
 from rarefy.studies.scale.regimes.experiment import PLACES, RegimesExperiment
-from rarefy.studies.scale.regimes.rows import Boundaries, ends_of, exponent, log10, words_of
+from rarefy.studies.scale.regimes.rows import Boundaries, exponent, log10, words_of
 from rarefy.studies.scale.regimes.statement import (
     DELTA,
     EXPONENT,
@@ -33,13 +33,11 @@ def signal_statements(study: RegimesExperiment, here: xr.Dataset) -> list[Statem
     words = words_of(here, "signal")
     if not words:
         return []
-    rows, ends = here.sel(question=words[0]), ends_of(here, words[0])
+    rows = here.sel(question=words[0])
     poor = of_chance(rows.sel(place="low"), "test_error")
     return [
-        all_of(
-            "S1", "all of Theorem 4.2 at SNR = T n^(-1/4)", _theorem_4_2(study, rows, 10 ** ends[1])
-        ),
-        all_of("S2", "all of Theorem 4.3 at SNR = 1/n", _theorem_4_3(study, rows, 10 ** ends[0])),
+        all_of("S1", "all of Theorem 4.2 at SNR = T n^(-1/4)", _theorem_4_2(study, rows)),
+        all_of("S2", "all of Theorem 4.3 at SNR = 1/n", _theorem_4_3(study, rows)),
         Statement(
             "S2",
             "text: generalises poorly at SNR = 1/n, test error at least half of guessing's",
@@ -47,16 +45,14 @@ def signal_statements(study: RegimesExperiment, here: xr.Dataset) -> list[Statem
             1 - DELTA,
             note=f"share of {poor.size} rows; mean error {float(poor.mean()):.3g} of guessing's",
         ),
-        _ratio(rows, ends),
+        _ratio(rows),
         *_boundary(study, Boundaries(here, words)),
     ]
 
 
-def _theorem_4_2(
-    study: RegimesExperiment, rows: xr.Dataset, order: xr.DataArray
-) -> dict[str, xr.DataArray]:
+def _theorem_4_2(study: RegimesExperiment, rows: xr.Dataset) -> dict[str, xr.DataArray]:
     """Which rows have what the theorem says at the upper end, part by part."""
-    end = rows.sel(place="high")
+    end, order = rows.sel(place="high"), 10 ** rows["log_high"]
     return {
         "signal learnt": end["signal_learnt"] >= OMEGA,
         "noise not": end["rho_all"] <= _logarithm(study) / order,
@@ -65,11 +61,9 @@ def _theorem_4_2(
     }
 
 
-def _theorem_4_3(
-    study: RegimesExperiment, rows: xr.Dataset, order: xr.DataArray
-) -> dict[str, xr.DataArray]:
+def _theorem_4_3(study: RegimesExperiment, rows: xr.Dataset) -> dict[str, xr.DataArray]:
     """The same at the lower end."""
-    end = rows.sel(place="low")
+    end, order = rows.sel(place="low"), 10 ** rows["log_low"]
     return {
         "noise memorised": end["noise_learnt"] >= OMEGA,
         "signal not": end["gamma_all"] <= _logarithm(study) * order,
@@ -82,10 +76,10 @@ def _logarithm(study: RegimesExperiment) -> float:
     return BIG_O * float(np.log(study.steps))
 
 
-def _ratio(rows: xr.Dataset, ends: tuple[xr.DataArray, xr.DataArray]) -> Statement:
+def _ratio(rows: xr.Dataset) -> Statement:
     """gamma/rho against n SNR^2/T, (seed, size, classes, place) in log10."""
-    middle = rows["boundary"]
-    parts = [part.broadcast_like(middle) for part in (ends[0], middle, ends[1])]
+    names = ("log_low", "boundary", "log_high")
+    parts = [rows[name].broadcast_like(rows["boundary"]) for name in names]
     order = xr.concat(parts, dim="place").assign_coords(place=list(PLACES))
     order, ratio = xr.align(order, log10(rows["gamma"]) - log10(rows["rho"]))
     offset = float(10 ** (ratio - order).mean())

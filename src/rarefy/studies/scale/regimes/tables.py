@@ -11,18 +11,18 @@ import xarray as xr
 from rarefy.core.picture import Table
 from rarefy.measure.statistics import Interval, Slope
 from rarefy.studies.kit.arrays import texts
-from rarefy.studies.scale.regimes.claims import in_order, statements_by_d
+from rarefy.studies.scale.regimes.claims import statements_by_d
 from rarefy.studies.scale.regimes.conditions import feature_conditions, signal_conditions
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
 from rarefy.studies.scale.regimes.questions import question_of
-from rarefy.studies.scale.regimes.rows import boundary_of, words_of
+from rarefy.studies.scale.regimes.rows import laid_out, words_of
 from rarefy.studies.scale.regimes.statement import Statement
 
 NAMES = {"signal": "n SNR^2/T", "feature": "x", "tail": "Gamma", "side": "Gamma"}
 
 
 def tables(experiment: RegimesExperiment, results: xr.Dataset) -> list[Table]:
-    results = in_order(results)
+    results = laid_out(results)
     by_d = statements_by_d(experiment, results)
     found = [
         _seen_from(results, by_d),
@@ -94,7 +94,7 @@ def _shown(estimate: Slope | Interval) -> str:
 def _boundaries(results: xr.Dataset) -> Table:
     rows = []
     for word in texts(results, "question"):
-        place, cells = boundary_of(results, word), []
+        place, cells = results["log_boundary"].sel(question=word), []
         for d in results["d"].values:
             there = results["outside"].sel(question=word, d=d)
             counts = {"above": int((there > 0).sum()), "below": int((there < 0).sum())}
