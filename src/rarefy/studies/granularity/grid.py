@@ -4,17 +4,16 @@ worth all of it."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
+from torch import Tensor
 
 from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Cost, Experiment
 from rarefy.measure.granularity import CHUNK
 from rarefy.studies.granularity.experiment import GranularityExperiment
-from rarefy.sweep.batches import split_by_axis
-
-Arrays = dict[str, np.ndarray]
+from rarefy.studies.kit.cells import Arrays, missing, split_by_axes
 
 
 def simulate_only(
@@ -22,7 +21,7 @@ def simulate_only(
     cells: Cells,
     context: Context,
     wanted: Callable[..., bool],
-    run: Callable[..., Arrays],
+    run: Callable[..., Mapping[str, Tensor | np.ndarray]],
 ) -> Arrays:
     """``run(value, ..., part, context)`` of the cells at which ``wanted(value, ...)``, one value
     per axis; all outputs of the others are NaN. Progress adds up to the declared cost all the
@@ -39,34 +38,13 @@ def simulate_only(
     places = zip(*(cells.values[axis].tolist() for axis in experiment.axes), strict=True)
     rows = np.flatnonzero([wanted(*place) for place in places])
     if len(rows):
-        parts = _apart(cells.take(rows), experiment.axes, lambda *at: run(*at, counted))
+        parts = split_by_axes(cells.take(rows), experiment.axes, lambda *at: run(*at, counted))
         for name, values in parts.items():
             found[name][rows] = values
     left = len(cells) * experiment.cost().steps_per_cell - done
     if left:
         context.advance(left)
     return found
-
-
-def missing(experiment: Experiment, runs: int) -> Arrays:
-    """NaN for every output."""
-    length = {name: len(values) for name, values in experiment.coordinates().items()}
-    return {
-        output.name: np.full((runs, *(length[dim] for dim in output.dims)), np.nan)
-        for output in experiment.outputs()
-    }
-
-
-def _apart(cells: Cells, axes: Sequence[str], simulate: Callable[..., Arrays]) -> Arrays:
-    """``simulate(value, value, ..., part)`` for every combination of values of the axes."""
-    if not axes:
-        return simulate(cells)
-    first, *rest = axes
-    return split_by_axis(
-        cells,
-        first,
-        lambda value, part: _apart(part, rest, lambda *others: simulate(value, *others)),
-    )
 
 
 def cost_of_grid(

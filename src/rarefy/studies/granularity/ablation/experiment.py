@@ -15,7 +15,7 @@ from rarefy.data.granularity_labels import Labels
 from rarefy.studies.granularity.ablation.arms import LINEAR, PAPER, Arm, arms
 from rarefy.studies.granularity.ablation.watch import DETECTORS, Detectors
 from rarefy.studies.granularity.experiment import AS_CHOSEN, CHANGES, GranularityExperiment
-from rarefy.studies.granularity.grid import cost_of_grid, missing, simulate_only
+from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
 from rarefy.studies.granularity.trial import (
     LABELS,
     MAIN_MEASURES,
@@ -23,6 +23,7 @@ from rarefy.studies.granularity.trial import (
     both_labels,
     by_measure,
 )
+from rarefy.studies.kit.cells import missing
 
 WORLDS = ("quiet", "noisy")
 TUNED = ("tuned_easy_error", "tuned_hard_error")
@@ -169,7 +170,7 @@ class AblationExperiment(GranularityExperiment):
 
     def _run(
         self, variation: str, world: str, word: str, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Any]:
         setting, arm = self.in_world(world, variation), Arm.parse(word, self.d)
         parts = []
         for per_side in (1, self.subclasses):
@@ -180,8 +181,7 @@ class AblationExperiment(GranularityExperiment):
             if arm.kind == "tuned":
                 part |= self._tune(trial, found.trajectory.parameters, context)
             parts.append(part)
-        outputs = {name: value.cpu().numpy() for name, value in both_labels(*parts).items()}
-        return {**missing(self, len(cells)), **outputs}
+        return {**missing(self, len(cells)), **both_labels(*parts)}
 
     def _tune(
         self, trial: Trial, before: dict[str, torch.Tensor], context: Context

@@ -10,9 +10,7 @@ from rarefy.studies.granularity.ablation.experiment import AblationExperiment
 
 
 class GranularityAblation(AblationExperiment, Study):
-    """The standard learner beside one without ReLU and one with a hard-coded bias schedule, where
-    noise is weak (quiet) and where it adds up over many patches (noisy); and fine-tuning of the
-    standard learner on the coarse question."""
+    """Other learners beside the standard one, and its fine-tuning on the coarse question."""
 
     verdicts = claims.verdicts
     picture = charts.pictures

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from torch import Tensor
 
 from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value, unknown
@@ -138,7 +139,7 @@ class DetectorsExperiment(GranularityExperiment):
 
     def _run(
         self, variation: str, subclasses: int, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Tensor]:
         setting, parts = self.varied(variation), []
         for per_side in (1, subclasses):
             labels = Labels(setting.model(subclasses), per_side)
@@ -150,4 +151,4 @@ class DetectorsExperiment(GranularityExperiment):
             seen = dict(zip(OVER_TIME, trajectory.records["watch"].unbind(dim=2), strict=True))
             lost = {NONFINITE_STEP.name: trajectory.nonfinite_step}
             parts.append(seen | watch.at_start() | lost)
-        return {name: value.cpu().numpy() for name, value in both_labels(*parts).items()}
+        return both_labels(*parts)

@@ -10,8 +10,7 @@ from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
 
 
 class GranularityDetectors(DetectorsExperiment, Study):
-    """Each cell trains two networks on the same samples, one with the labels of the two sides and
-    one with those of the subclasses, and watches their detectors."""
+    """Detectors of two networks, one with coarse and one with fine labels."""
 
     verdicts = claims.verdicts
     picture = charts.pictures

@@ -114,7 +114,7 @@ class ErrorsExperiment(GranularityExperiment):
 
     def _run(
         self, variation: str, subclasses: int, samples: int, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Tensor]:
         setting = self.varied(variation)
         trials = (
             setting.setup(cells, context, Labels(setting.model(subclasses), per_side), samples)
@@ -126,7 +126,7 @@ class ErrorsExperiment(GranularityExperiment):
         found = both_labels(coarse.outputs(MEASURES), fine.outputs(MEASURES))
         wrong = torch.stack([coarse.hard.margin, fine.hard.margin], dim=1) <= 0
         found["stratum_error"] = stratum_errors(coarse.hard.margin, wrong, self.strata)
-        return {name: value.cpu().numpy() for name, value in found.items()}
+        return found
 
 
 def stratum_errors(margin: Tensor, wrong: Tensor, strata: int) -> Tensor:

@@ -10,8 +10,7 @@ from rarefy.studies.granularity.errors.experiment import ErrorsExperiment
 
 
 class GranularityErrors(ErrorsExperiment, Study):
-    """Each cell trains two networks on the same samples, one with the labels of the two sides and
-    one with those of the subclasses, and asks both for the side of fresh samples."""
+    """Errors of two networks trained on the same samples, with coarse and with fine labels."""
 
     verdicts = claims.verdicts
     picture = charts.pictures

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
@@ -96,8 +97,7 @@ class ExtremeExperiment(StoredSetExperiment):
 
     def _run(
         self, variation: str, noise: float, per_side: int, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Tensor]:
         setting = self.at_noise(noise, variation)
         labels = Labels(setting.model(self.subclasses), per_side)
-        found = setting.learn_and_tune(cells, context, labels, self.samples)
-        return {name: value.cpu().numpy() for name, value in found.items()}
+        return setting.learn_and_tune(cells, context, labels, self.samples)

@@ -10,9 +10,7 @@ from rarefy.studies.granularity.extreme.experiment import ExtremeExperiment
 
 
 class GranularityExtreme(ExtremeExperiment, Study):
-    """A stored set with k subclasses a side; labels merge subclasses, name them, or cut them into
-    pieces down to single samples. Every update sees the whole set. Then all networks are fine-tuned
-    on the coarse question."""
+    """Labels of one stored set, from the two sides to one per sample."""
 
     verdicts = claims.verdicts
     picture = charts.pictures

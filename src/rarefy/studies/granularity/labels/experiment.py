@@ -118,7 +118,7 @@ class LabelsExperiment(StoredSetExperiment):
         turn: int,
         cells: Cells,
         context: Context,
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Tensor]:
         setting = self.at_noise(noise, variation)
         spoilt, samples = setting.labels(knob, turn), self.samples[turn * (knob == "starved")]
 
@@ -130,5 +130,4 @@ class LabelsExperiment(StoredSetExperiment):
                 known[place] = setting.learn_and_tune(cells, context, labels, samples)
             return known[place]
 
-        found = both_labels(network(Labels(spoilt.data, 1)), network(spoilt))
-        return {name: value.cpu().numpy() for name, value in found.items()}
+        return both_labels(network(Labels(spoilt.data, 1)), network(spoilt))

@@ -10,9 +10,7 @@ from rarefy.studies.granularity.labels.experiment import LabelsExperiment
 
 
 class GranularityLabels(LabelsExperiment, Study):
-    """Fine labels from clean to spoilt in three ways, each beside coarse labels that are clean, on
-    the same stored samples; then both are fine-tuned on the coarse question. ``turn`` 0 is clean,
-    the last is spoilt altogether."""
+    """Three ways to spoil fine labels, each beside coarse labels that are clean."""
 
     verdicts = claims.verdicts
     picture = charts.pictures

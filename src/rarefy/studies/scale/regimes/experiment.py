@@ -16,6 +16,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, Positive, Rule, Whole
 from rarefy.measure.bisection import check_search, find_boundary
+from rarefy.studies.kit.cells import split_by_axes
 from rarefy.studies.scale.regimes.paths import (
     FeaturePath,
     Measurement,
@@ -25,7 +26,6 @@ from rarefy.studies.scale.regimes.paths import (
 )
 from rarefy.studies.scale.regimes.questions import Question, question_of
 from rarefy.studies.scale.regimes.tail_path import TailPath
-from rarefy.sweep.batches import split_by_axis
 
 PLACES = ("low", "boundary", "high")
 """Where a row is looked at: the ends of its path, and the boundary between them."""
@@ -177,17 +177,8 @@ class RegimesExperiment(Experiment):
         worlds = [question_of(word).world for word in cells.values["question"]]
         cells = Cells({**cells.values, "world": np.array(worlds)}, cells.keys)
 
-        def of_world(world: str, some: Cells) -> dict[str, np.ndarray]:
-            return split_by_axis(some, "size", lambda size, part: of_size(world, size, part))
-
-        def of_size(world: str, size: int, some: Cells) -> dict[str, np.ndarray]:
-            return split_by_axis(
-                some,
-                "classes",
-                lambda classes, part: self._search(world, size, classes, part, context),
-            )
-
-        return split_by_axis(cells, "world", of_world)
+        shape = ("world", "size", "classes")
+        return split_by_axes(cells, shape, lambda *at: self._search(*at, context))
 
     def path(
         self, world: str, size: int, classes: int, cells: Cells, context: Context
@@ -198,7 +189,7 @@ class RegimesExperiment(Experiment):
 
     def _search(
         self, world: str, size: int, classes: int, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Tensor]:
         """All questions of a world together."""
         path = self.path(world, size, classes, cells, context)
         questions = [question_of(word) for word in cells.values["question"]]
@@ -232,8 +223,7 @@ class RegimesExperiment(Experiment):
             first, at, last = (getattr(each, name).double() for each in (seen[0], middle, seen[1]))
             values[name] = torch.stack([first, torch.where(known, at, torch.nan), last], dim=1)
         lost = torch.stack([each.nonfinite_step for each in (*seen, middle)]).amax(dim=0)
-        values["nonfinite_step"] = lost
-        return {name: value.cpu().numpy() for name, value in values.items()}
+        return values | {"nonfinite_step": lost}
 
     def level(self, question: Question, classes: int) -> float:
         """The loss or error below which the outcome has turned."""

@@ -79,6 +79,11 @@ class SweepPath(ABC):
         self.draws: Draws = cells.draws(context)
         self.d = cells.column("d", Context(device=context.device, dtype=torch.float64))
         self.scale = output_scale("mean", training.filters)
+        self.prepare(cells)
+
+    @abstractmethod
+    def prepare(self, cells: Cells) -> None:
+        """Draw what stays the same on the whole path."""
 
     @abstractmethod
     def train(self, place: Tensor) -> tuple[PatchSamples, Tensor, Fitted]:
@@ -130,12 +135,9 @@ class SweepPath(ABC):
 class SignalPath(SweepPath):
     """The path of 002: signal against noise."""
 
-    def __init__(
-        self, training: Training, size: int, classes: int, cells: Cells, context: Context
-    ) -> None:
-        super().__init__(training, size, classes, cells, context)
-        one = torch.ones(len(cells), dtype=context.dtype, device=context.device)
-        shape = (classes, training.filters)
+    def prepare(self, cells: Cells) -> None:
+        one = torch.ones(len(cells), dtype=self.context.dtype, device=self.context.device)
+        shape = (self.classes, self.training.filters)
         self.world = turned_signal_noise(
             self.draws, self.samples, shape, self.d, one, one, "balanced"
         )
@@ -171,18 +173,15 @@ class SignalPath(SweepPath):
 class NoisePath(SweepPath):
     """What both paths of 003 share."""
 
-    def __init__(
-        self, training: Training, size: int, classes: int, cells: Cells, context: Context
-    ) -> None:
-        super().__init__(training, size, classes, cells, context)
-        sizes = torch.full((1, classes), size, device=context.device)
+    def prepare(self, cells: Cells) -> None:
+        sizes = torch.full((1, self.classes), self.size, device=self.context.device)
         self.labels = labels_by_size(sizes)
-        self.bulk = self.d - 2 * classes
+        self.bulk = self.d - 2 * self.classes
         even = torch.ones_like(self.d)
-        norms = even[:, None].expand(-1, classes).to(context.dtype)
+        norms = even[:, None].expand(-1, self.classes).to(self.context.dtype)
         # drawn once: where all eigenvalues are 1 the noise is zeta itself
         self.even = turned_class_noise(
-            self.draws, self.labels, training.filters, self.spectrum(even), norms
+            self.draws, self.labels, self.training.filters, self.spectrum(even), norms
         )
 
     def train(self, place: Tensor) -> tuple[PatchSamples, Tensor, Fitted]:

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rarefy.core.contracts import Cells, Context
+from rarefy.core.contracts import Cells
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
 from rarefy.data.patches import PatchSamples
 from rarefy.data.tail_noise import long_tailed
 from rarefy.measure.generalisation import Generalisation, generalisation
-from rarefy.studies.scale.regimes.paths import NoisePath, Training
+from rarefy.studies.scale.regimes.paths import NoisePath
 from rarefy.studies.scale.regimes.questions import Question, question_of
 
 
@@ -31,16 +31,14 @@ class Asked:
 class TailPath(NoisePath):
     """Learning by the tail of the noise."""
 
-    def __init__(
-        self, training: Training, size: int, classes: int, cells: Cells, context: Context
-    ) -> None:
-        super().__init__(training, size, classes, cells, context)
+    def prepare(self, cells: Cells) -> None:
+        super().prepare(cells)
         words = np.asarray(cells.values["question"])
         self.asked = []
         for word in dict.fromkeys(words.tolist()):
             rows = np.flatnonzero(words == word)
-            place = torch.from_numpy(rows).to(context.device)
-            self.asked.append(Asked(question_of(word), place, cells.take(rows).draws(context)))
+            place = torch.from_numpy(rows).to(self.context.device)
+            self.asked.append(Asked(question_of(word), place, cells.take(rows).draws(self.context)))
 
     def scales(self, place: Tensor) -> tuple[Tensor, Tensor]:
         """Gamma = (rank - 1 + x^2)/(rank - 2 + 2 x), x the special eigenvalue squared; a feature of
