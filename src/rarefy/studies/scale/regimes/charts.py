@@ -9,11 +9,11 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.curves import banded
-from rarefy.measure.statistics import mean_band
+from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.scale.regimes.claims import statements_by_d
 from rarefy.studies.scale.regimes.claims_over_d import closed_form
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
-from rarefy.studies.scale.regimes.law_charts import law_picture
+from rarefy.studies.scale.regimes.law_charts import geometric, law_picture
 from rarefy.studies.scale.regimes.questions import TAIL_ENDS, question_of
 from rarefy.studies.scale.regimes.rows import laid_out, words_of
 from rarefy.studies.scale.regimes.statement import Statement
@@ -32,12 +32,10 @@ def pictures(experiment: RegimesExperiment, results: xr.Dataset) -> list[Picture
     return [picture for picture in found if picture.panels]
 
 
-def _geometric(label: str, logs: xr.DataArray, role: str | None = None) -> Curve:
-    """Geometric mean over all but d, with the 95 % interval over seeds; logs: log10."""
+def _over_d(label: str, logs: xr.DataArray, role: str | None = None) -> Curve:
+    """Geometric mean over all but d."""
     others = [dim for dim in logs.dims if dim not in ("seed", "d")]
-    band = mean_band(logs.mean(others).transpose("seed", "d").values)
-    means = (10**part for part in (band.mean, band.low, band.high))
-    return Curve(label, logs["d"].values, *means, role)
+    return geometric(label, logs["d"].values, by_seed(logs.mean(others), "d"), role)
 
 
 # --------------------------------------------------------------------------------------- boundaries
@@ -87,7 +85,7 @@ def _signal(results: xr.Dataset) -> Lines | None:
         limit = 10 ** float(both[1].isel(d=-1).mean())
         curves.append(_level("closed form, endless d", d, limit))
     curves += [
-        _geometric(f"n/T = {size}", here["log_boundary"].sel(size=size)) for size in _sizes(results)
+        _over_d(f"n/T = {size}", here["log_boundary"].sel(size=size)) for size in _sizes(results)
     ]
     share = question_of(words[0]).number
     return Lines(
@@ -113,7 +111,7 @@ def _feature(results: xr.Dataset) -> Lines | None:
         number, place = question_of(word).number, results["log_boundary"].sel(question=word)
         for size in (sizes[0], sizes[-1]):
             label = f"{number:g} of chance, |S| = {size}"
-            curves.append(_geometric(label, place.sel(size=size), f"x* {number:g}"))
+            curves.append(_over_d(label, place.sel(size=size), f"x* {number:g}"))
     return Lines(
         curves,
         D,
@@ -134,7 +132,7 @@ def _tail(study: RegimesExperiment, results: xr.Dataset) -> Lines | None:
         one = question.path == "side"
         length = f"L = {question.number:g}, {'one side' if one else 'both sides'}"
         role = f"L {question.number:g}" if one else "noise"
-        curves.append(_geometric(length, results["log_boundary"].sel(question=word), role))
+        curves.append(_over_d(length, results["log_boundary"].sel(question=word), role))
     return Lines(
         curves,
         D,
@@ -166,7 +164,7 @@ def _shares(results: xr.Dataset, by_d: list[list[Statement]]) -> Lines:
     for word in words_of(results, "tail"):
         lost = (results["outside"].sel(question=word) != 0).mean(["size", "classes"])
         label = f"no boundary, L = {question_of(word).number:g}, both sides"
-        curves.append(banded(label, d, lost.transpose("seed", "d").values, "noise", "dashed"))
+        curves.append(banded(label, d, by_seed(lost, "d"), "noise", "dashed"))
     return Lines(curves, D, "share of rows", "What is seen of the theorems", x_log=True)
 
 

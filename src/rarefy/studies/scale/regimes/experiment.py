@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -177,8 +178,7 @@ class RegimesExperiment(Experiment):
         worlds = [question_of(word).world for word in cells.values["question"]]
         cells = Cells({**cells.values, "world": np.array(worlds)}, cells.keys)
 
-        shape = ("world", "size", "classes")
-        return split_by_axes(cells, shape, lambda *at: self._search(*at, context))
+        return split_by_axes(cells, ("world", "size", "classes"), partial(self._search, context))
 
     def path(
         self, world: str, size: int, classes: int, cells: Cells, context: Context
@@ -188,7 +188,7 @@ class RegimesExperiment(Experiment):
         return PATHS[world](training, size, classes, cells, context)
 
     def _search(
-        self, world: str, size: int, classes: int, cells: Cells, context: Context
+        self, context: Context, world: str, size: int, classes: int, cells: Cells
     ) -> dict[str, Tensor]:
         """All questions of a world together."""
         path = self.path(world, size, classes, cells, context)

@@ -34,18 +34,23 @@ def law_picture(study: RegimesExperiment, results: xr.Dataset) -> Picture:
     )
 
 
+def geometric(label: str, x: np.ndarray, logs: np.ndarray, role: str | None = None) -> Curve:
+    """Geometric mean of (seed, point), with its 95 % interval; logs: log10."""
+    band = mean_band(logs)
+    return Curve(label, x, 10**band.mean, 10**band.low, 10**band.high, role)
+
+
 def _beside_law(x: Mapping[int, np.ndarray], place: xr.DataArray, law: xr.DataArray) -> list[Curve]:
     """For each number of classes the measured values, (seed, question) in log10, and the law,
     moved so that it meets them at their middle."""
     curves = []
     for classes, at in x.items():
         logs = by_seed(place.sel(classes=classes), "question")
-        band, role = mean_band(logs), f"classes {classes}"
+        role = f"classes {classes}"
         values, middle = log10(law).sel(classes=classes).values, len(at) // 2
         y = values - values[middle] + float(np.nanmean(logs[:, middle]))
-        means = (10**part for part in (band.mean, band.low, band.high))
         curves += [
-            Curve(f"K = {classes}", at, *means, role),
+            geometric(f"K = {classes}", at, logs, role),
             Curve(f"normal scores, K = {classes}", at, 10**y, role=role, style="dashed"),
         ]
     return curves
@@ -67,7 +72,8 @@ def _levels(study: RegimesExperiment, last: xr.Dataset) -> Lines | None:
         for classes, many in x.items()
         for at, word in zip(many, words, strict=True)
     ]
-    bound = Curve("Theorem 1, 2(a)", *np.array(sorted(bounds)).T, role="bound", style="dotted")
+    ends, limits = np.array(sorted(bounds)).T
+    bound = Curve("Theorem 1, 2(a)", ends, limits, role="bound", style="dotted")
     return Lines(
         [*_beside_law(x, place, yardstick(study, last, words)), bound],
         "log(K/level): smaller errors to the right",

@@ -12,6 +12,8 @@ Large constants are read as 4, small ones as 1/4 (``benign.constants.READ``).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -85,7 +87,7 @@ def _columns(here: xr.Dataset) -> dict[str, xr.DataArray]:
 
 def _feature(study: RegimesExperiment, found: Boundaries) -> list[Statement]:
     here, place, columns = found.results, found.place, _columns(found.results)
-    few = {"lost": found.lost, "unfitted": found.unfitted(study)}
+    few: dict[str, Any] = {"lost": found.lost, "unfitted": found.unfitted(study)}
     constant = place - log10(by_question(found.words, lambda word: log_odds(study, here, word)))
     by_level = ", ".join(
         f"{exponent(constant.sel(question=word), columns, 'K').value:.2f} ({word})"
