@@ -16,13 +16,7 @@ from rarefy.studies.granularity.ablation.arms import LINEAR, PAPER, Arm, arms
 from rarefy.studies.granularity.ablation.watch import DETECTORS, Detectors
 from rarefy.studies.granularity.experiment import AS_CHOSEN, CHANGES, GranularityExperiment
 from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
-from rarefy.studies.granularity.trial import (
-    LABELS,
-    MAIN_MEASURES,
-    Trial,
-    both_labels,
-    by_measure,
-)
+from rarefy.studies.granularity.trial import LABELS, MAIN_MEASURES, Trial, both_labels, by_measure
 from rarefy.studies.kit.cells import missing
 
 WORLDS = ("quiet", "noisy")

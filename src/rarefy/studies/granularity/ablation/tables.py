@@ -46,7 +46,7 @@ def tables(experiment: AblationExperiment, results: xr.Dataset) -> list[Table]:
 
 
 def _learners(study: AblationExperiment, end: xr.Dataset) -> Table:
-    rows = []
+    both, rows = list(product(("fine", "coarse"), ("easy", "hard"))), []
     for world, word in product(texts(end, "world"), texts(end, "arm")):
         if word == "tuned":
             continue
@@ -59,11 +59,7 @@ def _learners(study: AblationExperiment, end: xr.Dataset) -> Table:
                 f"{arm.rate:.2g}" if rate_of(word) else "",
                 matched if arm.kind == "scheduled" else "",
                 f"{float(one['loss'].sel(labels='fine').mean()):.3g}",
-                *(
-                    shown(one[f"{kind}_error"].sel(labels=labels).values)
-                    for labels in ("fine", "coarse")
-                    for kind in ("easy", "hard")
-                ),
+                *(shown(one[f"{kind}_error"].sel(labels=labels).values) for labels, kind in both),
             )
         )
     return Table(
@@ -83,10 +79,7 @@ def _learners(study: AblationExperiment, end: xr.Dataset) -> Table:
             "rate",
             "matched rate, fine labels",
             "fine: training loss",
-            "fine: easy error",
-            "fine: hard error",
-            "coarse: easy error",
-            "coarse: hard error",
+            *(f"{labels}: {kind} error" for labels, kind in both),
         ),
         rows,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import xarray as xr
 
@@ -25,6 +27,7 @@ SETS = {
     "detector": ("detectors", "dashed"),
     "able": ("all of S", "solid"),
 }
+SCORE = "answer to one patch (score)"
 PER_LABELS = {"coarse": "2 labels", "fine": "one label a subclass"}
 
 
@@ -43,19 +46,13 @@ def _responses(read: Measured, n: str) -> Picture:
     """The picture of the laboratory: what is learnt, coarse and fine side by side."""
     k = read.subclasses[-1]
     later, x = _later(read)
-    panels = [
-        Lines(
-            [
-                banded(words, x, read.of(f"{kind}_response", labels, k)[:, later], COLOURS[kind])
-                for kind, words in NAMES.items()
-            ],
-            x_label="updates",
-            y_label="answer to one patch (score)",
-            title=f"{labels} labels ({PER_LABELS[labels]})",
-            x_log=True,
-        )
-        for labels in LABELS
-    ]
+    panels = []
+    for labels, words in PER_LABELS.items():
+        curves = [
+            banded(name, x, read.of(f"{kind}_response", labels, k)[:, later], COLOURS[kind])
+            for kind, name in NAMES.items()
+        ]
+        panels.append(Lines(curves, "updates", SCORE, f"{labels} labels ({words})", x_log=True))
     return Picture(
         "responses",
         "Which features coarse and fine labels teach",
@@ -86,7 +83,7 @@ def _against_k(read: Measured, n: str) -> Picture:
             values = [read.end(f"{kind}_response", labels, each) for each in read.subclasses]
             label = f"{labels} labels, {kind} feature"
             ends.append(banded(label, k, np.stack(values, axis=1), role, style))
-    x_label = "subclasses of each side (k)"
+    x_label, ratio = "subclasses of each side (k)", "growth, shared over subclass feature"
     return Picture(
         "subclasses",
         "What more subclasses change",
@@ -97,22 +94,8 @@ def _against_k(read: Measured, n: str) -> Picture:
         "fall at least as fast as 1/k, a straight line of slope -1 here (004 eq. 11), and with "
         f"fine labels neither should. Bands: 95 % intervals over {n}.",
         [
-            Lines(
-                ratios,
-                x_label,
-                "growth, shared over subclass feature",
-                "Speed of detectors at the start",
-                x_log=True,
-                y_log=True,
-            ),
-            Lines(
-                ends,
-                x_label,
-                "answer to one patch (score)",
-                "What has been learnt at the end",
-                x_log=True,
-                y_log=True,
-            ),
+            Lines(ratios, x_label, ratio, "Speed of detectors at the start", True, True),
+            Lines(ends, x_label, SCORE, "What has been learnt at the end", True, True),
         ],
     )
 
@@ -120,26 +103,13 @@ def _against_k(read: Measured, n: str) -> Picture:
 def _carriers(read: Measured, n: str) -> Picture:
     k = read.experiment.main
     later, x = _later(read)
-    panels = [
-        Lines(
-            [
-                share_curve(
-                    f"{kind} feature: {words}",
-                    x,
-                    read.share(name, kind, labels, k)[:, later],
-                    COLOURS[kind],
-                    style,
-                )
-                for kind in OWN
-                for name, (words, style) in SETS.items()
-            ],
-            x_label="updates",
-            y_label="share of the answer",
-            title=f"{labels} labels",
-            x_log=True,
-        )
-        for labels in LABELS
-    ]
+    panels = []
+    for labels in LABELS:
+        curves = []
+        for kind, (name, (words, style)) in product(OWN, SETS.items()):
+            share, label = read.share(name, kind, labels, k)[:, later], f"{kind} feature: {words}"
+            curves.append(share_curve(label, x, share, COLOURS[kind], style))
+        panels.append(Lines(curves, "updates", "share of the answer", f"{labels} labels", True))
     return Picture(
         "carriers",
         "How much of an answer comes from those who were open at the start",

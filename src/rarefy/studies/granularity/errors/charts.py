@@ -52,23 +52,12 @@ def _over_k(study: ErrorsExperiment, fresh: xr.Dataset) -> Picture:
         label = f"{labels} labels, {kind} samples"
         return make(label, end["subclasses"].values, values, ROLES[labels], style)
 
-    panel = Lines(
-        [
-            *(curve("hard_error", labels) for labels in LABELS),
-            *(curve("easy_error", labels, "dashed") for labels in LABELS),
-        ],
-        K,
-        "error (share of samples)",
-        "Share of test samples put on the wrong side",
-        x_log=True,
-    )
-    margins = Lines(
-        [curve("hard_margin", labels) for labels in LABELS],
-        K,
-        "margin (scores)",
-        "Right side's score minus the wrong one's",
-        x_log=True,
-    )
+    errors = [curve("hard_error", labels) for labels in LABELS]
+    errors += [curve("easy_error", labels, "dashed") for labels in LABELS]
+    title, y_label = "Share of test samples put on the wrong side", "error (share of samples)"
+    panel = Lines(errors, K, y_label, title, x_log=True)
+    margins = [curve("hard_margin", labels) for labels in LABELS]
+    title = "Right side's score minus the wrong one's"
     return Picture(
         "subclasses",
         "What coarse and fine labels teach, by number of subclasses",
@@ -81,7 +70,7 @@ def _over_k(study: ErrorsExperiment, fresh: xr.Dataset) -> Picture:
         "of the left panel are apart, from where on, and whether the dashed ones are on the "
         f"ground. {study.setting}, {study.steps} updates; bands: 95 % over "
         f"{seeds_in_words(fresh)}, {study.test_each} test samples of each kind and subclass.",
-        [panel, margins],
+        [panel, Lines(margins, K, "margin (scores)", title, x_log=True)],
     )
 
 
@@ -118,22 +107,12 @@ def _for_whom(study: ErrorsExperiment, here: xr.Dataset) -> Picture:
     several = len(stored) > 1  # one number of samples makes no curve
     panels = [_how_many(end, stored)] if several else []
     strata = end["stratum_error"].sel(samples=_shown_samples(end))
-    panels.append(
-        Lines(
-            [
-                share_curve(
-                    f"{labels} labels",
-                    strata["stratum"].values,
-                    by_seed(strata.sel(labels=labels), "stratum"),
-                    ROLES[labels],
-                )
-                for labels in LABELS
-            ],
-            "hard samples by margin in the coarse network (1: lowest)",
-            "error",
-            "Which samples gain",
-        )
-    )
+    x, curves = strata["stratum"].values, []
+    for labels in LABELS:
+        values = by_seed(strata.sel(labels=labels), "stratum")
+        curves.append(share_curve(f"{labels} labels", x, values, ROLES[labels]))
+    x_label = "hard samples by margin in the coarse network (1: lowest)"
+    panels.append(Lines(curves, x_label, "error", "Which samples gain"))
     left = (
         "Left: training samples drawn once, so many of every subclass, beside fresh ones at every "
         "update. The distance between the two colours is what fine labels gain; see from how many "
@@ -162,13 +141,8 @@ def _how_many(end: xr.Dataset, stored: list[int]) -> Lines:
             mean = float(error.sel(samples=FRESH).mean())
             ends, label = (stored[0], stored[-1]), f"{labels} labels, fresh samples"
             curves.append(level(label, ends, mean, ROLES[labels]))
-    return Lines(
-        curves,
-        "training samples of every subclass",
-        "error on hard samples",
-        "How many samples it takes",
-        x_log=True,
-    )
+    x_label, y_label = "training samples of every subclass", "error on hard samples"
+    return Lines(curves, x_label, y_label, "How many samples it takes", x_log=True)
 
 
 COLUMNS = {

@@ -13,13 +13,7 @@ from rarefy.core.text import joined
 from rarefy.measure.statistics import Identity, judge_bound, judge_difference, mean_interval
 from rarefy.studies.granularity.errors.experiment import FRESH, ErrorsExperiment
 from rarefy.studies.granularity.experiment import AS_CHOSEN, CHANGES
-from rarefy.studies.granularity.premises import (
-    ORDER_ONE,
-    SMALL,
-    most_subclasses,
-    polylog,
-    premises,
-)
+from rarefy.studies.granularity.premises import ORDER_ONE, SMALL, most_subclasses, polylog, premises
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.kit.worst import corrected_level, judge_worst

@@ -33,25 +33,14 @@ def pictures(experiment: ExtremeExperiment, results: xr.Dataset) -> list[Picture
 
 def _granularity(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
     marks = [(1.0, "coarse"), (float(study.subclasses), "fine"), (float(study.most), "one each")]
-    panels = [
-        Lines(
-            [
-                share_curve(
-                    f"noise {noise:g}",
-                    here["per_side"].values,
-                    by_seed(error_of(here, kind, stage).sel(patch_noise=noise), "per_side"),
-                    f"noise {place}",
-                )
-                for place, noise in enumerate(here["patch_noise"].values)
-            ],
-            x_label="labels of each side",
-            y_label="error (share of samples)",
-            title=f"{kind} samples, {stage} fine-tuning",
-            x_log=True,
-            marks=marks,
-        )
-        for kind, stage in product(("hard", "easy"), STAGES)
-    ]
+    x, y_label, panels = here["per_side"].values, "error (share of samples)", []
+    for kind, stage in product(("hard", "easy"), STAGES):
+        error, curves = error_of(here, kind, stage), []
+        for place, noise in enumerate(here["patch_noise"].values):
+            values = by_seed(error.sel(patch_noise=noise), "per_side")
+            curves.append(share_curve(f"noise {noise:g}", x, values, f"noise {place}"))
+        title = f"{kind} samples, {stage} fine-tuning"
+        panels.append(Lines(curves, "labels of each side", y_label, title, x_log=True, marks=marks))
     return Picture(
         "granularity",
         "Error against granularity",
@@ -74,25 +63,14 @@ def _harm(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
     bound = level(f"counts: {COUNTS:g}", [noises.min(), noises.max()], COUNTS, "bound")
     panels = []
     for words, per_side in study.compared.items():
-        curves = [
-            banded(
-                f"{kind} samples, {stage}",
-                noises,
-                by_seed(difference(here, kind, stage, study.most, per_side), "patch_noise"),
-                role,
-                style,
-            )
-            for kind, role in (("hard", "hard"), ("easy", "easy"), ("mixed", "half of each"))
-            for stage, style in zip(STAGES, ("dashed", "solid"), strict=True)
-        ]
-        panels.append(
-            Lines(
-                [*curves, bound],
-                x_label="noise in every patch (std)",
-                y_label="error added by one label a sample",
-                title=f"against {words} labels",
-            )
-        )
+        curves = []
+        for kind, role in (("hard", "hard"), ("easy", "easy"), ("mixed", "half of each")):
+            for stage, style in zip(STAGES, ("dashed", "solid"), strict=True):
+                added = difference(here, kind, stage, study.most, per_side)
+                values, label = by_seed(added, "patch_noise"), f"{kind} samples, {stage}"
+                curves.append(banded(label, noises, values, role, style))
+        labels = ("noise in every patch (std)", "error added by one label a sample")
+        panels.append(Lines([*curves, bound], *labels, f"against {words} labels"))
     return Picture(
         "harm",
         "What one label a sample costs",
@@ -119,15 +97,8 @@ def _progress(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
                 share_curve(f"{words}: hard error", reads, error, role),
                 banded(f"{words}: loss over guessing's", reads, share, role, "dotted"),
             ]
-        panels.append(
-            Lines(
-                curves,
-                x_label="updates",
-                y_label="hard error; share of loss left",
-                title=f"noise {noise:g}",
-                x_log=True,
-            )
-        )
+        y_label = "hard error; share of loss left"
+        panels.append(Lines(curves, "updates", y_label, f"noise {noise:g}", x_log=True))
     return Picture(
         "progress",
         "Harmful, or only slower?",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 
-import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
@@ -36,6 +35,7 @@ X_LABELS = {
     "misaligned": "share of subclasses with tossed sides",
     "starved": "training samples of every subclass",
 }
+STYLES = {"hard": "solid", "easy": "dashed"}
 
 
 def pictures(experiment: LabelsExperiment, results: xr.Dataset) -> list[Picture]:
@@ -48,33 +48,23 @@ def _panels(
     here: xr.Dataset, y_label: str, curves: Callable[[str, str], list[Curve]]
 ) -> list[Lines]:
     """One per stage and knob."""
-    return [
-        Lines(
-            curves(stage, knob),
-            X_LABELS[knob],
-            y_label,
-            f"{knob}, {stage} fine-tuning",
-            x_log=knob == "starved",
-        )
-        for stage, knob in product(STAGES, texts(here, "knob"))
-    ]
+    found = []
+    for stage, knob in product(STAGES, texts(here, "knob")):
+        title, x_log = f"{knob}, {stage} fine-tuning", knob == "starved"
+        found.append(Lines(curves(stage, knob), X_LABELS[knob], y_label, title, x_log))
+    return found
 
 
 def _errors(study: LabelsExperiment, here: xr.Dataset, noise: float) -> Picture:
     there = here.sel(patch_noise=noise)
 
     def curves(stage: str, knob: str) -> list[Curve]:
-        return [
-            share_curve(
-                f"{labels} labels, {kind} samples",
-                study.turns(knob),
-                by_seed(error_of(there, kind, stage).sel(knob=knob, labels=labels), "turn"),
-                ROLES[labels],
-                style,
-            )
-            for kind, style in (("hard", "solid"), ("easy", "dashed"))
-            for labels in LABELS
-        ]
+        found = []
+        for kind, labels in product(("hard", "easy"), LABELS):
+            values = by_seed(error_of(there, kind, stage).sel(knob=knob, labels=labels), "turn")
+            label, style = f"{labels} labels, {kind} samples", STYLES[kind]
+            found.append(share_curve(label, study.turns(knob), values, ROLES[labels], style))
+        return found
 
     return Picture(
         f"errors-{noise:g}",
@@ -93,17 +83,11 @@ def _errors(study: LabelsExperiment, here: xr.Dataset, noise: float) -> Picture:
 
 def _gains(study: LabelsExperiment, here: xr.Dataset) -> Picture:
     def curves(stage: str, knob: str) -> list[Curve]:
-        x = np.array(study.turns(knob))
-        found = [
-            banded(
-                f"noise {noise:g}",
-                x,
-                gain(here.sel(patch_noise=noise, knob=knob), stage),
-                f"noise {place}",
-            )
-            for place, noise in enumerate(here["patch_noise"].values)
-        ]
-        return [*found, level(f"counts: {COUNTS:g}", [x.min(), x.max()], COUNTS, "bound")]
+        x, found = study.turns(knob), []
+        for place, noise in enumerate(here["patch_noise"].values):
+            gained = gain(here.sel(patch_noise=noise, knob=knob), stage)
+            found.append(banded(f"noise {noise:g}", x, gained, f"noise {place}"))
+        return [*found, level(f"counts: {COUNTS:g}", [min(x), max(x)], COUNTS, "bound")]
 
     return Picture(
         "gain",
@@ -124,7 +108,7 @@ def tables(experiment: LabelsExperiment, results: xr.Dataset) -> list[Table]:
 
 def _errors_table(study: LabelsExperiment, results: xr.Dataset) -> Table:
     here = results.sel(variation=AS_CHOSEN)
-    rows = []
+    both, rows = list(product(("easy", "hard"), LABELS)), []
     for noise, knob in product(here["patch_noise"].values, texts(here, "knob")):
         one = here.sel(patch_noise=noise, knob=knob)
         for (place, words), stage in product(enumerate(turns_in_words(study, knob)), STAGES):
@@ -132,8 +116,7 @@ def _errors_table(study: LabelsExperiment, results: xr.Dataset) -> Table:
             loss = float(cell["loss"].isel(read=-1).sel(labels="fine").mean())
             errors = (
                 shown(error_of(cell, kind, stage).sel(labels=labels).values)
-                for kind in ("easy", "hard")
-                for labels in LABELS
+                for kind, labels in both
             )
             learnt = f"{loss:.3g}" if stage == "before" else ""
             gained = shown(gain(one, stage)[:, place])
@@ -150,10 +133,7 @@ def _errors_table(study: LabelsExperiment, results: xr.Dataset) -> Table:
             "fine labels",
             "fine-tuning",
             "fine: training loss",
-            "coarse: easy error",
-            "fine: easy error",
-            "coarse: hard error",
-            "fine: hard error",
+            *(f"{labels}: {kind} error" for kind, labels in both),
             "gain",
         ),
         rows,

@@ -28,14 +28,7 @@ from rarefy.studies.scale.regimes.rows import (
     log10,
     words_of,
 )
-from rarefy.studies.scale.regimes.statement import (
-    DELTA,
-    FITTED,
-    FLAT,
-    Statement,
-    all_of,
-    share_of,
-)
+from rarefy.studies.scale.regimes.statement import DELTA, FITTED, FLAT, Statement, all_of, share_of
 from rarefy.studies.topk.regimes.boundary import HALF, of_chance
 
 SIDES = {"side": "on the filters' side", "tail": "on both sides"}

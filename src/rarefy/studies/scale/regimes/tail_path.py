@@ -63,9 +63,7 @@ class TailPath(NoisePath):
     def _tested(self, asked: Asked, filters: Tensor, side: Tensor) -> Generalisation:
         rows = asked.rows
         data = replace(
-            self.data,
-            eigenvalues=self.data.eigenvalues[rows],
-            strength=self.data.strength[rows],
+            self.data, eigenvalues=self.data.eigenvalues[rows], strength=self.data.strength[rows]
         )
 
         def draw(count: int, chunk: int) -> PatchSamples:
