@@ -46,24 +46,20 @@ def _coarse_common(read: Measured, named: Named) -> list[Verdict]:
         "d is not tested"
     )
 
-    def over_log(patches: int) -> Cases:
-        return read.cases(lambda k: patches * read.end("common_response", "coarse", k) / log)
-
+    one_patch = "(10) has for one patch what Lemma E.4 has for all s* of a sample"
+    response = {k: read.end("common_response", "coarse", k) for k in read.subclasses}
     return [
         judge_range(
-            named("coarse labels, final score from common patches over log d"),
-            over_log(s),
+            named(f"coarse labels, final {what} over log d"),
+            {f"k={k}": patches * one / log for k, one in response.items()},
             ORDER_ONE,
-            "of order 1 (Lemma E.4)",
-            note=f"s* = {s} patches a sample; {one_d}",
-        ),
-        judge_range(
-            named("coarse labels, final response to one common patch over log d"),
-            over_log(1),
-            ORDER_ONE,
-            "of order 1 (10)",
-            note=f"(10) has for one patch what Lemma E.4 has for all s* of a sample; {one_d}",
-        ),
+            f"of order 1 ({source})",
+            note=f"{note}; {one_d}",
+        )
+        for what, patches, source, note in (
+            ("score from common patches", s, "Lemma E.4", f"s* = {s} patches a sample"),
+            ("response to one common patch", 1, "10", one_patch),
+        )
     ]
 
 
@@ -171,9 +167,8 @@ def _fine_stop(read: Measured, named: Named) -> list[Verdict]:
     def score(place: int) -> Cases:
         return read.cases(lambda k: experiment.feature_patches / STOP * both(k)[:, place])
 
-    judged = {
-        f"score from {kind} patches over log(3/2)": score(place) for place, kind in enumerate(OWN)
-    }
+    scores = [f"score from {kind} patches over log(3/2)" for kind in OWN]
+    judged = {what: score(place) for place, what in enumerate(scores)}
     judged["response ratio common/subclass"] = read.cases(both)
     return [
         judge_range(

@@ -78,13 +78,9 @@ def _stored(results: xr.Dataset) -> list[int]:
 
 def _coarse(study: ErrorsExperiment, results: xr.Dataset, named: Naming) -> list[Verdict]:
     window, beyond = _enough(study, results)
-    # line 4 of App. B.3 is about coarse labels too
-    too_many = (
-        f"k={', '.join(map(str, beyond))} above d^0.4 = {most_subclasses(study.d):.1f}, the most "
-        "that line 4 of App. B.3 allows"
-        if beyond
-        else ""
-    )
+    most = f"above d^0.4 = {most_subclasses(study.d):.1f}, the most that line 4 of App. B.3 allows"
+    # which is about coarse labels too
+    too_many = f"k={', '.join(map(str, beyond))} {most}" if beyond else ""
     about = "coarse labels, every k >= log(d)"
     found = []
     for name, words in (("loss", "(3) training loss"), ("easy_error", "(4) error on easy samples")):

@@ -87,15 +87,8 @@ def _signal(results: xr.Dataset) -> Lines | None:
     curves += [
         _over_d(f"n/T = {size}", here["log_boundary"].sel(size=size)) for size in _sizes(results)
     ]
-    share = question_of(words[0]).number
-    return Lines(
-        curves,
-        D,
-        "n SNR^2/T, boundary",
-        f"002: test loss falls to {share:g} log T",
-        x_log=True,
-        y_log=True,
-    )
+    title = f"002: test loss falls to {question_of(words[0]).number:g} log T"
+    return Lines(curves, D, "n SNR^2/T, boundary", title, x_log=True, y_log=True)
 
 
 def _level(label: str, d: np.ndarray, value: float, style: str = "dashed") -> Curve:
@@ -112,14 +105,8 @@ def _feature(results: xr.Dataset) -> Lines | None:
         for size in (sizes[0], sizes[-1]):
             label = f"{number:g} of chance, |S| = {size}"
             curves.append(_over_d(label, place.sel(size=size), f"x* {number:g}"))
-    return Lines(
-        curves,
-        D,
-        "x at the boundary, x*",
-        "003, Gamma = 1: test error falls to a share of chance",
-        x_log=True,
-        y_log=True,
-    )
+    title = "003, Gamma = 1: test error falls to a share of chance"
+    return Lines(curves, D, "x at the boundary, x*", title, x_log=True, y_log=True)
 
 
 def _tail(study: RegimesExperiment, results: xr.Dataset) -> Lines | None:
@@ -133,14 +120,8 @@ def _tail(study: RegimesExperiment, results: xr.Dataset) -> Lines | None:
         length = f"L = {question.number:g}, {'one side' if one else 'both sides'}"
         role = f"L {question.number:g}" if one else "noise"
         curves.append(_over_d(length, results["log_boundary"].sel(question=word), role))
-    return Lines(
-        curves,
-        D,
-        "Gamma at the boundary",
-        f"003, no feature: error beyond L falls to {study.tail_level:g} of chance",
-        x_log=True,
-        y_log=True,
-    )
+    title = f"003, no feature: error beyond L falls to {study.tail_level:g} of chance"
+    return Lines(curves, D, "Gamma at the boundary", title, x_log=True, y_log=True)
 
 
 SHARES = {
