@@ -1,4 +1,4 @@
-"""Labels ever finer, down to one a sample (004 Sec. 6.2 and 7)."""
+"""Labels ever finer, down to one per sample (004 Sec. 6.2 and 7)."""
 
 from __future__ import annotations
 
