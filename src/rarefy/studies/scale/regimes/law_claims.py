@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.separation import separation
@@ -24,22 +25,47 @@ from rarefy.measure.statistics import Interval, Slope, judge_bound
 from rarefy.studies.benign.features.fall import SHORT
 from rarefy.studies.benign.features.map import FITTED_FROM
 from rarefy.studies.benign.tail.claims import EXPONENT as LINEAR
+from rarefy.studies.kit.reading import Naming
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
-from rarefy.studies.scale.regimes.noise_parts import SIDES, log_odds
-from rarefy.studies.scale.regimes.part import FLAT, Part
+from rarefy.studies.scale.regimes.noise_claims import SIDES, lengths_of, log_odds
 from rarefy.studies.scale.regimes.questions import question_of
 from rarefy.studies.scale.regimes.rows import (
-    beyond_note,
-    boundaries_of,
+    Boundaries,
+    by_question,
     exponent,
     level_of,
     log10,
-    share_beyond,
     words_of,
 )
+from rarefy.studies.scale.regimes.statement import FLAT, Statement
 from rarefy.theory.tail_law import strength
 
 NONE = Slope(np.nan, np.nan, np.nan, 0, 0)
+
+
+def _along(place: xr.DataArray, by: xr.DataArray) -> Slope:
+    """Exponent of ``place`` in ``by``, (question, classes), at a fixed number of classes."""
+    classes = log10(by["classes"]).broadcast_like(by)
+    return exponent(place, {"by": log10(by), "K": classes}, "by")
+
+
+def _typical(large: xr.Dataset, words: Sequence[str], name: str) -> str:
+    if not large.sizes["d"]:
+        return "no large d"
+    values = ", ".join(f"{Boundaries(large, [word]).typical:.3g} ({word})" for word in words)
+    return f"{name} is {values}; {Boundaries(large, words).note}"
+
+
+def _from(large: xr.Dataset, words: Sequence[str], least: float) -> list[str]:
+    """Questions whose boundary is at least this in the mean: below it the theorem does not
+    speak."""
+    known = large.sizes["d"] > 0
+    return [word for word in words if known and Boundaries(large, [word]).typical >= least]
+
+
+def _by_question(results: xr.Dataset, words: Sequence[str], values: ArrayLike) -> xr.DataArray:
+    axes = {"question": list(words), "classes": results["classes"].values}
+    return xr.DataArray(np.asarray(values), axes)
 
 
 # ------------------------------------------------------------------------------- level of the error
@@ -58,18 +84,16 @@ def yardstick(study: RegimesExperiment, results: xr.Dataset, words: Sequence[str
     return _by_question(results, words, np.square(values))
 
 
-def level_parts(study: RegimesExperiment, large: xr.Dataset) -> list[Part]:
-    """From each of the values on that C_1 may have: a level whose x* is smaller lies where the
-    theorem does not speak."""
-    every = words_of(large, "feature")
-    found = []
+def level_statements(study: RegimesExperiment, large: xr.Dataset) -> list[Statement]:
+    """From each of the values on that C_1 may have."""
+    every, found = words_of(large, "feature"), []
     for least in FITTED_FROM if every else ():
-        words = [word for word in every if large.sizes["d"] and _mean_x(large, word) >= least]
+        words = _from(large, every, least)
         literal, lawful, law, lost = NONE, NONE, np.nan, 0.0
         if len(words) > 1:
-            place, lost = boundaries_of(large, words).mean("d"), share_beyond(large, words)
-            odds = xr.concat([log_odds(study, large, word) for word in words], dim="question")
-            odds = odds.assign_coords(question=words)
+            known = Boundaries(large, words)
+            place, lost = known.place.mean("d"), known.lost
+            odds = by_question(words, lambda word: log_odds(study, large, word))
             square = yardstick(study, large, words)
             literal, lawful = _along(place, odds), _along(place, square)
             law = _along(log10(square).expand_dims(seed=1), odds).value
@@ -81,37 +105,8 @@ def level_parts(study: RegimesExperiment, large: xr.Dataset) -> list[Part]:
             ("the squared separation of normal scores", lawful, SHORT),
         ):
             name = f"exponent of x* in {what}, from x* = {least:g} on"
-            found.append(Part("B3", name, slope, 1.0, tolerance, True, said, lost))
+            found.append(Statement("B3", name, slope, 1.0, tolerance, True, said, lost))
     return found
-
-
-def _mean_x(large: xr.Dataset, word: str) -> float:
-    return float(10 ** float(boundaries_of(large, [word]).mean()))
-
-
-def _along(place: xr.DataArray, by: xr.DataArray) -> Slope:
-    """Exponent of ``place`` in ``by``, (question, classes), at a fixed number of classes."""
-    classes = log10(by["classes"]).broadcast_like(by)
-    return exponent(place, {"by": log10(by), "K": classes}, "by")
-
-
-def _typical(large: xr.Dataset, words: Sequence[str], name: str) -> str:
-    if not large.sizes["d"]:
-        return "no large d"
-    place = boundaries_of(large, words)
-    means = 10 ** place.mean([dim for dim in place.dims if dim != "question"])
-    values = ", ".join(
-        f"{float(mean):.3g} ({word})" for word, mean in zip(words, means.values, strict=True)
-    )
-    return f"{name} is {values}; {beyond_note(large, words)}"
-
-
-def _by_question(results: xr.Dataset, words: Sequence[str], values: np.ndarray) -> xr.DataArray:
-    return xr.DataArray(
-        values,
-        coords={"question": list(words), "classes": results["classes"].values},
-        dims=("question", "classes"),
-    )
 
 
 # ------------------------------------------------------------------------------- length of the tail
@@ -130,31 +125,26 @@ def tail_yardstick(
     return _by_question(results, words, np.array(values).T)
 
 
-def length_verdicts(
-    study: RegimesExperiment, large: xr.Dataset, scale: str, where: str
-) -> list[Verdict]:
-    words = [word for word in words_of(large, "side") if question_of(word).number > 0]
+def length_verdicts(study: RegimesExperiment, large: xr.Dataset, named: Naming) -> list[Verdict]:
+    words = lengths_of(large, "side")
     if not words:
         return []
     lawful = NONE
     if large.sizes["d"] and len(words) > 1:
-        excess = log10(10 ** boundaries_of(large, words) - 1).mean("d")
+        excess = log10(10 ** Boundaries(large, words).place - 1).mean("d")
         lawful = _along(excess, tail_yardstick(study, large, words))
     note, side = _typical(large, words, "Gamma*"), SIDES["side"]
     literal = [
-        _length_part(large, words, least, f"tail {side}", note).judged(study.name, scale, where)
-        for least in FITTED_FROM
+        _length(large, words, least, f"tail {side}", note).judged(named) for least in FITTED_FROM
     ]
+    what = (
+        "exponent of Gamma* - 1 in the squared strength at which error beyond L is at its level, "
+        f"tail {side}"
+    )
     return [
         *literal,
         judge_bound(
-            (
-                "B4",
-                study.name,
-                scale,
-                f"exponent of Gamma* - 1 in the squared strength at which error beyond L is at its "
-                f"level, tail {side}, {where}",
-            ),
+            named("B4", what),
             Interval(lawful.value, lawful.low, lawful.high, lawful.n_samples),
             LINEAR,
             "at_least",
@@ -163,20 +153,19 @@ def length_verdicts(
     ]
 
 
-def _length_part(
+def _length(
     large: xr.Dataset, words: Sequence[str], least: float, tail: str, note: str
-) -> Part:
+) -> Statement:
     """Theorem 1, 2(b), speaks from Gamma = C_2 on: lengths whose Gamma* is smaller are left out,
     for each value that C_2 may have."""
-    far = [word for word in words if large.sizes["d"] and _mean_x(large, word) >= least]
+    far = _from(large, words, least)
     slope, lost = NONE, 0.0
     if len(far) > 1:
-        place, lost = boundaries_of(large, far), share_beyond(large, far)
-        length = xr.DataArray(
-            [question_of(word).number for word in far], {"question": far}, ("question",)
-        )
-        slope = exponent(place.mean("d"), {"L": log10(length)}, "L")
-    return Part(
+        known = Boundaries(large, far)
+        length = xr.DataArray([question_of(word).number for word in far], {"question": far})
+        slope = exponent(known.place.mean("d"), {"L": log10(length)}, "L")
+        lost = known.lost
+    return Statement(
         "B4",
         f"exponent of Gamma* in L, from Gamma* = {least:g} on, {tail}",
         slope,

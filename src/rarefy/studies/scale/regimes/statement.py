@@ -18,29 +18,29 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.statistics import (
-    Identity,
     Interval,
     Slope,
     judge_bound,
     judge_slope,
     judge_upper_exponent,
 )
-from rarefy.studies.scale.regimes.rows import Array, mean_of
+from rarefy.studies.kit.premise import noted
+from rarefy.studies.kit.reading import Naming
+from rarefy.studies.scale.regimes.rows import mean_of
 from rarefy.studies.topk.regimes.claims import DELTA, EXPONENT
 
-__all__ = ["DELTA", "DRIFT", "EXPONENT", "FITTED", "FLAT", "Part", "all_of", "by_seed"]
+__all__ = ["DELTA", "DRIFT", "EXPONENT", "FITTED", "FLAT", "Statement", "all_of", "share_of"]
 
 FLAT = 2 * EXPONENT
 DRIFT = 0.05
 
 
 @dataclass(frozen=True)
-class Part:
+class Statement:
     """``estimate``: an exponent (Slope) that is ``goal`` up to ``tolerance`` or, ``one_sided``, at
     most that; or a share of rows (Interval) that is at least ``goal``. ``lost``: share of the rows
     behind it that have no boundary in the range; ``unfitted``: share of those whose training loss
@@ -63,7 +63,7 @@ class Part:
         return self.estimate.value if isinstance(self.estimate, Slope) else self.estimate.mean
 
     @property
-    def seen(self) -> bool:
+    def agrees(self) -> bool:
         """Whether the point estimate is what the theorem says."""
         if isinstance(self.estimate, Interval):
             return self.value >= self.goal
@@ -73,7 +73,7 @@ class Part:
         return above <= self.tolerance and (self.one_sided or above >= -self.tolerance)
 
     @property
-    def asked(self) -> str:
+    def requirement(self) -> str:
         """What is asked for, in few words."""
         if isinstance(self.estimate, Interval):
             return f"at least {self.goal:g}"
@@ -81,44 +81,41 @@ class Part:
             return f"at most {self.goal:g} + {self.tolerance:g}"
         return f"{self.goal:g} ± {self.tolerance:g}"
 
-    def judged(self, study: str, scale: str, where: str) -> Verdict:
-        identity: Identity = (self.claim, study, scale, f"{self.what}, {where}")
+    def judged(self, named: Naming) -> Verdict:
+        identity = named(self.claim, self.what)
         if isinstance(self.estimate, Interval):
             verdict = judge_bound(identity, self.estimate, self.goal, "at_least", note=self.note)
             if verdict.outcome == "fails" and self.value + self.unfitted >= self.goal:
-                return _undecided(verdict, "those that are not fitted in time would decide it")
+                return _open(verdict, "those that are not fitted in time would decide it")
             return verdict
         judge = judge_upper_exponent if self.one_sided else judge_slope
         verdict = judge(identity, self.estimate, self.goal, self.tolerance, note=self.note)
         if self.unfitted > DELTA:
             why = f"premise not met: {self.unfitted:.2g} of the rows have a large training loss"
-            return _undecided(verdict, why)
+            return _open(verdict, why)
         if verdict.outcome == "holds" and self.lost > DELTA:
             why = f"{self.lost:.2g} of the rows have none in the range: too many to call it flat"
-            return _undecided(verdict, why)
+            return _open(verdict, why)
         return verdict
 
 
-def _undecided(verdict: Verdict, why: str) -> Verdict:
-    note = f"{verdict.note}; {why}" if verdict.note else why
-    return dataclasses.replace(verdict, outcome="inconclusive", note=note)
+def _open(verdict: Verdict, why: str) -> Verdict:
+    return dataclasses.replace(noted(verdict, why), outcome="inconclusive")
 
 
-def by_seed(holds: xr.DataArray) -> Array:
-    """Share of the rows of each seed in which something holds."""
-    found = holds.mean([dim for dim in holds.dims if dim != "seed"])
-    return np.asarray(found.values, dtype=np.float64)
+def share_of(holds: xr.DataArray) -> Interval:
+    """Share of rows in which something holds, mean over seeds."""
+    return mean_of(holds.mean([dim for dim in holds.dims if dim != "seed"]).values)
 
 
 FITTED = "training loss"
-"""The part that every statement has."""
+"""The part that every theorem has."""
 
 
-def all_of(claim: str, what: str, parts: Mapping[str, xr.DataArray]) -> Part:
-    """The share of rows in which all ``parts`` of a statement hold at once."""
+def all_of(claim: str, what: str, parts: Mapping[str, xr.DataArray]) -> Statement:
+    """The share of rows in which all ``parts`` of a theorem hold at once."""
     together = xr.concat(list(parts.values()), dim="part").all("part")
     shares = ", ".join(f"{name} {float(part.mean()):.3g}" for name, part in parts.items())
     note = f"share of {together.size} rows; of these {shares}"
     unfitted = 1 - float(parts[FITTED].mean())
-    share = mean_of(by_seed(together))
-    return Part(claim, what, share, 1 - DELTA, note=note, unfitted=unfitted)
+    return Statement(claim, what, share_of(together), 1 - DELTA, note=note, unfitted=unfitted)
