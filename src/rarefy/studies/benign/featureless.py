@@ -22,9 +22,9 @@ from rarefy.studies.benign.setting import (
     TRAININGS,
     ClassNoiseExperiment,
     Schedule,
-    split_by_axes,
 )
 from rarefy.studies.benign.trial import Trial
+from rarefy.sweep.batches import split_by_axes
 from rarefy.train.fitting import Fitted
 
 FEW = TINY | {"d": 24, "trained_steps": 40, "test_samples": 600}
@@ -51,7 +51,7 @@ class FeaturelessExperiment(ClassNoiseExperiment):
         # not compiled: the time goes into matrix products, and shapes change from batch to batch
         eager = dataclasses.replace(context, compiled=False)
 
-        def run(part: Cells, seed: int, schedule: str) -> dict[str, np.ndarray]:
+        def run(seed: int, schedule: str, part: Cells) -> dict[str, np.ndarray]:
             return self.run(schedule, part, eager)
 
         return split_by_axes(cells, ("seed", "schedule"), run)

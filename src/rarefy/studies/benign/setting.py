@@ -9,7 +9,6 @@ larger rate until its loss is small, each run stopping by itself).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -30,7 +29,6 @@ from rarefy.data.turned_worlds import check_gaussian, turned_class_noise
 from rarefy.measure.generalisation import CHUNK
 from rarefy.nets.patch_cnn import COMBINATIONS, INITIALISATIONS, initial_filters, output_scale
 from rarefy.studies.benign.trial import Training, Trial
-from rarefy.sweep.batches import split_by_axis
 from rarefy.theory.class_noise_bayes import special_ratio
 from rarefy.train.forms import FORMS
 
@@ -250,18 +248,3 @@ def equal_spectrum(
     directions = d - classes if rank is None else rank
     ratio = torch.as_tensor(special_ratio(wanted.cpu().numpy(), directions))
     return special_spectrum(base * ratio[:, None].expand(-1, classes), d, classes, base, rank)
-
-
-def split_by_axes(
-    cells: Cells, axes: tuple[str, ...], simulate: Callable[..., dict[str, np.ndarray]]
-) -> dict[str, np.ndarray]:
-    """``simulate(part, first, second, ...)`` for the cells of each combination of values."""
-    if not axes:
-        return simulate(cells)
-    return split_by_axis(
-        cells,
-        axes[0],
-        lambda value, part: split_by_axes(
-            part, axes[1:], lambda those, *rest: simulate(those, value, *rest)
-        ),
-    )

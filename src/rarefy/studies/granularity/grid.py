@@ -13,7 +13,7 @@ from torch import Tensor
 from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Cost, Experiment
 from rarefy.measure.granularity import CHUNK
 from rarefy.studies.granularity.experiment import GranularityExperiment
-from rarefy.studies.kit.cells import Arrays, missing, split_by_axes
+from rarefy.sweep.batches import Arrays, missing, split_by_axes
 
 
 def simulate_only(

@@ -22,9 +22,9 @@ from rarefy.studies.benign.setting import (
     Ratio,
     Schedule,
     equal_spectrum,
-    split_by_axes,
 )
 from rarefy.studies.benign.trial import Trial, outputs_of
+from rarefy.sweep.batches import split_by_axes
 
 LAWS = {
     "gaussian": ("gaussian", "rotated"),
@@ -129,7 +129,7 @@ class CorrelationExperiment(ClassNoiseExperiment):
         return equal_spectrum(gamma, self.d, self.classes, self.base)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def run(part: Cells, seed: int, law: str, schedule: str) -> dict[str, np.ndarray]:
+        def run(seed: int, law: str, schedule: str, part: Cells) -> dict[str, np.ndarray]:
             return self._run(law, schedule, part, context)
 
         # cells of one seed share zeta, rotation and initial filters

@@ -11,8 +11,9 @@ import numpy as np
 from rarefy.core.contracts import Cells, Context
 from rarefy.data.noise_ratio import spectrum_for
 from rarefy.data.noise_spectrum import Spectrum
-from rarefy.studies.benign.setting import TINY, Ratio, split_by_axes
+from rarefy.studies.benign.setting import TINY, Ratio
 from rarefy.studies.benign.strength import StrengthExperiment
+from rarefy.sweep.batches import split_by_axes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class FeaturesExperiment(StrengthExperiment):
         return spectrum_for(gamma, 1, self.d, self.classes, self.base)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def run(part: Cells, seed: int, gamma: float) -> dict[str, np.ndarray]:
+        def run(seed: int, gamma: float, part: Cells) -> dict[str, np.ndarray]:
             return self.train_and_test(part, self.spectrum(gamma), context)
 
         return split_by_axes(cells, ("seed", "gamma"), run)

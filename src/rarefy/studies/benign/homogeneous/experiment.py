@@ -13,8 +13,8 @@ from rarefy.core.contracts import Cells, Context, Cost
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, Positive
 from rarefy.data.noise_spectrum import Spectrum, special_spectrum
-from rarefy.studies.benign.setting import split_by_axes
 from rarefy.studies.benign.strength import StrengthExperiment
+from rarefy.sweep.batches import split_by_axes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class HomogeneousExperiment(StrengthExperiment):
         return dataclasses.replace(self, d=int(dimension))
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def run(part: Cells, seed: int, dimension: int) -> dict[str, np.ndarray]:
+        def run(seed: int, dimension: int, part: Cells) -> dict[str, np.ndarray]:
             study = self.at_dimension(dimension)
             return study.train_and_test(part, study.spectrum(), context)
 

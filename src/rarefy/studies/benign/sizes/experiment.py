@@ -11,8 +11,9 @@ import numpy as np
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count, Positive
 from rarefy.studies.benign.featureless import FeaturelessExperiment
-from rarefy.studies.benign.setting import TINY, Ratio, equal_spectrum, split_by_axes
+from rarefy.studies.benign.setting import TINY, Ratio, equal_spectrum
 from rarefy.studies.benign.trial import Training, outputs_of
+from rarefy.sweep.batches import split_by_axes
 
 SIZE_OF_RATE = 100
 """Class size for which ``trained_lr`` is meant."""
@@ -75,7 +76,7 @@ class SizesExperiment(FeaturelessExperiment):
         return dataclasses.replace(found, lr=found.lr * size / SIZE_OF_RATE)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def run(part: Cells, seed: int, size: int, schedule: str) -> dict[str, np.ndarray]:
+        def run(seed: int, size: int, schedule: str, part: Cells) -> dict[str, np.ndarray]:
             noise = equal_spectrum(part.column("gamma", context), self.d, self.classes, self.base)
             # without vectors only sets drawn out of one have the same axes
             room = self.classes * max(self.size) if self.without_vectors() else None

@@ -17,7 +17,7 @@ from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
 from rarefy.core.precision import PRECISIONS, matrix_products
 from rarefy.data.noise_ratio import spectrum_for
 from rarefy.studies.benign.constants import small_loss
-from rarefy.studies.benign.setting import ClassNoiseExperiment, Ratio, split_by_axes
+from rarefy.studies.benign.setting import ClassNoiseExperiment, Ratio
 from rarefy.studies.benign.training.cases import CASES, ENDS, Case
 from rarefy.studies.benign.training.measures import (
     OUTPUTS,
@@ -39,6 +39,7 @@ from rarefy.studies.benign.training.neurons import (
 )
 from rarefy.studies.benign.training.run import watched
 from rarefy.studies.benign.trial import Trial
+from rarefy.sweep.batches import split_by_axes
 from rarefy.theory.benign import first_loss_drop
 
 
@@ -186,7 +187,7 @@ class TrainingExperiment(ClassNoiseExperiment):
         # every case has shapes of its own: compiling for each takes longer than it saves
         context = dataclasses.replace(context, compiled=False)
 
-        def run(part: Cells, seed: int, case: str) -> dict[str, np.ndarray]:
+        def run(seed: int, case: str, part: Cells) -> dict[str, np.ndarray]:
             return self._run(case, part, context)
 
         with matrix_products(self.precision, context.device):

@@ -17,7 +17,7 @@ from rarefy.studies.granularity.ablation.watch import DETECTORS, Detectors
 from rarefy.studies.granularity.experiment import AS_CHOSEN, CHANGES, GranularityExperiment
 from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
 from rarefy.studies.granularity.trial import LABELS, MAIN_MEASURES, Trial, both_labels, by_measure
-from rarefy.studies.kit.cells import missing
+from rarefy.sweep.batches import missing
 
 WORLDS = ("quiet", "noisy")
 TUNED = ("tuned_easy_error", "tuned_hard_error")

@@ -17,7 +17,6 @@ from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, Positive, Rule, Whole
 from rarefy.measure.bisection import check_search, find_boundary
-from rarefy.studies.kit.cells import split_by_axes
 from rarefy.studies.scale.regimes.paths import (
     FeaturePath,
     Measurement,
@@ -27,6 +26,7 @@ from rarefy.studies.scale.regimes.paths import (
 )
 from rarefy.studies.scale.regimes.questions import Question, question_of
 from rarefy.studies.scale.regimes.tail_path import TailPath
+from rarefy.sweep.batches import split_by_axes
 
 PLACES = ("low", "boundary", "high")
 """Where a row is looked at: the ends of its path, and the boundary between them."""
