@@ -10,13 +10,13 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Experiment
 
+Arrays = dict[str, np.ndarray]
 
-def split_by_axis(
-    cells: Cells, axis: str, simulate: Callable[[Any, Cells], dict[str, np.ndarray]]
-) -> dict[str, np.ndarray]:
+
+def split_by_axis(cells: Cells, axis: str, simulate: Callable[[Any, Cells], Arrays]) -> Arrays:
     """``simulate(value, part)`` for the cells of each value of ``axis``; outputs in batch order."""
     values = np.asarray(cells.values[axis])
-    found: dict[str, np.ndarray] = {}
+    found: Arrays = {}
     for value in dict.fromkeys(values.tolist()):
         rows = np.flatnonzero(values == value)
         for name, part in simulate(value, cells.take(rows)).items():
@@ -28,7 +28,7 @@ def split_by_axis(
 
 def split_by_axes(
     cells: Cells, axes: Sequence[str], simulate: Callable[..., Mapping[str, Tensor | np.ndarray]]
-) -> dict[str, np.ndarray]:
+) -> Arrays:
     """``simulate(value, value, ..., part)`` for the cells of each combination of values of the
     axes; outputs in batch order."""
     if not axes:
@@ -45,7 +45,7 @@ def split_by_axes(
     )
 
 
-def missing(experiment: Experiment, runs: int) -> dict[str, np.ndarray]:
+def missing(experiment: Experiment, runs: int) -> Arrays:
     """NaN for every output."""
     length = {name: len(values) for name, values in experiment.coordinates().items()}
     return {
