@@ -34,14 +34,7 @@ def parts(
     study: ContrastAlignment, cells: Cells, context: Context, step: float
 ) -> dict[str, float]:
     """Milliseconds a step of ``step`` milliseconds, by part."""
-    one = cells.column("eps_min", context)
-    experiment = study.setup(
-        cells,
-        context,
-        eps_min=one,
-        sigma=cells.column("sigma", context),
-        bias_scale=cells.column("bias_scale", context),
-    )
+    experiment = study.setup(cells, context)
     data, draws, problem = experiment.data, experiment.draws, experiment.problem
     parameters = {"weights": experiment.weights}
     shape = (2, study.batch, study.tokens, study.d1)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.contrastive.pruning.charts import pruning_pictures, pruning_tables
-from rarefy.studies.contrastive.pruning.claims import pruning_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.contrastive.pruning import charts, claims
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
 
 
 class ContrastPruning(PruningExperiment, Study):
     """With and without pruning from the same state and the same draws."""
+
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = charts.tables
 
     name: ClassVar[str] = "contrast-pruning"
     title: ClassVar[str] = "Leaving small neurons out while training: when do rare features grow?"
@@ -32,12 +32,3 @@ class ContrastPruning(PruningExperiment, Study):
         "on the imbalance (18) and of order m/d neurons are pure in the rare feature (000 "
         "Theorem 3.2)."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return pruning_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return pruning_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return pruning_tables(self, results)
