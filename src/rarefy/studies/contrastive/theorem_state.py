@@ -59,12 +59,7 @@ def theorem_state(trial: Trial, context: Context, relax: int) -> dict[str, Tenso
 
 
 def _resting_scale(
-    trial: Trial,
-    context: Context,
-    own: Tensor,
-    start: float,
-    follow: _ProportionalBias,
-    relax: int,
+    trial: Trial, context: Context, own: Tensor, start: float, follow: _ProportionalBias, relax: int
 ) -> Tensor:
     """The norm at which equal neurons keep theirs on balanced data, (run,), by bisection.
 

@@ -16,12 +16,7 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, NotNegative, OneOf, Whole
 from rarefy.measure.levels import LevelWatch
 from rarefy.pruning.updates import UPDATE_RULES, rule_codes
-from rarefy.studies.contrastive.setting import (
-    ContrastiveExperiment,
-    Frequency,
-    LeftOut,
-    as_arrays,
-)
+from rarefy.studies.contrastive.setting import ContrastiveExperiment, Frequency, LeftOut, as_arrays
 from rarefy.studies.contrastive.theorem_state import theorem_state
 from rarefy.sweep.batches import split_by_axis
 from rarefy.train.neuron_pruning import NeuronPruning

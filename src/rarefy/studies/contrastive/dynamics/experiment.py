@@ -154,10 +154,7 @@ class DynamicsExperiment(ImbalancedExperiment):
         record = self.record_steps().tolist()
         trajectory = trial.train(context, trackers, record, watch)
         moment = latent_moment(
-            trial.data,
-            trial.problem.attention,
-            trial.draws.spawn("moment"),
-            self.moment_samples,
+            trial.data, trial.problem.attention, trial.draws.spawn("moment"), self.moment_samples
         )
         found = watch.at_stages()
         found.update(self._curves(trajectory, trial))

@@ -20,12 +20,7 @@ class StageWatch:
     """Called after every update. Snapshots are taken run by run, at each run's own T1 and T2."""
 
     def __init__(
-        self,
-        trial: Trial,
-        eps_min: Tensor,
-        majority: int,
-        stage_1_steps: int,
-        t3: float,
+        self, trial: Trial, eps_min: Tensor, majority: int, stage_1_steps: int, t3: float
     ) -> None:
         self.trial, self.atoms = trial, trial.data.dictionary
         self.majority, self.stage_1_steps, self.t3 = majority, stage_1_steps, t3

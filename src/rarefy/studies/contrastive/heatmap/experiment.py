@@ -35,13 +35,7 @@ class HeatmapExperiment(FigureExperiment):
     axes: ClassVar[tuple[str, ...]] = ("variant", "bias_scale", "eps_min")
     random_axes: ClassVar[tuple[str, ...]] = ("variant", "eps_min")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            **TINY,
-            "eps_min": (0.5, 1.0),
-            "steps": 30,
-            "reads": (10, 30),
-            "figure_read": 30,
-        },
+        "tiny": {**TINY, "eps_min": (0.5, 1.0), "steps": 30, "reads": (10, 30), "figure_read": 30},
         "quick": {"seeds": 5, "eps_min": (0.1, 0.5, 1.0), "steps": 158, "reads": (25, 100, 158)},
         "paper": {},
     }

@@ -199,7 +199,7 @@ def _promise(
     """A lucky neuron for every feature, where the bound's own mean would be enough for that.
 
     A mean of one neuron per feature leaves a third of the features without any: the bound promises
-    full coverage only where OMEGA Xi_1 lucky neurons per feature, drawn at random, cover all features
+    full coverage only where OMEGA Xi_1 lucky neurons per feature, drawn at random, cover them all
     with high probability (about where OMEGA Xi_1 >= log(d/(1 - CHANCE))).
     """
     ratio = experiment.ratio[place]

@@ -129,10 +129,7 @@ class InitExperiment(Experiment):
         shape = (len(keys), networks, m)
         size = along.abs() / self.sigma_0
         found: dict[str, Tensor] = {}
-        for name, there in (
-            ("near_zero", size <= 1 / d),
-            ("strong", size >= math.log(d) ** 0.25),
-        ):
+        for name, there in (("near_zero", size <= 1 / d), ("strong", size >= math.log(d) ** 0.25)):
             found |= _mean_and_most(name, there.sum(dim=2).reshape(shape).to(context.dtype))
         inside = size.square().sum(dim=2) / d
         for name, norms, dimension in (

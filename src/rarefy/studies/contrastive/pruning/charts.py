@@ -11,11 +11,7 @@ import xarray as xr
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.estimates import mean_interval
 from rarefy.studies.contrastive.exponents import exponent_in_eps
-from rarefy.studies.contrastive.pruned_pairs import (
-    judged_quantity,
-    pruned_alphas,
-    state_read,
-)
+from rarefy.studies.contrastive.pruned_pairs import judged_quantity, pruned_alphas, state_read
 from rarefy.studies.contrastive.pruning.claims import BEGIN_NAMES
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
 from rarefy.studies.contrastive.words import bias_name, spelled_slope

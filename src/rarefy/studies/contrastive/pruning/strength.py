@@ -18,12 +18,7 @@ from rarefy.measure.statistics import (
     judge_slope,
 )
 from rarefy.studies.contrastive.exponents import exponent_in_eps, slope_in_eps
-from rarefy.studies.contrastive.pruned_pairs import (
-    at_rest,
-    early_read,
-    judged_quantity,
-    seed_means,
-)
+from rarefy.studies.contrastive.pruned_pairs import at_rest, early_read, judged_quantity, seed_means
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
 from rarefy.studies.contrastive.words import spelled_slope
 from rarefy.studies.kit.reading import Naming

@@ -32,13 +32,7 @@ class PruningMapExperiment(ImbalancedExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "update", "start", "alpha")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            **TINY,
-            "seeds": 4,
-            "alpha": (0.0, 0.3),
-            "start": (0, 20),
-            "bias_scale": (0.0,),
-        },
+        "tiny": {**TINY, "seeds": 4, "alpha": (0.0, 0.3), "start": (0, 20), "bias_scale": (0.0,)},
         "quick": {
             "seeds": 4,
             "alpha": (0.0, 0.1, 0.3),
