@@ -50,7 +50,7 @@ def test_the_published_width_and_how_often_it_is_drawn() -> None:
     study = made(drawn=100)
     assert study.neurons(9) == 24 and study.networks(9) == 4
     assert made(drawn=5).networks(9) == 1
-    assert ContrastInit.at("large").neurons(64) == 4096  # type: ignore[attr-defined]
+    assert ContrastInit.at("large").neurons(64) == 4096
 
 
 def test_counts_by_the_definitions_on_the_same_draws() -> None:

@@ -105,9 +105,8 @@ def test_a_few_rare_neurons_that_are_all_pruned_are_an_overlap_of_one() -> None:
     rare = 0.05 * JUDGED.neurons
 
     def among(c: xr.Dataset) -> xr.DataArray:
-        kept = kept_count(
-            torch.tensor(c["alpha"].values.tolist(), dtype=torch.float64), JUDGED.neurons
-        )
+        alpha = torch.tensor(c["alpha"].values.tolist(), dtype=torch.float64)
+        kept = kept_count(alpha, JUDGED.neurons)
         return rare / c["alpha"].copy(data=JUDGED.neurons - kept.numpy()).clip(min=1)
 
     found = judged(neurons_rare=lambda c: 0.05, pruned_rare=among)

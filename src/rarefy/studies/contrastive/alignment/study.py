@@ -19,7 +19,7 @@ class ContrastAlignment(AlignmentExperiment, Study):
     name: ClassVar[str] = "contrast-alignment"
     title: ClassVar[str] = "Rarer features are carried by fewer, weaker, less pure neurons"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "(12)-(13); (14); Thm 3.1 end, Remark 2; Fig. 2-3; (89)"
+    shows: ClassVar[str] = "Fig. 2-3; Theorem 3.1; (89)"
     claims: ClassVar[tuple[str, ...]] = ("C6", "C7", "C8", "C10", "C15")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
     headline: ClassVar[bool] = True

@@ -19,7 +19,7 @@ class ContrastBeyond(BeyondExperiment, Study):
     name: ClassVar[str] = "contrast-beyond"
     title: ClassVar[str] = "Trained attention, and rare features that come with a frequent one"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "Fig. 2-3; Thm 3.2 end"
+    shows: ClassVar[str] = "Fig. 2-3; Theorem 3.2"
     claims: ClassVar[tuple[str, ...]] = ("C10", "P3")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
     paper_says: ClassVar[str] = (

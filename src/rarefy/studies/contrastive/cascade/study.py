@@ -20,7 +20,7 @@ class ContrastCascade(CascadeExperiment, Study):
     name: ClassVar[str] = "contrast-cascade"
     title: ClassVar[str] = "Pruning with several frequencies: the rarest level first, then the next"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "Thm 3.2 Remark 1"
+    shows: ClassVar[str] = "Theorem 3.2, Remark 1"
     claims: ClassVar[tuple[str, ...]] = ("P7",)
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
     paper_says: ClassVar[str] = (

@@ -19,7 +19,6 @@ from rarefy.measure.statistics import (
 from rarefy.measure.trends import loglog_slope
 from rarefy.studies.contrastive.dynamics.experiment import DynamicsExperiment
 from rarefy.studies.contrastive.setting import GROUPS
-from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.premise import inconclusive
 from rarefy.studies.kit.reading import Naming
 from rarefy.theory.contrastive import expected_t1, outside_decay, stage_1_growth, t3, t4
@@ -41,7 +40,8 @@ def predicted_growth(experiment: DynamicsExperiment, results: xr.Dataset) -> xr.
 
 def measured_rate(experiment: DynamicsExperiment, results: xr.Dataset) -> np.ndarray:
     """Stage-1 growth per step of minority features without decay: (seed, eps_min)."""
-    factor = by_seed(results["stage_1_factor"].sel(group="minority"), "eps_min")
+    minority = results["stage_1_factor"].sel(group="minority")
+    factor = minority.transpose("seed", "eps_min").values
     return factor ** (1 / experiment.stage_1_steps) - 1 + experiment.lr * experiment.weight_decay
 
 

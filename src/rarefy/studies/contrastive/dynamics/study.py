@@ -18,7 +18,7 @@ class ContrastDynamics(DynamicsExperiment, Study):
     name: ClassVar[str] = "contrast-dynamics"
     title: ClassVar[str] = "Three stages: features grow by frequency, then neurons specialise"
     papers: ClassVar[tuple[str, ...]] = ("000", "001")
-    shows: ClassVar[str] = "Fig. 1; Lemmas 3.1, 3.2; Thms C.1, D.1; 001 Thm 3.1, (41)"
+    shows: ClassVar[str] = "Fig. 1; Lemmas 3.1, 3.2; Theorems C.1, D.1"
     claims: ClassVar[tuple[str, ...]] = ("C1", "C2", "C3", "C4", "C5", "C14")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
     paper_says: ClassVar[str] = (

@@ -28,6 +28,7 @@ from rarefy.studies.contrastive.init.exact import (
     MANY,
     Upper,
     counted_over,
+    coverage,
     exact_over,
     exact_slope,
     lucky_order,
@@ -218,7 +219,7 @@ def _promise(
         return judge_bound(identity, np.empty(0), CHANCE, "at_least", note=note)
     d = promised[-1]
     m = experiment.neurons(d)
-    exact = theory.coverage_probability(theory.lucky_probability(d, ratio, experiment.gamma), d, m)
+    exact = coverage(experiment, d, ratio)
     return judge_bound(
         identity,
         rows(results["all_covered"], d)[:, place],

@@ -16,8 +16,9 @@ from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
 from rarefy.measure.statistics import BIG_O, Identity, judge_bound, judge_equal, mean_interval
 from rarefy.studies.contrastive.init.bounds import bound_verdicts
-from rarefy.studies.contrastive.init.exact import expected, rows
+from rarefy.studies.contrastive.init.exact import coverage, expected, rows
 from rarefy.studies.contrastive.init.experiment import InitExperiment
+from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.kit.worst import corrected_level, worst_of
 from rarefy.theory import initial_sets as theory
@@ -116,14 +117,8 @@ def _exact_projections(
         ("strong", "number of features above sigma_0 log^(1/4) d"),
         ("strong_most", "most features above sigma_0 log^(1/4) d"),
     ):
-        over = np.stack(
-            [
-                rows(results[quantity], d)[:, 0]
-                / expected(experiment, quantity, d, experiment.ratio[0])
-                for d in experiment.d
-            ],
-            axis=1,
-        )
+        exact = [expected(experiment, quantity, d, experiment.ratio[0]) for d in experiment.d]
+        over = by_seed(results[quantity].isel(ratio=0), "d") / exact
         labels = [str(d) for d in experiment.d]
         identity = name("C9", f"{symbol} over its exact mean")
         found.append(_judge_worst(identity, over, "d", labels, 1.0, TOLERANCE))
@@ -136,20 +131,14 @@ def _exact_coverage(experiment: InitExperiment, results: xr.Dataset, name: Namin
     what = "networks whose features all have a lucky neuron, share minus exact"
     for d in experiment.d:
         m = experiment.neurons(d)
-        exact = np.array(
-            [
-                theory.coverage_probability(theory.lucky_probability(d, r, experiment.gamma), d, m)
-                for r in experiment.ratio
-            ]
-        )
+        exact = np.array([coverage(experiment, d, ratio) for ratio in experiment.ratio])
         told = np.flatnonzero((exact >= 0.01) & (exact <= 0.99))
         if len(told):
             chance = exact[told]
             off = rows(results["all_covered"], d)[:, told] - chance
             labels = [f"{experiment.ratio[i]:g} (exact {exact[i]:.2f})" for i in told]
-            error = np.sqrt(
-                chance * (1 - chance) / (results.sizes["seed"] * experiment.networks(d))
-            )
+            networks = results.sizes["seed"] * experiment.networks(d)
+            error = np.sqrt(chance * (1 - chance) / networks)
             identity = name("C9", f"{what}, d={d} m={m}")
             found.append(_judge_worst(identity, off, "ratio", labels, 0.0, TOLERANCE, error))
     if not found:
@@ -170,18 +159,15 @@ def _norms(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> lis
         ("feature_norm", "|M M^T w|^2/(sigma_0^2 d)", "(30)"),
     ):
         least, most, inside = (
-            at[f"{quantity}_{which}"].transpose("seed", "d").values
-            for which in ("least", "most", "inside")
+            by_seed(at[f"{quantity}_{which}"], "d") for which in ("least", "most", "inside")
         )
         dimension = [experiment.d1 if quantity == "norm" else d for d in experiment.d]
-        order = np.array(
-            [theory.norm_order(d, size) for d, size in zip(experiment.d, dimension, strict=True)]
-        )
+        order = np.array(list(map(theory.norm_order, experiment.d, dimension)))
         off = np.maximum(1 - least, most - 1) / order
         worst = int(off.mean(axis=0).argmax())
-        d = experiment.d[worst]
-        chance = theory.norms_within(dimension[worst], BIG_O * order[worst], experiment.neurons(d))
-        width = BIG_O * order[worst]
+        d, width = experiment.d[worst], BIG_O * order[worst]
+        m = experiment.neurons(d)
+        chance = theory.norms_within(dimension[worst], width, m)
         empty = "; that is more than 1, so the lower end says nothing" if width >= 1 else ""
         found.append(
             judge_bound(
@@ -190,7 +176,7 @@ def _norms(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> lis
                 BIG_O,
                 "at_most",
                 note=f"polylog read as log d, O(.) as {BIG_O:g}: within {width:.2g}{empty}; at "
-                f"d={d}, where it is largest; exact chance that all {experiment.neurons(d)} "
+                f"d={d}, where it is largest; exact chance that all {m} "
                 f"neurons of a network keep it: {chance:.4g}",
             )
         )

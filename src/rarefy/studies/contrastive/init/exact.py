@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.studies.contrastive.init.experiment import InitExperiment
+from rarefy.studies.kit.arrays import by_seed
 from rarefy.theory import initial_sets as theory
 
 CHANCE = 0.95
@@ -39,6 +40,12 @@ def expected(experiment: InitExperiment, quantity: str, d: int, ratio: float) ->
     return by_quantity[quantity]()
 
 
+def coverage(experiment: InitExperiment, d: int, ratio: float) -> float:
+    """The chance that every feature has a lucky neuron."""
+    chance = theory.lucky_probability(d, ratio, experiment.gamma)
+    return theory.coverage_probability(chance, d, experiment.neurons(d))
+
+
 def width_needed(experiment: InitExperiment, d: int, ratio: float) -> float:
     """Neurons with which every feature has a lucky one with high probability."""
     return theory.minimum_width(theory.lucky_probability(d, ratio, experiment.gamma), d, CHANCE)
@@ -66,9 +73,8 @@ def lucky_over(
     experiment: InitExperiment, results: xr.Dataset, ratio: float, features: Sequence[int]
 ) -> np.ndarray:
     """(seed, d): mean |M*_j| counted over Xi_1."""
-    place = experiment.ratio.index(ratio)
-    each = [rows(results["lucky"], d)[:, place] for d in features]
-    return np.stack(each, axis=1) / [lucky_order(experiment, d, ratio) for d in features]
+    counted = by_seed(results["lucky"].sel(ratio=ratio, d=list(features)), "d")
+    return counted / [lucky_order(experiment, d, ratio) for d in features]
 
 
 class Upper(NamedTuple):
@@ -156,6 +162,7 @@ def counted_over(
     experiment: InitExperiment, results: xr.Dataset, bound: Upper, ratio: float
 ) -> np.ndarray:
     """(seed, d): the counted quantity over its order, d rising."""
-    place = experiment.ratio.index(ratio)
-    each = [rows(results[bound.quantity], d)[:, place] for d in sorted(experiment.d)]
-    return np.stack(each, axis=1) / [bound.order(d, ratio) for d in sorted(experiment.d)]
+    features = sorted(experiment.d)
+    counted = results[bound.quantity].sel(ratio=ratio, d=features).transpose("seed", "d").values
+    order = [bound.order(d, ratio) for d in features]
+    return counted / np.array(order, dtype=counted.dtype)  # the precision of the counts

@@ -19,9 +19,7 @@ class ContrastPruning(PruningExperiment, Study):
     name: ClassVar[str] = "contrast-pruning"
     title: ClassVar[str] = "Leaving small neurons out while training: when do rare features grow?"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = (
-        "Thm 3.2(a),(b), (174)-(175); Thm 3.2(c), Remark 3; Thm 3.2 end; Remark 2; Lemma F.2"
-    )
+    shows: ClassVar[str] = "Theorem 3.2; Lemma F.2"
     claims: ClassVar[tuple[str, ...]] = ("P1", "P2", "P3", "P4", "P5")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
     paper_says: ClassVar[str] = (

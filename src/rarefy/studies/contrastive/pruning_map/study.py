@@ -19,7 +19,7 @@ class ContrastPruningMap(PruningMapExperiment, Study):
     name: ClassVar[str] = "contrast-pruning-map"
     title: ClassVar[str] = "A map of when, and how much, to prune"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "Thm 3.2(c), Remark 3; Thm 3.2 end"
+    shows: ClassVar[str] = "Theorem 3.2(c)"
     claims: ClassVar[tuple[str, ...]] = ("P2", "P3")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
     paper_says: ClassVar[str] = (

@@ -19,7 +19,7 @@ class ContrastPruningRates(PruningRatesExperiment, Study):
     name: ClassVar[str] = "contrast-pruning-rates"
     title: ClassVar[str] = "How much one pruned step adds to a rare feature, and to the others"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "Thm 3.2(a),(b), (174)-(175)"
+    shows: ClassVar[str] = "Theorem 3.2(a), (b)"
     claims: ClassVar[tuple[str, ...]] = ("P1",)
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
     paper_says: ClassVar[str] = (

@@ -19,7 +19,7 @@ class ContrastSeparability(SeparabilityExperiment, Study):
     name: ClassVar[str] = "contrast-separability"
     title: ClassVar[str] = "Are features with more pure neurons easier to read off linearly?"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "Thm 3.1 Remark 3"
+    shows: ClassVar[str] = "Theorem 3.1, Remark 3"
     claims: ClassVar[tuple[str, ...]] = ("C16",)
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
     paper_says: ClassVar[str] = (
