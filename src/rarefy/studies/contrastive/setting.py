@@ -44,8 +44,12 @@ GROUPS = ("majority", "minority")
 TINY: dict[str, Any] = {"seeds": 3, "d1": 60, "batch": 32, "steps": 40}
 TINY_FIGURE: dict[str, Any] = {**TINY, "reads": (0, 20, 40), "figure_read": 40}
 LARGE: dict[str, Any] = {
-    **{"majority": 32, "minority": 32, "d1": 1024, "neurons": 2048},
-    **{"batch": 256, "activation": 0.04},
+    "majority": 32,
+    "minority": 32,
+    "d1": 1024,
+    "neurons": 2048,
+    "batch": 256,
+    "activation": 0.04,
 }
 """What the scales of several studies share."""
 
@@ -64,6 +68,7 @@ class ContrastiveExperiment(Experiment):
     d1: Count = 500
     """dimension of a token"""
     neurons: Count = 24
+    """m, the width of the network"""
     tokens: Annotated[int, InRange(1, 30)] = 2
     """tokens per view"""
     spread: Annotated[str, OneOf(SPREADS)] = "all"
@@ -79,9 +84,11 @@ class ContrastiveExperiment(Experiment):
     loss_form: Annotated[str, OneOf(("plain", "times-tau"))] = "plain"
     """plain: loss (1); times-tau: tau times it, the form of (159) whose gradient is (21)"""
     weight_decay: float = 1e-3
+    """lambda; at least 0 and below 1/lr"""
     sigma_0: Positive = 1e-3
     """std of the initial weights: small, so that the logits are flat in stage 1"""
     attention_scale: NotNegative = 1.0
+    """factor of the attention's logits; 0: the plain mean over tokens"""
     bias_until: Annotated[str, OneOf(("T2", "end"))] = "T2"
     """when the bias stops growing faster than the norm: T2 or end"""
     steps: Count = 400

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
@@ -43,31 +40,17 @@ def _places(results: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
     ]
 
 
-def _panels(
-    results: xr.Dataset,
-    curves: Callable[[xr.Dataset], list[Curve]],
-    x_label: str,
-    y_label: str,
-    **look: Any,
-) -> list[Lines]:
-    return [
-        Lines(curves(here), x_label, y_label, title=title, **look)
-        for title, here in _places(results)
-    ]
-
-
 def _one_neuron(results: xr.Dataset) -> Picture:
     eps = float(results["eps_min"][0])
     alpha = float(pruned_alphas(results)[-1])
     panels = []
     for title, here in _places(results):
         run = here["neuron"].sel(eps_min=eps).isel(seed=0)
+        x, pruned, not_pruned = (run["moment"], run.sel(alpha=alpha), run.sel(alpha=0.0))
+        label = f"pruned, alpha = {alpha:g}"
         curves = [
-            Curve(label, run["moment"].values, run.sel(alpha=share).values, None, None, *look)
-            for label, share, *look in (
-                (f"pruned, alpha = {alpha:g}", alpha, "minority", "solid"),
-                ("not pruned", 0.0, "minority", "dashed"),
-            )
+            Curve(label, x.values, pruned.values, role="minority"),
+            Curve("not pruned", x.values, not_pruned.values, role="minority", style="dashed"),
         ]
         marks = [(float(here["start"]), "pruning")] if int(here["start"]) else ()
         labels = ("training step", "weight on the rare feature")
@@ -91,15 +74,13 @@ def _one_neuron(results: xr.Dataset) -> Picture:
 def _who_is_pruned(results: xr.Dataset) -> Picture:
     alpha = float(pruned_alphas(results)[0])
     eps = float(results["eps_min"][0])
-
-    def curves(here: xr.Dataset) -> list[Curve]:
-        at = here.sel(eps_min=eps, alpha=alpha)
-        return [
-            mean_curve("among the pruned", at["pruned_rare"], "read", "minority"),
-            mean_curve("among all neurons", at["neurons_rare"], "read", "noise", "dashed"),
+    panels = []
+    for title, here in _places(results.sel(eps_min=eps, alpha=alpha)):
+        curves = [
+            mean_curve("among the pruned", here["pruned_rare"], "read", "minority"),
+            mean_curve("among all neurons", here["neurons_rare"], "read", "noise", "dashed"),
         ]
-
-    panels = _panels(results, curves, "training step", "share that are rare neurons")
+        panels.append(Lines(curves, "training step", "share that are rare neurons", title=title))
     return Picture(
         "who-is-pruned",
         "Who is left out: is it the neurons of rare features? (P4)",
