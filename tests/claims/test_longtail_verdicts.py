@@ -12,7 +12,7 @@ import xarray as xr
 from made_up_longtail import WAYS, results, study
 
 from rarefy.cli.longtail_tables import differences
-from rarefy.cli.pretraining import _described
+from rarefy.cli.pretraining import _describe
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
@@ -97,7 +97,7 @@ def test_pictures_and_tables_are_drawn_without_a_complaint() -> None:
     assert float(shown["100"]) - float(shown["10"]) == pytest.approx(10.0)
 
 
-def test_a_training_past_its_best_is_in_the_report_and_in_the_terminal() -> None:
+def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
     looks = {"simclr": (0.5, 0.7, 0.6), "pruned:0.5": (0.5, 0.6, 0.7)}
     found, which = results({}, (100.0,), knn=looks), study((100.0,), epochs=6, watched=3)
     course = which.tables(found)[3]
@@ -107,11 +107,11 @@ def test_a_training_past_its_best_is_in_the_report_and_in_the_terminal() -> None
     ]
     assert [row[-1] for row in course.rows] == ["yes", "no", "no"]
     lines = differences(which, found)
-    assert lines[0].startswith("long-tail, simclr: past its best: neighbours of held-out images")
-    assert "70.0 % after epoch 4, in 60.0 % at the end" in lines[0]
-    assert sum("past its best" in line for line in lines) == 1
+    assert lines[0].startswith("long-tail, simclr: over-trained: held-out kNN accuracy")
+    assert "70.0 % (epoch 4) and ended at 60.0 %" in lines[0]
+    assert sum("over-trained" in line for line in lines) == 1
     execution = SimpleNamespace(path="store", cells=9, cells_done=9, finished=True, dataset=found)
-    (past,) = json.loads(json.dumps(_described(which, execution)))["past_best"]
+    (past,) = json.loads(json.dumps(_describe(which, execution)))["past_best"]
     assert (past["method"], past["best_epoch"], past["n"]) == ("simclr", 4, 3)
     assert past["fall"] == pytest.approx(10.0) and len(past["fall_interval"]) == 2
     few = which.tables(results({}, (100.0,), seeds=2, knn=looks))[3]

@@ -22,16 +22,15 @@ from rarefy.cli.frame import (
     TestShare,
     Threads,
     app,
-    complain,
+    exit_on_error,
     print_,
     run_study,
-    saved_networks,
-    told,
+    spell_saved,
     use_data_folder,
 )
 from rarefy.cli.longtail_tables import differences, quality_table
 from rarefy.cli.pretraining_checks import check_before
-from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.errors import OutOfTime, RunError, UsageError, bad_value
 from rarefy.core.text import folder_name
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ AS_IS = "as-is"
 
 
 @app.command()
-@told
+@exit_on_error
 def pretrain(
     data: Annotated[
         str,
@@ -103,7 +102,7 @@ def pretrain(
         Path | None,
         typer.Option(help="Write the images of the first seed as a split file (.json)."),
     ] = None,
-    batch: Annotated[int | None, typer.Option(help=f"Images an update. {AUTO}")] = None,
+    batch: Annotated[int | None, typer.Option(help=f"Images per update. {AUTO}")] = None,
     learning_rate: Annotated[
         float | None, typer.Option("--lr", help=f"Largest rate. {AUTO}")
     ] = None,
@@ -123,7 +122,7 @@ def pretrain(
             "alone), few, knn."
         ),
     ] = "linear,knn",
-    shots: Annotated[int, typer.Option(help="Labels a class of the protocol few.")] = 10,
+    shots: Annotated[int, typer.Option(help="Labels per class of the protocol few.")] = 10,
     precision: Annotated[str, typer.Option(help="auto (bf16 on a GPU), bf16 or float32.")] = "auto",
     compile_: Annotated[
         bool, typer.Option("--compile", help="Compile the network; pays for large ones on a GPU.")
@@ -160,7 +159,8 @@ def pretrain(
     whose features were certainly better on the way than at its end is named. What is finished is
     kept: stopped or killed, the same command goes on. [bold]rarefy probe[/] judges
     saved backbones again, [bold]rarefy report[/] makes a page of the store. Under torchrun one
-    method and seed is trained by all processes together.
+    method and seed is trained by all processes together (unfinished has exit code 0 there: torchrun
+    takes every other for a crash).
 
     Example: [bold]rarefy pretrain digits --rho 20[/]
 
@@ -229,7 +229,7 @@ def pretrain(
         study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save, threads
     )
     if as_json:
-        typer.echo(json.dumps(_described(study, execution), indent=1))
+        typer.echo(json.dumps(_describe(study, execution), indent=1))
     elif execution.cells_done:
         if unlabelled:
             typer.echo("no labels: nothing is judged; rarefy probe does, with labelled images")
@@ -237,10 +237,10 @@ def pretrain(
             print_(quality_table(study, execution.dataset))
             for line in differences(study, execution.dataset):
                 typer.echo(line)
-        typer.echo(f"store: {execution.path}" + saved_networks(save, began, _not_saved(execution)))
+        typer.echo(f"store: {execution.path}" + spell_saved(save, began, _not_saved(execution)))
     if not execution.finished:
-        complain(execution.note, 0)
-    elif _all_stopped(execution):
+        raise OutOfTime(execution.note)
+    if _all_stopped(execution):
         raise RunError("no training came to its end: the loss is no number (see above)")
 
 
@@ -303,7 +303,7 @@ def _not_saved(execution: Any) -> str:
     return "all stopped, not finite" if _all_stopped(execution) else ""
 
 
-def _described(study: Study, execution: Any) -> dict[str, Any]:
+def _describe(study: Study, execution: Any) -> dict[str, Any]:
     from rarefy.tools.longtail.overtraining import courses
     from rarefy.tools.longtail.readings import rows
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rarefy.cli.frame import complain, print_, run_study
-from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.errors import OutOfTime, UsageError, bad_value
 from rarefy.core.text import folder_name
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def removed(
             print_(_as_rich(table))
         typer.echo(f"store: {execution.path} (rarefy report {execution.path} draws it)")
     if not execution.finished:
-        complain(execution.note, 0)
+        raise OutOfTime(execution.note)
 
 
 def _training(asked: Removing, parts: Any) -> dict[str, Any]:

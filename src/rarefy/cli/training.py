@@ -22,14 +22,13 @@ from rarefy.cli.frame import (
     TestShare,
     Threads,
     app,
-    complain,
+    exit_on_error,
     print_,
     run_study,
-    saved_networks,
-    told,
+    spell_saved,
     use_data_folder,
 )
-from rarefy.core.errors import UsageError
+from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.core.text import folder_name
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ AUTO = "By the kind and size of the set if not given."
 
 
 @app.command()
-@told
+@exit_on_error
 def train(
     data: Annotated[
         str,
@@ -70,9 +69,9 @@ def train(
         str, typer.Option(help="Stds of noise in the test; every network is asked at all.")
     ] = "0",
     noise_once: Annotated[
-        bool, typer.Option("--noise-once", help="Draw training noise once an image, not anew.")
+        bool, typer.Option("--noise-once", help="Draw training noise once per image, not anew.")
     ] = False,
-    batch: Annotated[int | None, typer.Option(help=f"Images an update. {AUTO}")] = None,
+    batch: Annotated[int | None, typer.Option(help=f"Images per update. {AUTO}")] = None,
     optimizer: Annotated[str | None, typer.Option(help=f"sgd or adamw. {AUTO}")] = None,
     learning_rate: Annotated[
         float | None, typer.Option("--lr", help=f"Largest rate. {AUTO}")
@@ -170,12 +169,12 @@ def train(
         study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save, threads
     )
     if as_json:
-        typer.echo(json.dumps(_described(execution), indent=1))
+        typer.echo(json.dumps(_describe(execution), indent=1))
     elif execution.cells_done:
         print_(_table(study, execution))
-        typer.echo(f"store: {execution.path}" + saved_networks(save, began))
+        typer.echo(f"store: {execution.path}" + spell_saved(save, began))
     if not execution.finished:
-        complain(execution.note, 0)
+        raise OutOfTime(execution.note)
 
 
 def _numbers(name: str, text: str) -> tuple[float, ...]:
@@ -197,7 +196,7 @@ def _number(value: float | None, unit: float = 1, form: str = ".2f", mark: str =
     return "-" if value is None else format(unit * value, form) + mark
 
 
-def _described(execution: Execution) -> dict[str, Any]:
+def _describe(execution: Execution) -> dict[str, Any]:
     from rarefy.tools.comparison import comparison
 
     return {

@@ -14,7 +14,7 @@ from rarefy.core.errors import bad_value
 from rarefy.nets.by_name import identity
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.one_by_one import one_by_one
-from rarefy.tools.influence.removal import FULL, LOGISTIC, After, Removal, train_without
+from rarefy.tools.influence.removal import FULL, LOGISTIC, Removal, RemovalResult, train_without
 from rarefy.tools.influence.removal_data import Source, parts_of
 from rarefy.tools.sparse_training import Task
 from rarefy.train.image_batches import Changes
@@ -183,7 +183,7 @@ class RemovalExperiment(Experiment):
         )
 
 
-def _numbers(after: After) -> dict[str, np.ndarray]:
+def _numbers(after: RemovalResult) -> dict[str, np.ndarray]:
     found = {
         "test_accuracy": after.test,
         "tail_accuracy": after.tail,
