@@ -27,10 +27,10 @@ pytestmark = pytest.mark.usefixtures("eager")
 
 
 @cache
-def measured(kind: type[Study], **changes: Any) -> tuple[Grid, dict[str, np.ndarray]]:
+def measured(kind: type[Study]) -> tuple[Grid, dict[str, np.ndarray]]:
     # probes are the costly ones
     seeds = 8 if kind is ContrastSeparability else 20
-    study = kind.at("tiny", seeds=seeds, **changes)
+    study = kind.at("tiny", seeds=seeds, reads=(0, 10, 40))
     grid = grid_of(study)
     return grid, study.simulate(grid.cells(np.arange(len(grid))), Context())
 
@@ -163,7 +163,7 @@ def test_c11_an_untrained_network_shows_the_trend_on_pairs_as_trained_only() -> 
 
 
 def test_c11_without_a_bias_training_makes_minority_pairs_alike_earlier_if_frequent() -> None:
-    grid, found = measured(ContrastSimilarity, reads=(0, 10, 40))
+    grid, found = measured(ContrastSimilarity)
     rare, frequent = (
         found["by_group"][at(grid, eps_min=eps, bias_scale=0.0)][:, 1, BALANCED, 1]
         for eps in (0.1, 0.5)
@@ -193,7 +193,7 @@ def test_c12_nothing_beats_one_neuron_a_feature_by_much_and_errors_are_consisten
 
 
 def test_c12_early_on_minority_features_are_read_better_if_frequent_in_training() -> None:
-    grid, found = measured(ContrastRegression, reads=(0, 10, 40))
+    grid, found = measured(ContrastRegression)
     rare, frequent = (
         found["by_group"][at(grid, eps_min=eps, bias_scale=0.0)][:, 1, BALANCED, 1]
         for eps in (0.1, 0.5)
