@@ -29,10 +29,10 @@ from rarefy.nets.backbones import Encoder, Projection, build_backbone
 from rarefy.tools.longtail.pretraining import PretrainTask, new_pretraining
 from rarefy.tools.longtail.sets import Tail, parts_of
 from rarefy.tools.sparse_training import own_random_state
-from rarefy.train.contrast.method import Method
-from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import Scaling, generator_for
 from rarefy.train.recipe import Recipe
+from rarefy.train.simclr.method import Method
+from rarefy.train.simclr.pretraining import Pretraining
 from rarefy.train.views.views import Views
 
 DEVICE = torch.device("cuda")
@@ -90,7 +90,7 @@ def our_epoch(training: Pretraining) -> Callable[[int], None]:
 
 def plain_epoch() -> Callable[[int], None]:
     parts = parts_of("cifar10", Tail(rho=100.0), 0, DEVICE)
-    images, views = parts.seen.images, Views.usual(3, 32)
+    images, views = parts.seen.images, Views.default(3, 32)
     scaling = Scaling(parts.mean, parts.std)
     torch.manual_seed(0)
     backbone, width = build_backbone("resnet18", 3, 32)

@@ -21,7 +21,7 @@ from rarefy.studies.longtail._tables import shown
 from rarefy.studies.longtail._words import protocol_words, spoken
 from rarefy.studies.longtail.longtail_table import ALGORITHM_1, EPOCHS, LongTailTable
 from rarefy.tools.longtail.readings import FEWEST, LONG_TAIL
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 NAMES = {"pruned": "Algorithm 1 (one masked branch)", "branches": "Two branches (SDCLR)"}
 CHANCE = 0.05

@@ -15,7 +15,7 @@ from rarefy.studies.longtail._words import LINEAR
 from rarefy.studies.longtail.longtail_table import LongTailTable
 from rarefy.sweep.results import find_results, read_results
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, readings
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 STUDY = LongTailTable.name
 NOT_RUN = "not run yet"

@@ -18,7 +18,7 @@ from rarefy.core.contracts import Study
 from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import projections
 from rarefy.measure.neurons import lucky
-from rarefy.measure.pruned import PruningEffect
+from rarefy.measure.pruning_effect import PruningEffect
 from rarefy.studies.contrastive._contrastive import Experiment, group_means
 from rarefy.studies.contrastive._pruning_watch import PruningWatch
 from rarefy.studies.contrastive._theorem_state import own_feature, theorem_state
@@ -277,7 +277,7 @@ def test_extra_growth_is_that_of_rare_features_with_a_pruned_neuron(begin: str) 
     close(found[:, 0], everyone.mean(dim=1).numpy())
     close(seen(watch, weights, "predicted_fall"), effect.first_order_fall()[:, 0].numpy())
     close(seen(watch, weights, "simple_fall"), effect.fall_without_negatives()[:, 0].numpy())
-    close(seen(watch, weights, "telling"), effect.telling().numpy())
+    close(seen(watch, weights, "telling"), effect.auroc_scores().numpy())
 
 
 # ---------------------------------------------------------------------------------------- bad input

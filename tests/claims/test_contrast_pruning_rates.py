@@ -13,7 +13,7 @@ from pruning_results import FLOAT64, Made, fabricated, one, simulated
 
 from rarefy.core.contracts import Cells
 from rarefy.core.errors import UsageError
-from rarefy.measure.pruned import PruningEffect
+from rarefy.measure.pruning_effect import PruningEffect
 from rarefy.studies.contrastive._pruning_reading import growth_constant
 from rarefy.studies.contrastive._rates_verdicts import predicted_rates
 from rarefy.studies.contrastive._theorem_state import own_feature

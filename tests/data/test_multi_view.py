@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
-from rarefy.data.multi_view import MINUS, PLUS, MultiView, Views
+from rarefy.data.multi_view import MINUS, PLUS, MultiView, MultiViewSamples
 
 SMALL: dict[str, Any] = {"d": 16, "patches": 12, "plus": 3, "minus": 3, "feature_patches": 2}
 
@@ -39,7 +39,7 @@ models = st.builds(
 )
 
 
-def held(model: MultiView, hard: bool, runs: int = 3) -> tuple[Views, Tensor, Tensor]:
+def held(model: MultiView, hard: bool, runs: int = 3) -> tuple[MultiViewSamples, Tensor, Tensor]:
     """Samples of every subclass; their sides; the coordinate and strength of each patch."""
     subclass = torch.arange(model.subclasses).repeat(2)[None]
     views = model.sample(draws(runs), subclass, hard)

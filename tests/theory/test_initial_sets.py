@@ -14,7 +14,7 @@ from scipy import stats
 from rarefy.core.errors import UsageError
 from rarefy.theory import initial_sets as theory
 from rarefy.theory.contrastive import lucky_count_order, set_constants
-from rarefy.theory.shares import joint_probability
+from rarefy.theory.dirichlet_shares import joint_probability
 
 
 def weights(d: int, n: int = 200_000) -> np.ndarray:

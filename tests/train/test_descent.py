@@ -32,7 +32,7 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.core.rng import Draws, key
 from rarefy.train.descent import (
-    HandWritten,
+    HasGradients,
     State,
     Trajectory,
     automatic_gradients,
@@ -46,7 +46,7 @@ from rarefy.train.optimisers import Adam, Sgd
 
 def test_autograd_is_the_default_and_hand_written_gradients_give_the_same() -> None:
     automatic = descend(Regression(), START, everything, Sgd(0.1), 30)
-    assert not isinstance(Regression(), HandWritten) and isinstance(ByHand(), HandWritten)
+    assert not isinstance(Regression(), HasGradients) and isinstance(ByHand(), HasGradients)
     assert_same(descend(ByHand(), START, everything, Sgd(0.1), 30), automatic)
 
 

@@ -15,7 +15,7 @@ from rarefy.data.noise_ratio import spectrum_for
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.nets.patch_cnn import initial_filters
 from rarefy.train.descent import State
-from rarefy.train.fitting import BLOCK, Fitted, StopAtLoss, fit
+from rarefy.train.fitting import BLOCK, FitResult, StopAtLoss, fit
 
 M, D = 5, 40
 SIZES = torch.tensor([[3, 9, 5]])
@@ -43,7 +43,7 @@ def fitted(
     steps: int = STEPS,
     lr: float = LR,
     done: list[float] | None = None,
-) -> Fitted:
+) -> FitResult:
     samples, start = ready(runs, shared)
     context = Context(dtype=torch.float64, advance=(done if done is not None else []).append)
     return fit(samples, start, 1 / M, start.new_full((len(start),), lr), steps, stop, context, form)

@@ -10,14 +10,14 @@ from torch import Tensor
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
 from rarefy.data.granularity_labels import Labels
-from rarefy.data.multi_view import MultiView, Views
+from rarefy.data.multi_view import MultiView, MultiViewSamples
 
 
 @dataclass(frozen=True)
 class Batch:
     """Samples and their labels, (run, n)."""
 
-    views: Views
+    views: MultiViewSamples
     label: Tensor
 
 

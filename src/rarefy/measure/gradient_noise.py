@@ -118,7 +118,7 @@ class GradientNoise:
     """of every batch but the first on the sum of those before, all layers together"""
 
 
-def doubt(projections: list[float]) -> float:
+def no_signal_p_value(projections: list[float]) -> float:
     """p-value of "there is no signal", one-sided."""
     values = np.array(projections)
     spread = values.std(ddof=1)

@@ -128,7 +128,7 @@ def _filled(sections: Sequence[Section], small: bool) -> str:
         told,
         sections=sections,
         overview=_overview(verdicts),
-        every=interactive.packed(every) if small else every,
+        every=interactive.gzip_base64(every) if small else every,
         small=small,
         plotly=interactive.plotly_script() if live else "",
         version=__version__,

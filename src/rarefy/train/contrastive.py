@@ -26,7 +26,7 @@ from rarefy.train.losses import info_nce, info_nce_gradient
 TRAINED_ATTENTION = ("query", "key")
 
 
-class Keeping(Protocol):
+class NeuronMask(Protocol):
     """Whatever says which neurons take part."""
 
     @property
@@ -36,7 +36,7 @@ class Keeping(Protocol):
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixedMask:
     """The same neurons at every step."""
 
     kept: Tensor
@@ -57,7 +57,7 @@ class Contrastive:
     bias: BiasSchedule
     attention: Attention = field(default_factory=Attention)
     compile_kernels: bool = False
-    pruning: Keeping | None = None
+    pruning: NeuronMask | None = None
 
     def attention_of(self, parameters: dict[str, Tensor]) -> Attention:
         """The attention in force: the fixed one, or the one being trained."""

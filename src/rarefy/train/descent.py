@@ -29,7 +29,7 @@ class Problem(Protocol):
 
 
 @runtime_checkable
-class HandWritten(Protocol):
+class HasGradients(Protocol):
     """A problem that brings its own gradient: loss (run,) and one gradient a parameter."""
 
     def gradients(
@@ -119,7 +119,7 @@ def descend(
     if wanted and (wanted[0] < 0 or wanted[-1] > steps):
         raise bad_value("record", wanted, f"must lie in 0..steps={steps}")
     kept: dict[str, list[Tensor]] = {name: [] for name in trackers}
-    by_hand = isinstance(problem, HandWritten) and not automatic
+    by_hand = isinstance(problem, HasGradients) and not automatic
     first = next(iter(parameters.values()))
     runs, device = len(first), first.device
     nonfinite = torch.full((runs,), -1, dtype=torch.int64, device=device)

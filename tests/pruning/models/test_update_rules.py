@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from rarefy import Pruner
 from rarefy.pruning.schedules import constant
-from rarefy.pruning.updates import UPDATE_RULES
+from rarefy.pruning.update_rules import UPDATE_RULES
 
 Step = Callable[[], None]
 
@@ -151,7 +151,7 @@ def top(weight: Tensor, keep: int) -> Tensor:
 def slow_training(
     weights: dict[str, Tensor], slow: Slow, update: str, reset: bool, keep: int, batches: Any
 ) -> list[dict[str, Tensor]]:
-    """Dense weights after every update, by the definitions of held.py."""
+    """Dense weights after every update, by the definitions of pruned.py."""
     pruned = [name for name in weights if name.endswith("weight")]
     mask = {name: top(weights[name], keep) for name in pruned}
     if update == "project":

@@ -13,7 +13,7 @@ from rarefy.measure.statistics import mean_interval
 from rarefy.tools.longtail.overtraining import CHANCE, WORTH_A_WORD, Course, courses, past_best
 from rarefy.tools.longtail.readings import PERCENT
 from rarefy.tools.longtail.watching import _error
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 LOOKS = (10, 20, 30, 40)
 

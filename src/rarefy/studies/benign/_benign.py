@@ -20,10 +20,10 @@ from rarefy.core.errors import bad_value
 from rarefy.core.precision import check_precision
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise, rotation
+from rarefy.data.gram_samples import gram_class_noise
 from rarefy.data.noise_laws import law_of
 from rarefy.data.noise_spectrum import Spectrum, special_spectrum
 from rarefy.data.patches import PatchSamples, labels_by_size
-from rarefy.data.turned_worlds import turned_class_noise
 from rarefy.measure.generalisation import CHUNK
 from rarefy.nets.patch_cnn import (
     COMBINATIONS,
@@ -185,7 +185,7 @@ class ClassNoiseStudy(Study):
         labels, form = labels_by_size(sizes), self.form
         if self.without_vectors(law):
             form = "dual"
-            world = turned_class_noise(draws, labels, self.filters, spectrum, strength, room)
+            world = gram_class_noise(draws, labels, self.filters, spectrum, strength, room)
             data, samples, start = world.data, world.samples, world.filters * self.sigma_0
         else:
             data, start = self._in_vectors(draws, spectrum, strength, law, zeta_axes)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.benign._constants import ONES, READ, Constants
 from rarefy.studies.benign._correlation_theory import (
     Prediction,
@@ -80,7 +80,7 @@ def _best(study: BenignCorrelation, results: xr.Dataset) -> Picture:
     for law in results["law"].values:
         samples = (1 - weak["test_error"].sel(law=law)).transpose("schedule", "seed", "gamma")
         curves = [
-            banded(str(name), gamma, samples.sel(schedule=name).values, role=str(name))
+            mean_curve(str(name), gamma, samples.sel(schedule=name).values, role=str(name))
             for name in results["schedule"].values
         ]
         best = 1 - least_error(study, fine, str(law))

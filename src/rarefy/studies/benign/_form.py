@@ -1,7 +1,7 @@
 """Whether a study of 003 draws vectors of d coordinates, or inner products alone.
 
 Noise and initial filters that are both Gaussian look the same from all sides, and can do without
-vectors at any d (``rarefy.data.turned_worlds``). Whatever the form, what is simulated has the same
+vectors at any d (``rarefy.data.gram_samples``). Whatever the form, what is simulated has the same
 law; the draws are others.
 """
 
@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rarefy.core.errors import bad_value
-from rarefy.data.turned_worlds import check_gaussian
+from rarefy.data.gram_samples import check_gaussian
 from rarefy.train.forms import check_form
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.benign._conditions import condition_table, conditions
 from rarefy.studies.benign._majority_verdicts import in_words, minority_accuracy, tails_of
 from rarefy.studies.benign._maps import seeds_in_words
@@ -34,7 +34,7 @@ def _falls(study: BenignMajority, results: xr.Dataset) -> Picture:
             for what, style in ((tail, "solid"), (everything, "dotted")):
                 accuracy = minority_accuracy(results, schedule, gamma, control, what)
                 label = f"Gamma {gamma:g}, {in_words(what)}"
-                curves.append(banded(label, sizes, accuracy, f"gamma {place}", style))
+                curves.append(mean_curve(label, sizes, accuracy, f"gamma {place}", style))
         panels.append(
             Lines(
                 curves,
@@ -62,7 +62,7 @@ def _controls(study: BenignMajority, results: xr.Dataset) -> list[Picture]:
         panels = [
             Lines(
                 [
-                    banded(
+                    mean_curve(
                         str(control),
                         results["majority"].values,
                         minority_accuracy(results, schedule, gamma, str(control), tail),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.benign._conditions import condition_table, conditions
 from rarefy.studies.benign._maps import seeds_in_words
 from rarefy.studies.benign._mixing_verdicts import accuracy_of
@@ -27,7 +27,7 @@ def _accuracy(study: BenignMixing, results: xr.Dataset, schedule: str) -> Pictur
     panels = [
         Lines(
             [
-                banded(
+                mean_curve(
                     f"Gamma {gamma:g}, {moment}",
                     results["share"].values,
                     accuracy_of(results, schedule, gamma, str(moment), str(kind)),

@@ -9,7 +9,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.statistics import (
     Identity,
     Interval,
@@ -132,7 +132,7 @@ def _cuts(study: BenignSizes, results: xr.Dataset, accuracy: xr.DataArray) -> Pi
         for place, value in enumerate(chosen):
             role = f"gamma {place}"
             samples = accuracy.sel(schedule=schedule, gamma=value).transpose("seed", "size").values
-            curves.append(banded(f"Gamma = {value:g}", size, samples, role))
+            curves.append(mean_curve(f"Gamma = {value:g}", size, samples, role))
             level = np.full(len(size), best[place])
             curves.append(Curve(f"Gamma = {value:g}, best", size, level, role=role, style="dashed"))
         panels.append(

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.benign._conditions import condition_table, conditions
 from rarefy.studies.benign._maps import seeds_in_words
 from rarefy.studies.benign._tail_verdicts import ENOUGH, IN_WORDS, measured_cells
@@ -147,7 +147,7 @@ def _selection(study: BenignTail, results: xr.Dataset) -> Picture:
     panels = [
         Lines(
             [
-                banded(
+                mean_curve(
                     f"Gamma {gamma:g}",
                     length,
                     results["tail_share"]

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.statistics import OMEGA
 from rarefy.studies.benign._maps import power_of_ten, seeds_in_words
 from rarefy.studies.benign._training_cases import CASES, ENDS
@@ -126,7 +126,7 @@ def _stage_2(study: BenignTraining, results: xr.Dataset) -> Picture:
         there = np.isfinite(step) & (step > 0)
         role = f"Gamma {gamma:g}"
         average = here["average_at"].transpose("seed", "time").values[:, there]
-        loss_curves.append(banded(f"average, Gamma = {gamma:g}", step[there], average, role))
+        loss_curves.append(mean_curve(f"average, Gamma = {gamma:g}", step[there], average, role))
         bound = here["bound_at"].mean("seed").values[there]
         loss_curves.append(
             Curve(
@@ -140,7 +140,7 @@ def _stage_2(study: BenignTraining, results: xr.Dataset) -> Picture:
             )
         )
         kappa = 10 ** here["kappa_at"].transpose("seed", "time").values[:, there]
-        kappa_curves.append(banded(f"Gamma = {gamma:g}", step[there], kappa, role))
+        kappa_curves.append(mean_curve(f"Gamma = {gamma:g}", step[there], kappa, role))
     start = float(long["start"].sel(strength=u).mean())
     panels.append(
         Lines(
@@ -185,7 +185,9 @@ def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
     for case in [case for case in ("trained", "wide") if case in ends] or ends[:1]:
         for when, style in (("before", "dotted"), ("after", "solid")):
             values = at["spectrum"].sel(case=case, when=when).transpose("seed", "index").values
-            spectra.append(banded(f"{case}, {when}", results["index"].values, values, case, style))
+            spectra.append(
+                mean_curve(f"{case}, {when}", results["index"].values, values, case, style)
+            )
     bins = results["bin"].values
     for case in ends:
         after = at["active"].sel(case=case, when="after").mean("seed").values
@@ -308,7 +310,7 @@ def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:
         for kind, style in zip(results["kind"].values, ("dotted", "solid"), strict=True):
             parts = here["influence"].sel(strength=u, gamma=gamma, kind=kind)
             curves.append(
-                banded(
+                mean_curve(
                     f"Gamma {gamma:g}, {kind}",
                     results["special"].values,
                     parts.transpose("seed", "special").values,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.contrastive._alignment_verdicts import (
     EXPONENTS,
     MEANINGS,
@@ -42,7 +42,7 @@ def _figure(
         for sigma in results["sigma"].values:
             nsr = f"NSR {sigma**2 * study.d1:.2g}"
             sample = rows(at[name].sel(sigma=sigma))
-            curves.append(banded(nsr, results["eps_min"].values, sample, nsr))
+            curves.append(mean_curve(nsr, results["eps_min"].values, sample, nsr))
         panels.append(
             Lines(
                 curves,
@@ -73,7 +73,7 @@ def _over_time(results: xr.Dataset) -> Picture:
             ):
                 sample = at["best"].sel(group=group, eps_min=eps).transpose("seed", "read").values
                 label = f"{group}, eps_min={eps:g}"
-                curves.append(banded(label, results["read"].values, sample, group, style))
+                curves.append(mean_curve(label, results["read"].values, sample, group, style))
         panels.append(
             Lines(
                 curves,
@@ -106,7 +106,7 @@ def _scaling(study: ContrastAlignment, results: xr.Dataset) -> Picture:
             values = last[name].sel(bias_scale=scale_of_bias)
             sample = rows(values.sel(group="minority") / values.sel(group="majority"))
             text = bias_name(scale_of_bias)
-            curves.append(banded(text, eps, sample, text))
+            curves.append(mean_curve(text, eps, sample, text))
         curves.append(
             Curve(f"slope {exponent}", eps, predicted(eps), role="theory", style="dashed")
         )

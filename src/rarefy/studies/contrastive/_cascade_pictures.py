@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.contrastive._cascade_verdicts import begin_name
 from rarefy.studies.contrastive._words import bias_name
 
@@ -64,7 +64,7 @@ def _trajectories(study: ContrastCascade, results: xr.Dataset) -> Picture:
                 label = f"{_level_name(level)}, {'pruned' if share else 'unpruned'}"
                 sample = _sample(at["strength"], level)
                 role = _role(study, level)
-                curves.append(banded(label, at["read"].values, sample, role, style))
+                curves.append(mean_curve(label, at["read"].values, sample, role, style))
         first = results["meeting"].values[0]
         marks = [
             (_median_wait(here.sel(alpha=share), first), text)
@@ -102,7 +102,7 @@ def _added(study: ContrastCascade, results: xr.Dataset) -> Picture:
         strength = here["strength"]
         added = xr.apply_ufunc(np.log, strength.sel(alpha=alpha) / strength.sel(alpha=0.0))
         curves = [
-            banded(
+            mean_curve(
                 _level_name(level),
                 here["read"].values,
                 _sample(added, level),
@@ -141,7 +141,7 @@ def _composition(study: ContrastCascade, results: xr.Dataset) -> Picture:
     for title, here in _places(results):
         at = here.sel(alpha=alpha)
         curves = [
-            banded(
+            mean_curve(
                 _level_name(level),
                 at["read"].values,
                 _sample(at["pruned"], level),

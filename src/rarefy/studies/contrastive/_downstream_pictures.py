@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.contrastive._downstream import TEST_FREQUENCIES, DownstreamStudy
 from rarefy.studies.contrastive._words import bias_name, rows
 
@@ -34,14 +34,14 @@ def against_eps(
         for sigma in values["sigma"].values:
             nsr = _nsr(study, sigma)
             sample = rows(here.sel(sigma=sigma, read=study.figure_read))
-            curves.append(banded(nsr, eps, sample, nsr))
+            curves.append(mean_curve(nsr, eps, sample, nsr))
         beside = [] if reference is None else [(*reference, "theory")]
         if 0 in study.reads:
             beside.insert(0, ("untrained", values.sel(read=0), "baseline"))
         for label, control, role in beside:
             sample = rows(control.sel(bias_scale=bias, sigma=noise))
             text = f"{label}, {_nsr(study, noise)}" if len(values["sigma"]) > 1 else label
-            curves.append(banded(text, eps, sample, role, "dashed"))
+            curves.append(mean_curve(text, eps, sample, role, "dashed"))
         title = bias_name(bias)
         panels.append(
             Lines(curves, "minority frequency in training, eps_min", y_label, title, y_log=y_log)
@@ -60,7 +60,7 @@ def over_time(values: xr.DataArray, y_label: str, y_log: bool = False) -> list[L
             for eps, style in zip(ends, ("solid", "dashed"), strict=True):
                 sample = here.sel(test_frequencies=test, eps_min=eps).transpose("seed", "read")
                 label = f"{test}, eps_min={eps:g}"
-                curves.append(banded(label, values["read"].values, sample.values, test, style))
+                curves.append(mean_curve(label, values["read"].values, sample.values, test, style))
         panels.append(Lines(curves, "training step", y_label, bias_name(bias), y_log=y_log))
     return panels
 
@@ -75,7 +75,7 @@ def by_read(values: xr.DataArray, y_label: str, y_log: bool = False) -> list[Lin
             label = "untrained" if read == 0 else f"step {read}"
             role, style = ("baseline", "dashed") if read == 0 else (label, "solid")
             sample = rows(here.sel(read=read))
-            curves.append(banded(label, values["eps_min"].values, sample, role, style))
+            curves.append(mean_curve(label, values["eps_min"].values, sample, role, style))
         x_label = "minority frequency in training, eps_min"
         panels.append(Lines(curves, x_label, y_label, bias_name(bias), y_log=y_log))
     return panels

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.contrastive._dynamics_verdicts import predicted_growth
 from rarefy.theory.contrastive import t3, t4
 
@@ -66,7 +66,7 @@ def _rates(study: ContrastDynamics, results: xr.Dataset) -> Picture:
     eps = results["eps_min"].values
     rates = Lines(
         [
-            banded("measured", eps, rate, "minority", "points"),
+            mean_curve("measured", eps, rate, "minority", "points"),
             Curve("predicted, not fitted", eps, predicted, role="theory", style="dashed"),
         ],
         "frequency of the feature, eps_j",
@@ -78,7 +78,7 @@ def _rates(study: ContrastDynamics, results: xr.Dataset) -> Picture:
         for group in ("majority", "minority"):
             energy = results["energy"].sel(eps_min=value, group=group).transpose("seed", "step")
             label = f"{group}, eps_min={value:g}"
-            curves.append(banded(label, results["step"].values, energy.values, group, style))
+            curves.append(mean_curve(label, results["step"].values, energy.values, group, style))
     energy_panel = Lines(
         curves,
         "training step",
@@ -102,7 +102,7 @@ def _loss(study: ContrastDynamics, results: xr.Dataset) -> Picture:
         role = f"eps_min {eps:g}"
         rows = results["loss"].sel(eps_min=eps).transpose("seed", "step").values
         step = results["step"].values
-        curves.append(banded(f"eps_min={eps:g}", step, rows, role))
+        curves.append(mean_curve(f"eps_min={eps:g}", step, rows, role))
         floor = np.full(len(step), float(results["floor"].sel(eps_min=eps).mean()))
         curves.append(Curve(f"floor, eps_min={eps:g}", step, floor, role=role, style="dotted"))
     marks = [

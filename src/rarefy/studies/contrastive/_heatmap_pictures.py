@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 
 from rarefy.core.picture import HeatMap, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.neuron_kinds import MIXED, PURE, neuron_kinds
 from rarefy.measure.neurons import carried
 from rarefy.studies.contrastive._words import bias_name
@@ -92,7 +92,7 @@ def _over_eps(study: ContrastHeatmap, results: xr.Dataset) -> Picture:
             panels.append(
                 Lines(
                     [
-                        banded(label, results["eps_min"].values, sample, role)
+                        mean_curve(label, results["eps_min"].values, sample, role)
                         for label, role, sample in _curves(at, "eps_min")
                     ],
                     "minority frequency, eps_min",
@@ -121,7 +121,7 @@ def _over_time(study: ContrastHeatmap, results: xr.Dataset) -> Picture:
         panels.append(
             Lines(
                 [
-                    banded(label, results["read"].values, sample, role)
+                    mean_curve(label, results["read"].values, sample, role)
                     for label, role, sample in _curves(at, "read")
                 ],
                 "training step",

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.estimates import mean_interval
 from rarefy.studies.contrastive._exponents import exponent_in_eps
 from rarefy.studies.contrastive._pruning_reading import (
@@ -95,7 +95,7 @@ def _who_is_pruned(results: xr.Dataset) -> Picture:
         at = here.sel(eps_min=eps, alpha=alpha)
         x = results["read"].values
         curves = [
-            banded(label, x, at[name].transpose("seed", "read").values, role, style)
+            mean_curve(label, x, at[name].transpose("seed", "read").values, role, style)
             for name, label, role, style in (
                 ("pruned_rare", "among the pruned", "minority", "solid"),
                 ("neurons_rare", "among all neurons", "noise", "dashed"),
@@ -122,7 +122,7 @@ def _logits(study: ContrastPruning, results: xr.Dataset) -> Picture:
         at = here.sel(alpha=alpha, read=read)["positive"]
         change = at.sel(network="masked") - at.sel(network="dense")
         curves = [
-            banded(label, results["eps_min"].values, rows(change.sel(contains=kind)), role)
+            mean_curve(label, results["eps_min"].values, rows(change.sel(contains=kind)), role)
             for kind, label, role in (
                 ("contains", "samples with a rare feature", "minority"),
                 ("lacks", "all other samples", "majority"),
@@ -154,7 +154,7 @@ def _growth(study: ContrastPruning, results: xr.Dataset) -> Picture:
         read = state_read(study, here)
         at = here.sel(eps_min=eps, alpha=alphas, read=read)["extra_growth"]
         curves = [
-            banded(label, alphas, at.sel(group=group).transpose("seed", "alpha").values, group)
+            mean_curve(label, alphas, at.sel(group=group).transpose("seed", "alpha").values, group)
             for group, label in (
                 ("minority", "rare features, own neurons"),
                 ("majority", "other features, all neurons"),
@@ -197,7 +197,7 @@ def _coefficient(results: xr.Dataset) -> Picture:
             sample = rows(values.sel(group="minority") / values.sel(group="majority"))
             style = "dashed" if alpha == 0 else "solid"
             label = "not pruned" if alpha == 0 else f"alpha = {alpha:g}"
-            curves.append(banded(label, results["eps_min"].values, sample, label, style))
+            curves.append(mean_curve(label, results["eps_min"].values, sample, label, style))
         panels.append(
             Lines(
                 curves,

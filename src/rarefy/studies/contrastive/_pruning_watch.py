@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant, lucky
-from rarefy.measure.pruned import PruningEffect, mean_where, share_within, strongest_feature
+from rarefy.measure.pruning_effect import PruningEffect, mean_where, share_within, strongest_feature
 from rarefy.studies.contrastive._contrastive import Experiment, group_means
 from rarefy.studies.contrastive._theorem_state import own_feature
 from rarefy.train.descent import State, Tracker
@@ -125,7 +125,7 @@ class PruningWatch:
             "negative": effect.negative_logits(),
             "predicted_fall": effect.first_order_fall()[:, 0],
             "simple_fall": effect.fall_without_negatives()[:, 0],
-            "telling": effect.telling().to(dtype),
+            "telling": effect.auroc_scores().to(dtype),
             "loss": state.loss.to(dtype),
         }
 

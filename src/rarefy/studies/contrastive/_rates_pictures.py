@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.contrastive._pruning_reading import growth_constant
 from rarefy.studies.contrastive._rates_verdicts import predicted_rates
 from rarefy.studies.contrastive._words import bias_name
@@ -26,7 +26,7 @@ def rates_pictures(study: ContrastPruningRates, results: xr.Dataset) -> list[Pic
         here = results.sel(bias_scale=bias, eps_min=eps).isel(pruned=-1)
         theory = predicted.sel(eps_min=eps).isel(pruned=-1)
         curves = [
-            banded(label, x, here[name].transpose("seed", "features").values, role)
+            mean_curve(label, x, here[name].transpose("seed", "features").values, role)
             for name, label, role in (
                 ("rare", "rare feature, its own neurons", "minority"),
                 ("others", "other features, all neurons", "majority"),

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.estimates import Band
 from rarefy.measure.strata import adjusted_means, pooled
 from rarefy.measure.trends import Trend
@@ -66,10 +66,10 @@ def _against_eps(study: ContrastSeparability, results: xr.Dataset) -> Picture:
             curves = []
             for group in GROUPS:
                 mean = here.isel(feature=study.groups() == group).mean("feature")
-                curves.append(banded(group, eps, rows(mean.sel(read=study.figure_read)), group))
+                curves.append(mean_curve(group, eps, rows(mean.sel(read=study.figure_read)), group))
             if 0 in study.reads:
                 untrained = rows(here.sel(read=0).mean("feature"))
-                curves.append(banded("untrained, all", eps, untrained, "baseline", "dashed"))
+                curves.append(mean_curve("untrained, all", eps, untrained, "baseline", "dashed"))
             # also keeps panels without any variation from being blown up
             curves.append(
                 Curve("chance", eps, np.full(len(eps), 0.5), role="bound", style="dotted")
@@ -103,7 +103,7 @@ def _over_time(results: xr.Dataset) -> Picture:
                 label = f"{WORDS[str(reading)]}, eps_min={eps:g}"
                 role = WORDS[str(reading)]
                 values = sample.transpose("seed", "read").values
-                curves.append(banded(label, results["read"].values, values, role, style))
+                curves.append(mean_curve(label, results["read"].values, values, role, style))
         panels.append(Lines(curves, "training step", ACCURACY, bias_name(bias)))
     return Picture(
         "over-time",

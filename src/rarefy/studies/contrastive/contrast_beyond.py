@@ -14,11 +14,11 @@ from rarefy.core.errors import bad_value
 from rarefy.core.picture import Lines, Picture, Table
 from rarefy.data.sparse_coding import Companions
 from rarefy.measure.alignment import projections, squared_cosines
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.neurons import dominant
 from rarefy.measure.statistics import judge_difference, judge_trend
 from rarefy.measure.trends import spearman_trend
-from rarefy.pruning.updates import rule_codes
+from rarefy.pruning.update_rules import rule_codes
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.contrastive._checks import check_alphas, check_choices, check_reads
 from rarefy.studies.contrastive._contrastive import GROUPS, ImbalancedStudy, group_means
@@ -219,7 +219,7 @@ class ContrastBeyond(ImbalancedStudy):
                         style = "solid" if attention == "fixed" else "dashed"
                         label = described(attention, share)
                         sample = rows(at.sel(group="minority"))
-                        curves.append(banded(label, eps, sample, f"share {share:g}", style))
+                        curves.append(mean_curve(label, eps, sample, f"share {share:g}", style))
                 panels.append(
                     Lines(
                         curves,

@@ -14,7 +14,7 @@ import xarray as xr
 from rarefy.core.contracts import Cells, Context, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
-from rarefy.pruning.updates import check_rule, rule_codes
+from rarefy.pruning.update_rules import check_rule, rule_codes
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.contrastive._cascade_pictures import cascade_pictures, meeting_table
 from rarefy.studies.contrastive._cascade_verdicts import cascade_verdicts

@@ -12,8 +12,8 @@ import xarray as xr
 from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
-from rarefy.measure.pruned import NETWORKS
-from rarefy.pruning.updates import rule_codes
+from rarefy.measure.pruning_effect import NETWORKS
+from rarefy.pruning.update_rules import rule_codes
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.contrastive._checks import (
     check_alphas,

@@ -14,7 +14,7 @@ from rarefy.core.picture import HeatMap, Picture, Table
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant
 from rarefy.measure.statistics import judge_difference
-from rarefy.pruning.updates import UPDATE_RULES, check_rule, rule_codes
+from rarefy.pruning.update_rules import UPDATE_RULES, check_rule, rule_codes
 from rarefy.studies.contrastive._checks import check_alphas, check_starts
 from rarefy.studies.contrastive._contrastive import GROUPS, ImbalancedStudy, group_means
 from rarefy.studies.contrastive._pruning_reading import RESTLESS

@@ -13,7 +13,7 @@ import xarray as xr
 from rarefy.core.contracts import Cells, Context, Cost, Output, Study, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
-from rarefy.measure.pruned import PruningEffect, strongest_feature
+from rarefy.measure.pruning_effect import PruningEffect, strongest_feature
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.contrastive._rates_pictures import rates_pictures, rates_tables
 from rarefy.studies.contrastive._rates_verdicts import rates_verdicts

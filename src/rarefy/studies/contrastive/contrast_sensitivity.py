@@ -11,7 +11,7 @@ import xarray as xr
 from rarefy.core.contracts import Cells, Context, Cost, Output, Study, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.statistics import judge_trend
 from rarefy.measure.trends import spearman_trend
 from rarefy.studies._apart import simulate_apart
@@ -169,7 +169,7 @@ class ContrastSensitivity(Study):
             for read in self.reads:
                 rows = results["best"].sel(bias_scale=bias, variation=self.variation[0], read=read)
                 sample = rows.transpose("seed", "eps_min").values
-                curves.append(banded(f"step {read}", eps, sample, f"step {read}"))
+                curves.append(mean_curve(f"step {read}", eps, sample, f"step {read}"))
             panels.append(
                 Lines(
                     curves,

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity._ablation_arms import LINEAR, Arm, linear_readout
 from rarefy.studies.granularity._common import ROLES, seeds_in_words
 from rarefy.studies.granularity._setting import share_curve
@@ -126,7 +126,7 @@ def _tuning(study: GranularityAblation, here: xr.Dataset) -> Picture:
         return np.asarray(here[name].sel(labels=labels).transpose("seed", "tuned").values)
 
     weights = [
-        banded(f"{words}{of}", steps, values(name, labels), ROLES[labels], style)
+        mean_curve(f"{words}{of}", steps, values(name, labels), ROLES[labels], style)
         for labels, words in TUNED.items()
         for name, of, style in (
             ("own_weight", ", subclass", "solid"),

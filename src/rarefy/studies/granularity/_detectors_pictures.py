@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity._common import LABELS, seeds_in_words
 from rarefy.studies.granularity._detectors_judging import OWN, Readings, predicted_rates
 from rarefy.studies.granularity._detectors_watch import SETS
@@ -42,7 +42,7 @@ def _responses(read: Readings, n: str) -> Picture:
     panels = []
     for labels in LABELS:
         curves = [
-            banded(
+            mean_curve(
                 NAMES[kind],
                 x,
                 read.of(f"{kind}_response", labels, k)[:, later],
@@ -83,11 +83,11 @@ def _against_k(read: Readings, n: str) -> Picture:
         values = [read.growth_ratio(study.first, labels, each) for each in read.subclasses]
         exact = np.array([predicted_rates(study, labels, each).ratio for each in read.subclasses])
         ratios += [
-            banded(f"{labels} labels", k, np.stack(values, axis=1), colours[labels], "points"),
+            mean_curve(f"{labels} labels", k, np.stack(values, axis=1), colours[labels], "points"),
             Curve(f"{labels} labels, predicted", k, exact, role=colours[labels], style="dashed"),
         ]
     ends = [
-        banded(
+        mean_curve(
             f"{labels} labels, {kind} feature",
             k,
             np.stack([read.end(f"{kind}_response", labels, each) for each in k], axis=1),

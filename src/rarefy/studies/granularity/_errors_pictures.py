@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity._common import (
     CHANCE,
     LABELS,
@@ -41,7 +41,7 @@ def errors_pictures(study: GranularityErrors, results: xr.Dataset) -> list[Pictu
 def _curve(results: xr.Dataset, name: str, labels: str, over: str, style: str = "solid") -> Curve:
     values = results[name].sel(labels=labels).transpose("seed", over).values
     kind = "hard" if name.startswith("hard") else "easy"
-    curve = banded if name.endswith("margin") else share_curve
+    curve = mean_curve if name.endswith("margin") else share_curve
     return curve(
         f"{labels} labels, {kind} samples", results[over].values, values, ROLES[labels], style
     )
@@ -90,7 +90,7 @@ def _over_time(study: GranularityErrors, fresh: xr.Dataset) -> Picture:
         panels.append(
             Lines(
                 [
-                    banded("training loss", here["read"].values, loss, "loss", "dotted"),
+                    mean_curve("training loss", here["read"].values, loss, "loss", "dotted"),
                     *(
                         share_curve(
                             f"error on {kind} samples",

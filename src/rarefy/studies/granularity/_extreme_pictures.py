@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity._common import ROLES, seeds_in_words
 from rarefy.studies.granularity._extreme_verdicts import LEARNT, difference
 from rarefy.studies.granularity._setting import share_curve
@@ -71,7 +71,7 @@ def _harm(study: GranularityExtreme, here: xr.Dataset) -> Picture:
     panels = []
     for words, per_side in (("coarse", 1), ("fine", study.subclasses)):
         curves = [
-            banded(
+            mean_curve(
                 f"{kind} samples, {stage}",
                 noises,
                 difference(here, kind, stage, study.most, per_side),
@@ -115,7 +115,7 @@ def _progress(study: GranularityExtreme, here: xr.Dataset) -> Picture:
             share = one["loss"].values / math.log(2 * per_side)
             curves += [
                 share_curve(f"{words}: hard error", reads, one["hard_error"].values, role),
-                banded(f"{words}: loss over guessing's", reads, share, role, "dotted"),
+                mean_curve(f"{words}: loss over guessing's", reads, share, role, "dotted"),
             ]
         panels.append(
             Lines(

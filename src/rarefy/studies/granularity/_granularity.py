@@ -15,7 +15,7 @@ from rarefy.core.contracts import Cells, Context, Study
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
 from rarefy.data.granularity_labels import Labels
-from rarefy.data.multi_view import MultiView, Views
+from rarefy.data.multi_view import MultiView, MultiViewSamples
 from rarefy.data.multi_view_sets import Batch, FreshSamples, StoredSamples
 from rarefy.measure.granularity import Answers, answers
 from rarefy.train.descent import Tracker, Trajectory, descend
@@ -106,7 +106,7 @@ class Experiment:
     def test(self, parameters: dict[str, Tensor], each: int, hard: bool) -> Answers:
         """Answers to ``each`` fresh samples of every subclass."""
 
-        def scores(views: Views) -> Tensor:
+        def scores(views: MultiViewSamples) -> Tensor:
             return self.problem.scores(parameters, views)
 
         def label_of(subclass: Tensor) -> Tensor:

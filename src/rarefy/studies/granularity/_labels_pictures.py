@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity._common import (
     LABELS,
     ROLES,
@@ -92,7 +92,7 @@ def _gains(study: GranularityLabels, here: xr.Dataset) -> Picture:
         for knob in (str(word) for word in here["knob"].values):
             x = np.array(turned(study, knob))
             curves = [
-                banded(
+                mean_curve(
                     f"noise {noise:g}",
                     x,
                     gain(here.sel(patch_noise=noise, knob=knob), stage),

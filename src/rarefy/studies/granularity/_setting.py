@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rarefy.core.picture import Curve, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 
 if TYPE_CHECKING:
     from rarefy.studies.granularity._granularity import GranularityStudy
@@ -64,8 +64,8 @@ def _text(value: object) -> str:
 def share_curve(
     label: str, x: ArrayLike, samples: ArrayLike, role: str | None = None, style: str = "solid"
 ) -> Curve:
-    """``banded`` for shares of samples: the band of a mean near 0 or 1 would leave [0, 1]."""
-    curve = banded(label, x, samples, role, style)
+    """``mean_curve`` for shares of samples: the band of a mean near 0 or 1 would leave [0, 1]."""
+    curve = mean_curve(label, x, samples, role, style)
     if curve.low is None or curve.high is None:
         return curve
     return dataclasses.replace(

@@ -13,7 +13,7 @@ import xarray as xr
 from rarefy.core.contracts import Cells, Context, Cost, Output, Study, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
-from rarefy.nets.by_name import identity
+from rarefy.nets.builder import identity
 from rarefy.studies._kept_on_disk import hash_of, kept_on_disk
 from rarefy.studies._one_by_one import one_by_one
 from rarefy.studies.influence._removal_report import (
@@ -24,7 +24,7 @@ from rarefy.studies.influence._removal_report import (
 from rarefy.tools.influence.removal import FULL, LOGISTIC, After, Removal, train_without
 from rarefy.tools.influence.removal_data import Source, parts_of
 from rarefy.tools.sparse_training import Task
-from rarefy.train.image_batches import Changes
+from rarefy.train.image_batches import Augmentation
 from rarefy.train.recipe import Recipe
 
 CELL_BYTES = 2_000_000_000
@@ -151,7 +151,7 @@ class InfluenceRemoval(Study):
             weight_decay=self.weight_decay,
             warm_up=self.warm_up,
         )
-        changes = Changes(self.shift, self.flip, 0.0, True)
+        changes = Augmentation(self.shift, self.flip, 0.0, True)
         return Task(
             self.data, self.network, recipe, changes, batch=self.batch, compiled=self.compile
         )

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.statistics import mean_band
 from rarefy.studies.scale._law_pictures import law_picture
 from rarefy.studies.scale._over_d import closed_form
@@ -165,7 +165,7 @@ def _shares(study: RegimesAtScale, results: xr.Dataset) -> Lines:
     for word in words_of(results, "tail"):
         lost = (on(results, word)["outside"] != 0).mean(["size", "classes"])
         label = f"no boundary, L = {question_of(word).number:g}, both sides"
-        curves.append(banded(label, d, lost.transpose("seed", "d").values, "noise", "dashed"))
+        curves.append(mean_curve(label, d, lost.transpose("seed", "d").values, "noise", "dashed"))
     return Lines(curves, D, "share of rows", "What is seen of the theorems", x_log=True)
 
 

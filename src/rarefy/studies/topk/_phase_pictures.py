@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.regions import overlap
 from rarefy.studies.topk._phase_regions import (
     LEARNT,
@@ -121,7 +121,7 @@ def _slices(study: TopKPhase, results: xr.Dataset) -> Picture:
     panels = [
         Lines(
             [
-                banded(
+                mean_curve(
                     f"sigma_p = {value:g}",
                     keep,
                     loss.sel(reading=reading, sigma=value).transpose("seed", "keep").values,
@@ -139,7 +139,7 @@ def _slices(study: TopKPhase, results: xr.Dataset) -> Picture:
     loudest = float(sigma.max())
     held = Lines(
         [
-            banded(
+            mean_curve(
                 str(reading),
                 keep,
                 results["signal_held"]
@@ -157,7 +157,7 @@ def _slices(study: TopKPhase, results: xr.Dataset) -> Picture:
     )
     width = Lines(
         [
-            banded(
+            mean_curve(
                 str(reading),
                 sigma,
                 (loss.sel(reading=reading).transpose("seed", "sigma", "keep").values < LEARNT)
@@ -201,7 +201,7 @@ def _first(study: TopKPhase, results: xr.Dataset) -> Picture:
     for place, value in enumerate(chosen):
         samples = first["first_kept"].sel(sigma=value).transpose("seed", "keep").values
         role = f"sigma {place}"
-        curves.append(banded(f"sigma_p = {value:g}, measured", keep, samples, role, "points"))
+        curves.append(mean_curve(f"sigma_p = {value:g}, measured", keep, samples, role, "points"))
         law = kept_shares(study, results, value)
         curves.append(Curve(f"sigma_p = {value:g}, law", keep, law, role=role))
     kept = Lines(
@@ -215,9 +215,9 @@ def _first(study: TopKPhase, results: xr.Dataset) -> Picture:
     gained = float(alike["first_signal"].mean())
     added = Lines(
         [
-            banded("signal, measured", sigma, alike["first_signal"].values, "signal", "points"),
+            mean_curve("signal, measured", sigma, alike["first_signal"].values, "signal", "points"),
             Curve("signal, law", sigma, np.array([s.signal_gain for s in steps]), role="signal"),
-            banded("noise, measured", sigma, alike["first_noise"].values, "noise", "points"),
+            mean_curve("noise, measured", sigma, alike["first_noise"].values, "noise", "points"),
             Curve("noise, law", sigma, np.array([s.noise_gain for s in steps]), role="noise"),
             Curve(
                 "noise, 002 App. I",

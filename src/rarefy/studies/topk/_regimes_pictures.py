@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.topk._regimes_boundary import boundary, of_chance
 from rarefy.studies.topk._regimes_limit import limit_boundary, limit_test_loss
 from rarefy.theory.topk import noise_threshold_order, signal_threshold_order
@@ -110,7 +110,7 @@ def _boundary(study: TopKRegimes, results: xr.Dataset) -> Picture:
         ("test error, half of guessing's", by_error, theory[:2]),
     ):
         curves = [
-            banded(
+            mean_curve(
                 f"d = {float(d):g}",
                 n,
                 where.sel(d=d, classes=classes).transpose("seed", "samples").values,
@@ -155,7 +155,7 @@ def _loss_and_error(study: TopKRegimes, results: xr.Dataset) -> Picture:
     ):
         values = of_chance(at, what)
         curves = [
-            banded(f"d = {float(d):g}", snr, values.sel(d=d).transpose("seed", "snr").values)
+            mean_curve(f"d = {float(d):g}", snr, values.sel(d=d).transpose("seed", "snr").values)
             for d in results["d"].values
         ]
         if what == "test_loss":
@@ -217,7 +217,7 @@ def _ratio_in_time(study: TopKRegimes, results: xr.Dataset) -> Picture:
             ("least gamma over largest rho", cell["gamma_low"] / cell["rho_high"], "dashed"),
         )
         curves = [
-            banded(
+            mean_curve(
                 label, study.reads, (values / order).transpose("seed", "read").values, None, style
             )
             for label, values, style in parts

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.statistics import BIG_O
 from rarefy.studies.topk._regimes_limit import limit_stage
 from rarefy.studies.topk._regimes_stage_verdicts import EXPONENTS, exponent, stage_of
@@ -31,7 +31,9 @@ def stage_pictures(study: TopKStages, results: xr.Dataset) -> list[Picture]:
     for regime in results["regime"].values:
         stage = stage_of(ordered, str(regime), level)
         curves = [
-            banded(str(varied), factor, stage.sel(varied=varied).transpose("seed", "factor").values)
+            mean_curve(
+                str(varied), factor, stage.sel(varied=varied).transpose("seed", "factor").values
+            )
             for varied in results["varied"].values
         ]
         middle = float(stage.sel(factor=_nearest_one(factor)).mean())

@@ -11,9 +11,9 @@ from torch import Tensor
 from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
+from rarefy.data.gram_samples import gram_signal_noise
 from rarefy.data.patches import PatchSamples
 from rarefy.data.signal_noise import SignalNoise
-from rarefy.data.turned_worlds import turned_signal_noise
 from rarefy.measure.generalisation import Generalisation, generalisation
 from rarefy.nets.patch_cnn import initial_filters, output_scale, responses
 from rarefy.train.descent import State, Tracker, Trajectory
@@ -103,7 +103,7 @@ def unpruned(
     check_form(form)
     scale = output_scale(combine, filters)
     if form != "primal":
-        world = turned_signal_noise(draws, samples, (classes, filters), d, mu, sigma, labels)
+        world = gram_signal_noise(draws, samples, (classes, filters), d, mu, sigma, labels)
         return Unpruned(
             world.data, world.samples, world.filters * sigma_0, draws, scale, lr, "dual"
         )

@@ -35,10 +35,10 @@ from rarefy.tools.longtail.recipes import usual_pretraining
 from rarefy.tools.longtail.sets import AS_IS, VALIDATION_SHARE, Parts, Tail
 from rarefy.tools.sparse_training import own_random_state
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.contrast.method import Method
-from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import Scaling
 from rarefy.train.recipe import Recipe
+from rarefy.train.simclr.method import Method
+from rarefy.train.simclr.pretraining import Pretraining
 from rarefy.train.views.views import Views
 
 WITHOUT_IMAGES = ("linear", "few", "knn")
@@ -93,7 +93,7 @@ def pretrain(
     images: uint8 (n, channels, size, size), or a set by name (its training images).
     network: a name, ``module:callable``, or a module that gives a row of numbers an image; a module
         is trained in place.
-    method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ... (``rarefy.train.contrast.method``).
+    method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ... (``rarefy.train.simclr.method``).
     compiled: by torch.compile; graphs: on a GPU, start an update as one recorded CUDA graph. A
         network that decides something in Python anew at every call needs ``graphs=False`` (one that
         draws random numbers there is found out by itself).
