@@ -256,7 +256,7 @@ def test_labels_outside_the_model_are_refused(labels: Tensor, groups: int, messa
 def test_special_axes_need_room_or_names() -> None:
     narrow = ClassNoise(homogeneous(5, 3), torch.ones(1, 3))
     with pytest.raises(
-        UsageError, match="^d=5: must be at least 6: one special direction a class$"
+        UsageError, match="^d=5: must be at least 6: one special direction per class$"
     ):
         narrow.special_axes()
     assert replace(narrow, special=(3, 4, 3)).special_axes().tolist() == [3, 4, 3]

@@ -45,7 +45,7 @@ def outcome(
     form: str,
     lr: float,
 ) -> dict[str, Tensor]:
-    """What a training shows, one number a run."""
+    """What a training shows, one number per run."""
     last = train_unpruned(
         samples,
         initial,

@@ -123,7 +123,8 @@ def test_a_wanted_ratio_in_a_billion_of_directions(sizes: list[int]) -> None:
         (lambda: kinds([[1, 1]], [-2.0]), "count=-2.0: must be at least 0"),
         (
             lambda: Spectrum(torch.zeros(1, 2, 3), torch.ones(1, 3)),
-            r"eigenvalues=\(1, 2, 3\): needs 4 kinds at least: a feature and a special one a class",
+            r"eigenvalues=\(1, 2, 3\): needs 4 kinds at least: a feature and a special one per "
+            r"class",
         ),
         (
             lambda: Spectrum(torch.zeros(3, 2, 4), torch.ones(2, 4)),

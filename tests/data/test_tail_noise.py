@@ -271,7 +271,7 @@ N = labels_of(6)
         ),
         (
             lambda: stratified(model(), draws_of(), labels_of(5), [1.0, 2.0]),
-            "labels=2: every class that is there needs 3 samples, one a stratum",
+            "labels=2: every class that is there needs 3 samples, one per stratum",
         ),
         (
             lambda: tilted(model("uniform"), draws_of(), N, 1.0),

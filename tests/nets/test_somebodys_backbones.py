@@ -30,7 +30,7 @@ def test_a_layer_of_ten_inside_is_no_classifier(
     with pytest.raises(UsageError) as error:
         build_backbone("other_nets:Pair", 1, 8)
     assert str(error.value) == (
-        "network='other_nets:Pair': must give a row of numbers an image, not tuple"
+        "network='other_nets:Pair': must give a row of numbers per image, not tuple"
     )
 
 

@@ -286,7 +286,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: changed(sigma=-0.1), "sigma=-0.1: must be finite and at least 0"),
     (lambda: changed(sigma=math.nan), "sigma=nan: must be finite and at least 0"),
     (lambda: changed(labels="even"), "labels='even': must be one of drawn, balanced"),
-    (lambda: changed(labels="balanced", samples=9), "samples=9: balanced needs one a class"),
+    (lambda: changed(labels="balanced", samples=9), "samples=9: balanced needs one per class"),
     (lambda: theory.retained_share(0, FIGURE), "keep=0: must be whole numbers between 1 and d=200"),
     (lambda: theory.retained_share(201, FIGURE), "keep=201: must be whole numbers"),
     (lambda: theory.kept_noise(2.5, FIGURE), "keep=2.5: must be whole numbers"),

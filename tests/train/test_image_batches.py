@@ -1,4 +1,4 @@
-"""Batches of images: each image once an epoch, the same tensors wherever a training goes on."""
+"""Batches of images: each image once per epoch, the same tensors wherever a training goes on."""
 
 from __future__ import annotations
 

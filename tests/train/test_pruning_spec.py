@@ -92,7 +92,7 @@ def test_every_word_changes_something() -> None:
         ({"keep": 0.0}, "keep=0.0: must be a share, above 0 and at most 1"),
         ({"keep": 1.1}, "keep=1.1: must be a share"),
         ({"keep": math.nan}, "keep=nan: must be a share"),
-        ({"every": -1}, "every=-1: must be at least 1, or 0 for once an epoch"),
+        ({"every": -1}, "every=-1: must be at least 1, or 0 for once per epoch"),
         ({"update": "mask"}, "update='mask': must be one of dense, masked, project"),
         ({"granularity": "filtr"}, "granularity='filtr': must be one of filter, layer"),
         ({"granularity": "2:4"}, "granularity='2:4': N:M has its own share, use Pruner"),
@@ -182,7 +182,7 @@ def test_chosen_once_masks_are_those_of_the_first_weights() -> None:
 def test_when_a_network_is_dense_between_two_choices(steps: int) -> None:
     assert not PruningSpec(0.4).dense_between(steps)
     assert PruningSpec(0.4, every=2).dense_between(steps)
-    # one update an epoch: once an epoch is after every update
+    # one update per epoch: once per epoch is after every update
     assert PruningSpec(0.4, every=0).dense_between(steps) == (steps > 1)
     for update in ("dense", "masked"):
         assert not PruningSpec(0.4, update, every=3).dense_between(steps)

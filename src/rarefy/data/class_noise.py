@@ -136,14 +136,14 @@ class ClassNoise:
         if self.special is not None:
             return torch.tensor(self.special)
         if 2 * self.classes > self.d:
-            allowed = f"must be at least {2 * self.classes}: one special direction a class"
+            allowed = f"must be at least {2 * self.classes}: one special direction per class"
             raise bad_value("d", self.d, allowed)
         return special_axes(self.classes)
 
     def sample(
         self, draws: Draws, labels: Tensor, stream: str = "train", step: int = 0
     ) -> PatchSamples:
-        """Samples with ``labels``, (run or 1, n). ``draws`` has one key a run, or one for all: then
+        """Samples with ``labels``, (run or 1, n). ``draws``: one key per run, or one for all: then
         all runs share zeta, and the noise too unless their eigenvalues differ."""
         self.check_labels(labels)
         return self.assemble(labels, self.zeta(draws, labels.shape[-1], stream, step))

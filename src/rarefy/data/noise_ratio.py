@@ -35,7 +35,7 @@ RESIDUAL = 1e-9
 """Largest relative error of a ratio that counts as met; float64 gives about 1e-15."""
 DESCENT, NEWTON = 100, 60
 """Steps of the map, which settle who limits whom, then of Newton's method from above, whose error
-halves a step in the worst case (Gamma at the end of the range)."""
+halves per step in the worst case (Gamma at the end of the range)."""
 
 
 def least_ratio(eigenvalues: Tensor, sizes: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Eigenvalues of all A_k and how often each occurs: noise of a billion directions in few numbers.
 
 The columns are kinds of direction. The first ``classes`` are the features, along which there is no
-noise, and the next ``classes`` the special directions, one a class (``rarefy.data.noise_structure``
+noise, the next ``classes`` the special directions, one per class (``rarefy.data.noise_structure``
 has the same order, direction by direction). Each of these is a single direction; any other kind may
 have any number of them, or none.
 """
@@ -39,7 +39,7 @@ class Spectrum:
         check_eigenvalues(self.eigenvalues)
         groups, classes, kinds = self.eigenvalues.shape
         if kinds < 2 * classes:
-            allowed = f"needs {2 * classes} kinds at least: a feature and a special one a class"
+            allowed = f"needs {2 * classes} kinds at least: a feature and a special one per class"
             raise bad_value("eigenvalues", tuple(self.eigenvalues.shape), allowed)
         rows = {len(self.count), len(self.silent)} - {1, groups}
         if self.count.dim() != 2 or self.count.shape[1] != kinds or rows:
@@ -123,10 +123,10 @@ def special_spectrum(
     rank: int | None = None,
     own: bool | None = None,
 ) -> Spectrum:
-    """Eigenvalues ``base`` but one a class, ``special``, a number or (group, classes), along its
+    """Eigenvalues ``base`` but one per class, ``special``, a number or (group, classes), along its
     special direction (003 Sec. 5.1). With ``special`` equal to ``base`` all noise is of one kind.
 
-    rank: non-zero eigenvalues a class, the special one included (default: as many as fit). Along
+    rank: non-zero eigenvalues per class, the special one included (default: as many as fit). Along
     the special direction of another class the eigenvalue is ``base``, so that all classes have
     noise along the same ``rank`` directions; with ``own`` it is 0, and classes share rank - 1
     directions. ``own`` is the default where rank < classes, which leaves no room for the former.

@@ -2,7 +2,7 @@
 
 All classes share a basis, the columns of a rotation. Its first ``classes`` columns are those of the
 features, along which there is no noise (u_k^T A_y = 0); the next ``classes`` are the special
-directions, one a class. A table of eigenvalues is (group, classes, d).
+directions, one per class. A table of eigenvalues is (group, classes, d).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def homogeneous(d: int, classes: int, scale: float = 1.0) -> Tensor:
 
 
 def low_rank(d: int, classes: int, rank: int, shared: int, scale: float = 1.0) -> Tensor:
-    """``rank`` equal eigenvalues a class, ``shared`` of them along directions of all classes, the
+    """``rank`` equal eigenvalues per class, ``shared`` of them along directions of all classes, the
     others along its own: for equal sizes Gamma = rank / shared. (1, classes, d)."""
     _check_room(d, classes)
     if not 1 <= rank <= d - classes:

@@ -38,7 +38,7 @@ class PatchSamples:
         return self.features.shape[1]
 
     def __len__(self) -> int:
-        """Samples a run."""
+        """Samples per run."""
         return self.labels.shape[1]
 
     @property
@@ -68,7 +68,7 @@ class PatchSamples:
 
 
 def labels_by_size(sizes: Tensor) -> Tensor:
-    """Labels of a training set with ``sizes``, (group, classes), samples a class: (group, n).
+    """Labels of a training set with ``sizes``, (group, classes), samples per class: (group, n).
 
     Every group needs the same total; every class at least one sample.
     """

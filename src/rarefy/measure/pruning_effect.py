@@ -125,7 +125,7 @@ class PruningEffect:
         return self._split(-logit_change(positive, self._seen["own"] / self._tau, 1.0))
 
     def extra_growth(self, lr: float, member: Tensor) -> Tensor:
-        """Growth a step that pruning adds along each feature, relative to the weight along it:
+        """Growth per step that pruning adds along each feature, relative to the weight along it:
         least squares over the neurons of ``member`` (run, m, d): (run, d); NaN for empty sets."""
         along = projections(self.weights, self.dictionary) * member
         extra = -lr * projections(self._extra, self.dictionary) * member

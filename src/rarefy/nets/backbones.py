@@ -14,7 +14,7 @@ NORMALISATIONS = ("batch", "none")
 
 
 class Features(nn.Module):
-    """A network that gives a row of numbers an image, whatever shape it ends in: maps are averaged
+    """A network that gives a row of numbers per image, whatever shape it ends in: maps are averaged
     over their places."""
 
     def __init__(self, network: nn.Module) -> None:
@@ -72,7 +72,7 @@ def build_backbone(name: str, channels: int, size: int) -> tuple[Features, int]:
         answers = network(example)
     if not isinstance(answers, Tensor):
         kind = type(answers).__name__
-        raise bad_value("network", name, f"must give a row of numbers an image, not {kind}")
+        raise bad_value("network", name, f"must give a row of numbers per image, not {kind}")
     linear = [place for place, module in network.named_modules() if _classifies(module)]
     # (one somewhere inside of a network that gives features is no classifier)
     if linear and answers.shape[-1:] == (CLASSES,):
@@ -84,7 +84,7 @@ def build_backbone(name: str, channels: int, size: int) -> tuple[Features, int]:
         found = backbone(example)
     if found.ndim != 2 or len(found) != 2 or not found.is_floating_point():
         shape = tuple(found.shape)
-        raise bad_value("network", name, f"must give a row of numbers an image, not {shape} for 2")
+        raise bad_value("network", name, f"must give a row of numbers per image, not {shape} for 2")
     return backbone, found.shape[1]
 
 

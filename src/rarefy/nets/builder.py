@@ -29,7 +29,7 @@ NETWORKS: dict[str, Callable[[int, int, int], nn.Module]] = {
 }
 """Called with channels, size (height = width) and classes."""
 SMALLEST = 8
-"""Pixels a side that all of them can take."""
+"""Pixels per side that all of them can take."""
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "channels": ("channels", "in_channels", "num_channels", "in_chans"),
     "size": ("size", "image_size", "img_size"),
@@ -45,7 +45,7 @@ def build(name: str, channels: int, size: int, classes: int, any_width: bool = F
 
     name: one of ``NETWORKS``, or ``module:callable``, the module being installed or in the current
     folder; the callable gets those of channels, size and classes that it has a parameter for.
-    any_width: it may answer anything, not only a number a class.
+    any_width: it may answer anything, not only a number per class.
     """
     smallest = 1 if ":" in name else SMALLEST
     for argument, value, least in (

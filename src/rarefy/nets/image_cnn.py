@@ -17,7 +17,7 @@ from rarefy.core.errors import bad_value
 STAGES = (2, 4, 4)
 """Filters of the stages after the first convolution, in widths."""
 LEAST = 2
-"""Images are halved only while this many pixels a side are left for the last, global pooling."""
+"""Images are halved only while this many pixels per side are left for the last, global pooling."""
 
 
 def default_width(size: int) -> int:

@@ -5,7 +5,7 @@
     project  what is left out is set to zero, then all weights are updated as if nothing were masked
 
 A rule acts before a step's forward pass (``before_step``) and after its update (``after_step``).
-It is one name for all runs, or a tensor of positions in ``UPDATE_RULES``, one a run.
+It is one name for all runs, or a tensor of positions in ``UPDATE_RULES``, one per run.
 """
 
 from __future__ import annotations

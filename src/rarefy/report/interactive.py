@@ -30,7 +30,7 @@ from rarefy.report.plotly_parts import (
 
 @cache
 def plotly_script() -> str:
-    """plotly.js, to be embedded once a page: 2 MB instead of 5. The page unpacks it; a browser
+    """plotly.js, to be embedded once per page: 2 MB instead of 5. The page unpacks it; a browser
     that cannot (older than 2023) shows the still images."""
     from plotly.offline import get_plotlyjs
 
@@ -109,7 +109,7 @@ def _curve(curve: CurveData, panel: Lines, group: str) -> Figure:
 
 
 def _band(curve: CurveData, group: str) -> Figure:
-    """One closed outline a run of points; the gaps (None) between them stay empty."""
+    """One closed outline per run of points; the gaps (None) between them stay empty."""
     x: list[float | int | None] = []
     y: list[float | int | None] = []
     for at, low, high in curve.band():

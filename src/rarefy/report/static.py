@@ -109,7 +109,7 @@ def _saved(figure: Figure, **options: object) -> bytes:
 def _height(panel: Lines | HeatMap) -> float:
     if isinstance(panel, Lines):
         return style.LINES_HEIGHT + 0.2 * max(0, len(panel.curves) - 4) / 2
-    # a row a neuron must be legible; a fine grid is one surface, as high as a plot is
+    # a row per neuron must be legible; a fine grid is one surface, as high as a plot is
     own = max(2.8, 1.3 + 0.24 * len(panel.y)) if len(panel.y) <= style.NAMED_ROWS else 4.4
     return own + 0.2 * (len(panel.curves) + len(panel.levels))
 

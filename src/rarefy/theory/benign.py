@@ -118,7 +118,7 @@ def stage_1_rate_order(
     filters: int,
     output_scale: float,
 ) -> Array:
-    """Lemma 1 (5): a sample's loss falls at least by this share of itself a step,
+    """Lemma 1 (5): a sample's loss falls at least by this share of itself per step,
     eta m output_scale^2 |S_y| |u_y|^2/n, times ``STAGE_1_CONSTANT`` by (69) (and the balance of
     Lemma 7). With 1/m it is the paper's eta |S_y| |u_y|^2/(m n)."""
     gain = lr * filters * output_scale**2 / samples
@@ -273,7 +273,7 @@ def _checked(gram: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
     if not (noise >= 0).all() or not np.allclose(noise, noise.swapaxes(-1, -2), rtol=1e-6, atol=0):
         raise bad_value("gram", gram, "squared norms must be at least 0 and symmetric")
     if size.shape[-1:] != noise.shape[-1:] or not (size > 0).all():
-        raise bad_value("sizes", sizes, "must be more than 0, one a class")
+        raise bad_value("sizes", sizes, "must be more than 0, one per class")
     return noise, size
 
 

@@ -49,12 +49,12 @@ def uniform_attention_moment(
 
 
 def growth_constant_c_z(rate_per_eps: Number, lr: float, d: int) -> Number:
-    """C_z from the growth a step divided by eps, eps_j eta C_z log log d / d (000 eq. 7)."""
+    """C_z from the growth per step divided by eps, eps_j eta C_z log log d / d (000 eq. 7)."""
     return rate_per_eps * d / (lr * math.log(math.log(d)))
 
 
 def outside_decay(lr: float, decay: float) -> float:
-    """Factor a step of components outside the feature space, 1 - eta lambda (000 eq. 8)."""
+    """Factor per step of components outside the feature space, 1 - eta lambda (000 eq. 8)."""
     return 1 - lr * decay
 
 

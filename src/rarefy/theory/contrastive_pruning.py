@@ -1,6 +1,6 @@
 """What 000 predicts for magnitude pruning during contrastive training: formulas only.
 
-``constant`` is C_z log log d / d, the growth a step of a feature with eps = 1 divided by the
+``constant`` is C_z log log d / d, the growth per step of a feature with eps = 1 divided by the
 learning rate: (1 - 1/|B|) E[z+ z] / tau in stage 1 (``stage_1_growth``). Rates are those *added*
 by pruning, the difference of one pruned and one unpruned step from the same weights.
 """

@@ -1,6 +1,6 @@
 """Descent of many runs at once: one loop over steps, none over runs.
 
-A *problem* gives the loss of a batch, one value a run. Its gradient is autograd's of the loss
+A *problem* gives the loss of a batch, one value per run. Its gradient is autograd's of the loss
 summed over runs (summed, never averaged: an average would divide every learning rate by the number
 of runs) unless the problem has a ``gradients`` method of its own. A run whose loss or weights stop
 being finite keeps its last finite weights (but see ``guard``), its step is noted, what is recorded
@@ -30,7 +30,7 @@ class Problem(Protocol):
 
 @runtime_checkable
 class HasGradients(Protocol):
-    """A problem that brings its own gradient: loss (run,) and one gradient a parameter."""
+    """A problem that brings its own gradient: loss (run,) and one gradient per parameter."""
 
     def gradients(
         self, parameters: dict[str, Tensor], batch: Any

@@ -23,7 +23,7 @@ by batch it would cost thousands of small ones."""
 
 @dataclass(frozen=True)
 class Scaling:
-    """From stored values to what a network sees: [0, 1], then mean 0 and std 1 a channel."""
+    """From stored values to what a network sees: [0, 1], then mean 0 and std 1 per channel."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]

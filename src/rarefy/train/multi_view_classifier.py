@@ -2,7 +2,7 @@
 
     F_c(X) = sum_r sum_p ReLU(<w_cr, x_p> + b_cr)
 
-One group of m neurons an output, output weights frozen at 1. ``rarefy.train.active_patches`` spares
+A group of m neurons per output, output weights frozen at 1. ``rarefy.train.active_patches`` spares
 neurons the patches that they would sleep through.
 """
 

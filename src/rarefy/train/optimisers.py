@@ -1,4 +1,4 @@
-"""Gradient rules on the run axis: every hyper-parameter is a number or one value a run."""
+"""Gradient rules on the run axis: every hyper-parameter is a number or one value per run."""
 
 from __future__ import annotations
 

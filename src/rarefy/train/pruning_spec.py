@@ -24,7 +24,7 @@ class PruningSpec:
     """``keep=1`` is the plain network, without a pruner.
 
     The defaults are TopK pruning of 002: of every filter the largest entries, the others set to
-    zero, every ``every`` updates (0: once an epoch), training going on from there. ``inner``: not
+    zero, every ``every`` updates (0: once per epoch), training going on from there. ``inner``: not
     the first layer and not the last. ``once``: masks are chosen before training, and stay.
     """
 
@@ -39,7 +39,7 @@ class PruningSpec:
         if not 0 < self.keep <= 1:
             raise bad_value("keep", self.keep, "must be a share, above 0 and at most 1")
         if self.every < 0:
-            raise bad_value("every", self.every, "must be at least 1, or 0 for once an epoch")
+            raise bad_value("every", self.every, "must be at least 1, or 0 for once per epoch")
         check_rule(self.update)
         if Granularity.parse(self.granularity).kind == "n:m":
             raise bad_value("granularity", self.granularity, "N:M has its own share, use Pruner")
@@ -51,7 +51,7 @@ class PruningSpec:
         cls, words: str, keep: float, granularity: str = "filter", every: int = 1
     ) -> PruningSpec:
         """``project``, ``dense`` or ``masked``, and what differs from the rest, joined by ``+``: a
-        granularity, ``inner``, ``epoch`` (masks once an epoch) or ``once``: ``project+global``."""
+        granularity, ``inner``, ``epoch`` (masks once per epoch) or ``once``: ``project+global``."""
         update, *others = words.split("+")
         check_rule(update)
         found = cls(keep, update, granularity, every)
@@ -70,7 +70,7 @@ class PruningSpec:
     def attach(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, steps: int
     ) -> Pruner | None:
-        """The pruner of a training with ``steps`` updates an epoch."""
+        """The pruner of a training with ``steps`` updates per epoch."""
         if self.keep == 1:
             return None
         return Pruner(

@@ -24,7 +24,7 @@ class Batches(Protocol):
     """What a training needs to know of its data."""
 
     steps: int
-    """Batches an epoch."""
+    """Batches per epoch."""
     device: torch.device
 
     def epoch(self, number: int, begin: int = 0) -> Iterator[Any]:
@@ -152,7 +152,7 @@ class Resumable(ABC):
     def advance(self, batch: Any) -> None:
         """One update, counted."""
         loss = self.update(batch)
-        # read once an epoch: asking the GPU for a number makes it wait
+        # read once per epoch: asking the GPU for a number makes it wait
         self._losses[self.step % self.batches.steps] = loss.detach()
         self.step += 1
 

@@ -30,7 +30,7 @@ class History:
     loss: list[float] = field(default_factory=list)
     accuracy: list[float] = field(default_factory=list)
     watched: dict[str, list[float]] = field(default_factory=dict)
-    """Whatever the watcher wrote down, by name, one value a watched epoch."""
+    """Whatever the watcher wrote down, by name, one value per watched epoch."""
     nonfinite_step: int = -1
 
 

@@ -47,7 +47,7 @@ def check_schedule(first: int, every: int) -> None:
 
 class TopKPruning:
     """State for a batch of runs. ``keep``: (run,), coordinates kept; ``reading``: one word for all
-    runs or one a run; ``first``, ``every``: numbers of updates."""
+    runs or one per run; ``first``, ``every``: numbers of updates."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class TopKPruning:
         every: int = 1,
         draws: Draws | None = None,
     ) -> None:
-        """``shape``: (classes, filters, d); ``draws``, one key a run, for random supports."""
+        """``shape``: (classes, filters, d); ``draws``, one key per run, for random supports."""
         check_schedule(first, every)
         for value in keep.unique().tolist():
             check_keep(int(value), shape[2])

@@ -226,7 +226,7 @@ def test_a_compiled_model_is_estimated_as_written_and_not_compiled_again() -> No
         (
             [drawn(4, 2), drawn(1, 2)],
             None,
-            r"^batches='input of \(1, 2\)': must give at least 2 values a channel at 0"
+            r"^batches='input of \(1, 2\)': must give at least 2 values per channel at 0"
             r" \(drop a last batch of 1\)$",
         ),
     ],

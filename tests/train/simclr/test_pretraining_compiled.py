@@ -16,7 +16,7 @@ from rarefy.train.simclr import pretraining as room
 from rarefy.train.simclr.pretraining import Pretraining
 
 UPDATES = STEPS + 2
-"""With two choices of masks at least, also where they are chosen once an epoch."""
+"""With two choices of masks at least, also where they are chosen once per epoch."""
 CLOSE = {"atol": 1e-4, "rtol": 1e-3}
 """Fused operations round in another order, 1e-7 an update, and six updates of a small batch with
 BatchNorm and a temperature of 0.2 make that grow; without masks it is 1e-2 or more."""

@@ -77,7 +77,7 @@ def test_a_loss_that_is_no_number_ends_it_and_the_last_good_state_stays(
     # a gradient that is no number spoils the weights; the loss says so an update later
     first = update if where == "forward" else update + 1
     assert seen.nonfinite_step == first
-    assert made.step == (first // STEPS + 1) * STEPS  # losses are looked at once an epoch
+    assert made.step == (first // STEPS + 1) * STEPS  # losses are looked at once per epoch
     assert math.isnan(seen.loss[-1]) and len(seen.loss) == made.epoch
     assert sum(advanced) == pytest.approx(3)  # to the progress bar it is done
     # the last one that was written is the one before the trouble

@@ -148,7 +148,7 @@ def is_channelwise(layer: Any) -> bool:
 
 
 def is_depthwise(layer: Any) -> bool:
-    """One filter a channel: it neither mixes nor adds channels."""
+    """One filter per channel: it neither mixes nor adds channels."""
     if type(layer) not in CONVOLUTIONS:
         return False
     return 1 < layer.groups == layer.in_channels == layer.out_channels

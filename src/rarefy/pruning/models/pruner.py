@@ -167,7 +167,7 @@ class Pruner(OptimizerHooks):
         return kept / sum(each.kept.numel() for each in self.pruned.values())
 
     def table(self) -> Table:
-        """A rich table, a row a layer."""
+        """A rich table, a row per layer."""
         from rarefy.pruning.models.summary import table
 
         return table(self)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def table(pruner: Pruner) -> Table:
-    """A row a layer: its shape, what is kept, how its mask moved."""
+    """A row per layer: its shape, what is kept, how its mask moved."""
     found = Table(title=f"pruned while training, after {pruner.step} updates")
     for column in ("weight", "shape", "kept", "keep"):
         found.add_column(column, justify="left" if column in ("weight", "shape") else "right")
@@ -51,8 +51,8 @@ def _moves(layer: pd.DataFrame) -> tuple[str, ...]:
 
 
 def plot(pruner: Pruner, path: str | None = None) -> Figure:
-    """Three panels over updates, a line a layer: share kept, churn of the mask, weights that came
-    back. Written to ``path`` if there is one."""
+    """Three panels over updates, one line per layer: share kept, churn of the mask, weights that
+    came back. Written to ``path`` if there is one."""
     frame = pruner.trajectory.frame()
     if frame.empty:
         raise UsageError("pruner: nothing to plot, no masks were chosen yet")

@@ -74,7 +74,7 @@ class Trajectory:
         return len(self.steps)
 
     def frame(self) -> pd.DataFrame:
-        """One row a layer and counted choice of masks: step, layer, weights, kept, keep (share
+        """One row per layer and counted choice of masks: step, layer, weights, kept, keep (share
         kept), churn (share of the mask that changed), revived (weights that came
         back), empty_filters."""
         names = list(self.sizes)

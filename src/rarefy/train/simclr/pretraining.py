@@ -35,7 +35,7 @@ NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm)
 
 @dataclass
 class PretrainingHistory:
-    """What was seen on the way, a value an epoch; ``watched`` whatever a watcher wrote down."""
+    """What was seen on the way, a value per epoch; ``watched`` whatever a watcher wrote down."""
 
     loss: list[float] = field(default_factory=list)
     alignment: list[float] = field(default_factory=list)

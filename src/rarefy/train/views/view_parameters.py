@@ -13,7 +13,7 @@ to a range of images then lies together."""
 
 
 class ViewParameters(NamedTuple):
-    """One row a view. Strengths are drawn also for views that the gates leave alone, and for
+    """One row per view. Strengths are drawn also for views that the gates leave alone, and for
     changes that never happen: crops do not depend on which colours were asked for."""
 
     boxes: Tensor
