@@ -217,16 +217,6 @@ def test_the_target_of_lemma_2() -> None:
         assert logit == pytest.approx(math.log(4 * 4 / 0.1))
 
 
-def test_iterations_of_the_theorem() -> None:
-    case: dict[str, Any] = {"samples": 10, "filters": 100, "d": 400, "lr": 0.1, "epsilon": 0.5}
-    assert theory.iterations_order(traces=[3.0, 2.0], sigma_0=0.0, **case) == pytest.approx(600)
-    assert theory.iterations_order(traces=[0.0, 0.0], sigma_0=1.0, **case) == pytest.approx(4000)
-    neither = theory.iterations_order(traces=[0.0, 0.0], sigma_0=0.0, **case)
-    assert neither == pytest.approx(math.sqrt(200) / 0.05)
-    squared = theory.iterations_order(traces=[3.0, 2.0], sigma_0=0.0, squared=True, **case)
-    assert squared == pytest.approx(900 / 0.05)
-
-
 def test_balance() -> None:
     assert theory.balance_order([1.0, 4.0], [1.0, 1.5]) == 4.0
     assert theory.balance_order([1.0, 1.0], [1.0, 3.0]) == 9.0

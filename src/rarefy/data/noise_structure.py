@@ -7,7 +7,6 @@ directions, one per class. A table of eigenvalues is (group, classes, d).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -23,12 +22,6 @@ def gram(eigenvalues: Tensor) -> Tensor:
     return variance @ variance.transpose(1, 2)
 
 
-def gram_of_matrices(matrices: Tensor) -> Tensor:
-    """The same for any A, (group, classes, d, d): tr(A_k A_k^T A_j A_j^T)."""
-    covariance = (matrices @ matrices.transpose(2, 3)).flatten(2)
-    return covariance @ covariance.transpose(1, 2)
-
-
 def noise_correlation_ratio(gram: Tensor, sizes: Tensor) -> Tensor:
     """Gamma_kj = |S_k| |A_k^T A_k|_F^2 / (|S_j| |A_k^T A_j|_F^2) (003 Theorem 1): (group, classes,
     classes), 1 on the diagonal, infinite where two classes have no direction in common.
@@ -41,53 +34,6 @@ def noise_correlation_ratio(gram: Tensor, sizes: Tensor) -> Tensor:
     return own[:, :, None] / weighted
 
 
-def measured_gram(
-    noise: Tensor, labels: Tensor, classes: int, known_mean: bool = True
-) -> tuple[Tensor, Tensor]:
-    """Unbiased estimates of tr(Sigma_k Sigma_j) = |A_k^T A_j|_F^2 from noise vectors, (group, n, d)
-    with labels (group, n), and the class sizes: (group, classes, classes) and (group, classes).
-
-    ``known_mean``: the noise has mean 0, as the model says, and an entry is the mean of <x, y>^2
-    over pairs of different samples. Otherwise samples are centred by their class's mean; what that
-    takes from the diagonal is put back as by Himeno and Yamada (2014), for any law.
-    """
-    there = labels[:, :, None] == torch.arange(classes, device=labels.device)
-    one_hot = there.to(torch.float64)
-    sizes = one_hot.sum(dim=1)
-    least = 2 if known_mean else 4
-    if bool((sizes < least).any()):
-        raise bad_value(
-            "labels", int(sizes.min()), f"every class needs at least {least} samples to measure"
-        )
-    vectors = noise.double()
-    if not known_mean:
-        means = (one_hot.transpose(1, 2) @ vectors) / sizes[:, :, None]
-        vectors = vectors - one_hot @ means
-    squares = (vectors @ vectors.transpose(1, 2)).square()
-    total = one_hot.transpose(1, 2) @ squares @ one_hot
-    length = vectors.square().sum(dim=2)  # |x|^2, (group, n)
-    fourth = (length.square()[:, None] @ one_hot)[:, 0]
-    together = torch.diagonal(total, dim1=1, dim2=2)
-    if known_mean:
-        degrees = sizes
-        own = (together - fourth) / (sizes * (sizes - 1))
-    else:
-        degrees = sizes - 1
-        trace = (length[:, None] @ one_hot)[:, 0] / degrees
-        own = (sizes - 1) * (sizes - 2) * together / degrees**2 + trace**2
-        own = own - sizes / degrees * fourth
-        own = own * (sizes - 1) / (sizes * (sizes - 2) * (sizes - 3))
-    estimate = total / (degrees[:, :, None] * degrees[:, None, :])
-    return torch.diagonal_scatter(estimate, own, dim1=1, dim2=2), sizes
-
-
-def measured_ratio(noise: Tensor, labels: Tensor, classes: int, known_mean: bool = True) -> Tensor:
-    """Gamma of given noise vectors, the class sizes being those of ``labels``: (group, classes,
-    classes). A quotient of unbiased estimates, itself biased by the order of its variance."""
-    found, sizes = measured_gram(noise, labels, classes, known_mean)
-    return noise_correlation_ratio(found, sizes)
-
-
 # ----------------------------------------------------------------------------- tables to start from
 
 
@@ -96,24 +42,6 @@ def homogeneous(d: int, classes: int, scale: float = 1.0) -> Tensor:
     _check_room(d, classes)
     table = torch.full((1, classes, d), scale, dtype=torch.float64)
     table[:, :, :classes] = 0
-    check_eigenvalues(table)
-    return table
-
-
-def low_rank(d: int, classes: int, rank: int, shared: int, scale: float = 1.0) -> Tensor:
-    """``rank`` equal eigenvalues per class, ``shared`` of them along directions of all classes, the
-    others along its own: for equal sizes Gamma = rank / shared. (1, classes, d)."""
-    _check_room(d, classes)
-    if not 1 <= rank <= d - classes:
-        raise bad_value("rank", rank, f"must be in 1..{d - classes} (d - classes)")
-    if not 0 <= shared <= rank or shared + classes * (rank - shared) > d - classes:
-        least = max(0, math.ceil((classes * rank - (d - classes)) / (classes - 1)))
-        raise bad_value("shared", shared, f"must be in {least}..{rank} for rank={rank} and d={d}")
-    table = torch.zeros(1, classes, d, dtype=torch.float64)
-    table[:, :, classes : classes + shared] = scale
-    for k in range(classes):
-        start = classes + shared + k * (rank - shared)
-        table[:, k, start : start + rank - shared] = scale
     check_eigenvalues(table)
     return table
 

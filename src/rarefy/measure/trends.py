@@ -41,12 +41,6 @@ class LinearFit:
     n_samples: int
     n_points: int
 
-    @property
-    def as_slope(self) -> Slope:
-        """The slope alone, as the judges take it."""
-        return Slope(self.slope, *self.slope_interval, self.n_samples, self.n_points)
-
-
 @dataclass(frozen=True)
 class Trend:
     """Spearman's rho over all values, two-sided permutation p-value, rho of the means, n and an

@@ -155,30 +155,6 @@ def target_length(
     return height / (filters * output_scale * np.asarray(norm, dtype=np.float64))
 
 
-def iterations_order(
-    *,
-    traces: ArrayLike,
-    samples: int,
-    filters: int,
-    d: int,
-    sigma_0: float,
-    lr: float,
-    epsilon: float,
-    squared: bool = False,
-) -> float:
-    """Theorem 1: T of order max{n max_j tr(A_j^T A_j), sqrt(m d) sigma_0, sqrt(m K)}/(eta eps).
-
-    The maximum bounds the *distance* (83), of which Lemma 2 needs the square: ``squared``.
-    """
-    trace = np.asarray(traces, dtype=np.float64)
-    far = max(
-        samples * float(trace.max()),
-        math.sqrt(filters * d) * sigma_0,
-        math.sqrt(filters * trace.shape[-1]),
-    )
-    return (far**2 if squared else far) / (lr * epsilon)
-
-
 def balance_order(traces: ArrayLike, norms: ArrayLike) -> float:
     """Lemma 7's kappa, by (94): the largest ratio between classes of tr(A^T A) or of |u|^2."""
     trace, square = np.asarray(traces, dtype=np.float64), np.asarray(norms, dtype=np.float64) ** 2

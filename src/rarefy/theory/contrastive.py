@@ -82,17 +82,6 @@ def expected_t1(growth: np.ndarray, d1: int, decay_factor: float = 1.0, limit: i
     return high
 
 
-def t1_order(d: int, d1: int, lr: float, paper: str = "000") -> float:
-    """(33): d1 log d / (eta log log d); 001 (40) has d in place of d1."""
-    size = {"000": d1, "001": d}[paper]
-    return size * math.log(d) / (lr * math.log(math.log(d)))
-
-
-def t2_minus_t1_order(d: int, lr: float, tau: float, eps_max: float = 1.0) -> float:
-    """(60): d tau log d / (eps_max eta log log d)."""
-    return d * tau * math.log(d) / (eps_max * lr * math.log(math.log(d)))
-
-
 def t3(d: int, lr: float) -> float:
     """Start of the convergence window of Theorem 3.1, d^1.01 / eta."""
     return d**1.01 / lr

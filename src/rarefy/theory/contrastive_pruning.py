@@ -22,14 +22,6 @@ def other_rate_order(eps: Number, alpha: Number, lr: float, constant: float, d: 
     return lr * eps**3 * alpha * constant / d
 
 
-def minority_rate_with_width(
-    eps: Number, alpha: Number, lr: float, constant: float, m: int, xi_2: Number
-) -> Number:
-    """(174): the same before it is simplified, eta eps^2 (C_z log log d / d)^2 alpha m / Xi_2^2
-    (the paper writes C_z once; both factors are the chance that the feature is present)."""
-    return lr * eps**2 * constant**2 * alpha * m / xi_2**2
-
-
 def elapsed_time(ratio: Number, eps: Number, alpha: Number, lr: float, constant: float) -> Number:
     """T5 - T4 of App. F.4, ((eps_max/eps) - 1) d / (eta alpha eps^2 C_z log log d), with
     ratio = eps/eps_max: the rate (15) times it takes a weight of eps/eps_max to 1."""

@@ -297,12 +297,3 @@ def paper_noise_std(step: FirstStep) -> float:
     sqrt(n/(2 T)) times the exact v, right only for n = 2 T."""
     t = step.classes
     return step.lr * step.output_scale * math.sqrt(t * (t - 1)) * step.sigma / (2 * t**2)
-
-
-def paper_lower_keep(step: FirstStep) -> float:
-    """Expected number of noise coordinates above the signal in App. I's approximation,
-    (d - T) P(|x_1| >= (T - 1) mu): neither n nor sigma_0, lr or the output scale matter to it."""
-    if step.sigma == 0:
-        return 0.0
-    ratio = paper_signal_coordinate(step) / paper_noise_std(step)
-    return (step.d - step.classes) * math.erfc(ratio / math.sqrt(2))

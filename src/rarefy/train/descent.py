@@ -18,7 +18,6 @@ from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value
-from rarefy.core.rng import Draws
 from rarefy.train.optimisers import Optimiser
 
 
@@ -174,17 +173,3 @@ def _give_back(moved: dict[str, Tensor], last: dict[str, Tensor], alive: Tensor)
     for name, value in moved.items():
         keep = alive.reshape(-1, *(1,) * (value.dim() - 1))
         moved[name] = torch.where(keep, value, last[name])
-
-
-def minibatches(
-    draws: Draws, data: Mapping[str, Tensor], size: int, stream: str = "minibatch"
-) -> Callable[[int], dict[str, Tensor]]:
-    """Batches of ``size`` samples drawn with replacement from stored samples (run, sample, ...)."""
-    samples = next(iter(data.values())).shape[1]
-
-    def batch(step: int) -> dict[str, Tensor]:
-        index = draws.integers(stream, samples, (size,), step)
-        rows = torch.arange(len(draws), device=index.device)[:, None]
-        return {name: value[rows, index] for name, value in data.items()}
-
-    return batch

@@ -94,13 +94,6 @@ class StrengthChoice(NamedTuple):
     best: float
     table: tuple[StrengthRow, ...]
 
-    @property
-    def at_edge(self) -> bool:
-        """Whether the best is the first or the last that was tried: a better one may lie beyond."""
-        tried = [row.strength for row in self.table]
-        return len(tried) > 1 and self.best in (tried[0], tried[-1])
-
-
 class ChosenProbe(NamedTuple):
     """A probe of the strength that was chosen, trained on everything it was given."""
 
