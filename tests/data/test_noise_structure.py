@@ -125,6 +125,7 @@ def test_a_rank_below_the_classes_gives_each_its_own_direction() -> None:
 
 # ----------------------------------------------------------------------------------------- refusals
 
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

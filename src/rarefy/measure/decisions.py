@@ -93,6 +93,7 @@ class Margin:
         ``one_hot`` of the training samples, (run or 1, training sample, classes)."""
         return self.noise @ one_hot.to(self.noise)
 
+
 def decisions(
     initial: Tensor,
     accumulated: Tensor,

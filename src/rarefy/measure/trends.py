@@ -41,6 +41,7 @@ class LinearFit:
     n_samples: int
     n_points: int
 
+
 @dataclass(frozen=True)
 class Trend:
     """Spearman's rho over all values, two-sided permutation p-value, rho of the means, n and an

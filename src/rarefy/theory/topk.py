@@ -25,6 +25,8 @@ from rarefy.theory.conditions import Condition
 from rarefy.theory.contrastive import Number
 
 REGIMES = ("signal", "between", "noise")
+
+
 def snr(mu: Number, sigma: Number, d: int) -> Number:
     """SNR = mu/(sigma_p sqrt(d)) (Sec. 4, App. E)."""
     return mu / (sigma * math.sqrt(d))

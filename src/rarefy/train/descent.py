@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value
-from rarefy.train.optimisers import Optimiser
+from rarefy.train.optimisers import Sgd
 
 
 class Problem(Protocol):
@@ -90,7 +90,7 @@ def descend(
     problem: Problem,
     parameters: dict[str, Tensor],
     batches: Callable[[int], Any],
-    optimiser: Optimiser,
+    optimiser: Sgd,
     steps: int,
     *,
     trackers: Mapping[str, Tracker] | None = None,
@@ -146,8 +146,7 @@ def descend(
             else:
                 loss, gradients = automatic_gradients(problem, here, batch)
             moved = {
-                name: optimiser.update(name, value, gradients[name], step)
-                for name, value in here.items()
+                name: optimiser.update(name, value, gradients[name]) for name, value in here.items()
             }
             if pruning is not None:
                 moved = pruning.after(here, moved)

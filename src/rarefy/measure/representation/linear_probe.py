@@ -94,6 +94,7 @@ class StrengthChoice(NamedTuple):
     best: float
     table: tuple[StrengthRow, ...]
 
+
 class ChosenProbe(NamedTuple):
     """A probe of the strength that was chosen, trained on everything it was given."""
 
