@@ -22,9 +22,7 @@ from rarefy.core.rng import Draws, key
 from rarefy.data.class_noise import AXES, ClassNoise, rotation
 from rarefy.data.noise_laws import LAWS
 from rarefy.data.noise_spectrum import special_direction
-from rarefy.data.noise_structure import (
-    homogeneous,
-)
+from rarefy.data.noise_structure import homogeneous
 from rarefy.data.patches import labels_by_size
 
 SIGMAS, LEAST_P, EXACT = 5.0, 1e-3, 1e-11

@@ -216,10 +216,7 @@ def test_a_balanced_batch_has_every_subclass_equally_often(
         ({"minus": 0}, "minus=0: must be at least 1"),
         ({"feature_patches": 0}, "feature_patches=0: must be at least 1"),
         ({"d": 7}, r"d=7: must be at least 2 \+ k_\+ \+ k_- = 8: features are orthogonal"),
-        (
-            {"feature_patches": 7},
-            "feature_patches=7: its samples need 14 patches, there are 12",
-        ),
+        ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
         ({"distractors": 10}, "feature_patches=2: its samples need 13 patches, there are 12"),
         ({"spread": 1.0}, r"spread=1.0: must be in \[0, 1\)"),
         ({"spread": -0.1}, r"spread=-0.1: must be in \[0, 1\)"),

@@ -14,12 +14,7 @@ from torch import Tensor
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws, key
 from rarefy.data.noise_spectrum import special_direction
-from rarefy.data.noise_structure import (
-    gram,
-    homogeneous,
-    noise_correlation_ratio,
-    special_axes,
-)
+from rarefy.data.noise_structure import gram, homogeneous, noise_correlation_ratio, special_axes
 
 
 def draws_of(groups: int, *name: object) -> Draws:
@@ -66,9 +61,7 @@ def test_ratio_is_that_of_theorem_1() -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(
-    st.lists(st.integers(1, 50), min_size=2, max_size=4),
-    st.integers(1, 6),
-    st.integers(0, 10**6),
+    st.lists(st.integers(1, 50), min_size=2, max_size=4), st.integers(1, 6), st.integers(0, 10**6)
 )
 def test_the_product_of_two_ratios_is_at_least_1(sizes: list[int], extra: int, seed: int) -> None:
     classes = len(sizes)

@@ -59,10 +59,7 @@ def test_recursion_and_projection_agree(
     data, start, end = trained(key, classes, samples, d, 20, shared)
     recursion = accumulated_coefficients(end["coefficients"], data)
     projection = projected_coefficients(start, end["filters"], data)
-    for first, second in (
-        (recursion.gamma, projection.gamma),
-        (recursion.rho, projection.rho),
-    ):
+    for first, second in ((recursion.gamma, projection.gamma), (recursion.rho, projection.rho)):
         # patches in as many dimensions as there are of them can be nearly dependent
         torch.testing.assert_close(first, second, rtol=1e-5, atol=1e-7)
 

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from rarefy.core.errors import UsageError
-from rarefy.measure.statistics import (
-    linear_slope,
-    loglog_slope,
-    mean_interval,
-    spearman_trend,
-)
+from rarefy.measure.statistics import linear_slope, loglog_slope, mean_interval, spearman_trend
 
 
 def generator(seed: int = 0) -> np.random.Generator:

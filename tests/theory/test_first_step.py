@@ -170,13 +170,7 @@ def test_shares_move_with_k_and_with_the_signal(
     sigma: float, sigma_0: float, scale: float, labels: str
 ) -> None:
     step = changed(
-        d=30,
-        classes=3,
-        samples=30,
-        sigma=sigma,
-        sigma_0=sigma_0,
-        output_scale=scale,
-        labels=labels,
+        d=30, classes=3, samples=30, sigma=sigma, sigma_0=sigma_0, output_scale=scale, labels=labels
     )
     keep = np.arange(1, 31)
     share = theory.retained_share(keep, step)

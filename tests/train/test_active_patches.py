@@ -15,11 +15,7 @@ from rarefy.data.multi_view import MultiView
 from rarefy.data.multi_view_sets import FreshSamples, StoredSamples
 from rarefy.train import active_patches
 from rarefy.train.active_patches import ActivePatches, find_active_patches
-from rarefy.train.multi_view_classifier import (
-    MultiViewBatch,
-    MultiViewClassifier,
-    initial_neurons,
-)
+from rarefy.train.multi_view_classifier import MultiViewBatch, MultiViewClassifier, initial_neurons
 
 MODEL = MultiView(d=14, patches=9, plus=3, minus=3, feature_patches=2, spread=0.2, sigma=0.05)
 

@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_trainings import (
-    PRUNING_SPECS,
-    STEPS,
-    batches,
-    interrupted,
-    network,
-    training,
-)
+from small_trainings import PRUNING_SPECS, STEPS, batches, interrupted, network, training
 from torch import Tensor, nn
 from torch.nn import functional
 

@@ -30,13 +30,7 @@ from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, UsageError
-from rarefy.train.descent import (
-    HasGradients,
-    State,
-    Trajectory,
-    automatic_gradients,
-    descend,
-)
+from rarefy.train.descent import HasGradients, State, Trajectory, automatic_gradients, descend
 from rarefy.train.optimisers import Sgd
 
 # ---------------------------------------------------------------------------------------- gradients

@@ -169,8 +169,7 @@ def test_products_are_as_exact_as_asked_for_during_the_steps_alone(
     """What a GPU would be told; the first and last products stay in full."""
     told: list[str] = []
     monkeypatch.setattr(
-        "rarefy.train.forms.matrix_products",
-        lambda precision, device: _noting(told, precision),
+        "rarefy.train.forms.matrix_products", lambda precision, device: _noting(told, precision)
     )
     samples, _, start = class_noise(True, False)
     train_unpruned(samples, start, 0.2, 0.1, 2, WIDE)

@@ -9,15 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_trainings import (
-    BATCH,
-    PRUNING_SPECS,
-    STEPS,
-    batches,
-    counted,
-    network,
-    training,
-)
+from small_trainings import BATCH, PRUNING_SPECS, STEPS, batches, counted, network, training
 from torch import Tensor, nn
 from torch.nn import functional
 

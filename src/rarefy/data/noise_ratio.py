@@ -24,12 +24,7 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.data.noise_spectrum import Spectrum, special_spectrum
-from rarefy.data.noise_structure import (
-    check_rank,
-    check_sizes,
-    gram,
-    noise_correlation_ratio,
-)
+from rarefy.data.noise_structure import check_rank, check_sizes, gram, noise_correlation_ratio
 
 RESIDUAL = 1e-9
 """Largest relative error of a ratio that counts as met; float64 gives about 1e-15."""

@@ -108,11 +108,7 @@ def judge_trend(
 
 
 def judge_slope(
-    identity: Identity,
-    slope: Slope,
-    predicted: float,
-    tolerance: float,
-    note: str = "",
+    identity: Identity, slope: Slope, predicted: float, tolerance: float, note: str = ""
 ) -> Verdict:
     """Holds: the whole interval lies in predicted ± tolerance; fails: all of it lies outside."""
     return _by_interval(

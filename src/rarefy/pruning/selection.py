@@ -124,11 +124,7 @@ class Granularity:
         return filters.weights(kept.reshape(filters.count, filters.size))
 
     def _everywhere(
-        self,
-        layers: Mapping[str, Filters],
-        scores: Mapping[str, Tensor],
-        keep: Keep,
-        way: float,
+        self, layers: Mapping[str, Filters], scores: Mapping[str, Tensor], keep: Keep, way: float
     ) -> dict[str, Tensor]:
         parts = {name: self.candidates(layers[name], scores[name]) for name in layers}
         together = torch.cat(list(parts.values()), dim=1)

@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 from rarefy.core.picture import HeatMap
 from rarefy.report import style
 from rarefy.report.overlay import OverlayLine, overlay
-from rarefy.report.panel_data import (
-    grows_upward,
-    heat_values,
-    own_limits,
-    round_cells,
-    tick_labels,
-)
+from rarefy.report.panel_data import grows_upward, heat_values, own_limits, round_cells, tick_labels
 from rarefy.report.plotly_parts import (
     FORMAT,
     LEGEND,
@@ -144,11 +138,7 @@ def _over_line(line: OverlayLine, panel: HeatMap, turn: int) -> list[Figure]:
     over = under | {
         "name": escape(line.label),
         "showlegend": True,
-        "line": {
-            "color": line.look.colour,
-            "width": width,
-            "dash": style.DASHES[line.look.style],
-        },
+        "line": {"color": line.look.colour, "width": width, "dash": style.DASHES[line.look.style]},
         "meta": {"ink": line.look.ink},
     }
     if points:

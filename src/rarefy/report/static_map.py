@@ -14,13 +14,7 @@ from rarefy.core.picture import Curve, HeatMap
 from rarefy.report import style
 from rarefy.report.matplotlib_parts import Limits, Place, escape_dollars, legend, write_message
 from rarefy.report.overlay import overlay
-from rarefy.report.panel_data import (
-    grows_upward,
-    heat_values,
-    own_limits,
-    round_cells,
-    tick_labels,
-)
+from rarefy.report.panel_data import grows_upward, heat_values, own_limits, round_cells, tick_labels
 
 
 def heat_map(place: Place, axes: Axes, panel: HeatMap, limits: Limits) -> None:

@@ -111,12 +111,7 @@ def harmful_in_proof(
 
 
 def stage_1_rate_order(
-    size: ArrayLike,
-    norm: ArrayLike,
-    samples: int,
-    lr: float,
-    filters: int,
-    output_scale: float,
+    size: ArrayLike, norm: ArrayLike, samples: int, lr: float, filters: int, output_scale: float
 ) -> Array:
     """Lemma 1 (5): a sample's loss falls at least by this share of itself per step,
     eta m output_scale^2 |S_y| |u_y|^2/n, times ``STAGE_1_CONSTANT`` by (69) (and the balance of

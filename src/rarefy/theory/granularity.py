@@ -117,11 +117,7 @@ def initial_response(
 
 
 def initial_share(
-    d: int,
-    threshold: float,
-    words: int | None = None,
-    spread: float = 0.0,
-    noise: float = 0.0,
+    d: int, threshold: float, words: int | None = None, spread: float = 0.0, noise: float = 0.0
 ) -> float:
     """Share of the initial response to a feature that its detectors carry (7), if they must be
     exclusive among ``words`` (all d of the dictionary unless given)."""

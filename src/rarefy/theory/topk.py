@@ -93,12 +93,7 @@ def signal_stage_order(
 
 
 def noise_stage_order(
-    samples: Number,
-    sigma: Number,
-    d: int,
-    lr: float,
-    output_scale: float,
-    constant: float = 1.0,
+    samples: Number, sigma: Number, d: int, lr: float, output_scale: float, constant: float = 1.0
 ) -> Number:
     """n/(eta output_scale sigma_p^2 d): steps until rho of an active filter reaches 3 (Lemma H.1);
     for the logits give ``logit_gain`` as output_scale."""

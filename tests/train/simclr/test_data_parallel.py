@@ -105,11 +105,7 @@ def test_a_world_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_shares() -> None:
-    assert [World(rank, 3).share(6) for rank in range(3)] == [
-        slice(0, 2),
-        slice(2, 4),
-        slice(4, 6),
-    ]
+    assert [World(rank, 3).share(6) for rank in range(3)] == [slice(0, 2), slice(2, 4), slice(4, 6)]
     with pytest.raises(UsageError) as error:
         World(0, 3).share(7)
     assert str(error.value) == "batch=7: must be a multiple of the 3 processes"

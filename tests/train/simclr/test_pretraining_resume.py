@@ -107,10 +107,7 @@ def test_what_is_compared() -> None:
 @settings(
     max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(
-    method=st.sampled_from(METHODS),
-    stops=st.lists(st.integers(0, 3), min_size=2, max_size=3),
-)
+@given(method=st.sampled_from(METHODS), stops=st.lists(st.integers(0, 3), min_size=2, max_size=3))
 def test_stopped_several_times_it_ends_as_if_undisturbed(
     method: str, stops: list[int], tmp_path: Path
 ) -> None:

@@ -234,14 +234,7 @@ def _fit(
     found = problem.solve(strength, first[0][present], first[1][present], tolerance, most_steps)
     coefficients[present], intercept[present] = found.coefficients, found.intercept
     return LinearProbe(
-        centre,
-        scale,
-        coefficients,
-        intercept,
-        strength,
-        found.converged,
-        found.error,
-        found.steps,
+        centre, scale, coefficients, intercept, strength, found.converged, found.error, found.steps
     )
 
 
