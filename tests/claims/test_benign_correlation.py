@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from small_noise import eigenvalues_for
 
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
-from rarefy.data.noise_ratio import eigenvalues_for, spectrum_for
+from rarefy.data.noise_ratio import spectrum_for
 from rarefy.data.noise_structure import gram
 from rarefy.measure.statistics import BIG_O, OMEGA
 from rarefy.studies.benign._benign import equal_spectrum

@@ -12,9 +12,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_noise import eigenvalues_for, least_ratio
 
 from rarefy.core.errors import UsageError
-from rarefy.data.noise_ratio import RESIDUAL, eigenvalues_for, least_ratio, smallest_gamma
+from rarefy.data.noise_ratio import RESIDUAL, smallest_gamma
 from rarefy.data.noise_structure import gram, homogeneous, noise_correlation_ratio
 from rarefy.data.patches import labels_by_size
 

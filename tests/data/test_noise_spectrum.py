@@ -9,10 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_noise import eigenvalues_for, special_direction
 
 from rarefy.core.errors import UsageError
-from rarefy.data.noise_ratio import eigenvalues_for, spectrum_for
-from rarefy.data.noise_spectrum import Spectrum, special_direction, special_spectrum
+from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import Spectrum, special_spectrum
 from rarefy.data.noise_structure import gram, homogeneous, noise_correlation_ratio
 
 F64 = torch.float64

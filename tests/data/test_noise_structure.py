@@ -9,11 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_noise import special_direction
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws, key
-from rarefy.data.noise_spectrum import special_direction
 from rarefy.data.noise_structure import gram, homogeneous, noise_correlation_ratio, special_axes
 
 

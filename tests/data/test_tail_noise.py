@@ -15,13 +15,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from small_noise import special_direction
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws, key
 from rarefy.data.class_noise import ClassNoise, rotation
 from rarefy.data.noise_laws import law_of
-from rarefy.data.noise_spectrum import special_direction
 from rarefy.data.patches import PatchSamples
 from rarefy.data.tail_noise import TailSamples, long_tailed, stratified, tilted
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_noise import special_direction
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
-from rarefy.data.noise_spectrum import special_direction
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.measure.decisions import Decisions, decisions
 from rarefy.measure.generalisation import scores_of

@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
-from small_contrastive import Small, naive_brelu, naive_formula_5, naive_mixed_tokens, small
+from small_contrastive import (
+    Small,
+    naive_brelu,
+    naive_formula_5,
+    naive_mixed_tokens,
+    population_gradient,
+    small,
+)
 from small_pruned import (
     BATCHES,
     KEPT,
@@ -31,7 +38,7 @@ from rarefy.measure.alignment import projections
 from rarefy.measure.pruning_effect import NETWORKS, random_mask
 from rarefy.pruning.update_rules import rule_codes
 from rarefy.theory.contrastive_pruning import logit_change
-from rarefy.train.contrastive import FixedMask, population_gradient
+from rarefy.train.contrastive import FixedMask
 from rarefy.train.descent import descend
 from rarefy.train.neuron_pruning import NeuronPruning
 from rarefy.train.optimisers import Sgd

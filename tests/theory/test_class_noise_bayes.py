@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
+from small_noise import eigenvalues_for
 
 from rarefy.core.errors import UsageError
 from rarefy.data.noise_laws import law_of
-from rarefy.data.noise_ratio import eigenvalues_for
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
 
 GENERATOR = np.random.default_rng(7)

@@ -10,13 +10,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_contrastive import small
+from small_contrastive import population_gradient, small
 
 from rarefy.measure.alignment import growth_factor, outside, projections
 from rarefy.measure.contrastive_data import latent_moment
 from rarefy.nets.brelu_transformer import Attention
 from rarefy.theory import contrastive as theory
-from rarefy.train.contrastive import population_gradient
 
 RUNS, BATCH, BATCHES = 40, 8, 400
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from small_noise import eigenvalues_for
 
 from rarefy.core.rng import Draws, key
 from rarefy.data.class_noise import ClassNoise
-from rarefy.data.noise_ratio import eigenvalues_for
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.data.signal_noise import SignalNoise
 from rarefy.nets.patch_cnn import initial_filters

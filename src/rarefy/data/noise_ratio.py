@@ -24,19 +24,13 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.data.noise_spectrum import Spectrum, special_spectrum
-from rarefy.data.noise_structure import check_rank, check_sizes, gram, noise_correlation_ratio
+from rarefy.data.noise_structure import check_rank, check_sizes
 
 RESIDUAL = 1e-9
 """Largest relative error of a ratio that counts as met; float64 gives about 1e-15."""
 DESCENT, NEWTON = 100, 60
 """Steps of the map, which settle who limits whom, then of Newton's method from above, whose error
 halves per step in the worst case (Gamma at the end of the range)."""
-
-
-def least_ratio(eigenvalues: Tensor, sizes: Tensor) -> Tensor:
-    """min over j != k of Gamma_kj: (group, classes)."""
-    ratio = noise_correlation_ratio(gram(eigenvalues), sizes)
-    return ratio.masked_fill(_diagonal(ratio), math.inf).amin(dim=2)
 
 
 def spectrum_for(
@@ -77,19 +71,6 @@ def spectrum_for(
             f"{where} the reachable range is {_range(amount[row : row + 1], rank, own)}",
         )
     return special_spectrum(base * squared.sqrt(), d, classes, base, rank, own)
-
-
-def eigenvalues_for(
-    gamma: Tensor | float,
-    sizes: Tensor | Sequence[int] | int,
-    d: int,
-    classes: int,
-    base: float = 0.5,
-    rank: int | None = None,
-    own: bool | None = None,
-) -> Tensor:
-    """``spectrum_for``, direction by direction: (run, classes, d)."""
-    return spectrum_for(gamma, sizes, d, classes, base, rank, own).table()
 
 
 def smallest_gamma(sizes: Tensor, rank: int, own: bool = False) -> float:

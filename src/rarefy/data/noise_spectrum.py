@@ -147,15 +147,3 @@ def special_spectrum(
     count = like.new_tensor([[1.0] * (2 * classes) + [float(common)]])
     silent = like.new_tensor([float(d - 2 * classes - common)])
     return Spectrum(torch.cat([features, axes, bulk], dim=2), count, silent)
-
-
-def special_direction(
-    special: Tensor | float,
-    d: int,
-    classes: int,
-    base: float = 0.5,
-    rank: int | None = None,
-    own: bool | None = None,
-) -> Tensor:
-    """``special_spectrum``, direction by direction: (group, classes, d)."""
-    return special_spectrum(special, d, classes, base, rank, own).table()

@@ -9,7 +9,6 @@ from rarefy.core.errors import UsageError, bad_value
 
 Keep = float | int
 """A share in (0, 1], or a count."""
-DISTRIBUTIONS = ("uniform", "erk")
 
 
 def check_keep(keep: Keep, argument: str = "keep") -> None:

@@ -35,8 +35,6 @@ RANDOM = "random"
 NORM = "norm"
 """Every weight of a filter has the filter's norm: filters are kept one after the other. Computed by
 whoever knows the layer's filters."""
-FROM_GRADIENT = ("saliency",)
-"""Scores that need the gradient of pruned weights too."""
 
 
 def get_score(score: str | Score) -> Score | str:

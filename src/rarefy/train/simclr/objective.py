@@ -13,7 +13,6 @@ from torch.nn import functional
 
 from rarefy.train.losses import info_nce
 
-OBJECTIVES = ("nt-xent", "one-sided")
 _SHARPNESS = 2.0
 """t of uniformity (Wang and Isola 2020, Sec. 4.1.2)."""
 
