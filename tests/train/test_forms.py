@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from projected import projected_coefficients
 from torch import Tensor
 
 from rarefy.core.contracts import Context
@@ -21,7 +22,7 @@ from rarefy.data.noise_ratio import spectrum_for
 from rarefy.data.noise_spectrum import special_spectrum
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.data.signal_noise import SignalNoise
-from rarefy.measure.coefficients import accumulated_coefficients, projected_coefficients
+from rarefy.measure.coefficients import accumulated_coefficients
 from rarefy.measure.generalisation import scores_of
 from rarefy.nets.patch_cnn import initial_filters, output_scale, responses
 from rarefy.train.descent import State, Trajectory
