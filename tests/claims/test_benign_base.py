@@ -16,7 +16,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import Picture
 from rarefy.data.class_noise import ClassNoise, rotation
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.nets.patch_cnn import initial_filters
 from rarefy.studies.benign._benign import ClassNoiseStudy
 from rarefy.studies.benign._constants import READ, small_loss, small_mean_loss
@@ -68,7 +68,7 @@ def ready(
     return plain.setup(
         Cells({"seed": np.zeros(len(keys))}, np.array(keys, dtype=np.int64)),
         FLOAT64,
-        spectrum=spectrum_for(torch.tensor(gamma), 5, plain.d, plain.classes),
+        spectrum=spectrum_for(torch.tensor(gamma), plain.d, plain.classes),
         strength=torch.tensor(strength, dtype=torch.float64),
         sizes=torch.full((1, plain.classes), 5),
         law=law,
@@ -211,7 +211,7 @@ def test_a_class_may_have_a_feature_of_its_own_strength() -> None:
     experiment = plain.setup(
         Cells({"seed": np.zeros(1)}, np.array([1])),
         FLOAT64,
-        spectrum=spectrum_for(2.0, 5, plain.d, plain.classes),
+        spectrum=spectrum_for(2.0, plain.d, plain.classes),
         strength=torch.tensor([[1.0, 2.0, 3.0]], dtype=torch.float64),
         sizes=torch.tensor([[2, 3, 4]]),
     )

@@ -12,7 +12,7 @@ from small_noise import eigenvalues_for
 
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.data.noise_structure import gram
 from rarefy.measure.statistics import BIG_O, OMEGA
 from rarefy.studies.benign._benign import equal_spectrum
@@ -94,9 +94,9 @@ def test_losses_on_training_samples_are_those_of_the_problem() -> None:
 def test_equal_classes_have_the_eigenvalues_that_the_search_finds() -> None:
     gamma = torch.tensor([1.0, 1.2, 10.0, 1400.0], dtype=torch.float64)
     found = equal_spectrum(gamma, 40, 3, 0.5).table()
-    torch.testing.assert_close(found, eigenvalues_for(gamma, 7, 40, 3, 0.5))
+    torch.testing.assert_close(found, eigenvalues_for(gamma, 40, 3, 0.5))
     found = equal_spectrum(gamma, 40, 3, 0.5, rank=20).table()
-    torch.testing.assert_close(found, eigenvalues_for(gamma, 7, 40, 3, 0.5, 20))
+    torch.testing.assert_close(found, eigenvalues_for(gamma, 40, 3, 0.5, 20))
     assert torch.equal(equal_spectrum(10.0, 40, 3, 0.5, 20).table()[0], found[2])
     with pytest.raises(UsageError, match="rank=2: must be at least classes=3"):
         equal_spectrum(10.0, 40, 3, 0.5, rank=2)
@@ -114,7 +114,7 @@ def test_a_cell_is_what_its_parts_give_one_after_the_other() -> None:
     whole = small.setup(
         grid.cells(np.array([place])),
         FLOAT64,
-        spectrum=spectrum_for(10.0, 10, small.d, small.classes),
+        spectrum=spectrum_for(10.0, small.d, small.classes),
         strength=torch.ones(1, dtype=torch.float64),
         sizes=torch.full((1, small.classes), small.size),
         zeta_axes="rotated",
@@ -185,7 +185,7 @@ def test_the_prediction_is_theorem_1_class_by_class() -> None:
     sizes = np.full(small.classes, 20)
     for row, u in enumerate(strength):
         for column, g in enumerate(gamma):
-            table = gram(eigenvalues_for(float(g), 20, small.d, small.classes)).numpy()[0]
+            table = gram(eigenvalues_for(float(g), small.d, small.classes)).numpy()[0]
             norms = np.full(small.classes, u)
             word = benign.regime(table, sizes, norms, BIG_O, BIG_O, 1.0)[0]
             assert found.regime()[row, column] == word
@@ -206,7 +206,7 @@ def test_the_prediction_is_theorem_1_class_by_class() -> None:
 def test_conditions_are_those_of_the_matrices() -> None:
     small = study()
     found = conditions_at(small, 1.0, 10.0, Training(0.05, 20))
-    table = eigenvalues_for(10.0, 10, small.d, small.classes)[0].numpy()
+    table = eigenvalues_for(10.0, small.d, small.classes)[0].numpy()
     geometry = NoiseGeometry.of(np.stack([np.diag(row) for row in table]))
     trace = next(c for c in found if c.name.startswith("(a) tr"))
     assert trace.value == pytest.approx(geometry.trace.max())

@@ -11,7 +11,7 @@ import xarray as xr
 
 import rarefy
 from rarefy.core.contracts import Context
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies.benign._training_cases import CASES, ENDS, STAGE_1
 from rarefy.studies.benign.benign_training import BenignTraining
 from rarefy.sweep.grid import grid_of
@@ -29,7 +29,7 @@ def test_end_measures_are_those_of_matrices_written_out() -> None:
     cells = grid_of(study).cells(np.arange(1))
     found = study.simulate(cells, context)
     there = study.at_case(CASES["small start"])
-    spectrum = spectrum_for(10.0, there.size, there.d, there.classes, there.base)
+    spectrum = spectrum_for(10.0, there.d, there.classes, there.base)
     table = spectrum.table()
     experiment = there.setup(
         cells,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.measure.generalisation import sample_losses, scores_of
 from rarefy.studies.benign._experiment import Experiment
 from rarefy.studies.benign._training_cases import CASES, class_sizes
@@ -129,9 +129,7 @@ def tiny_cells(study: BenignTraining, case: str) -> Cells:
 def experiment_of(study: BenignTraining, case: str) -> tuple[Experiment, BenignTraining]:
     cells = tiny_cells(study, case)
     there = study.at_case(CASES[case])
-    noise = spectrum_for(
-        cells.column("gamma", FLOAT64), there.size, there.d, there.classes, there.base
-    )
+    noise = spectrum_for(cells.column("gamma", FLOAT64), there.d, there.classes, there.base)
     sizes = torch.tensor([class_sizes(CASES[case], there.classes, there.size)])
     strength = cells.column("strength", FLOAT64)
     return there.setup(cells, FLOAT64, spectrum=noise, strength=strength, sizes=sizes), there

@@ -18,8 +18,7 @@ from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
 from rarefy.data.gram_samples import check_gaussian, gram_class_noise, gram_signal_noise
-from rarefy.data.noise_ratio import spectrum_for
-from rarefy.data.noise_spectrum import Spectrum, special_spectrum
+from rarefy.data.noise_spectrum import Spectrum, special_spectrum, spectrum_for
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.data.signal_noise import SignalNoise
 from rarefy.measure.coefficients import accumulated_coefficients
@@ -100,7 +99,7 @@ def uneven(d: int) -> Spectrum:
 
 SPECTRA: dict[str, Callable[[int], Spectrum]] = {
     "one kind": lambda d: special_spectrum(0.6, d, 3, 0.6),
-    "special directions": lambda d: spectrum_for(5.0, SIZES, d, 3, 0.6),
+    "special directions": lambda d: spectrum_for(5.0, d, 3, 0.6),
     "two kinds": uneven,
 }
 
@@ -188,7 +187,7 @@ def test_sets_drawn_out_of_one_have_the_same_axes() -> None:
 def test_lengths_and_angles_in_a_billion_of_directions() -> None:
     """|xi|^2 is tr(A^T A) within 1/sqrt(d), a cosine of two vectors 1/sqrt(d): so are theirs."""
     d, labels = 10**9, labels_by_size(torch.tensor([SIZES]))
-    spectrum = spectrum_for(torch.tensor([1.0, 5.0]), 4, d, 3)
+    spectrum = spectrum_for(torch.tensor([1.0, 5.0]), d, 3)
     world = gram_class_noise(draws(0, 2), labels, M, spectrum, torch.ones(2, 3, dtype=F64))
     length = world.samples.noise.square().sum(dim=2)
     expected = spectrum.trace()[:, labels[0]]

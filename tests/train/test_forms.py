@@ -18,8 +18,7 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
-from rarefy.data.noise_ratio import spectrum_for
-from rarefy.data.noise_spectrum import special_spectrum
+from rarefy.data.noise_spectrum import special_spectrum, spectrum_for
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.data.signal_noise import SignalNoise
 from rarefy.measure.coefficients import accumulated_coefficients
@@ -58,7 +57,7 @@ def class_noise(shared: bool, homogeneous: bool) -> World:
     those = draws(1 if shared else RUNS)
     spectrum = special_spectrum(0.5, D, 3, 0.5)
     if not homogeneous:
-        spectrum = spectrum_for(torch.tensor([3.5, 5.0, 40.0]), SIZES, D, 3)
+        spectrum = spectrum_for(torch.tensor([3.5, 5.0, 40.0]), D, 3)
     strength = torch.tensor([[0.1, 1.0, 2.0]] * RUNS, dtype=torch.float64)
     data = ClassNoise(spectrum.table(), strength)
     fresh = data.sample(those, (torch.arange(50) % 3)[None], "test")

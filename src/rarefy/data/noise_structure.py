@@ -54,18 +54,15 @@ def special_axes(classes: int) -> Tensor:
 # ------------------------------------------------------------------------------------------- checks
 
 
-def check_rank(d: int, classes: int, rank: int | None, own: bool | None) -> tuple[int, bool]:
-    """Rank and kind of special direction with the defaults filled in."""
+def check_rank(d: int, classes: int, rank: int | None) -> int:
+    """The rank, by default as large as there is room for."""
     _check_room(d, classes)
-    own = (rank is not None and rank < classes) if own is None else own
-    most = d - 2 * classes + 1 if own else d - classes
+    most = d - classes
     rank = most if rank is None else rank
-    least = 1 if own else classes
-    if not least <= rank <= most:
-        kind = "own special directions" if own else "special directions that all classes share"
-        room = f"must be in {least}..{most}" if least <= most else "there is no room for any"
-        raise bad_value("rank", rank, f"{room} with {classes} classes, d={d} and {kind}")
-    return rank, own
+    if not classes <= rank <= most:
+        room = f"must be in {classes}..{most}" if classes <= most else "there is no room for any"
+        raise bad_value("rank", rank, f"{room} with {classes} classes and d={d}")
+    return rank
 
 
 def check_eigenvalues(eigenvalues: Tensor) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Table
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies.benign._conditions import conditions, initial_std
 from rarefy.studies.benign._experiment import Training
 from rarefy.studies.benign._maps import power_of_ten
@@ -144,7 +144,7 @@ def _conditions(study: BenignTraining, results: xr.Dataset, case: str) -> Table:
     gamma = float(results["gamma"].values.min())
     strength = results["strength"].values
     u = float(strength[np.abs(strength - 2.0).argmin()])
-    noise = spectrum_for(gamma, there.size, there.d, there.classes, there.base)
+    noise = spectrum_for(gamma, there.d, there.classes, there.base)
     cell = results.sel(case=case, gamma=gamma, strength=u)
     updates = float(cell["updates"].mean())
     made = Training(float(cell["lr"].mean()), round(updates) if np.isfinite(updates) else 2)

@@ -11,8 +11,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Cells, Context, Verdict
 from rarefy.core.picture import Picture, Table
-from rarefy.data.noise_ratio import spectrum_for
-from rarefy.data.noise_spectrum import Spectrum
+from rarefy.data.noise_spectrum import Spectrum, spectrum_for
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.benign._features_pictures import features_pictures, features_tables
 from rarefy.studies.benign._features_verdicts import features_verdicts
@@ -75,7 +74,7 @@ class BenignFeatures(StrengthStudy):
 
     def spectrum(self, gamma: float) -> Spectrum:
         """That of A_k; for equal sizes it does not depend on the size."""
-        return spectrum_for(gamma, 1, self.d, self.classes, self.base)
+        return spectrum_for(gamma, self.d, self.classes, self.base)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Verdict
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Picture, Table
 from rarefy.core.precision import matrix_products
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies._apart import simulate_apart
 from rarefy.studies.benign._benign import ClassNoiseStudy
 from rarefy.studies.benign._experiment import Experiment
@@ -225,7 +225,7 @@ class BenignTraining(ClassNoiseStudy):
         study = self.at_case(case)
         sizes = torch.tensor([class_sizes(case, study.classes, study.size)])
         gamma = cells.column("gamma", context).double().cpu()
-        noise = spectrum_for(gamma, study.size, study.d, study.classes, self.base)
+        noise = spectrum_for(gamma, study.d, study.classes, self.base)
         experiment = study.setup(
             cells,
             context,
