@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.rng import Draws
-from rarefy.data.multi_view import MultiView, Views
+from rarefy.data.multi_view import MultiView, MultiViewSamples
 from rarefy.data.multi_view_sets import Batch
 from rarefy.train.multi_view_classifier import initial_neurons
 
@@ -18,7 +18,7 @@ Rule = Callable[[Tensor], Tensor]
 """A neuron's movement, (output, m, d), to what its bias falls by, (output, m)."""
 
 
-def all_patches(views: Views) -> Tensor:
+def all_patches(views: MultiViewSamples) -> Tensor:
     """(sample, patch, d) of the only run."""
     return torch.cat([views.patches, views.noise()], dim=2)[0]
 

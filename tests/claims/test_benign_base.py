@@ -42,7 +42,7 @@ def ready(
     return plain.setup(
         Cells({"seed": np.zeros(len(keys))}, np.array(keys, dtype=np.int64)),
         FLOAT64,
-        spectrum=spectrum_for(torch.tensor(gamma), 5, plain.d, plain.classes),
+        spectrum=spectrum_for(torch.tensor(gamma), plain.d, plain.classes),
         strength=torch.tensor(strength, dtype=torch.float64),
         sizes=torch.full((1, plain.classes), 5),
         law=law,
@@ -229,7 +229,7 @@ def test_a_class_may_have_a_feature_of_its_own_strength() -> None:
     experiment = plain.setup(
         Cells({"seed": np.zeros(1)}, np.array([1])),
         FLOAT64,
-        spectrum=spectrum_for(2.0, 5, plain.d, plain.classes),
+        spectrum=spectrum_for(2.0, plain.d, plain.classes),
         strength=torch.tensor([[1.0, 2.0, 3.0]], dtype=torch.float64),
         sizes=torch.tensor([[2, 3, 4]]),
     )

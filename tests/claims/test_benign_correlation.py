@@ -33,7 +33,7 @@ def test_a_cell_is_what_its_parts_give_one_after_the_other() -> None:
     whole = small.setup(
         grid.cells(np.array([place])),
         FLOAT64,
-        spectrum=spectrum_for(10.0, 10, small.d, small.classes),
+        spectrum=spectrum_for(10.0, small.d, small.classes),
         strength=torch.ones(1, dtype=torch.float64),
         sizes=torch.full((1, small.classes), small.size),
         zeta_axes="rotated",

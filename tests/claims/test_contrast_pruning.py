@@ -268,7 +268,7 @@ def test_extra_growth_is_that_of_rare_features_with_a_pruned_neuron(begin: str) 
     close(found[:, 0], everyone.mean(dim=1).numpy())
     close(seen(watch, weights, "predicted_fall"), effect.first_order_fall()[:, 0].numpy())
     close(seen(watch, weights, "simple_fall"), effect.fall_without_negatives()[:, 0].numpy())
-    close(seen(watch, weights, "telling"), effect.telling().numpy())
+    close(seen(watch, weights, "telling"), effect.auroc_scores().numpy())
 
 
 # ---------------------------------------------------------------------------------------- bad input

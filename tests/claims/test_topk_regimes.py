@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from projected import projected_coefficients
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.patches import PatchSamples
 from rarefy.data.signal_noise import SignalNoise
-from rarefy.measure.coefficients import accumulated_coefficients, projected_coefficients
+from rarefy.measure.coefficients import accumulated_coefficients
 from rarefy.measure.generalisation import generalisation
 from rarefy.studies.topk.regimes.boundary import boundary, crossing, exponent_in
 from rarefy.studies.topk.regimes.study import TopKRegimes

@@ -18,9 +18,9 @@ from rarefy.tools import sparse_training as tool
 from rarefy.tools.image_data import some_of
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.evaluation import Score, evaluate
-from rarefy.train.image_batches import Changes, Scaling, unit_pixels
+from rarefy.train.image_batches import Augmentation, Scaling, unit_pixels
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.recipe import Recipe
-from rarefy.train.thinning import Thinning
 
 CPU = torch.device("cpu")
 
@@ -35,9 +35,9 @@ def forgetful() -> Iterator[None]:
 
 def train(**options: Any) -> Outcome:
     recipe = Recipe(epochs=2, learning_rate=0.05)
-    changes = options.pop("changes", Changes())
+    changes = options.pop("changes", Augmentation())
     asked = Task("digits", "small_trainings:tiny", recipe, changes, 16, **options)
-    return train_one(asked, Thinning(), 5, Context())
+    return train_one(asked, PruningSpec(), 5, Context())
 
 
 def instead_of_digits(monkeypatch: pytest.MonkeyPatch, data: ImageData) -> None:

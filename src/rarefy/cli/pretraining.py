@@ -173,7 +173,7 @@ def pretrain(
     from rarefy.sweep.runner import network_folder
     from rarefy.tools.image_data import with_options
     from rarefy.tools.longtail.sets import is_split_file
-    from rarefy.train.contrast.method import parse_methods
+    from rarefy.train.simclr.method import parse_methods
 
     methods = parse_methods(method)
     if Path(data).is_dir():
@@ -284,7 +284,7 @@ def _study(
 
 
 def _trained(execution: Any) -> list[str]:
-    from rarefy.train.contrast.method import Method
+    from rarefy.train.simclr.method import Method
 
     names = map(str, execution.dataset["way"].values)
     return [name for name in names if Method.parse(name).trained]

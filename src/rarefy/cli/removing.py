@@ -112,7 +112,7 @@ def _training(asked: Removing, parts: Any) -> dict[str, Any]:
     """Parameters of the study, checked before anything is written."""
     import torch
 
-    from rarefy.nets.by_name import build
+    from rarefy.nets.builder import build
     from rarefy.tools.image_data import on_device
     from rarefy.tools.influence.removal import LOGISTIC
     from rarefy.tools.recipes import usual_recipe

@@ -186,7 +186,7 @@ def _numbers(name: str, text: str) -> tuple[float, ...]:
 
 def _check_network(network: str, data: Any) -> None:
     """Before anything is written: a model that cannot take these images never will."""
-    from rarefy.nets.by_name import build
+    from rarefy.nets.builder import build
 
     channels, size, _ = data.shape
     build(network, channels=channels, size=size, classes=len(data.classes))

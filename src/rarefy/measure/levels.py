@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rarefy.measure.alignment import projections, squared_cosines
-from rarefy.measure.pruned import share_within, strongest_feature
+from rarefy.measure.pruning_effect import share_within, strongest_feature
 from rarefy.train.descent import State
 
 NEAR = 0.05

@@ -22,6 +22,7 @@ from rarefy.core.parameters import AtLeast, Count, NotNegative, OneOf, Positive,
 from rarefy.core.precision import PRECISIONS
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise, rotation
+from rarefy.data.gram_samples import gram_class_noise
 from rarefy.data.noise_laws import law_of
 from rarefy.data.noise_spectrum import Spectrum, special_spectrum
 from rarefy.data.patches import PatchSamples, labels_by_size
@@ -198,7 +199,7 @@ class ClassNoiseExperiment(Experiment):
         labels, form = labels_by_size(sizes), self.form
         if self.without_vectors(law):
             form = "dual"
-            world = turned_class_noise(draws, labels, self.filters, spectrum, strength, room)
+            world = gram_class_noise(draws, labels, self.filters, spectrum, strength, room)
             data, samples, start = world.data, world.samples, world.filters * self.sigma_0
         else:
             data, start = self._in_vectors(draws, spectrum, strength, law, zeta_axes)

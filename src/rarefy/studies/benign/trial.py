@@ -21,7 +21,7 @@ from rarefy.measure.generalisation import (
     scores_of,
 )
 from rarefy.train.descent import Tracker, Trajectory
-from rarefy.train.fitting import Fitted, StopAtLoss, fit
+from rarefy.train.fitting import FitResult, StopAtLoss, fit
 from rarefy.train.forms import train_unpruned
 
 
@@ -77,7 +77,7 @@ class Trial:
         )
         return trajectory, stopping.stopped_at
 
-    def fit(self, context: Context, training: Training) -> Fitted:
+    def fit(self, context: Context, training: Training) -> FitResult:
         """``train`` for the end alone, without steps for runs that stand still: at a small noise
         correlation ratio a run needs ten times the steps of one at a large ratio."""
         return fit(

@@ -11,7 +11,7 @@ from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.estimates import mean_band
 from rarefy.studies.longtail.words import compared, judged_by, others, protocol_words, spoken
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 if TYPE_CHECKING:
     from rarefy.studies.longtail.pretraining import LongTailPretraining

@@ -31,8 +31,8 @@ from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation, Quality
 from rarefy.tools.longtail.pretraining import PretrainResult, PretrainTask, pretrain_one
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
 from rarefy.tools.longtail.sets import AS_IS, Tail, read_split
-from rarefy.train.contrast.method import Method
 from rarefy.train.recipe import Recipe
+from rarefy.train.simclr.method import Method
 from rarefy.train.views.views import Views
 
 IMAGES = (LONG_TAIL, BALANCED)
@@ -164,7 +164,7 @@ class LongTailPretraining(Study):
         from dataclasses import replace
 
         channels, size, _ = on_device(self.data, torch.device("cpu")).shape
-        return replace(Views.usual(channels, size), scale=(self.crop, 1.0))
+        return replace(Views.default(channels, size), scale=(self.crop, 1.0))
 
     def watched_epochs(self) -> np.ndarray:
         """Evenly spread, with the last one."""

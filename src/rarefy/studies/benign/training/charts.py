@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.statistics import OMEGA
 from rarefy.studies.benign.training.cases import CASES, ENDS
 from rarefy.studies.benign.training.experiment import TrainingExperiment
@@ -131,7 +131,7 @@ def _stage_2(study: TrainingExperiment, results: xr.Dataset) -> Picture:
         label = f"Lemma 2's bound, Gamma = {gamma:g}"
         loss_curves.append(Curve(label, step[there], bound, role=role, style="dashed"))
         kappa = 10 ** here["kappa_at"].transpose("seed", "time").values[:, there]
-        kappa_curves.append(banded(f"Gamma = {gamma:g}", step[there], kappa, role))
+        kappa_curves.append(mean_curve(f"Gamma = {gamma:g}", step[there], kappa, role))
     start = float(long["start"].sel(strength=u).mean())
     marks = [(start, "T_0")] if np.isfinite(start) else []
     loss_label = "training loss averaged since T_0"

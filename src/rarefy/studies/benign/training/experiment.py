@@ -199,7 +199,7 @@ class TrainingExperiment(ClassNoiseExperiment):
         study = self.at_case(name)
         sizes = torch.tensor([self.sizes_of(name)])
         gamma = cells.column("gamma", context).double().cpu()
-        noise = spectrum_for(gamma, study.size, study.d, study.classes, self.base)
+        noise = spectrum_for(gamma, study.d, study.classes, self.base)
         experiment = study.setup(
             cells,
             context,

@@ -15,7 +15,7 @@ from rarefy.measure.noise_neurons import (
     active_share,
     by_chunks,
     equivalent_length,
-    memorised,
+    memorisation,
     noise_response,
     noise_spectrum,
     numerical_rank,
@@ -92,7 +92,7 @@ def _memory(experiment: Trial, seen: Watched) -> dict[str, Tensor]:
     samples = experiment.samples
     response = noise_response(seen.filters, samples)
     one_hot = samples.one_hot()
-    plain, strong = memorised(response, one_hot), memorised(response, one_hot, BIG_O)
+    plain, strong = memorisation(response, one_hot), memorisation(response, one_hot, BIG_O)
     start = own_responses(experiment.initial, samples)
     return {
         "memory_own": plain.own.mean(dim=1),

@@ -117,7 +117,7 @@ def _conditions(study: TrainingExperiment, results: xr.Dataset, case: str) -> Ta
     gamma = float(results["gamma"].values.min())
     strength = results["strength"].values
     u = float(strength[np.abs(strength - 2.0).argmin()])
-    noise = spectrum_for(gamma, there.size, there.d, there.classes, there.base)
+    noise = spectrum_for(gamma, there.d, there.classes, there.base)
     cell = results.sel(case=case, gamma=gamma, strength=u)
     updates = float(cell["updates"].mean())
     made = Training(float(cell["lr"].mean()), round(updates) if np.isfinite(updates) else 2)

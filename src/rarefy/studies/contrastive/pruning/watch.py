@@ -119,7 +119,7 @@ class PruningWatch:
             "negative": effect.negative_logits(),
             "predicted_fall": effect.first_order_fall()[:, 0],
             "simple_fall": effect.fall_without_negatives()[:, 0],
-            "telling": effect.telling().to(dtype),
+            "telling": effect.auroc_scores().to(dtype),
             "loss": state.loss.to(dtype),
         }
 

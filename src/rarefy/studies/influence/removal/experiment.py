@@ -17,7 +17,7 @@ from rarefy.sweep.one_by_one import one_by_one
 from rarefy.tools.influence.removal import FULL, LOGISTIC, Removal, RemovalResult, train_without
 from rarefy.tools.influence.removal_data import Source, parts_of
 from rarefy.tools.sparse_training import Task
-from rarefy.train.image_batches import Changes
+from rarefy.train.image_batches import Augmentation
 from rarefy.train.recipe import Recipe
 
 CELL_BYTES = 2_000_000_000
@@ -128,7 +128,7 @@ class RemovalExperiment(Experiment):
             weight_decay=self.weight_decay,
             warm_up=self.warm_up,
         )
-        changes = Changes(self.shift, self.flip, 0.0, True)
+        changes = Augmentation(self.shift, self.flip, 0.0, True)
         return Task(
             self.data, self.network, recipe, changes, batch=self.batch, compiled=self.compile
         )

@@ -23,15 +23,15 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
+from rarefy.data.gram_samples import gram_class_noise, gram_signal_noise
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.data.signal_noise import SignalNoise
-from rarefy.data.turned_worlds import turned_class_noise, turned_signal_noise
 from rarefy.measure.coefficients import accumulated_coefficients
 from rarefy.measure.generalisation import Generalisation, generalisation
 from rarefy.nets.patch_cnn import output_scale, responses
 from rarefy.theory.topk import logit_gain
-from rarefy.train.fitting import Fitted, fit
+from rarefy.train.fitting import FitResult, fit
 from rarefy.train.patch_classifier import patch_loss
 
 
@@ -86,7 +86,7 @@ class SweepPath(ABC):
         """Draw what stays the same on the whole path."""
 
     @abstractmethod
-    def train(self, place: Tensor) -> tuple[PatchSamples, Tensor, Fitted]:
+    def train(self, place: Tensor) -> tuple[PatchSamples, Tensor, FitResult]:
         """Samples, initial filters and what became of them at ``place``, (row,) in float64."""
 
     @abstractmethod
@@ -118,7 +118,7 @@ class SweepPath(ABC):
             nonfinite_step=fitted.nonfinite_step,
         )
 
-    def fit(self, samples: PatchSamples, initial: Tensor, speed: Tensor) -> Fitted:
+    def fit(self, samples: PatchSamples, initial: Tensor, speed: Tensor) -> FitResult:
         """``speed``: how fast logits move at rate 1, (row,), so that all rows need about as many
         steps."""
         how = self.training
@@ -153,7 +153,7 @@ class SignalPath(SweepPath):
         """mu = 1 and n SNR^2/T = 10^place, SNR = mu/(sigma_p sqrt(d))."""
         return torch.sqrt(self.samples / (self.classes * self.d)) * 10 ** (-place / 2)
 
-    def train(self, place: Tensor) -> tuple[PatchSamples, Tensor, Fitted]:
+    def train(self, place: Tensor) -> tuple[PatchSamples, Tensor, FitResult]:
         sigma = self.sigma(place)
         samples = replace(self.world.samples, noise_scale=sigma.to(self.context.dtype))
         speed = 1 / self.classes + sigma**2 * self._noise_speed(self.d)
@@ -184,7 +184,7 @@ class NoisePath(SweepPath):
             self.draws, self.labels, self.training.filters, self.spectrum(even), norms
         )
 
-    def train(self, place: Tensor) -> tuple[PatchSamples, Tensor, Fitted]:
+    def train(self, place: Tensor) -> tuple[PatchSamples, Tensor, FitResult]:
         strength, special = self.scales(place)
         axes = self.even.data.special_axes().to(special.device)
         table = self.even.data.eigenvalues.expand(len(special), -1, -1).clone()
