@@ -89,7 +89,7 @@ def plain_epoch() -> Callable[[int], None]:
     parts = parts_of(DATA, TAIL, 0, DEVICE)
     images = parts.seen.images
     _, channels, side, _ = images.shape
-    views = Views.usual(channels, side)
+    views = Views.default(channels, side)
     scaling = Scaling(parts.mean, parts.std)
     torch.manual_seed(0)
     backbone, width = build_backbone(NETWORK, channels, side)

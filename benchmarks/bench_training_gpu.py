@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional
 
 from rarefy.core.contracts import Context
-from rarefy.nets.by_name import build
+from rarefy.nets.builder import build
 from rarefy.tools.image_data import on_device
 from rarefy.tools.sparse_training import Task, new_training, own_random_state
 from rarefy.train.evaluation import evaluate
@@ -105,8 +105,8 @@ def plain_steps() -> Callable[[int], None]:
 def throughput(rounds: int) -> dict[str, Any]:
     loops: dict[str, Callable[[int], None]] = {PLAIN: plain_steps()}
     first: dict[str, float] = {}
-    for name, (compiled, graphs, thinning) in WAYS.items():
-        loops[name] = our_steps(ours(compiled, graphs, thinning))
+    for name, (compiled, graphs, spec) in WAYS.items():
+        loops[name] = our_steps(ours(compiled, graphs, spec))
     for name, steps in loops.items():
         first[name] = timed(partial(steps, WARM_UP)).wall
     seconds: dict[str, list[float]] = {name: [] for name in loops}
@@ -141,7 +141,7 @@ def to_target(seeds: int) -> dict[str, Any]:
     for seed in range(seeds):
         training = ours(True, True, PruningSpec(), run_key=seed)
         # compilation and recording, on a network that is thrown away
-        our_steps(ours(True, True, Thinning()))(2)
+        our_steps(ours(True, True, PruningSpec()))(2)
         wait()
         clock = {"last": time.perf_counter(), "trained": 0.0}
         seen: list[dict[str, float]] = []

@@ -14,7 +14,7 @@ from torch.nn import functional
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
 from rarefy.data.class_noise import ClassNoise, rotation
-from rarefy.data.noise_ratio import eigenvalues_for, spectrum_for
+from rarefy.data.noise_spectrum import eigenvalues_for, spectrum_for
 from rarefy.nets.patch_cnn import initial_filters
 from rarefy.studies.benign.correlation.study import BenignCorrelation
 from rarefy.studies.benign.majority.study import BenignMajority

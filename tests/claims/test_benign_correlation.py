@@ -10,7 +10,7 @@ import torch
 
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.data.tail_noise import stratified
 from rarefy.studies.benign.correlation.study import BenignCorrelation
 from rarefy.sweep.grid import grid_of

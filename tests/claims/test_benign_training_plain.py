@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from rarefy.core.contracts import Cells, Context
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.measure.generalisation import sample_losses, scores_of
 from rarefy.studies.benign.training.study import BenignTraining
 from rarefy.sweep.grid import grid_of
@@ -31,7 +31,7 @@ def followed(study: BenignTraining, case: str, lr: torch.Tensor, stop: float) ->
     trial = there.setup(
         cells,
         FLOAT64,
-        spectrum=spectrum_for(gamma, there.size, there.d, there.classes, there.base),
+        spectrum=spectrum_for(gamma, there.d, there.classes, there.base),
         strength=cells.column("strength", FLOAT64),
         sizes=torch.tensor([study.sizes_of(case)]),
     )

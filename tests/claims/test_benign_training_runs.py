@@ -11,7 +11,7 @@ import xarray as xr
 
 import rarefy
 from rarefy.core.contracts import Context
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies.benign.training.study import BenignTraining
 from rarefy.sweep.grid import grid_of
 
@@ -28,7 +28,7 @@ def test_end_measures_are_those_of_matrices_written_out() -> None:
     cells = grid_of(study).cells(np.arange(1))
     found = study.simulate(cells, context)
     there = study.at_case("small start")
-    spectrum = spectrum_for(10.0, there.size, there.d, there.classes, there.base)
+    spectrum = spectrum_for(10.0, there.d, there.classes, there.base)
     table = spectrum.table()
     experiment = there.setup(
         cells,

@@ -18,7 +18,7 @@ from rarefy.core.contracts import Study
 from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import projections
 from rarefy.measure.neurons import lucky
-from rarefy.measure.pruned import PruningEffect
+from rarefy.measure.pruning_effect import PruningEffect
 from rarefy.studies.contrastive.pruning.study import ContrastPruning
 from rarefy.studies.contrastive.pruning.watch import PruningWatch
 from rarefy.studies.contrastive.pruning_map.study import ContrastPruningMap

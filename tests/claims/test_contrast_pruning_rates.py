@@ -13,7 +13,7 @@ from pruning_results import FLOAT64, Made, fabricated, one, simulated
 
 from rarefy.core.contracts import Cells
 from rarefy.core.errors import UsageError
-from rarefy.measure.pruned import PruningEffect
+from rarefy.measure.pruning_effect import PruningEffect
 from rarefy.studies.contrastive.pruning_rates.study import ContrastPruningRates
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 from rarefy.train.neuron_pruning import NeuronPruning

@@ -13,7 +13,7 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import inside_fraction, squared_cosines
-from rarefy.pruning.updates import rule_codes
+from rarefy.pruning.update_rules import rule_codes
 from rarefy.studies.contrastive.alignment.study import ContrastAlignment
 from rarefy.studies.contrastive.setting import Trial
 from rarefy.studies.contrastive.theorem_state import own_feature, theorem_state

@@ -118,7 +118,7 @@ def test_no_two_sets_of_images_are_asked_with_the_same_noise(
         return found
 
     monkeypatch.setattr(network_evaluation, "evaluate", watched)
-    train(test_noise=(0.3, 0.5), changes=Changes(noise=0.3))
+    train(test_noise=(0.3, 0.5), changes=Augmentation(noise=0.3))
     # without noise: training images, and both halves once more
     clean = [place for place, one in enumerate(drawn) if float(one.abs().max()) < 1e-5]
     assert clean == [4, 5, 7]

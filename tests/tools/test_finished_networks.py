@@ -111,8 +111,8 @@ def test_clean_halves_are_asked_of_statistics_without_noise(
         return made[-1]
 
     monkeypatch.setattr(tool, "new_training", remembered)
-    noisy = task(changes=Changes(noise=1.0), test_noise=(0.0, 1.0))
-    outcome = train_one(noisy, Thinning(0.5), KEY, Context())
+    noisy = task(changes=Augmentation(noise=1.0), test_noise=(0.0, 1.0))
+    outcome = train_one(noisy, PruningSpec(0.5), KEY, Context())
     network = final_network(made[0])
     data = image_data.on_device("digits", torch.device("cpu"))
     scaling = Scaling(data.mean, data.std)

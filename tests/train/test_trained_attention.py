@@ -16,7 +16,7 @@ from rarefy.core.contracts import Cells, Context
 from rarefy.core.rng import key
 from rarefy.data.sparse_coding import Companions, Pairs
 from rarefy.nets.brelu_transformer import Attention
-from rarefy.pruning.updates import rule_codes
+from rarefy.pruning.update_rules import rule_codes
 from rarefy.studies.contrastive.alignment.study import ContrastAlignment
 from rarefy.train.contrastive import TRAINED_ATTENTION, Contrastive, identity_attention
 from rarefy.train.descent import descend

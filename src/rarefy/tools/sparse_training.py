@@ -20,7 +20,7 @@ from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.measure.gradient_noise import LEAST_BATCHES
-from rarefy.nets.by_name import build, identity
+from rarefy.nets.builder import build, identity
 from rarefy.tools.image_data import halves_of_test, on_device, places_of, some_of
 from rarefy.tools.keep_advisor import Advice, advise
 from rarefy.tools.network_evaluation import (

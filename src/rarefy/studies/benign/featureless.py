@@ -25,7 +25,7 @@ from rarefy.studies.benign.setting import (
 )
 from rarefy.studies.benign.trial import Trial
 from rarefy.sweep.batches import split_by_axes
-from rarefy.train.fitting import Fitted
+from rarefy.train.fitting import FitResult
 
 FEW = TINY | {"d": 24, "trained_steps": 40, "test_samples": 600}
 """``TINY`` for studies of tails."""
@@ -80,7 +80,7 @@ class FeaturelessExperiment(ClassNoiseExperiment):
             room=room,
         )
 
-    def fit(self, trial: Trial, schedule: str, context: Context) -> tuple[Fitted, np.ndarray]:
+    def fit(self, trial: Trial, schedule: str, context: Context) -> tuple[FitResult, np.ndarray]:
         """The trained batch, and its training loss by class. Progress is counted as if every
         training took ``trained_steps``, since a study declares one cost for all its cells."""
         plan = self.training(schedule)
@@ -96,7 +96,7 @@ class FeaturelessExperiment(ClassNoiseExperiment):
     def tails(
         self,
         trial: Trial,
-        fitted: Fitted,
+        fitted: FitResult,
         lengths: tuple[float, ...],
         draw: Callable[[int, int], TailSamples] | None = None,
     ) -> Tails:

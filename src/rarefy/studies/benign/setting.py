@@ -22,11 +22,10 @@ from rarefy.core.parameters import AtLeast, Count, NotNegative, OneOf, Positive,
 from rarefy.core.precision import PRECISIONS
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise, rotation
-from rarefy.data.gram_samples import gram_class_noise
+from rarefy.data.gram_samples import check_gaussian, gram_class_noise
 from rarefy.data.noise_laws import law_of
 from rarefy.data.noise_spectrum import Spectrum, special_spectrum
 from rarefy.data.patches import PatchSamples, labels_by_size
-from rarefy.data.turned_worlds import check_gaussian, turned_class_noise
 from rarefy.measure.generalisation import CHUNK
 from rarefy.nets.patch_cnn import COMBINATIONS, INITIALISATIONS, initial_filters, output_scale
 from rarefy.studies.benign.trial import Training, Trial
@@ -133,7 +132,7 @@ class ClassNoiseExperiment(Experiment):
     def without_vectors(self, law: str = "gaussian") -> bool:
         """Whether cells of this law draw inner products alone, and no vectors of d coordinates:
         noise and filters that are both Gaussian look the same from all sides, and can do without
-        (``rarefy.data.turned_worlds``). Their law is the same either way, the draws are others."""
+        (``rarefy.data.gram_samples``). Their law is the same either way, the draws are others."""
         gaussian = law == self.initialisation == "gaussian"
         return self.form == "dual" or (self.form == "auto" and gaussian and self.d > LARGE)
 

@@ -120,7 +120,7 @@ class Trial:
         return labels[None]
 
 
-def outputs_of(fitted: Fitted, **measured: Tensor) -> dict[str, np.ndarray]:
+def outputs_of(fitted: FitResult, **measured: Tensor) -> dict[str, np.ndarray]:
     """What was measured, NaN in runs that did not stay finite, and how each run ended."""
     found = {name: fitted.known(values) for name, values in measured.items()}
     ends = {"stopped_at": fitted.stopped_at, "nonfinite_step": fitted.nonfinite_step}

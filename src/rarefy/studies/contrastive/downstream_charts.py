@@ -10,7 +10,7 @@ import xarray as xr
 from rarefy.core.picture import Curve, Lines, Table
 from rarefy.studies.contrastive.downstream import TEST_FREQUENCIES, DownstreamExperiment
 from rarefy.studies.contrastive.words import bias_name
-from rarefy.studies.kit.slices import every, mean_curve
+from rarefy.studies.kit.slices import curve_along, every
 
 Reference = tuple[str, xr.DataArray]
 """Label and values without ``read``."""
@@ -40,11 +40,11 @@ def against_eps(
         of = f", {nsr(noise)}" if values.sizes["sigma"] > 1 else ""
         return [
             *(
-                mean_curve(nsr(sigma), trained, "eps_min", nsr(sigma))
+                curve_along(nsr(sigma), trained, "eps_min", nsr(sigma))
                 for (sigma,), trained in every(here.sel(read=experiment.figure_read), "sigma")
             ),
             *(
-                mean_curve(f"{label}{of}", control.sel(at), "eps_min", role, "dashed")
+                curve_along(f"{label}{of}", control.sel(at), "eps_min", role, "dashed")
                 for label, control, role in beside
             ),
         ]
@@ -58,7 +58,7 @@ def over_time(values: xr.DataArray, y_label: str, y_log: bool = False) -> list[L
 
     def curves(here: xr.DataArray) -> list[Curve]:
         return [
-            mean_curve(f"{test}, eps_min={eps:g}", at, "read", test, style)
+            curve_along(f"{test}, eps_min={eps:g}", at, "read", test, style)
             for test in TEST_FREQUENCIES
             for ((eps,), at), style in zip(
                 every(here.sel(test_frequencies=test), "eps_min"), ("solid", "dashed"), strict=True
@@ -73,9 +73,9 @@ def by_read(values: xr.DataArray, y_label: str, y_log: bool = False) -> list[Lin
 
     def curves(here: xr.DataArray) -> list[Curve]:
         return [
-            mean_curve("untrained", at, "eps_min", "baseline", "dashed")
+            curve_along("untrained", at, "eps_min", "baseline", "dashed")
             if read == 0
-            else mean_curve(f"step {read}", at, "eps_min", f"step {read}")
+            else curve_along(f"step {read}", at, "eps_min", f"step {read}")
             for (read,), at in every(here, "read")
         ]
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from rarefy.core.parameters import parameters_of
 from rarefy.core.picture import Curve, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity.experiment import AS_CHOSEN, GranularityExperiment
 from rarefy.studies.granularity.premises import premises
 from rarefy.studies.granularity.stored_sets import StoredSetExperiment
@@ -32,8 +32,8 @@ PATCHES_AND_RATE = (
 def share_curve(
     label: str, x: ArrayLike, samples: ArrayLike, role: str | None = None, style: str = "solid"
 ) -> Curve:
-    """``banded`` for shares of samples: the band of a mean near 0 or 1 would leave [0, 1]."""
-    curve = banded(label, x, samples, role, style)
+    """``mean_curve`` for shares of samples: the band of a mean near 0 or 1 would leave [0, 1]."""
+    curve = mean_curve(label, x, samples, role, style)
     if curve.low is None or curve.high is None:
         return curve
     return replace(curve, low=np.clip(curve.low, 0.0, 1.0), high=np.clip(curve.high, 0.0, 1.0))

@@ -17,7 +17,7 @@ from torch.nn import functional
 from rarefy.core.contracts import NONFINITE_STEP, Context
 from rarefy.core.rng import Draws
 from rarefy.data.granularity_labels import Labels
-from rarefy.data.multi_view import MultiView, Views
+from rarefy.data.multi_view import MultiView, MultiViewSamples
 from rarefy.data.multi_view_sets import Batch, FreshSamples
 from rarefy.measure.granularity import Answers, answers
 from rarefy.train.descent import State, Tracker, Trajectory, descend
@@ -108,7 +108,7 @@ class Trial:
     def test(self, parameters: dict[str, Tensor], each: int, hard: bool) -> Answers:
         """Answers to ``each`` fresh samples of every subclass."""
 
-        def scores(views: Views) -> Tensor:
+        def scores(views: MultiViewSamples) -> Tensor:
             return self.problem.scores(parameters, views)
 
         def label_of(subclass: Tensor) -> Tensor:

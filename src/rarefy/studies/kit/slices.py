@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import xarray as xr
 
 from rarefy.core.picture import Curve
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.kit.arrays import by_seed
 
 Data = TypeVar("Data", xr.Dataset, xr.DataArray)
@@ -23,8 +23,8 @@ def every(results: Data, *axes: str) -> Iterator[tuple[tuple[Any, ...], Data]]:
         yield tuple(results[name].values[index] for name, index in at.items()), results.isel(at)
 
 
-def mean_curve(
+def curve_along(
     label: str, values: xr.DataArray, x: str, role: str | None = None, style: str = "solid"
 ) -> Curve:
     """The mean over seeds along one axis with its 95 % interval."""
-    return banded(label, values[x].values, by_seed(values, x), role, style)
+    return mean_curve(label, values[x].values, by_seed(values, x), role, style)

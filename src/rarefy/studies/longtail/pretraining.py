@@ -16,7 +16,7 @@ from rarefy.core.errors import bad_value, unknown
 from rarefy.core.picture import Picture, Table
 from rarefy.core.text import file_name
 from rarefy.measure.representation.linear_probe import STRENGTHS
-from rarefy.nets.by_name import identity
+from rarefy.nets.builder import identity
 from rarefy.studies.longtail.charts import pictures
 from rarefy.studies.longtail.claims import pruning_verdicts
 from rarefy.studies.longtail.tables import (

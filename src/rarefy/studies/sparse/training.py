@@ -15,7 +15,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Output, Study
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.text import file_name
 from rarefy.measure.gradient_noise import LEAST_BATCHES
-from rarefy.nets.by_name import identity
+from rarefy.nets.builder import identity
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.one_by_one import one_by_one, spread_epochs
 from rarefy.tools.image_data import data_identity, noise_in_pixels

@@ -15,8 +15,8 @@ from rarefy.core.contracts import Cells, Context, Experiment
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, Positive
 from rarefy.core.rng import Draws
+from rarefy.data.gram_samples import gram_signal_noise
 from rarefy.data.signal_noise import SignalNoise
-from rarefy.data.turned_worlds import turned_signal_noise
 from rarefy.measure.statistics import BIG_O
 from rarefy.nets.patch_cnn import initial_filters, responses
 from rarefy.studies.topk.setting import Trial, own_signal
@@ -76,7 +76,7 @@ class Unpruned(Trial):
         mu, sigma, lr = (column(name) for name in ("mu", "sigma", "lr"))
         if form != "primal":
             rows, d = (one.classes, one.filters), column("d", torch.float64)
-            world = turned_signal_noise(draws, one.samples, rows, d, mu, sigma, labels)
+            world = gram_signal_noise(draws, one.samples, rows, d, mu, sigma, labels)
             data, samples, start, form = world.data, world.samples, world.filters, "dual"
         else:
             data = SignalNoise(one.classes, int(one.d), mu, sigma, labels)

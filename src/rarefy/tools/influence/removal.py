@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
-from rarefy.nets.by_name import identity
+from rarefy.nets.builder import identity
 from rarefy.tools.image_data import on_device
 from rarefy.tools.influence.removal_data import Parts, Source, parts_of
 from rarefy.tools.network_evaluation import Scorer, final_network

@@ -92,7 +92,7 @@ def pretrain(
     images: uint8 (n, channels, size, size), or a set by name (its training images).
     network: a name, ``module:callable``, or a module that gives a row of numbers per image; a
         module is trained in place.
-    method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ... (``rarefy.train.contrast.method``).
+    method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ... (``rarefy.train.simclr.method``).
     compiled: by torch.compile; graphs: on a GPU, start an update as one recorded CUDA graph. A
         network that decides something in Python anew at every call needs ``graphs=False`` (one that
         draws random numbers there is found out by itself).

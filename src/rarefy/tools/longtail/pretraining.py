@@ -121,11 +121,11 @@ def pretrain_one(
             if training.world.rank == 0:
                 _complain(training, checkpoint, name)
             return PretrainResult(None, None, None, history, parts)
-        training.world.wait()
+        training.world.barrier()
         if training.world.rank > 0:  # the first process judges, and saves
             return PretrainResult(None, None, None, history, parts)
         encoder = final_encoder(training)
-        masked = training.learnt("masked") if training.pruner is not None else None
+        masked = training.export_encoder("masked") if training.pruner is not None else None
         found = _measured(task, training, encoder, masked, parts)
         seen = (history.watched.get(word, ()) for word in ("knn", "knn_error"))
         notes = [overtraining_note(method, task.watched, *seen)]
@@ -169,7 +169,7 @@ def _untrained(
             lambda images: features_of(backbone, images, scaling), parts, task.evaluation
         )
     context.advance(task.recipe.epochs)
-    return PretrainResult(quality, None, None, Seen(), parts)
+    return PretrainResult(quality, None, None, PretrainingHistory(), parts)
 
 
 def new_pretraining(

@@ -7,7 +7,7 @@ import torch
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.benign.conditions import conditions
 from rarefy.studies.benign.constants import ONES, READ
 from rarefy.studies.benign.correlation.claims import behaves, resolution
@@ -79,7 +79,7 @@ def _best(study: CorrelationExperiment, results: xr.Dataset) -> Picture:
     for law in texts(results, "law"):
         accuracy = 1 - weak["test_error"].sel(law=law)
         curves = [
-            banded(name, gamma, by_seed(accuracy.sel(schedule=name)), role=name)
+            mean_curve(name, gamma, by_seed(accuracy.sel(schedule=name)), role=name)
             for name in texts(results, "schedule")
         ]
         best, label = 1 - least_error(study, fine, law), AXIS_LABELS["gamma"]

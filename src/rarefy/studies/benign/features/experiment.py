@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rarefy.core.contracts import Cells, Context
-from rarefy.data.noise_ratio import spectrum_for
-from rarefy.data.noise_spectrum import Spectrum
+from rarefy.data.noise_spectrum import Spectrum, spectrum_for
 from rarefy.studies.benign.setting import TINY, Ratio
 from rarefy.studies.benign.strength import StrengthExperiment
 from rarefy.sweep.batches import split_by_axes
@@ -50,7 +49,7 @@ class FeaturesExperiment(StrengthExperiment):
 
     def spectrum(self, gamma: float) -> Spectrum:
         """That of A_k; for equal sizes it does not depend on the size."""
-        return spectrum_for(gamma, 1, self.d, self.classes, self.base)
+        return spectrum_for(gamma, self.d, self.classes, self.base)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def run(seed: int, gamma: float, part: Cells) -> dict[str, np.ndarray]:

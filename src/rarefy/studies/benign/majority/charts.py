@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.benign.conditions import condition_table, conditions
 from rarefy.studies.benign.majority.claims import (
     gamma_towards,
@@ -34,7 +34,7 @@ def _falls(study: MajorityExperiment, results: xr.Dataset) -> Picture:
     panels = [
         Lines(
             [
-                banded(
+                mean_curve(
                     f"Gamma {gamma:g}, {in_words(what)}",
                     results["majority"].values,
                     by_seed(minority_accuracy(first.sel(schedule=schedule, gamma=gamma), what)),

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.benign.maps import AXIS_LABELS, accuracy_map, counted
 from rarefy.studies.benign.sizes.experiment import SizesExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
@@ -42,7 +42,7 @@ def _cuts(study: SizesExperiment, results: xr.Dataset, accuracy: xr.DataArray) -
         for place, value in enumerate(chosen):
             role = f"gamma {place}"
             samples = by_seed(accuracy.sel(schedule=schedule, gamma=value))
-            curves.append(banded(f"Gamma = {value:g}", size, samples, role))
+            curves.append(mean_curve(f"Gamma = {value:g}", size, samples, role))
             level = np.full(len(size), best[place])
             curves.append(Curve(f"Gamma = {value:g}, best", size, level, role=role, style="dashed"))
         words = study.words(schedule)

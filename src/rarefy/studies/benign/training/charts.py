@@ -126,7 +126,7 @@ def _stage_2(study: TrainingExperiment, results: xr.Dataset) -> Picture:
         there = np.isfinite(step) & (step > 0)
         role = f"Gamma {gamma:g}"
         average = by_seed(here["average_at"])[:, there]
-        loss_curves.append(banded(f"average, Gamma = {gamma:g}", step[there], average, role))
+        loss_curves.append(mean_curve(f"average, Gamma = {gamma:g}", step[there], average, role))
         bound = here["bound_at"].mean("seed").values[there]
         label = f"Lemma 2's bound, Gamma = {gamma:g}"
         loss_curves.append(Curve(label, step[there], bound, role=role, style="dashed"))
@@ -162,7 +162,9 @@ def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
     for case in [case for case in ("trained", "wide") if case in ends] or ends[:1]:
         for when, style in (("before", "dotted"), ("after", "solid")):
             values = by_seed(at["spectrum"].sel(case=case, when=when))
-            spectra.append(banded(f"{case}, {when}", results["index"].values, values, case, style))
+            spectra.append(
+                mean_curve(f"{case}, {when}", results["index"].values, values, case, style)
+            )
     bins = results["bin"].values
     for case in ends:
         after = at["active"].sel(case=case, when="after").mean("seed").values
@@ -263,7 +265,7 @@ def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:
         for kind, style in zip(results["kind"].values, ("dotted", "solid"), strict=True):
             parts = by_seed(here["influence"].sel(strength=u, gamma=gamma, kind=kind))
             label, x = f"Gamma {gamma:g}, {kind}", results["special"].values
-            curves.append(banded(label, x, parts, f"Gamma {gamma:g}", style))
+            curves.append(mean_curve(label, x, parts, f"Gamma {gamma:g}", style))
     return Picture(
         "decisions",
         "Whose noise decides: margins of fresh samples in parts",

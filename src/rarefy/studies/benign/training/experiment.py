@@ -15,7 +15,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
 from rarefy.core.precision import PRECISIONS, matrix_products
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies.benign.constants import small_loss
 from rarefy.studies.benign.setting import ClassNoiseExperiment, Ratio
 from rarefy.studies.benign.training.cases import CASES, ENDS, Case

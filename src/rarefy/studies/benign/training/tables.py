@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Table
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies.benign.conditions import conditions, initial_std
 from rarefy.studies.benign.training.cases import CASES, ENDS
 from rarefy.studies.benign.training.charts import power_of_ten

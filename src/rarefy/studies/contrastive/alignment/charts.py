@@ -11,7 +11,7 @@ from rarefy.studies.contrastive.exponents import exponent_in_eps
 from rarefy.studies.contrastive.setting import GROUPS
 from rarefy.studies.contrastive.words import bias_name, spelled_slope
 from rarefy.studies.kit.chart import Chart
-from rarefy.studies.kit.slices import every, mean_curve
+from rarefy.studies.kit.slices import curve_along, every
 from rarefy.theory.contrastive import coefficient_scale, feature_energy_scale
 
 
@@ -81,7 +81,7 @@ def _scaling(experiment: AlignmentExperiment, results: xr.Dataset) -> Picture:
     ):
         ratio = last[name].sel(group="minority") / last[name].sel(group="majority")
         curves = [
-            mean_curve(bias_name(bias), here, "eps_min", bias_name(bias))
+            curve_along(bias_name(bias), here, "eps_min", bias_name(bias))
             for (bias,), here in every(ratio, "bias_scale")
         ]
         theory = Curve(f"slope {power}", eps, predicted(eps), role="theory", style="dashed")

@@ -8,7 +8,7 @@ from rarefy.core.picture import Lines, Picture, Table
 from rarefy.studies.contrastive.beyond.claims import described
 from rarefy.studies.contrastive.beyond.experiment import BeyondExperiment
 from rarefy.studies.contrastive.words import bias_name
-from rarefy.studies.kit.slices import every, mean_curve
+from rarefy.studies.kit.slices import curve_along, every
 
 
 def pictures(experiment: BeyondExperiment, results: xr.Dataset) -> list[Picture]:
@@ -16,7 +16,7 @@ def pictures(experiment: BeyondExperiment, results: xr.Dataset) -> list[Picture]
     panels = []
     for (read, bias), here in every(shown, "read", "bias_scale"):
         curves = [
-            mean_curve(
+            curve_along(
                 described(attention, share),
                 at["best"],
                 "eps_min",

@@ -13,7 +13,7 @@ from rarefy.core.parameters import Count, NotNegative, OneOf, Share
 from rarefy.data.sparse_coding import SPREADS, Companions
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant
-from rarefy.pruning.updates import rule_codes
+from rarefy.pruning.update_rules import rule_codes
 from rarefy.studies.contrastive.setting import (
     Frequency,
     ImbalancedExperiment,

@@ -12,7 +12,7 @@ from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.studies.contrastive.cascade.claims import begin_name
 from rarefy.studies.contrastive.cascade.experiment import CascadeExperiment
 from rarefy.studies.contrastive.words import bias_name
-from rarefy.studies.kit.slices import every, mean_curve
+from rarefy.studies.kit.slices import curve_along, every
 
 
 def pictures(experiment: CascadeExperiment, results: xr.Dataset) -> list[Picture]:
@@ -36,7 +36,7 @@ def _levels(
     minority."""
     known = {experiment.levels[0]: "majority", experiment.levels[-1]: "minority"}
     return [
-        mean_curve(f"eps {level:g}{after}", at, "read", known.get(float(level), "middle"), style)
+        curve_along(f"eps {level:g}{after}", at, "read", known.get(float(level), "middle"), style)
         for (level,), at in every(values, "level")
     ]
 

@@ -15,7 +15,7 @@ from rarefy.core.contracts import Cells, Context, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, NotNegative, OneOf, Whole
 from rarefy.measure.levels import LevelWatch
-from rarefy.pruning.updates import UPDATE_RULES, rule_codes
+from rarefy.pruning.update_rules import UPDATE_RULES, rule_codes
 from rarefy.studies.contrastive.setting import ContrastiveExperiment, Frequency, LeftOut, as_arrays
 from rarefy.studies.contrastive.theorem_state import theorem_state
 from rarefy.sweep.batches import split_by_axis

@@ -6,11 +6,11 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.contrastive.dynamics.claims import measured_rate, predicted_growth
 from rarefy.studies.contrastive.dynamics.experiment import DynamicsExperiment
 from rarefy.studies.contrastive.setting import GROUPS
-from rarefy.studies.kit.slices import every, mean_curve
+from rarefy.studies.kit.slices import curve_along, every
 from rarefy.theory.contrastive import t3, t4
 
 
@@ -57,7 +57,7 @@ def _rates(experiment: DynamicsExperiment, results: xr.Dataset) -> Picture:
     rate, eps = measured_rate(experiment, results), results["eps_min"].values
     rates = Lines(
         [
-            banded("measured", eps, rate, "minority", "points"),
+            mean_curve("measured", eps, rate, "minority", "points"),
             Curve("predicted, not fitted", eps, predicted, role="theory", style="dashed"),
         ],
         "frequency of the feature, eps_j",
@@ -66,7 +66,7 @@ def _rates(experiment: DynamicsExperiment, results: xr.Dataset) -> Picture:
     )
     ends = every(results["energy"].isel(eps_min=[0, -1]), "eps_min")
     curves = [
-        mean_curve(f"{group}, eps_min={value:g}", at.sel(group=group), "step", group, style)
+        curve_along(f"{group}, eps_min={value:g}", at.sel(group=group), "step", group, style)
         for ((value,), at), style in zip(ends, ("solid", "dashed"), strict=True)
         for group in GROUPS
     ]
@@ -92,7 +92,7 @@ def _loss(experiment: DynamicsExperiment, results: xr.Dataset) -> Picture:
     for (eps,), at in every(results, "eps_min"):
         role, label = f"eps_min {eps:g}", f"eps_min={eps:g}"
         floor = np.full(len(step), float(at["floor"].mean()))
-        curves.append(mean_curve(label, at["loss"], "step", role))
+        curves.append(curve_along(label, at["loss"], "step", role))
         curves.append(Curve(f"floor, {label}", step, floor, role=role, style="dotted"))
     times = [(t3(experiment.d, experiment.lr), "T3"), (t4(experiment.d, experiment.lr), "T4")]
     marks = [(time, label) for time, label in times if time <= experiment.steps]

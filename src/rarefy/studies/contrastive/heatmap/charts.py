@@ -12,7 +12,7 @@ from rarefy.measure.neurons import carried
 from rarefy.studies.contrastive.heatmap.experiment import HeatmapExperiment
 from rarefy.studies.contrastive.setting import GROUPS
 from rarefy.studies.contrastive.words import bias_name
-from rarefy.studies.kit.slices import every, mean_curve
+from rarefy.studies.kit.slices import curve_along, every
 
 FIGURES = {"000": "000 Fig. 6", "001": "001 Fig. 1"}
 Note = tuple[int, int, str]
@@ -72,8 +72,8 @@ def _curves(at: xr.Dataset, x: str) -> list[Curve]:
     """One of each kind of neuron."""
     pure, mixed = at["pure"], at["mixed"].sum("group", skipna=False)
     return [
-        *(mean_curve(f"pure, {g}", pure.sel(group=g), x, g) for g in GROUPS),
-        mean_curve("mixed", mixed, x, "mixed"),
+        *(curve_along(f"pure, {g}", pure.sel(group=g), x, g) for g in GROUPS),
+        curve_along("mixed", mixed, x, "mixed"),
     ]
 
 

@@ -12,7 +12,7 @@ from rarefy.studies.contrastive.pruned_pairs import judged_quantity, pruned_alph
 from rarefy.studies.contrastive.pruning.claims import BEGIN_NAMES
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
 from rarefy.studies.contrastive.words import bias_name, spelled_slope
-from rarefy.studies.kit.slices import every, mean_curve
+from rarefy.studies.kit.slices import curve_along, every
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
 FREQUENCY = "minority frequency, eps_min"
@@ -77,8 +77,8 @@ def _who_is_pruned(results: xr.Dataset) -> Picture:
     panels = []
     for title, here in _places(results.sel(eps_min=eps, alpha=alpha)):
         curves = [
-            mean_curve("among the pruned", here["pruned_rare"], "read", "minority"),
-            mean_curve("among all neurons", here["neurons_rare"], "read", "noise", "dashed"),
+            curve_along("among the pruned", here["pruned_rare"], "read", "minority"),
+            curve_along("among all neurons", here["neurons_rare"], "read", "noise", "dashed"),
         ]
         panels.append(Lines(curves, "training step", "share that are rare neurons", title=title))
     return Picture(
@@ -101,7 +101,7 @@ def _logits(experiment: PruningExperiment, results: xr.Dataset) -> Picture:
         at = here.sel(alpha=alpha, read=read)["positive"]
         change = at.sel(network="masked") - at.sel(network="dense")
         curves = [
-            mean_curve(label, change.sel(contains=kind), "eps_min", role)
+            curve_along(label, change.sel(contains=kind), "eps_min", role)
             for kind, label, role in (
                 ("contains", "samples with a rare feature", "minority"),
                 ("lacks", "all other samples", "majority"),
@@ -130,8 +130,10 @@ def _growth(experiment: PruningExperiment, results: xr.Dataset) -> Picture:
         least = minority_rate_order(level, alphas, lr, constant)
         most = other_rate_order(level, alphas, lr, constant, experiment.d)
         curves = [
-            mean_curve("rare features, own neurons", at.sel(group="minority"), "alpha", "minority"),
-            mean_curve(
+            curve_along(
+                "rare features, own neurons", at.sel(group="minority"), "alpha", "minority"
+            ),
+            curve_along(
                 "other features, all neurons", at.sel(group="majority"), "alpha", "majority"
             ),
             Curve("(15), at least", alphas, least, role="theory", style="dashed"),
@@ -160,7 +162,7 @@ def _coefficient(results: xr.Dataset) -> Picture:
         for (alpha,), at in every(ratio, "alpha"):
             style = "dashed" if alpha == 0 else "solid"
             label = "not pruned" if alpha == 0 else f"alpha = {alpha:g}"
-            curves.append(mean_curve(label, at, "eps_min", label, style))
+            curves.append(curve_along(label, at, "eps_min", label, style))
         panels.append(Lines(curves, FREQUENCY, f"{what}, rare / frequent", title=title, x_log=True))
     return Picture(
         "imbalance",

@@ -11,8 +11,8 @@ import torch
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, NotNegative, OneOf
-from rarefy.measure.pruned import NETWORKS
-from rarefy.pruning.updates import rule_codes
+from rarefy.measure.pruning_effect import NETWORKS
+from rarefy.pruning.update_rules import rule_codes
 from rarefy.studies.contrastive.pruning.watch import PruningWatch
 from rarefy.studies.contrastive.setting import (
     TINY,

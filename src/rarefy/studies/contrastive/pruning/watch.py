@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant, lucky
-from rarefy.measure.pruned import PruningEffect, mean_where, share_within, strongest_feature
+from rarefy.measure.pruning_effect import PruningEffect, mean_where, share_within, strongest_feature
 from rarefy.studies.contrastive.setting import Trial, group_means
 from rarefy.studies.contrastive.theorem_state import own_feature
 from rarefy.train.descent import State, Tracker

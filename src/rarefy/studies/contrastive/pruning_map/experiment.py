@@ -12,7 +12,7 @@ from rarefy.core.contracts import Cells, Context, Output
 from rarefy.core.parameters import Count, NotNegative, OneOf
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant
-from rarefy.pruning.updates import UPDATE_RULES, rule_codes
+from rarefy.pruning.update_rules import UPDATE_RULES, rule_codes
 from rarefy.studies.contrastive.setting import (
     TINY,
     Frequency,

@@ -8,7 +8,7 @@ from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.studies.contrastive.pruning_rates.claims import predicted_rates
 from rarefy.studies.contrastive.pruning_rates.experiment import PruningRatesExperiment
 from rarefy.studies.contrastive.words import bias_name
-from rarefy.studies.kit.slices import every, mean_curve
+from rarefy.studies.kit.slices import curve_along, every
 from rarefy.theory.contrastive_pruning import elapsed_time
 
 
@@ -22,8 +22,8 @@ def pictures(experiment: PruningRatesExperiment, results: xr.Dataset) -> list[Pi
         Curve("(16), at most", x, theory["others"].values, role="theory", style="dotted"),
     ]
     for (bias,), here in every(results.sel(at), "bias_scale"):
-        rare = mean_curve("rare feature, its own neurons", here["rare"], "features", "minority")
-        others = mean_curve("other features, all neurons", here["others"], "features", "majority")
+        rare = curve_along("rare feature, its own neurons", here["rare"], "features", "minority")
+        others = curve_along("other features, all neurons", here["others"], "features", "majority")
         labels = ("number of features, d", "growth a step, added")
         curves = [rare, others, *bounds]
         panels.append(Lines(curves, *labels, title=bias_name(bias), x_log=True, y_log=True))

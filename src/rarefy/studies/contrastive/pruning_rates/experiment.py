@@ -12,7 +12,7 @@ import torch
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, NotNegative, Positive
-from rarefy.measure.pruned import PruningEffect, strongest_feature
+from rarefy.measure.pruning_effect import PruningEffect, strongest_feature
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
 from rarefy.studies.contrastive.setting import Frequency
 from rarefy.sweep.batches import split_by_axis

@@ -14,7 +14,7 @@ from rarefy.studies.contrastive.setting import GROUPS
 from rarefy.studies.contrastive.words import bias_name
 from rarefy.studies.kit.arrays import texts
 from rarefy.studies.kit.chart import Chart
-from rarefy.studies.kit.slices import every, mean_curve
+from rarefy.studies.kit.slices import curve_along, every
 
 ACCURACY = "balanced accuracy of probes"
 
@@ -64,12 +64,14 @@ def _against_eps(experiment: SeparabilityExperiment, results: xr.Dataset) -> Pic
     for (reading, bias), here in every(results["accuracy"], "reading", "bias_scale"):
         shown = here.sel(read=experiment.figure_read)
         curves = [
-            mean_curve(group, shown.isel(feature=groups == group).mean("feature"), "eps_min", group)
+            curve_along(
+                group, shown.isel(feature=groups == group).mean("feature"), "eps_min", group
+            )
             for group in GROUPS
         ]
         if 0 in experiment.reads:
             untrained = here.sel(read=0).mean("feature")
-            curves.append(mean_curve("untrained, all", untrained, "eps_min", "baseline", "dashed"))
+            curves.append(curve_along("untrained, all", untrained, "eps_min", "baseline", "dashed"))
         # also keeps panels without any variation from being blown up
         chance = Curve("chance", eps, np.full(len(eps), 0.5), role="bound", style="dotted")
         title = f"{WORDS[str(reading)]}, {bias_name(bias)}"

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity.ablation.arms import LINEAR, Arm, linear_readout
 from rarefy.studies.granularity.ablation.experiment import AblationExperiment
 from rarefy.studies.granularity.charts import ROLES, level, share_curve
@@ -115,7 +115,7 @@ def _tuning(study: AblationExperiment, here: xr.Dataset) -> Picture:
         one, role = here.sel(labels=labels), ROLES[labels]
         for name, of, style in (("own", "subclass", "solid"), ("common", "common", "dashed")):
             values = by_seed(one[f"{name}_weight"], "tuned")
-            weights.append(banded(f"{words}, {of}", steps, values, role, style))
+            weights.append(mean_curve(f"{words}, {of}", steps, values, role, style))
         for kind, style in (("hard", "solid"), ("easy", EASY[labels])):
             values = by_seed(one[f"tuned_{kind}_error"], "tuned")
             errors.append(share_curve(f"{words}, {kind}", steps, values, role, style))

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity.charts import ROLES, share_curve
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
 from rarefy.studies.granularity.detectors.measured import OWN, Measured
@@ -49,7 +49,7 @@ def _responses(read: Measured, n: str) -> Picture:
     panels = []
     for labels, words in PER_LABELS.items():
         curves = [
-            banded(name, x, read.of(f"{kind}_response", labels, k)[:, later], COLOURS[kind])
+            mean_curve(name, x, read.of(f"{kind}_response", labels, k)[:, later], COLOURS[kind])
             for kind, name in NAMES.items()
         ]
         panels.append(Lines(curves, "updates", SCORE, f"{labels} labels ({words})", x_log=True))
@@ -76,13 +76,13 @@ def _against_k(read: Measured, n: str) -> Picture:
         values = [read.growth_ratio(study.first, labels, each) for each in read.subclasses]
         exact = np.array([predicted_rates(study, labels, each).ratio for each in read.subclasses])
         ratios += [
-            banded(f"{labels} labels", k, np.stack(values, axis=1), role, "points"),
+            mean_curve(f"{labels} labels", k, np.stack(values, axis=1), role, "points"),
             Curve(f"{labels} labels, predicted", k, exact, role=role, style="dashed"),
         ]
         for kind, style in zip(OWN, ("solid", "dashed"), strict=True):
             values = [read.end(f"{kind}_response", labels, each) for each in read.subclasses]
             label = f"{labels} labels, {kind} feature"
-            ends.append(banded(label, k, np.stack(values, axis=1), role, style))
+            ends.append(mean_curve(label, k, np.stack(values, axis=1), role, style))
     x_label, ratio = "subclasses of each side (k)", "growth, shared over subclass feature"
     return Picture(
         "subclasses",

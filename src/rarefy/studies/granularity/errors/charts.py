@@ -7,7 +7,7 @@ from itertools import product
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity.charts import (
     PATCHES_AND_RATE,
     ROLES,
@@ -47,7 +47,7 @@ def _over_k(study: ErrorsExperiment, fresh: xr.Dataset) -> Picture:
 
     def curve(name: str, labels: str, style: str = "solid") -> Curve:
         kind, _, what = name.partition("_")
-        make = banded if what == "margin" else share_curve
+        make = mean_curve if what == "margin" else share_curve
         values = by_seed(end[name].sel(labels=labels), "subclasses")
         label = f"{labels} labels, {kind} samples"
         return make(label, end["subclasses"].values, values, ROLES[labels], style)
@@ -80,7 +80,9 @@ def _over_time(study: ErrorsExperiment, fresh: xr.Dataset) -> Picture:
     reads, panels = here["read"].values, []
     for labels in LABELS:
         one = here.sel(labels=labels)
-        curves = [banded("training loss", reads, by_seed(one["loss"], "read"), "loss", "dotted")]
+        curves = [
+            mean_curve("training loss", reads, by_seed(one["loss"], "read"), "loss", "dotted")
+        ]
         for kind, style in (("hard", "solid"), ("easy", "dashed")):
             error = by_seed(one[f"{kind}_error"], "read")
             curves.append(

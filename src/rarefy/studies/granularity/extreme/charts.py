@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity.charts import (
     PATCHES_AND_RATE,
     ROLES,
@@ -68,7 +68,7 @@ def _harm(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
             for stage, style in zip(STAGES, ("dashed", "solid"), strict=True):
                 added = difference(here, kind, stage, study.most, per_side)
                 values, label = by_seed(added, "patch_noise"), f"{kind} samples, {stage}"
-                curves.append(banded(label, noises, values, role, style))
+                curves.append(mean_curve(label, noises, values, role, style))
         labels = ("noise in every patch (std)", "error added by one label a sample")
         panels.append(Lines([*curves, bound], *labels, f"against {words} labels"))
     return Picture(
@@ -95,7 +95,7 @@ def _progress(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
             error = by_seed(one["hard_error"], "read")
             curves += [
                 share_curve(f"{words}: hard error", reads, error, role),
-                banded(f"{words}: loss over guessing's", reads, share, role, "dotted"),
+                mean_curve(f"{words}: loss over guessing's", reads, share, role, "dotted"),
             ]
         y_label = "hard error; share of loss left"
         panels.append(Lines(curves, "updates", y_label, f"noise {noise:g}", x_log=True))

@@ -8,7 +8,7 @@ from itertools import product
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity.charts import (
     PATCHES_AND_RATE,
     ROLES,
@@ -86,7 +86,7 @@ def _gains(study: LabelsExperiment, here: xr.Dataset) -> Picture:
         x, found = study.turns(knob), []
         for place, noise in enumerate(here["patch_noise"].values):
             gained = gain(here.sel(patch_noise=noise, knob=knob), stage)
-            found.append(banded(f"noise {noise:g}", x, gained, f"noise {place}"))
+            found.append(mean_curve(f"noise {noise:g}", x, gained, f"noise {place}"))
         return [*found, level(f"counts: {COUNTS:g}", [min(x), max(x)], COUNTS, "bound")]
 
     return Picture(

@@ -11,7 +11,7 @@ import numpy as np
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
-from rarefy.nets.by_name import identity
+from rarefy.nets.builder import identity
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.one_by_one import one_by_one
 from rarefy.tools.influence.removal import FULL, LOGISTIC, Removal, RemovalResult, train_without

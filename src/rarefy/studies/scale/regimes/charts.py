@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.scale.regimes.claims import statements_by_d
 from rarefy.studies.scale.regimes.claims_over_d import closed_form
@@ -145,7 +145,7 @@ def _shares(results: xr.Dataset, by_d: list[list[Statement]]) -> Lines:
     for word in words_of(results, "tail"):
         lost = (results["outside"].sel(question=word) != 0).mean(["size", "classes"])
         label = f"no boundary, L = {question_of(word).number:g}, both sides"
-        curves.append(banded(label, d, by_seed(lost, "d"), "noise", "dashed"))
+        curves.append(mean_curve(label, d, by_seed(lost, "d"), "noise", "dashed"))
     return Lines(curves, D, "share of rows", "What is seen of the theorems", x_log=True)
 
 

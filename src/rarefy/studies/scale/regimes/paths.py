@@ -96,7 +96,7 @@ class SweepPath(ABC):
         """What turns over along the path, (row,): the error on fresh samples."""
         return found.test_error
 
-    def held(self, samples: PatchSamples, initial: Tensor, fitted: Fitted) -> dict[str, Tensor]:
+    def held(self, samples: PatchSamples, initial: Tensor, fitted: FitResult) -> dict[str, Tensor]:
         """Signal and noise held by the filters: NaN where no theorem speaks of them."""
         names = ("gamma", "rho", "signal_learnt", "noise_learnt", "gamma_all", "rho_all")
         missing = initial.new_full((len(initial),), torch.nan)
@@ -138,7 +138,7 @@ class SignalPath(SweepPath):
     def prepare(self, cells: Cells) -> None:
         one = torch.ones(len(cells), dtype=self.context.dtype, device=self.context.device)
         shape = (self.classes, self.training.filters)
-        self.world = turned_signal_noise(
+        self.world = gram_signal_noise(
             self.draws, self.samples, shape, self.d, one, one, "balanced"
         )
 
@@ -146,7 +146,7 @@ class SignalPath(SweepPath):
         """Their loss."""
         return found.test_loss
 
-    def held(self, samples: PatchSamples, initial: Tensor, fitted: Fitted) -> dict[str, Tensor]:
+    def held(self, samples: PatchSamples, initial: Tensor, fitted: FitResult) -> dict[str, Tensor]:
         return _held(samples, initial, fitted)
 
     def sigma(self, place: Tensor) -> Tensor:
@@ -180,7 +180,7 @@ class NoisePath(SweepPath):
         even = torch.ones_like(self.d)
         norms = even[:, None].expand(-1, self.classes).to(self.context.dtype)
         # drawn once: where all eigenvalues are 1 the noise is zeta itself
-        self.even = turned_class_noise(
+        self.even = gram_class_noise(
             self.draws, self.labels, self.training.filters, self.spectrum(even), norms
         )
 
@@ -236,7 +236,7 @@ class FeaturePath(NoisePath):
         return fourth**0.25, torch.ones_like(place)
 
 
-def _held(samples: PatchSamples, initial: Tensor, fitted: Fitted) -> dict[str, Tensor]:
+def _held(samples: PatchSamples, initial: Tensor, fitted: FitResult) -> dict[str, Tensor]:
     """gamma and rho over filters that began on the positive side of signal or noise, and the
     extremes that 002's theorems speak of."""
     held = accumulated_coefficients(fitted.parameters["coefficients"], samples)

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.estimates import mean_band, mean_interval
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.topk.baselines.arms import NAMES, PRUNED
@@ -41,7 +41,7 @@ def _over_noise(experiment: BaselinesExperiment, results: xr.Dataset) -> Picture
 
     def panel(measure: str, label: str, chance: float) -> Lines:
         curves = [
-            banded(choice.name, sigma, getattr(choice, measure), *LOOKS[method])
+            mean_curve(choice.name, sigma, getattr(choice, measure), *LOOKS[method])
             for method, choice in chosen.items()
         ]
         level = np.full(len(sigma), chance)
@@ -80,7 +80,7 @@ def _over_keep(experiment: BaselinesExperiment, results: xr.Dataset) -> Picture:
         for sigma in levels[np.unique(some)]:
             label = f"sigma_p = {sigma:g}"
             loss = by_seed(end.sel(sigma=sigma), "arm")[:, places]
-            curves.append(banded(label, share, loss, label))
+            curves.append(mean_curve(label, share, loss, label))
         x_label = "share of coordinates kept, K/d"
         panels.append(Lines(curves, x_label, "test loss (nats)", NAMES[method], x_log=True))
     return Picture(
@@ -112,7 +112,7 @@ def _along_training(experiment: BaselinesExperiment, results: xr.Dataset) -> Pic
     for name, title in (("train_loss", "Training loss"), ("test_loss", "Test loss")):
         values, y_log = by_seed(at[name], "arm", "read"), name == "train_loss"
         curves = [
-            banded(label, reads[after], values[:, place, after], *LOOKS[method])
+            mean_curve(label, reads[after], values[:, place, after], *LOOKS[method])
             for method, (place, label) in best.items()
         ]
         panels.append(Lines(curves, "updates", "cross-entropy (nats)", title, True, y_log))

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.regions import overlap
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.chart import heat_map
@@ -112,7 +112,7 @@ def _cuts(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
     panels = [
         Lines(
             [
-                banded(
+                mean_curve(
                     f"sigma_p = {value:g}",
                     keep,
                     by_seed(loss.sel(reading=reading, sigma=value), "keep"),
@@ -129,7 +129,7 @@ def _cuts(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
     ]
     holding = Lines(
         [
-            banded(reading, keep, by_seed(held.sel(reading=reading), "keep"), reading)
+            mean_curve(reading, keep, by_seed(held.sel(reading=reading), "keep"), reading)
             for reading in readings
         ],
         LABELS["keep"],
@@ -143,7 +143,7 @@ def _cuts(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
     width = Lines(
         [
             *(
-                banded(reading, sigma, measured_regions(results, reading) @ share, reading)
+                mean_curve(reading, sigma, measured_regions(results, reading) @ share, reading)
                 for reading in readings
             ),
             Curve("published", sigma, published, role="theory"),
@@ -172,7 +172,7 @@ def _first(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
         name, role = f"sigma_p = {value:g}", f"sigma {place}"
         samples = by_seed(first["first_kept"].sel(sigma=value), "keep")
         shares = kept_shares(experiment, results, value)
-        curves.append(banded(f"{name}, measured", keep, samples, role, "points"))
+        curves.append(mean_curve(f"{name}, measured", keep, samples, role, "points"))
         curves.append(Curve(f"{name}, law", keep, shares, role=role))
     title = "Filters whose signal is among the K largest"
     kept = Lines(curves, "K", "share of filters", title)
@@ -187,9 +187,9 @@ def _first(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
     start = experiment.sigma_0
     added = Lines(
         [
-            banded("signal, measured", sigma, gained, "signal", "points"),
+            mean_curve("signal, measured", sigma, gained, "signal", "points"),
             law("signal, law", [step.signal_gain for step in steps], "signal"),
-            banded("noise, measured", sigma, noise, "noise", "points"),
+            mean_curve("noise, measured", sigma, noise, "noise", "points"),
             law("noise, law", [step.noise_gain for step in steps], "noise"),
             law("noise, 002 App. I", [paper_noise_std(step) for step in steps], "noise", "dotted"),
             law("initial weights, std", [start] * len(sigma), "start", "dashed"),

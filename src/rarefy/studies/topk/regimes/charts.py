@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.chart import heat_map
 from rarefy.studies.topk.regimes.boundary import HALF, boundary, of_chance
@@ -41,7 +41,7 @@ def _loglog(curves: list[Curve], x_label: str, y_label: str, title: str) -> Line
 def _by_d(values: xr.DataArray, x: str) -> list[Curve]:
     """A curve per dimension; values: (d, x, seed)."""
     return [
-        banded(f"d = {float(d):g}", values[x].values, by_seed(values.sel(d=d), x))
+        mean_curve(f"d = {float(d):g}", values[x].values, by_seed(values.sel(d=d), x))
         for d in values["d"].values
     ]
 
@@ -194,7 +194,7 @@ def _ratio_in_time(experiment: RegimesExperiment, results: xr.Dataset) -> Pictur
         cell = at.isel(snr=here)
         order = n * float(cell["snr"]) ** 2 / classes
         curves = [
-            banded(
+            mean_curve(
                 label,
                 experiment.reads,
                 by_seed(cell[gamma] / cell[rho] / order, "read"),

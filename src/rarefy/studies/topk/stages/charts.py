@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.topk.stages.claims import EXPONENTS, exponent, stage_of
 from rarefy.studies.topk.stages.experiment import StagesExperiment
@@ -39,7 +39,7 @@ def pictures(experiment: StagesExperiment, results: xr.Dataset) -> list[Picture]
 def _panel(stage: xr.DataArray, regime: str) -> Lines:
     factor = stage["factor"].values
     curves = [
-        banded(str(varied), factor, by_seed(stage.sel(varied=varied), "factor"))
+        mean_curve(str(varied), factor, by_seed(stage.sel(varied=varied), "factor"))
         for varied in stage["varied"].values
     ]
     base = float(factor[np.abs(np.log(factor)).argmin()])
