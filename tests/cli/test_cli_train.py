@@ -249,7 +249,7 @@ def test_ones_own_images_and_network(train: Train, here: Path) -> None:
         (["digits", "--save", "file"], "save='file': is a file; name a folder"),
         (["digits", "--seeds", "0"], "seeds=0: must be at least 1"),
         (["digits", "--epochs", "0"], "epochs=0: must be at least 1"),
-        (["digits", "--every", "-1"], "every=-1: must be at least 1, or 0 for once an epoch"),
+        (["digits", "--every", "-1"], "every=-1: must be at least 1, or 0 for once per epoch"),
         (["digits", "--lr", "-1"], "learning_rate=-1.0: must be positive"),
         (["digits", "--optimizer", "sdg"], "optimizer"),
         (["digits", "--schedule", "cosin"], "schedule"),
