@@ -2,9 +2,11 @@
 
 ``rarefy.run("contrast-alignment", scale="quick")`` runs a study and gives an ``xarray.Dataset``;
 ``rarefy.judge(study, dataset, scale)`` gives its verdicts. ``rarefy.Pruner(model, optimizer,
-keep=0.3)`` prunes any PyTorch model while it trains. ``rarefy.influence(X, y)`` says which samples
-of a labelled set are atypical, without a model. ``rarefy.pretrain(images, network,
-"branches:0.1")`` learns features without labels, ``rarefy.probe(train, test)`` judges them.
+keep=0.3)`` prunes any PyTorch model while it trains, ``rarefy.train(data, keep=0.3)`` compares
+dense and pruned networks on images. ``rarefy.influence(X, y)`` says which samples of a labelled
+set are atypical, without a model. ``rarefy.pretrain(images, network, "branches:0.1")`` learns
+features without labels, ``rarefy.probe(train, test)`` judges them, ``rarefy.pretrain_images(data,
+methods)`` compares methods, head and tail.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from rarefy.studies.api import judge, run
     from rarefy.tools.influence.scoring import influence
     from rarefy.tools.longtail.api import pretrain, probe
+    from rarefy.tools.longtail.pretrain_images import pretrain_images
+    from rarefy.tools.train_images import train
 
 __all__ = [
     "Experiment",
@@ -30,8 +34,10 @@ __all__ = [
     "influence",
     "judge",
     "pretrain",
+    "pretrain_images",
     "probe",
     "run",
+    "train",
 ]
 
 # Names are fetched on first use: importing torch takes seconds, and ``rarefy --help`` has none.
@@ -39,7 +45,9 @@ _HOMES = {
     "run": "rarefy.studies.api",
     "judge": "rarefy.studies.api",
     "influence": "rarefy.tools.influence.scoring",
+    "train": "rarefy.tools.train_images",
     "pretrain": "rarefy.tools.longtail.api",
+    "pretrain_images": "rarefy.tools.longtail.pretrain_images",
     "probe": "rarefy.tools.longtail.api",
     "Pruner": "rarefy.pruning.models.pruner",
     "Experiment": "rarefy.core.contracts",

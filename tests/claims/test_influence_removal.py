@@ -11,10 +11,10 @@ import xarray as xr
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
-from rarefy.studies.influence.removal import experiment as influence_removal
-from rarefy.studies.influence.removal.claims import spoken
 from rarefy.studies.influence.removal.study import InfluenceRemoval
 from rarefy.sweep.grid import grid_of
+from rarefy.tools.influence import removal_experiment as influence_removal
+from rarefy.tools.influence.removal_tables import spoken
 
 STUDY = InfluenceRemoval.at("quick", seeds=4, within=("class", "all"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,15 @@ import xarray as xr
 from made_up_longtail import WAYS, results, study
 
 from rarefy.cli.longtail_tables import differences
-from rarefy.cli.pretraining import _described
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
-from rarefy.studies.longtail.pretraining import _separability
 from rarefy.studies.longtail.published import TABLE_2, published
 from rarefy.studies.longtail.words import spoken
 from rarefy.sweep.grid import grid_of
+from rarefy.sweep.runner import Execution
+from rarefy.tools.longtail.experiment import _separability
+from rarefy.tools.longtail.pretrain_images import PretrainRun
 
 
 def judged(found: xr.Dataset, which: Study | None = None) -> dict[tuple[str, str], Verdict]:
@@ -110,8 +111,8 @@ def test_a_training_past_its_best_is_in_the_report_and_in_the_terminal() -> None
     assert lines[0].startswith("long-tail, simclr: past its best: neighbours of held-out images")
     assert "70.0 % after epoch 4, in 60.0 % at the end" in lines[0]
     assert sum("past its best" in line for line in lines) == 1
-    execution = SimpleNamespace(path="store", cells=9, cells_done=9, finished=True, dataset=found)
-    (past,) = json.loads(json.dumps(_described(which, execution)))["past_best"]
+    run = PretrainRun.of(which, Execution(found, Path("store"), 9, 9))
+    (past,) = json.loads(json.dumps(run.described()))["past_best"]
     assert (past["method"], past["best_epoch"], past["n"]) == ("simclr", 4, 3)
     assert past["fall"] == pytest.approx(10.0) and len(past["fall_interval"]) == 2
     few = which.tables(results({}, (100.0,), seeds=2, knn=looks))[3]
@@ -180,7 +181,7 @@ def test_all_cells_of_a_seed_share_their_draws() -> None:
     ("wrong", "message"),
     [
         ({"way": ("simclr", "pruned")}, "needs the share of weights to keep"),
-        ({"images": ("short-tail",)}, "unknown images 'short-tail'"),
+        ({"images": ("short-tail",)}, "images='short-tail': must be one of long-tail, balanced"),
         ({"rho": (0.5,)}, "rho=0.5: must be a number, at least 1"),
         ({"split": "as-is"}, "means nothing where images are taken as they are"),
         ({"split": "tail.json"}, "means nothing where images are taken as they are"),

@@ -7,8 +7,8 @@ import pytest
 from sparse_results import made
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.sparse.cifar100_noise.study import SparseCifar100Noise
-from rarefy.studies.sparse.mnist.study import SparseMnist
+from rarefy.studies.sparse.keep_curve.study import SparseMnist
+from rarefy.studies.sparse.noise_grid.study import SparseCifar100Noise
 
 SEEDS = 6
 NOISE = (0.0, 0.2, 0.5, 5.0, 8.0)

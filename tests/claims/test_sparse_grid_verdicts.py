@@ -11,9 +11,8 @@ import xarray as xr
 from sparse_results import made
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.sparse.cifar100_noise.study import SparseCifar100Noise
-from rarefy.studies.sparse.grid_claims import GUESS
-from rarefy.studies.sparse.vit_mnist.study import SparseVitMnist
+from rarefy.studies.sparse.noise_grid.claims import GUESS
+from rarefy.studies.sparse.noise_grid.study import SparseCifar100Noise, SparseVitMnist
 from rarefy.tools.image_data import on_device
 
 SEEDS = 6

@@ -8,7 +8,7 @@ from sparse_results import made
 
 from rarefy.core.errors import UsageError
 from rarefy.measure.estimates import mean_interval
-from rarefy.studies.sparse.cifar100_noise.study import SparseCifar100Noise
+from rarefy.studies.sparse.noise_grid.study import SparseCifar100Noise
 from rarefy.studies.sparse.pairs import FEWEST, band_gain, cautious, comparisons
 from rarefy.studies.sparse.readings import PLACES, Paired, at_test_noise, placed, without_noise
 

@@ -9,9 +9,9 @@ import pytest
 
 from rarefy.core.contracts import Context
 from rarefy.studies import get_study
-from rarefy.studies.sparse import training as _sparse
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.grid import grid_of
+from rarefy.tools import sparse_experiment as _sparse
 
 
 def test_one_dense_training_serves_both_rules_and_progress_adds_up(

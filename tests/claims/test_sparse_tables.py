@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -11,13 +13,10 @@ from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap, Lines, Table
 from rarefy.report.interactive import figure
 from rarefy.report.static import draw_panel
-from rarefy.studies.sparse.cifar10.study import SparseCifar10
-from rarefy.studies.sparse.cifar100_noise.study import SparseCifar100Noise
-from rarefy.studies.sparse.grid_tables import published, published_difference
-from rarefy.studies.sparse.mnist.study import SparseMnist
-from rarefy.studies.sparse.published import KEEP, NOISE
-from rarefy.studies.sparse.training import SparseTraining
-from rarefy.studies.sparse.vit_mnist.study import SparseVitMnist
+from rarefy.studies.sparse.keep_curve.study import SparseCifar10, SparseMnist
+from rarefy.studies.sparse.noise_grid.study import SparseCifar100Noise, SparseVitMnist
+from rarefy.studies.sparse.published import CNN_ON_CIFAR100, KEEP, NOISE
+from rarefy.tools.sparse_experiment import SparseTraining
 
 STUDIES = (SparseMnist, SparseCifar10, SparseCifar100Noise, SparseVitMnist)
 CURVE = SparseMnist.at("paper", seeds=4)
@@ -118,10 +117,11 @@ def test_curves_have_their_bands_and_keeps_that_rise() -> None:
 
 
 def test_the_published_numbers_are_those_of_the_paper() -> None:
-    assert published(GRID, 0.4, 0.8) == 48.89 and published(GRID, 0.4, 1.0) == 47.41
-    assert published_difference(GRID, 5.0, 0.1) == pytest.approx(1.07)
-    assert np.isnan(published(GRID, 0.25, 0.8)) and np.isnan(published(GRID, 0.4, 0.7))
-    assert np.isnan(published(DIGITS, 0.5, 0.5))  # other images
+    at = partial(CNN_ON_CIFAR100.at, "cifar100")
+    assert at(0.4, 0.8) == 48.89 and at(0.4, 1.0) == 47.41
+    assert CNN_ON_CIFAR100.difference("cifar100", 5.0, 0.1) == pytest.approx(1.07)
+    assert np.isnan(at(0.25, 0.8)) and np.isnan(at(0.4, 0.7))
+    assert np.isnan(CNN_ON_CIFAR100.at("digits", 0.5, 0.5))  # other images
 
 
 def test_ours_stands_beside_the_published() -> None:
@@ -174,7 +174,7 @@ def test_the_reading_nearest_to_the_paper_has_the_smallest_distance() -> None:
     data = made(GRID, spread=0.0)
     for noise in NOISE:
         for test in NOISE:
-            level = published(GRID, test, 1.0) if noise == 0 else 50.0
+            level = CNN_ON_CIFAR100.at("cifar100", test, 1.0) if noise == 0 else 50.0
             data["test_accuracy"].loc[{"noise": noise, "test_noise": test}] = level / 100
     table = named(GRID.tables(data), "which")
     far = {row[0]: row[2:] for row in table.rows if str(row[0]).startswith("distance")}

@@ -9,8 +9,8 @@ from sparse_results import Gain, Luck, lost, made
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.statistics import mean_interval
-from rarefy.studies.sparse.curve_claims import MARGIN, held_out_best
-from rarefy.studies.sparse.mnist.study import SparseMnist
+from rarefy.studies.sparse.keep_curve.claims import MARGIN, held_out_best
+from rarefy.studies.sparse.keep_curve.study import SparseMnist
 from rarefy.studies.sparse.readings import Paired, at_test_noise
 
 SEEDS = 6

@@ -154,10 +154,18 @@ def parameters_of(cls: type) -> Mapping[str, Parameter]:
             default=field.default,
             meaning=meanings.get(field.name, ""),
             unit=unit,
-            rules=tuple(rules),
+            rules=tuple(rules) or _inherited_rules(cls, field.name),
             **shape,
         )
     return found
+
+
+def _inherited_rules(cls: type, name: str) -> tuple[Rule, ...]:
+    """A field that is only given another default keeps the rules of the class above."""
+    for base in cls.__mro__[1:]:
+        if name in base.__dict__.get("__annotations__", {}):
+            return parameters_of(base)[name].rules
+    return ()
 
 
 def _meanings(cls: type) -> dict[str, str]:

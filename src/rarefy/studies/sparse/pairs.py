@@ -27,7 +27,7 @@ NONE = "–"
 
 
 def band_gain(paired: Paired, keep: float, band: str) -> tuple[NDArray[np.float64], str]:
-    """Difference from dense a seed, (seed,), on average over a band's levels, and which these are
+    """Difference from dense per seed, (seed,), on average over a band's levels, and which these are
     (see ``seed_means``)."""
     part = paired.band(band)
     found, used = seed_means(part.difference(keep))

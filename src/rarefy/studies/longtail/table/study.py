@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rarefy.studies.longtail.pretraining import SMALLEST, LongTailPretraining
+from rarefy.core.contracts import Study
+from rarefy.studies.longtail import charts, tables
+from rarefy.studies.longtail import claims as judged
+from rarefy.tools.longtail.experiment import SMALLEST, LongTailPretraining
 
 ALGORITHM_1 = {"cifar10": "pruned:0.5", "cifar100": "pruned:0.7"}
 """What is best on held-out images in ``*-keep-100``; the page says where that is not known yet."""
@@ -121,13 +123,16 @@ def _one_order(row: dict[str, Any], epochs: int) -> dict[str, Any]:
     return {**row, **shorter}
 
 
-@dataclass(frozen=True, kw_only=True)
-class LongTailTable(LongTailPretraining):
+class LongTailTable(LongTailPretraining, Study):
     """Table 2 with what it lacks: several orders of the classes, pairs, the balanced control, and
     two readings of the method kept apart."""
 
     name: ClassVar[str] = "longtail-table"
     title: ClassVar[str] = "Does pruning help contrastive learning on long-tailed images?"
+    papers: ClassVar[tuple[str, ...]] = ("000",)
+    shows: ClassVar[str] = "Remark 2; Table 2; Section 4"
+    claims: ClassVar[tuple[str, ...]] = ("P4", "P6", "P8")
+    needs: ClassVar[str] = "a CPU for digits; the data set and a GPU for the rows of Table 2"
     paper_says: ClassVar[str] = (
         "000 Table 2 pre-trains on CIFAR10-LT, CIFAR100-LT and ImageNet-LT at several imbalances "
         "rho and fits a linear probe: with pruning accuracy is up to 8 points higher and Delta_20, "
@@ -139,9 +144,6 @@ class LongTailTable(LongTailPretraining):
         "temperature, weight decay and epochs as plain SimCLR, over several orders of the classes: "
         "with one order Delta_20 mostly says which classes are easy."
     )
-    papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "Remark 2; Table 2; Section 4"
-    claims: ClassVar[tuple[str, ...]] = ("P4", "P6", "P8")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "rho": (4.0, 8.0),
@@ -162,3 +164,7 @@ class LongTailTable(LongTailPretraining):
         **row_scales(),
         **digit_scales(),
     }
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = tables.tables

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
@@ -25,9 +25,12 @@ from rarefy.measure.statistics import (
     mean_interval,
     spearman_trend,
 )
+from rarefy.studies.kit.premise import noted
+from rarefy.studies.kit.reading import Naming
 from rarefy.studies.sparse.advice import advice_verdicts
 from rarefy.studies.sparse.pairs import FEWEST, asked_at, cautious, number
 from rarefy.studies.sparse.readings import (
+    AXES,
     POINTS,
     Paired,
     at_test_noise,
@@ -35,36 +38,27 @@ from rarefy.studies.sparse.readings import (
     setting_of,
     without_noise,
 )
+from rarefy.tools.sparse_experiment import SparseTraining
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from rarefy.studies.sparse.keep_curve import KeepCurve
-
-
-AXES = ("update", "drawn", "noise")
 MARGIN = 0.1
 """Points: the least gain that such a figure can show, 10 of 10,000 test images; one that is
 certainly smaller is none. Fixed before looking."""
 
 
-def curve_verdicts(study: KeepCurve, results: xr.Dataset, scale: str) -> list[Verdict]:
+def verdicts(experiment: SparseTraining, results: xr.Dataset, scale: str) -> list[Verdict]:
     found = []
     for words, part in readings(results, AXES):
-
-        def identity(what: str, words: str = words) -> Identity:
-            return ("S8", study.name, scale, setting_of(study, words, what))
-
-        found.append(_rises(identity("training accuracy rises with keep"), part))
+        named = Naming(experiment, scale, setting_of(experiment, words, ""))
+        found.append(_rises(named("S8", "training accuracy rises with keep"), part))
         what = "test accuracy is best at an intermediate keep"
         halves = (without_noise(part, 0), without_noise(part, 1))
-        found.append(_peaks(identity(what), without_noise(part), halves))
+        found.append(_peaks(named("S8", what), without_noise(part), halves))
         noise = float(part["noise"])
         if noise > 0 and np.isclose(part["test_noise"].values, noise).any():
             halves = (at_test_noise(part, noise, 0), at_test_noise(part, noise, 1))
             what = "the same, asked with the noise of training"
-            found.append(_peaks(identity(what), at_test_noise(part, noise), halves))
-    return found + advice_verdicts(study, results, scale, with_noise=False)
+            found.append(_peaks(named("S8", what), at_test_noise(part, noise), halves))
+    return found + advice_verdicts(experiment, results, scale, with_noise=False)
 
 
 def _rises(identity: Identity, part: xr.Dataset) -> Verdict:
@@ -81,8 +75,8 @@ def _rises(identity: Identity, part: xr.Dataset) -> Verdict:
     trend = spearman_trend(keeps, accuracy, within_rows=True)
     found = judge_trend(identity, trend, "increasing", note=note)
     if trend.n == 1:
-        why = "; ".join(said for said in (found.note, "one seed says nothing of others") if said)
-        return dataclasses.replace(found, outcome="inconclusive", note=why)
+        found = dataclasses.replace(found, outcome="inconclusive")
+        return noted(found, "one seed says nothing of others")
     return found
 
 

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
+import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
 from rarefy.measure.estimates import mean_band
-from rarefy.studies.sparse.grid_tables import published_data, published_difference
 from rarefy.studies.sparse.pairs import comparisons, pooled
+from rarefy.studies.sparse.published import published
 from rarefy.studies.sparse.readings import BANDS, PLACES, POINTS, Paired, placed, readings
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from rarefy.studies.sparse.noise_grid import NoiseGrid
-
+from rarefy.tools.sparse_experiment import SparseTraining
 
 KEEP, GAIN = "share of weights kept", "accuracy less dense, points"
 TRAINED, ASKED = "noise std in training", "noise std in the test"
 
 
-def grid_pictures(study: NoiseGrid, results: xr.Dataset) -> list[Picture]:
+def pictures(experiment: SparseTraining, results: xr.Dataset) -> list[Picture]:
     found: list[Picture] = []
     for count, (words, part) in enumerate(readings(results)):
         mark, named = (f"-{count}", f", {words}") if words else ("", "")
         every = {place: placed(part, place) for place in PLACES}
         known = {place: one for place, one in every.items() if _something(one)}
         for place, paired in known.items():
-            found.append(_curves(study, paired, f"{place}{mark}", f"{PLACES[place]}{named}"))
+            found.append(_curves(experiment, paired, f"{place}{mark}", f"{PLACES[place]}{named}"))
         if known:
             found.append(_maps(known, mark, named))
         found += _transfer(part, mark, named)
@@ -41,8 +34,8 @@ def _something(paired: Paired) -> bool:
     return any(np.isfinite(paired.difference(keep)).any() for keep in paired.thinned)
 
 
-def _curves(study: NoiseGrid, paired: Paired, name: str, words: str) -> Picture:
-    beside = study.data == published_data(study)
+def _curves(experiment: SparseTraining, paired: Paired, name: str, words: str) -> Picture:
+    paper, data = published(experiment), experiment.data
     panels, halves = [], []
     keeps = np.array(sorted(paired.thinned))
     for band in BANDS:
@@ -54,7 +47,7 @@ def _curves(study: NoiseGrid, paired: Paired, name: str, words: str) -> Picture:
         for place, level in enumerate(part.levels):
             role = f"noise {level:g}"
             curves.append(Curve(role, keeps, mean_band(gains[:, place]).mean, role=role))
-            theirs = np.array([published_difference(study, float(level), k) for k in keeps])
+            theirs = np.array([paper.difference(data, float(level), keep) for keep in keeps])
             if np.isfinite(theirs).any():
                 curves.append(Curve(f"{role}, published", keeps, theirs, role=role, style="dotted"))
         panels.append(Lines(curves, KEEP, GAIN, f"{band} noise", x_log=True))
@@ -62,7 +55,7 @@ def _curves(study: NoiseGrid, paired: Paired, name: str, words: str) -> Picture:
     said = "; ".join(text for text in halves if text)
     caption = (
         "Difference from the dense network of the same seed, mean over seeds"
-        + (f"; dotted: {study.published.name}." if beside else ".")
+        + (f"; dotted: {paper.name}." if data == paper.data else ".")
         + (f" Half of a point's 95 % interval: {said}." if said else " No point has an interval.")
     )
     return Picture(f"gain-{name}", f"What pruning gains, {words}", caption, panels)
@@ -113,13 +106,18 @@ def _maps(known: dict[str, Paired], mark: str, named: str) -> Picture:
 
 
 def _transfer(part: xr.Dataset, mark: str, named: str) -> list[Picture]:
-    values, noise, asked = _dense_map(part)
-    if not np.isfinite(values).any():
+    """Of the dense network, both axes rising."""
+    dense = part["test_accuracy"].sel(keep=np.isclose(part["keep"].values.astype(float), 1.0))
+    if dense.sizes["keep"] == 0:
+        return []
+    dense = dense.isel(keep=0).sortby(["noise", "test_noise"])
+    samples = dense.transpose("seed", "noise", "test_noise").values
+    if not np.isfinite(samples).any():
         return []
     panel = HeatMap(
-        values,
-        x=[f"{level:g}" for level in asked],
-        y=[f"{level:g}" for level in noise],
+        POINTS * mean_band(samples).mean,
+        x=[f"{level:g}" for level in dense["test_noise"].values.astype(float)],
+        y=[f"{level:g}" for level in dense["noise"].values.astype(float)],
         x_label=ASKED,
         y_label=TRAINED,
         colour_label="accuracy, per cent",
@@ -132,19 +130,3 @@ def _transfer(part: xr.Dataset, mark: str, named: str) -> list[Picture]:
     )
     title = f"Trained at one noise level, asked at another{named}"
     return [Picture(f"transfer{mark}", title, caption, [panel])]
-
-
-def _dense_map(
-    part: xr.Dataset,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Mean accuracy, (noise, test noise), and both axes rising."""
-    noise, asked = (part[name].values.astype(np.float64) for name in ("noise", "test_noise"))
-    dense = np.flatnonzero(np.isclose(part["keep"].values.astype(np.float64), 1.0))
-    if len(dense) == 0:
-        return np.full((len(noise), len(asked)), np.nan), noise, asked
-    samples = (
-        part["test_accuracy"].isel(keep=int(dense[0])).transpose("seed", "noise", "test_noise")
-    )
-    rows, columns = np.argsort(noise), np.argsort(asked)
-    values = POINTS * mean_band(samples.values).mean[np.ix_(rows, columns)]
-    return values, noise[rows], asked[columns]

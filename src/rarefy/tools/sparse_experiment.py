@@ -1,4 +1,5 @@
-"""What the studies of pruning on real images share: the grid, one training a cell, its measures."""
+"""Networks on real images, dense and pruned beside each other: the grid, one training per cell, its
+measures. ``rarefy train`` runs it, and so do the studies of the TopK paper's real data."""
 
 from __future__ import annotations
 
@@ -7,12 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from rarefy.core.contracts import Cells, Context, Cost, Output, Study
-from rarefy.core.errors import bad_value, unknown
+from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
+from rarefy.core.errors import bad_value
+from rarefy.core.parameters import OneOf, Rule, Whole
 from rarefy.core.text import file_name
 from rarefy.measure.gradient_noise import LEAST_BATCHES
 from rarefy.nets.by_name import identity
@@ -26,6 +28,9 @@ from rarefy.train.thinning import Thinning
 
 DRAWN = ("fresh", "once")
 UNITS = ("pixel", "std")
+PROBE = Rule(
+    f"must be 0 or at least {LEAST_BATCHES}", lambda value: value == 0 or value >= LEAST_BATCHES
+)
 SMALLEST: dict[str, Any] = {
     "seeds": 2,
     "network": "lenet",
@@ -36,20 +41,18 @@ SMALLEST: dict[str, Any] = {
     "watched": 1,
     "probed": 10,
 }
-"""What makes any of these studies a matter of seconds."""
+"""What makes any of these experiments a matter of seconds."""
 CELL_BYTES = 1_000_000_000
 """A set of 60,000 images with an epoch of them as floats, and a network beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseTraining(Study):
+class SparseTraining(Experiment):
     """Networks trained on images with noise, dense and with shares of their weights. All cells of
     a seed begin with the same weights and see the same images in the same order with the same
     noise, so that a pruned network can be compared with the dense one in pairs."""
 
-    lab: ClassVar[str] = "sparse"
     axes: ClassVar[tuple[str, ...]] = ("update", "drawn", "noise", "keep")
-    needs: ClassVar[str] = "a CPU for digits; the data set and a GPU at scale paper"
     one_at_a_time: ClassVar[bool] = True
 
     seeds: int = 3
@@ -61,13 +64,13 @@ class SparseTraining(Study):
     """shares of the weights that stay, 1 is the dense network"""
     noise: tuple[float, ...] = (0.0,)
     """std of the Gaussian noise on training images"""
-    drawn: tuple[str, ...] = ("fresh",)
+    drawn: tuple[Annotated[str, OneOf(DRAWN)], ...] = ("fresh",)
     """noise anew each time an image is shown, or once for all (it can be memorised then)"""
     update: tuple[str, ...] = ("project",)
     """what becomes of pruned weights: project (002: zero, trained on), dense, masked; joined by +
-    to what differs from granularity and every: project+global, project+epoch (masks once an
+    to what differs from granularity and every: project+global, project+epoch (masks once per
     epoch), masked+once (chosen before training), project+inner (not first and last layer)"""
-    noise_unit: str = "pixel"
+    noise_unit: Annotated[str, OneOf(UNITS)] = "pixel"
     """of noise and test_noise: pixel (scaled to [0, 1]), or std of the data set's pixels"""
     test_noise: tuple[float, ...] = (0.0,)
     """stds of the noise on test images; every network is asked at all of them"""
@@ -78,7 +81,7 @@ class SparseTraining(Study):
     epochs: int = 20
     """times that every image is shown"""
     batch: int = 128
-    """images an update"""
+    """images per update"""
     optimizer: str = "sgd"
     """sgd (Nesterov momentum) or adamw"""
     learning_rate: float = 0.1
@@ -101,9 +104,9 @@ class SparseTraining(Study):
     """training images used, 0: all"""
     test_samples: int = 0
     """test images used, 0: all"""
-    watched: int = 10
+    watched: Whole = 10
     """how often the test set is looked at on the way, for the curves"""
-    probed: int = 20
+    probed: Annotated[int, PROBE] = 20
     """batches of the probe that suggests a keep ratio before a dense training"""
     precision: str = "auto"
     """auto (bf16 on a GPU), bf16 or float32"""
@@ -111,20 +114,10 @@ class SparseTraining(Study):
     """compile the network; pays for large ones on a GPU"""
 
     def check(self) -> None:
-        super().check()
         for keep, rule in product(self.keep, self.update):
             Thinning.parse(rule, keep, self.granularity, self.every)
         if 1.0 not in self.keep:
             raise bad_value("keep", self.keep, "must have 1, the dense network to compare with")
-        for drawn in self.drawn:
-            if drawn not in DRAWN:
-                raise unknown("way to draw noise", drawn, DRAWN)
-        if self.noise_unit not in UNITS:
-            raise unknown("noise unit", self.noise_unit, UNITS)
-        if self.probed != 0 and self.probed < LEAST_BATCHES:
-            raise bad_value("probed", self.probed, f"must be 0 or at least {LEAST_BATCHES}")
-        if self.watched < 0:
-            raise bad_value("watched", self.watched, "must be at least 0")
         for noise in self.noise:
             self.task(noise, "fresh")
 

@@ -1,30 +1,22 @@
-"""What the studies of long-tailed pre-training share: grid, one training a cell, its measures."""
+"""Pre-training on long-tailed images: the grid, one training per cell, its measures. ``rarefy
+pretrain`` runs it, and so does the study of 000 Table 2."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-import xarray as xr
 
-from rarefy.core.contracts import Cells, Context, Cost, Output, Study, Verdict
-from rarefy.core.errors import bad_value, unknown
-from rarefy.core.picture import Picture, Table
+from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
+from rarefy.core.errors import bad_value
+from rarefy.core.parameters import OneOf, Rule, Whole
 from rarefy.core.text import file_name
 from rarefy.measure.representation.linear_probe import STRENGTHS
 from rarefy.nets.by_name import identity
-from rarefy.studies.longtail.charts import pictures
-from rarefy.studies.longtail.claims import pruning_verdicts
-from rarefy.studies.longtail.tables import (
-    course_table,
-    gains_table,
-    protocol_table,
-    quality_table,
-)
 from rarefy.sweep.one_by_one import one_by_one, spread_epochs
 from rarefy.tools.image_data import data_identity, on_device
 from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation, Quality
@@ -36,6 +28,7 @@ from rarefy.train.recipe import Recipe
 from rarefy.train.views.views import Views
 
 IMAGES = (LONG_TAIL, BALANCED)
+CROP = Rule("must be a share of the image (0: the usual one)", lambda value: 0 <= value <= 1)
 MOST_EPOCHS = 200
 """Epochs of which loss and its companions are kept: results stay small."""
 CELL_BYTES = 3_000_000_000
@@ -52,19 +45,17 @@ SMALLEST: dict[str, Any] = {
     "strengths": (0.01,),
     "watched": 1,
 }
-"""What makes any of these studies a matter of seconds."""
+"""What makes any of these experiments a matter of seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongTailPretraining(Study):
+class LongTailPretraining(Experiment):
     """Encoders trained without labels on long-tailed images and on the balanced control of equal
     size. All cells of a seed have one order of classes, the same first weights, the same images in
     the same order and the same views, so that methods can be compared in pairs; seeds come in
     mirrored pairs, in which head and tail classes change places."""
 
-    lab: ClassVar[str] = "longtail"
     axes: ClassVar[tuple[str, ...]] = ("images", "rho", "way")
-    needs: ClassVar[str] = "a CPU for digits; the data set and a GPU for the rows of Table 2"
     one_at_a_time: ClassVar[bool] = True
 
     seeds: int = 4
@@ -75,7 +66,7 @@ class LongTailPretraining(Study):
     way: tuple[str, ...] = ("simclr", "pruned:0.7", "branches:0.1")
     """simclr, pruned:KEEP (000 Algorithm 1), branches:KEEP, sdclr; words after a + change them;
     pixels and untrained are what features are worth without any training"""
-    images: tuple[str, ...] = (LONG_TAIL, BALANCED)
+    images: tuple[Annotated[str, OneOf(IMAGES)], ...] = IMAGES
     """the long-tailed set, and its control: as many images, the same number of each class"""
     rho: tuple[float, ...] = (100.0,)
     """images of the largest class over those of the smallest"""
@@ -86,7 +77,7 @@ class LongTailPretraining(Study):
     epochs: int = 500
     """times that every image is shown"""
     batch: int = 512
-    """images an update"""
+    """images per update"""
     learning_rate: float = 0.5
     """largest learning rate"""
     weight_decay: float = 1e-4
@@ -99,15 +90,15 @@ class LongTailPretraining(Study):
     """layers of the projection, thrown away afterwards"""
     head_out: int = 128
     """numbers that the projection gives"""
-    crop: float = 0.0
+    crop: Annotated[float, CROP] = 0.0
     """least share of an image that a view shows; 0: the usual one for such images"""
     protocols: tuple[str, ...] = tuple(PROTOCOLS)
     """how features are judged: linear, long-tail, few, knn"""
     shots: int = 10
-    """labels a class of the protocol few"""
+    """labels per class of the protocol few"""
     strengths: tuple[float, ...] = STRENGTHS
     """of a probe's regularisation, of which one is chosen on held-out training images"""
-    watched: int = 10
+    watched: Whole = 10
     """how often features are looked at on the way, for the curves"""
     precision: str = "auto"
     """auto (bf16 on a GPU), bf16 or float32"""
@@ -115,18 +106,10 @@ class LongTailPretraining(Study):
     """compile the network; pays for large ones on a GPU"""
 
     def check(self) -> None:
-        super().check()
         for method in self.way:
             Method.parse(method)
-        for images in self.images:
-            if images not in IMAGES:
-                raise unknown("images", images, IMAGES)
         if len(self.rho) > 1 and (self.split == AS_IS or Tail(self.split).from_file):
             raise bad_value("rho", self.rho, "means nothing where images are taken as they are")
-        if self.watched < 0:
-            raise bad_value("watched", self.watched, "must be at least 0")
-        if not 0 <= self.crop <= 1:
-            raise bad_value("crop", self.crop, "must be a share of the image (0: the usual one)")
         for rho in self.rho:
             self._task(LONG_TAIL, rho)
 
@@ -161,8 +144,6 @@ class LongTailPretraining(Study):
         return [self.task(images, rho) for rho in self.rho for images in self.images]
 
     def _views(self) -> Views:
-        from dataclasses import replace
-
         channels, size, _ = on_device(self.data, torch.device("cpu")).shape
         return replace(Views.usual(channels, size), scale=(self.crop, 1.0))
 
@@ -297,24 +278,6 @@ class LongTailPretraining(Study):
         if quality is None:
             return np.full((len(self.protocols), ranks), np.nan)
         return np.stack([_filled(quality.accuracy[name], ranks) for name in self.protocols])
-
-    # ------------------------------------------------------------------------------------- judging
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        found = pruning_verdicts(self, results, scale)
-        return [verdict for verdict in found if verdict.claim in self.claims]
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        course = [course_table(results)] if len(self.watched_epochs()) > 1 else []
-        return [
-            quality_table(self, results),
-            gains_table(self, results),
-            protocol_table(self, results),
-            *course,
-        ]
 
 
 def _separability(values: Any, classes: int, shape: tuple[int, int]) -> np.ndarray:

@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from itertools import product
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import torch
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
-from rarefy.nets.by_name import identity
+from rarefy.core.parameters import Rule
+from rarefy.nets.by_name import build, identity
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.one_by_one import one_by_one
+from rarefy.tools.image_data import on_device
 from rarefy.tools.influence.removal import FULL, LOGISTIC, After, Removal, train_without
-from rarefy.tools.influence.removal_data import Source, parts_of
+from rarefy.tools.influence.removal_data import Parts, Source, parts_of
+from rarefy.tools.recipes import usual_recipe
 from rarefy.tools.sparse_training import Task
 from rarefy.train.image_batches import Changes
 from rarefy.train.recipe import Recipe
 
 CELL_BYTES = 2_000_000_000
+TAIL = Rule("must be above 0 and below 1", lambda value: 0 < value < 1)
+RECIPE = ("epochs", "batch", "learning_rate", "weight_decay", "shift", "flip")
+SUBSAMPLE = 0.9
+"""Of the training samples, drawn by each seed where nothing else differs between seeds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +37,8 @@ class RemovalExperiment(Experiment):
     """Fig. 7 with the controls it lacks: random removal, plainer scores, several seeds, and the
     same share from every class beside the paper's sorting of the whole set."""
 
+    name: ClassVar[str] = "influence-removal"
+    title: ClassVar[str] = "What is lost when atypical samples are left out?"
     axes: ClassVar[tuple[str, ...]] = ("within", "by", "fraction")
     one_at_a_time: ClassVar[bool] = True
     scales: ClassVar[dict[str, dict[str, Any]]] = {
@@ -80,12 +91,12 @@ class RemovalExperiment(Experiment):
     """shares of the training samples that are left out; 0 is all of them"""
     subsample: float = 1.0
     """share of the training samples that a seed draws before anything is left out"""
-    tail_share: float = 0.1
+    tail_share: Annotated[float, TAIL] = 0.1
     """share of each class's test samples that counts as its tail"""
     epochs: int = 10
     """times that every image is shown"""
     batch: int = 512
-    """images an update"""
+    """images per update"""
     learning_rate: float = 0.02
     """largest learning rate; from 0.05 on some LeNets stay at the loss of guessing"""
     weight_decay: float = 5e-4
@@ -104,18 +115,13 @@ class RemovalExperiment(Experiment):
         return f"{self.data}, {self.network}"
 
     def check(self) -> None:
-        super().check()
-        if not 0 < self.tail_share < 1:
-            raise bad_value("tail_share", self.tail_share, "must be above 0 and below 1")
         for by in self.by:
             if by in FULL:
                 raise bad_value("by", by, f"is called {FULL[by]} here")
         if 0.0 not in self.fraction:
             raise bad_value("fraction", self.fraction, "must have 0, all samples, to compare with")
-        for by in self.by:
-            for within in self.within:
-                for fraction in self.fraction:
-                    Removal(by, fraction, within, self.subsample)
+        for by, within, fraction in product(self.by, self.within, self.fraction):
+            Removal(by, fraction, within, self.subsample)
         self.task()
 
     def source(self) -> Source:
@@ -194,3 +200,21 @@ def _numbers(after: After) -> dict[str, np.ndarray]:
         "nonfinite_step": after.nonfinite_step,
     }
     return {name: np.asarray(value, dtype=np.float64) for name, value in found.items()}
+
+
+def usual_training(
+    source: Source, parts: Parts, network: str, epochs: int | None
+) -> dict[str, Any]:
+    """Parameters of the training on a user's own data, checked before anything is written."""
+    if network == LOGISTIC:
+        if epochs is not None:
+            raise bad_value("epochs", epochs, f"has no meaning for {LOGISTIC}")
+        return {"epochs": 1, "subsample": SUBSAMPLE}
+    if not parts.is_images:
+        raise bad_value("network", network, f"needs images; for other data use {LOGISTIC}")
+    data = on_device(source.text, torch.device("cpu"))
+    channels, size, _ = data.shape
+    build(network, channels=channels, size=size, classes=len(data.classes))
+    usual = usual_recipe(data, network)
+    chosen = {name: usual[name] for name in RECIPE} | {"subsample": 1.0}
+    return chosen if epochs is None else chosen | {"epochs": epochs}

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.estimates import mean_band
-from rarefy.studies.sparse.curve_claims import AXES
-from rarefy.studies.sparse.readings import POINTS, readings, without_noise
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from rarefy.studies.sparse.training import SparseTraining
-
+from rarefy.measure.curves import banded
+from rarefy.studies.sparse.readings import AXES, POINTS, readings, without_noise
+from rarefy.tools.sparse_experiment import SparseTraining
 
 KEEP = "share of weights kept"
 SMALL = 0.2
@@ -25,30 +18,24 @@ SHOWN = 5
 """Keeps drawn where each is a curve of its own."""
 
 
-def curve_pictures(study: SparseTraining, results: xr.Dataset) -> list[Picture]:
-    return [_over_keep(study, results), _along_training(study, results)]
+def pictures(experiment: SparseTraining, results: xr.Dataset) -> list[Picture]:
+    return [_over_keep(experiment, results), _along_training(experiment, results)]
 
 
-def _over_keep(study: SparseTraining, results: xr.Dataset) -> Picture:
+def _over_keep(experiment: SparseTraining, results: xr.Dataset) -> Picture:
     parts = list(readings(results, AXES))
 
     def panel(name: str, title: str, label: str) -> Lines:
-        curves = []
-        for words, part in parts:
-            keeps, samples = _samples(part, name)
-            band = mean_band(samples)
-            word = words or "mean"
-            style = "dashed" if "drawn once" in word else "solid"
-            curves.append(Curve(word, keeps, band.mean, band.low, band.high, word, style))
+        curves = [_curve(words, *_samples(part, name)) for words, part in parts]
         log = name == "epoch_loss"
         return Lines(curves, KEEP, label, title, x_log=True, y_log=log)
 
     caption = (
-        f"{study.network} on {study.data} after {study.epochs} epochs. Test accuracy without noise "
-        "in the test; training accuracy and loss over the last epoch, with its noise. Mean and "
-        f"95 % interval over up to {study.seeds} seeds: that of a difference is taken seed by "
-        "seed, and narrower than those of two accuracies. 002 says that training accuracy rises "
-        "to the right and test accuracy is best in between."
+        f"{experiment.network} on {experiment.data} after {experiment.epochs} epochs. "
+        "Test accuracy without noise in the test; training accuracy and loss over the last epoch, "
+        f"with its noise. Mean and 95 % interval over up to {experiment.seeds} seeds: that of a "
+        "difference is taken seed by seed, and narrower than those of two accuracies. 002 says "
+        "that training accuracy rises to the right and test accuracy is best in between."
     )
     panels = [
         panel("test_accuracy", "Test accuracy", "per cent right"),
@@ -67,17 +54,20 @@ def _less_dense(parts: list[tuple[str, xr.Dataset]]) -> list[Lines]:
         keeps = np.array(sorted(keep for keep in paired.thinned if keep >= SMALL))
         if len(keeps) == 0:
             return []
-        band = mean_band(np.stack([paired.difference(keep)[:, 0] for keep in keeps], axis=1))
-        word = words or "mean"
-        style = "dashed" if "drawn once" in word else "solid"
-        curves.append(Curve(word, keeps, band.mean, band.low, band.high, word, style))
+        gains = np.stack([paired.difference(keep)[:, 0] for keep in keeps], axis=1)
+        curves.append(_curve(words, keeps, gains))
     curves.append(Curve("dense", keeps, np.zeros(len(keeps)), role="baseline", style="dotted"))
     title = f"Test accuracy less dense, keep from {SMALL:g}"
     return [Lines(curves, KEEP, "points", title, x_log=True)]
 
 
+def _curve(words: str, keeps: NDArray[np.float64], samples: NDArray[np.float64]) -> Curve:
+    style = "dashed" if "drawn once" in words else "solid"
+    return banded(words or "mean", keeps, samples, words or "mean", style)
+
+
 def _samples(part: xr.Dataset, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Keeps rising, and one row a seed."""
+    """Keeps rising, and one row per seed."""
     if name == "test_accuracy":
         paired = without_noise(part)
         return paired.keeps[::-1], paired.accuracy[:, 0, ::-1]
@@ -88,21 +78,20 @@ def _samples(part: xr.Dataset, name: str) -> tuple[NDArray[np.float64], NDArray[
     return keeps[order], unit * last.values[:, order]
 
 
-def _along_training(study: SparseTraining, results: xr.Dataset) -> Picture:
+def _along_training(experiment: SparseTraining, results: xr.Dataset) -> Picture:
     epochs = results["watched_epoch"].values.astype(np.float64)
     panels = []
     for words, part in readings(results, AXES):
         curves = []
         for keep in shown(part["keep"].values.astype(np.float64)):
             samples = part["watched_accuracy"].sel(keep=keep).transpose("seed", "watched_epoch")
-            band = mean_band(POINTS * samples.values)
             label = f"keep {keep:g}"
             style = "dashed" if np.isclose(keep, 1) else "solid"
-            curves.append(Curve(label, epochs, band.mean, band.low, band.high, label, style))
+            curves.append(banded(label, epochs, POINTS * samples.values, label, style))
         panels.append(Lines(curves, "epochs", "test accuracy, per cent", words))
     caption = (
         "Test accuracy without noise on the way. Mean and 95 % interval over up to "
-        f"{study.seeds} seeds; dashed: the dense network."
+        f"{experiment.seeds} seeds; dashed: the dense network."
     )
     return Picture("training", "Test accuracy along training", caption, panels)
 

@@ -8,14 +8,16 @@ network is not certainly better than guessing there is nothing to lose, and noth
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
+from rarefy.core.text import joined
 from rarefy.measure.statistics import (
     Identity,
     Interval,
@@ -24,15 +26,13 @@ from rarefy.measure.statistics import (
     judge_equal,
     mean_interval,
 )
+from rarefy.studies.kit.premise import undecided
+from rarefy.studies.kit.reading import Naming
 from rarefy.studies.sparse.advice import advice_verdicts
 from rarefy.studies.sparse.pairs import FEWEST, band_gain, cautious, number, seed_means
+from rarefy.studies.sparse.published import published
 from rarefy.studies.sparse.readings import PLACES, Paired, band_of, placed, readings, setting_of
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from rarefy.studies.sparse.noise_grid import NoiseGrid
-
+from rarefy.tools.sparse_experiment import SparseTraining
 
 AGGRESSIVE = 0.2
 """Keeps below are aggressive pruning (002 has 10 %); from here on it is moderate."""
@@ -50,6 +50,8 @@ CONTRADICTION = (
     "002 contradicts itself here: App. B.1 says that aggressive pruning hurts at extreme noise, "
     "Table 1 has +1.07 points at std 5 with 10 % kept; both are judged"
 )
+
+
 Named = Callable[[str], Identity]
 
 
@@ -68,53 +70,42 @@ class Gain(NamedTuple):
         alike = self.samples[:, None] if self.alike is None else self.alike
         return cautious(self.samples, alike)
 
-    def positive(self, identity: Identity, *notes: str) -> Verdict:
-        return self._decided(
-            judge_difference(identity, self.mean, "positive", note=_joined(self.note, *notes))
-        )
-
-    def negative(self, identity: Identity, *notes: str) -> Verdict:
-        return self._decided(
-            judge_difference(identity, self.mean, "negative", note=_joined(self.note, *notes))
-        )
+    def has_sign(
+        self, identity: Identity, sign: Literal["positive", "negative"], *notes: str
+    ) -> Verdict:
+        found = judge_difference(identity, self.mean, sign, note=joined(self.note, *notes))
+        return undecided(found, self.premise)
 
     def about(self, identity: Identity, predicted: float, within: float) -> Verdict:
-        return self._decided(judge_equal(identity, self.mean, predicted, within, note=self.note))
+        found = judge_equal(identity, self.mean, predicted, within, note=self.note)
+        return undecided(found, self.premise)
 
     def at_least(self, identity: Identity, bound: float) -> Verdict:
-        return self._decided(judge_bound(identity, self.mean, bound, "at_least", note=self.note))
-
-    def _decided(self, verdict: Verdict) -> Verdict:
-        if not self.premise:
-            return verdict
-        note = _joined(verdict.note, f"premise not met: {self.premise}")
-        return dataclasses.replace(verdict, outcome="inconclusive", note=note)
+        found = judge_bound(identity, self.mean, bound, "at_least", note=self.note)
+        return undecided(found, self.premise)
 
 
-def grid_verdicts(study: NoiseGrid, results: xr.Dataset, scale: str) -> list[Verdict]:
-    claim = study.claims[0]
+def verdicts(experiment: SparseTraining, results: xr.Dataset, scale: str) -> list[Verdict]:
+    claim = published(experiment).claim
     judge = {"S9": _table_1, "S10": _table_2}[claim]
-    guess = GUESS.get(study.data, 0.0)
-    extreme = any(band_of(noise) == "extreme" for noise in study.noise)
+    guess = GUESS.get(experiment.data, 0.0)
+    extreme = any(band_of(noise) == "extreme" for noise in experiment.noise)
     found: list[Verdict] = []
     for words, part in readings(results):
         for place, where in PLACES.items():
-
-            def named(what: str, words: str = words, where: str = where) -> Identity:
-                return (claim, study.name, scale, setting_of(study, words, f"{where}, {what}"))
-
             paired = placed(part, place)
             if place == "adapted" and not len(paired.levels):
                 continue  # nothing to adapt: the same network as in "training"
-            found += judge(named, paired, guess, extreme)
-    return found + advice_verdicts(study, results, scale, with_noise=True)
+            naming = Naming(experiment, scale, setting_of(experiment, words, f"{where}, "))
+            found += judge(partial(naming, claim), paired, guess, extreme)
+    return found + advice_verdicts(experiment, results, scale, with_noise=True)
 
 
 def _table_1(named: Named, paired: Paired, guess: float, extreme: bool) -> list[Verdict]:
     found = []
     for keep in (keep for keep in paired.thinned if keep >= AGGRESSIVE):
         gain = _gain(paired, keep, "moderate", guess)
-        found.append(gain.positive(named(f"keep {keep:g} gains at moderate noise")))
+        found.append(gain.has_sign(named(f"keep {keep:g} gains at moderate noise"), "positive"))
         what = f"keep {keep:g} gains 0.5 to 1.5 points at moderate noise"
         found.append(gain.about(named(what), GAIN, GAIN_WITHIN))
     keep, words = _smallest(paired)
@@ -124,11 +115,11 @@ def _table_1(named: Named, paired: Paired, guess: float, extreme: bool) -> list[
         what = f"{words} costs under a point at moderate noise"
         return [*found, gain.at_least(named(what), -SMALL_COST)]
     loss = _gain(paired, keep, "extreme", guess)
-    found.append(loss.negative(named(f"{words} loses at extreme noise"), CONTRADICTION))
+    found.append(loss.has_sign(named(f"{words} loses at extreme noise"), "negative", CONTRADICTION))
     first = _gain(_least_extreme(paired), keep, "extreme", guess)
     cell = "the largest of six published cells, picked after the fact"
     what = f"{words} gains at the least extreme noise"
-    found.append(first.positive(named(what), CONTRADICTION, cell))
+    found.append(first.has_sign(named(what), "positive", CONTRADICTION, cell))
     return found
 
 
@@ -139,20 +130,24 @@ def _table_2(named: Named, paired: Paired, guess: float, extreme: bool) -> list[
         what = f"keep {keep:g} costs under {NEUTRAL:g} points at moderate noise"
         found.append(gain.at_least(named(what), -NEUTRAL))
         text = "App. B.2 says improves, the claim as listed says neutral to slightly better"
-        found.append(gain.positive(named(f"keep {keep:g} improves at moderate noise"), text))
+        found.append(
+            gain.has_sign(named(f"keep {keep:g} improves at moderate noise"), "positive", text)
+        )
     keep, words = _smallest(paired)
     mild, harsh = (_gain(paired, keep, band, guess) for band in ("moderate", "extreme"))
-    found.append(mild.negative(named(f"{words} loses at moderate noise")))
+    found.append(mild.has_sign(named(f"{words} loses at moderate noise"), "negative"))
     if not extreme:
         return found
-    found.append(harsh.negative(named(f"{words} loses at extreme noise")))
+    found.append(harsh.has_sign(named(f"{words} loses at extreme noise"), "negative"))
     more = Gain(
         harsh.samples - mild.samples,
         "points, difference at extreme minus that at moderate noise, seed by seed",
-        _joined(mild.premise, harsh.premise),
+        joined(mild.premise, harsh.premise),
         None if mild.alike is None or harsh.alike is None else harsh.alike - mild.alike,
     )
-    found.append(more.negative(named(f"{words} loses more at extreme than at moderate noise")))
+    found.append(
+        more.has_sign(named(f"{words} loses more at extreme than at moderate noise"), "negative")
+    )
     return found
 
 
@@ -185,7 +180,3 @@ def _smallest(paired: Paired) -> tuple[float, str]:
 def _least_extreme(paired: Paired) -> Paired:
     extreme = paired.band("extreme")
     return Paired(extreme.levels[:1], extreme.keeps, extreme.accuracy[:, :1])
-
-
-def _joined(*notes: str) -> str:
-    return "; ".join(note for note in notes if note)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.picture import Table
@@ -21,13 +21,9 @@ from rarefy.studies.sparse.pairs import (
     said,
     yes_no,
 )
-from rarefy.studies.sparse.published import KEEP, NOISE
+from rarefy.studies.sparse.published import Published, published
 from rarefy.studies.sparse.readings import BANDS, PLACES, Paired, band_of, placed, readings
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from rarefy.studies.sparse.noise_grid import NoiseGrid
+from rarefy.tools.sparse_experiment import SparseTraining
 
 
 class Part(NamedTuple):
@@ -40,12 +36,16 @@ class Part(NamedTuple):
     paired: Paired
 
 
-def grid_tables(study: NoiseGrid, results: xr.Dataset) -> list[Table]:
+def tables(experiment: SparseTraining, results: xr.Dataset) -> list[Table]:
+    paper, data = published(experiment), experiment.data
     parts = list(_parts(results))
-    found = [_matrix(study, part) for part in parts]
-    found += [_beside(study, part) for part in parts]
-    found += _summary(study, parts) + _which(study, parts)
-    return found + advice_table(results, with_noise=True)
+    return [
+        *(_matrix(data, part) for part in parts),
+        *(_beside(paper, data, part) for part in parts),
+        *_summary(paper, data, parts),
+        *_which(paper, data, parts),
+        *advice_table(results, with_noise=True),
+    ]
 
 
 def _parts(results: xr.Dataset) -> Iterator[Part]:
@@ -58,37 +58,15 @@ def _parts(results: xr.Dataset) -> Iterator[Part]:
                 yield Part(f"{place}-{count}" if words else place, said_, place, paired)
 
 
-# ---------------------------------------------------------------------------------------- published
+def _provenance(paper: Published, data: str) -> str:
+    if data == paper.data:
+        return f"Published: {paper.name}, one training a cell as far as the paper says."
+    return (
+        f"The numbers of {paper.name} are for {paper.data} and are not put beside those for {data}."
+    )
 
 
-def published_data(study: NoiseGrid) -> str:
-    """The data set of the published table: what the study uses unless told otherwise."""
-    return str(next(each.default for each in dataclasses.fields(study) if each.name == "data"))
-
-
-def published(study: NoiseGrid, level: float, keep: float) -> float:
-    """Accuracy in per cent; NaN where the paper has none, or has it for other images."""
-    row, column = (np.flatnonzero(np.isclose(at, of)) for at, of in ((NOISE, level), (KEEP, keep)))
-    if study.data != published_data(study) or not len(row) or not len(column):
-        return float("nan")
-    return float(study.published.accuracy[row[0], column[0]])
-
-
-def published_difference(study: NoiseGrid, level: float, keep: float) -> float:
-    return published(study, level, keep) - published(study, level, 1.0)
-
-
-def _provenance(study: NoiseGrid) -> str:
-    name, data = study.published.name, published_data(study)
-    if study.data == data:
-        return f"Published: {name}, one training a cell as far as the paper says."
-    return f"The numbers of {name} are for {data} and are not put beside those for {study.data}."
-
-
-# ------------------------------------------------------------------------------------------- tables
-
-
-def _matrix(study: NoiseGrid, part: Part) -> Table:
+def _matrix(data: str, part: Part) -> Table:
     paired, rows = part.paired, []
     found = {(each.level, each.keep): each for each in comparisons(paired)}
     for place, level in enumerate(paired.levels):
@@ -104,7 +82,7 @@ def _matrix(study: NoiseGrid, part: Part) -> Table:
         f"alone {(1 - LEVEL) * len(known):.1f}). A dagger: one seed."
     )
     columns = ["noise std", "dense", *(f"keep {keep:g}" for keep in paired.thinned)]
-    title = f"Accuracy on {study.data}, {part.words}"
+    title = f"Accuracy on {data}, {part.words}"
     return Table(f"matrix-{part.name}", title, caption, columns, rows)
 
 
@@ -120,16 +98,16 @@ def _dagger(samples: NDArray[np.float64]) -> str:
     return "†" if np.isfinite(samples).sum() == 1 else ""
 
 
-def _beside(study: NoiseGrid, part: Part) -> Table:
+def _beside(paper: Published, data: str, part: Part) -> Table:
     rows = []
     for each in comparisons(part.paired):
-        theirs = published_difference(study, each.level, each.keep)
+        theirs = paper.difference(data, each.level, each.keep)
         rows.append(
             (
                 f"{each.level:g}",
                 f"{each.keep:g}",
                 number(each.dense),
-                number(published(study, each.level, 1.0)),
+                number(paper.at(data, each.level, 1.0)),
                 said(each.difference),
                 each.difference.n,
                 number(theirs, "+.2f"),
@@ -140,32 +118,24 @@ def _beside(study: NoiseGrid, part: Part) -> Table:
             )
         )
     caption = (
-        f"{_provenance(study)} Differences from dense in points; ours with a paired 95 % interval "
-        "over n seeds (a dagger: one seed). Apart from 0 by its own interval; or with the spread "
-        "of differences pooled over the noise levels of its band, which also serves cells with "
-        "one seed but takes levels of one seed for independent. The paper does not say whether "
-        "its pairs share a seed: a published difference counts as apart from 0 if it is larger "
-        "than chance moves that between one pruned and one dense training of ours, in pairs or "
-        "independent, whichever moves more."
+        f"{_provenance(paper, data)} Differences from dense in points; "
+        "ours with a paired 95 % interval over n seeds (a dagger: one seed). Apart from 0 by its "
+        "own interval; or with the spread of differences pooled over the noise levels of its band, "
+        "which also serves cells with one seed but takes levels of one seed for independent. The "
+        "paper does not say whether its pairs share a seed: a published difference counts as apart "
+        "from 0 if it is larger than chance moves that between one pruned and one dense training "
+        "of ours, in pairs or independent, whichever moves more."
     )
     columns = (
-        "noise std",
-        "keep",
-        "dense, %",
-        "published dense, %",
-        "difference",
-        "n",
-        "published difference",
-        "ours apart from 0",
-        "the same, pooled",
-        "chance moves one by",
-        "theirs apart from 0",
+        *("noise std", "keep", "dense, %", "published dense, %", "difference", "n"),
+        *("published difference", "ours apart from 0", "the same, pooled"),
+        *("chance moves one by", "theirs apart from 0"),
     )
     title = f"Ours beside the published, {part.words}"
     return Table(f"beside-{part.name}", title, caption, columns, rows)
 
 
-def _summary(study: NoiseGrid, parts: list[Part]) -> list[Table]:
+def _summary(paper: Published, data: str, parts: list[Part]) -> list[Table]:
     rows = []
     for part in parts:
         found = comparisons(part.paired)
@@ -175,8 +145,7 @@ def _summary(study: NoiseGrid, parts: list[Part]) -> list[Table]:
                 if not here:
                     continue
                 theirs = [
-                    each.published_apart(published_difference(study, each.level, keep))
-                    for each in here
+                    each.published_apart(paper.difference(data, each.level, keep)) for each in here
                 ]
                 rows.append(
                     (
@@ -194,7 +163,7 @@ def _summary(study: NoiseGrid, parts: list[Part]) -> list[Table]:
     caption = (
         "How many cells of a band and keep have a difference from dense that is not chance at "
         "95 %, and how many would if pruning did nothing. Cells of a band share seeds, so that "
-        "they come out alike more often than independent ones. " + _provenance(study)
+        "they come out alike more often than independent ones. " + _provenance(paper, data)
     )
     columns = (
         "noise in", "band", "keep", "ours apart from 0", "the same, pooled", "theirs", "by chance",
@@ -207,9 +176,9 @@ def _counted(values: list[bool | None]) -> str:
     return f"{sum(known)} of {len(known)}" if known else NONE
 
 
-def _which(study: NoiseGrid, parts: list[Part]) -> list[Table]:
+def _which(paper: Published, data: str, parts: list[Part]) -> list[Table]:
     """Dense networks alone: where the noise is in the paper, if it is anywhere here."""
-    if study.data != published_data(study) or not parts:
+    if data != paper.data or not parts:
         return []
     every = sorted({float(level) for part in parts for level in part.paired.levels})
     dense = [
@@ -219,14 +188,14 @@ def _which(study: NoiseGrid, parts: list[Part]) -> list[Table]:
     rows = [
         (
             f"{level:g}",
-            number(published(study, level, 1.0)),
+            number(paper.at(data, level, 1.0)),
             *(number(float(column.get(level, np.nan))) for column in dense),
         )
         for level in every
     ]
     for band in BANDS:
         levels = [level for level in every if band_of(level) == band]
-        far = [_distance(study, column, levels) for column in dense]
+        far = [_distance(paper, column, levels) for column in dense]
         if np.isfinite(far).any():
             rows.append((f"distance, {band}", NONE, *(number(each) for each in far)))
     caption = (
@@ -234,13 +203,13 @@ def _which(study: NoiseGrid, parts: list[Part]) -> list[Table]:
         "mean square over the levels of a band, in points. Network, epochs and unit of the noise "
         "are ours, so that the nearest column is a hint and not a proof."
     )
-    columns = ("noise std", f"{study.published.name}", *(part.words for part in parts))
+    columns = ("noise std", paper.name, *(part.words for part in parts))
     return [Table("which", "Which reading is the paper's?", caption, columns, rows)]
 
 
-def _distance(study: NoiseGrid, dense: dict[float, float], levels: list[float]) -> float:
+def _distance(paper: Published, dense: dict[float, float], levels: list[float]) -> float:
     apart = np.array(
-        [dense.get(level, np.nan) - published(study, level, 1.0) for level in levels],
+        [dense.get(level, np.nan) - paper.at(paper.data, level, 1.0) for level in levels],
         dtype=np.float64,
     )
     apart = apart[np.isfinite(apart)]

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import xarray as xr
 
 from rarefy.core.picture import Table
 from rarefy.measure.estimates import Interval, mean_interval
 from rarefy.studies.sparse.advice import advice_table
-from rarefy.studies.sparse.curve_claims import AXES
 from rarefy.studies.sparse.pairs import FEWEST, LEVEL, NONE, asked_at, is_apart, number, said
-from rarefy.studies.sparse.readings import POINTS, Paired, at_test_noise, readings, without_noise
+from rarefy.studies.sparse.readings import (
+    AXES,
+    POINTS,
+    Paired,
+    at_test_noise,
+    readings,
+    without_noise,
+)
+from rarefy.tools.sparse_experiment import SparseTraining
 
-if TYPE_CHECKING:
-    import xarray as xr
 
-    from rarefy.studies.sparse.training import SparseTraining
-
-
-def curve_tables(study: SparseTraining, results: xr.Dataset) -> list[Table]:
-    return [_accuracies(study, results), *advice_table(results, with_noise=False)]
+def tables(experiment: SparseTraining, results: xr.Dataset) -> list[Table]:
+    return [_accuracies(experiment, results), *advice_table(results, with_noise=False)]
 
 
-def _accuracies(study: SparseTraining, results: xr.Dataset) -> Table:
+def _accuracies(experiment: SparseTraining, results: xr.Dataset) -> Table:
     named = len(list(readings(results, AXES))) > 1
     asked = results["test_noise"].values.astype(np.float64)
     noisy = float(asked.max())  # with noise in the test, if that was asked at all
@@ -56,7 +57,7 @@ def _accuracies(study: SparseTraining, results: xr.Dataset) -> Table:
         "would move all of a column."
     )
     return Table(
-        "kept", f"Accuracy over the share of weights kept, {study.data}", caption,
+        "kept", f"Accuracy over the share of weights kept, {experiment.data}", caption,
         [*columns, "n"], rows,
     )  # fmt: skip
 
