@@ -218,5 +218,5 @@ def chosen_share(found: dict[str, Found]) -> str:
 
 def held_out(one: Found, method: str) -> float:
     """Accuracy on held-out training images, per cent; NaN where there is none."""
-    told = one.results["validation"].sel(protocol=JUDGE, images=LONG_TAIL, way=method).values
+    told = one.results["validation"].sel(protocol=JUDGE, images=LONG_TAIL, algorithm=method).values
     return 100 * float(np.nanmean(told)) if np.isfinite(told).any() else np.nan

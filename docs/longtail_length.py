@@ -17,7 +17,7 @@ from rarefy.studies.longtail.tables import shown
 from rarefy.studies.longtail.words import spoken
 from rarefy.tools.longtail.readings import LONG_TAIL
 
-RUN_AND_JUDGED = ("way", "seeds", "protocols")
+RUN_AND_JUDGED = ("algorithm", "seeds", "protocols")
 
 
 def length_table(found: dict[str, Found]) -> str:
@@ -244,7 +244,7 @@ def _seeds(
 
 
 def _of(one: Found, way: str, seeds: Sequence[int], name: str) -> xr.DataArray:
-    here = one.results[name].sel(images=LONG_TAIL, rho=one.rho, way=way)
+    here = one.results[name].sel(images=LONG_TAIL, rho=one.rho, algorithm=way)
     return here.isel(seed=np.isin(one.results["seed"].values, seeds))
 
 

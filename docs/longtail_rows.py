@@ -61,7 +61,7 @@ class Found:
 
     @property
     def ways(self) -> list[str]:
-        return [str(name) for name in self.results["way"].values]
+        return [str(name) for name in self.results["algorithm"].values]
 
     def methods(self, kind: str) -> list[str]:
         return [name for name in self.ways if Method.parse(name).kind == kind]
@@ -81,7 +81,7 @@ class Found:
         if (protocol, which) not in self._told:
             self._told[protocol, which] = readings(self.results, protocol, which)
         told = self._told[protocol, which][name]
-        return np.asarray(told.sel(images=images, rho=self.rho, way=method).values)
+        return np.asarray(told.sel(images=images, rho=self.rho, algorithm=method).values)
 
     def gain(
         self, method: str, name: str = "overall", protocol: str = JUDGE, level: float = 0.95

@@ -90,7 +90,7 @@ def test_the_control_stands_beside_its_row_and_is_no_row() -> None:
 
 def test_stopped_trainings_are_left_out_in_pairs() -> None:
     def spoilt(found: xr.Dataset) -> xr.Dataset:
-        bad = (found["way"] == "branches:0.3") & (found["seed"] > 0)
+        bad = (found["algorithm"] == "branches:0.3") & (found["seed"] > 0)
         return found.assign(
             {name: found[name].where(~bad) for name in ("accuracy", "masked_accuracy")}
         )
@@ -101,7 +101,7 @@ def test_stopped_trainings_are_left_out_in_pairs() -> None:
     assert "open, +3.90 points" in page
 
     def all_spoilt(found: xr.Dataset) -> xr.Dataset:
-        return found.assign(accuracy=found["accuracy"].where(found["way"] == "simclr"))
+        return found.assign(accuracy=found["accuracy"].where(found["algorithm"] == "simclr"))
 
     page = page_of({"cifar10-rho100-500": {"branches:0.3": 0.04}}, all_spoilt)
     assert "500 epochs: stopped, not finite." in page and "nan" not in page
@@ -133,7 +133,7 @@ def test_many_rows_need_more_than_a_lucky_one() -> None:
 def test_other_judges_are_heard_whatever_they_say() -> None:
     def heard(found: xr.Dataset) -> xr.Dataset:
         worse = found.assign(accuracy=found["accuracy"].copy())
-        worse["accuracy"].loc[{"way": "branches:0.3"}] -= 0.1
+        worse["accuracy"].loc[{"algorithm": "branches:0.3"}] -= 0.1
         both = xr.concat([found, worse], "protocol", data_vars="minimal")
         return both.assign_coords(protocol=["linear", "knn"])
 

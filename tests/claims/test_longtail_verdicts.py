@@ -100,7 +100,7 @@ def test_pictures_and_tables_are_drawn_without_a_complaint() -> None:
 
 def test_a_training_past_its_best_is_in_the_report_and_in_the_terminal() -> None:
     looks = {"simclr": (0.5, 0.7, 0.6), "pruned:0.5": (0.5, 0.6, 0.7)}
-    found, which = results({}, (100.0,), knn=looks), study((100.0,), epochs=6, watched=3)
+    found, which = results({}, (100.0,), knn=looks), study((100.0,), epochs=6, evaluations=3)
     course = which.tables(found)[3]
     assert [row[2:7] for row in course.rows[:2]] == [
         ("SimCLR", 4, "70.00", "60.00", "10.00 [10.00, 10.00]"),
@@ -125,7 +125,7 @@ def test_what_was_published_stands_beside_it() -> None:
     assert published("digits", 100) is None and published("cifar10", 20) is None
     assert len(TABLE_2) == 8
     cifar = get_study("longtail-table").at(
-        "cifar10-rho100-500", way=WAYS, protocols=("linear",), seeds=3
+        "cifar10-rho100-500", algorithm=WAYS, protocols=("linear",), seeds=3
     )
     said = cifar.verdicts(results({}, (100.0,)), "cifar10-rho100-500")
     notes = {one.setting.rpartition(": ")[2]: one.note for one in said}
@@ -136,7 +136,7 @@ def test_what_was_published_stands_beside_it() -> None:
 @pytest.mark.parametrize("other", [{"head": "sdclr"}, {"split": "step"}, {"split": "as-is"}])
 def test_another_set_is_not_the_published_one(other: dict[str, Any]) -> None:
     cifar = get_study("longtail-table").at(
-        "cifar10-rho100-500", way=WAYS, protocols=("linear",), seeds=3, **other
+        "cifar10-rho100-500", algorithm=WAYS, protocols=("linear",), seeds=3, **other
     )
     said = cifar.verdicts(results({}, (100.0,)), "cifar10-rho100-500")
     assert said and not any("published" in one.note for one in said)
@@ -180,12 +180,12 @@ def test_all_cells_of_a_seed_share_their_draws() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"way": ("simclr", "pruned")}, "needs the share of weights to keep"),
+        ({"algorithm": ("simclr", "pruned")}, "needs the share of weights to keep"),
         ({"images": ("short-tail",)}, "images='short-tail': must be one of long-tail, balanced"),
         ({"rho": (0.5,)}, "rho=0.5: must be a number, at least 1"),
         ({"split": "as-is"}, "means nothing where images are taken as they are"),
         ({"split": "tail.json"}, "means nothing where images are taken as they are"),
-        ({"watched": -1}, "watched=-1: must be at least 0"),
+        ({"evaluations": -1}, "evaluations=-1: must be at least 0"),
         ({"crop": 1.5}, "crop=1.5: must be a share of the image"),
         ({"protocols": ("svm",)}, "unknown protocol 'svm'"),
         ({"epochs": 0}, "epochs=0: must be at least 1"),

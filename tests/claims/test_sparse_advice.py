@@ -15,7 +15,7 @@ NOISE = (0.0, 0.2, 0.5, 5.0, 8.0)
 MNIST = SparseMnist.at(
     "quick",
     data="mnist",
-    drawn=("fresh",),
+    noise_resampling=("fresh",),
     keep=(1.0, 0.8, 0.5, 0.3, 0.1, 0.05),
     seeds=SEEDS,
 )

@@ -39,7 +39,7 @@ def test_there_is_always_a_dense_network_to_pair_with() -> None:
 
 def test_halves_are_paired_as_the_whole_is() -> None:
     data = made(CIFAR, lambda noise, test, keep: 10 * test, spread=0.0, luck=lucky)
-    part = data.isel(update=0, drawn=0, noise=1)
+    part = data.isel(update=0, noise_resampling=0, noise=1)
     for half, more in enumerate((2.0, -1.0)):
         paired = at_test_noise(part, 0.21, half)  # the nearest is 0.2
         np.testing.assert_allclose(paired.levels, [0.2])
@@ -55,7 +55,7 @@ def lucky(half: int, keep: float) -> float:
 
 def test_places_pick_the_diagonal_the_first_column_and_the_first_row() -> None:
     data = made(CIFAR, lambda noise, test, keep: 10 * noise + test, spread=0.0)
-    one = data.isel(update=0, drawn=0)
+    one = data.isel(update=0, noise_resampling=0)
     expected = {"both": 11.0, "training": 10.0, "adapted": 10.0, "test": 1.0}
     assert expected.keys() == PLACES.keys()
     for place, slope in expected.items():
@@ -71,7 +71,7 @@ def better_adapted(noise: float, keep: float) -> float:
 
 def test_statistics_of_clean_images_are_a_place_of_their_own() -> None:
     data = made(CIFAR, lambda noise, test, keep: -noise, spread=0.0, adapted=better_adapted)
-    one = data.isel(update=0, drawn=0)
+    one = data.isel(update=0, noise_resampling=0)
     for part in (one, one.isel(noise=[3, 0, 4, 2, 1])):
         found = placed(part, "adapted")
         np.testing.assert_allclose(found.levels, NOISE)
@@ -85,7 +85,7 @@ def test_statistics_of_clean_images_are_a_place_of_their_own() -> None:
 
 def test_without_noise_is_asked_of_clean_statistics_where_there_are_any() -> None:
     data = made(CIFAR, lambda noise, test, keep: -noise, 0.0, luck=lucky, adapted=better_adapted)
-    part = data.isel(update=0, drawn=0).sel(noise=0.5)
+    part = data.isel(update=0, noise_resampling=0).sel(noise=0.5)
     older = part.drop_vars("clean_accuracy")
     for half, more in ((None, 0.5), (0, 2.0), (1, -1.0)):
         found = without_noise(part, half)
@@ -108,7 +108,7 @@ def test_the_order_of_axes_and_values_changes_nothing() -> None:
 def test_pooled_spread_serves_cells_with_one_seed() -> None:
     data = made(CIFAR, published_like, spread=0.1)
     data["test_accuracy"].loc[{"noise": 0.2, "seed": slice(1, None)}] = np.nan
-    found = comparisons(placed(data.isel(update=0, drawn=0), "both"))
+    found = comparisons(placed(data.isel(update=0, noise_resampling=0), "both"))
     (alone,) = [each for each in found if each.level == 0.2 and each.keep == 0.8]
     (other,) = [each for each in found if each.level == 0.5 and each.keep == 0.8]
     assert alone.apart is None and alone.apart_pooled is not None

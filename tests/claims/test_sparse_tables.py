@@ -246,7 +246,7 @@ def thinned(data: xr.Dataset) -> list[xr.Dataset]:
 
 @pytest.mark.parametrize("kind", STUDIES)
 def test_nothing_breaks_where_cells_are_missing(kind: type[SparseTraining]) -> None:
-    study = kind.at("quick", seeds=3, drawn=("fresh",), keep=(1.0, 0.5, 0.1))
+    study = kind.at("quick", seeds=3, noise_resampling=("fresh",), keep=(1.0, 0.5, 0.1))
     assert isinstance(study, SparseTraining)
     for data in thinned(made(study, gain, spread=0.2)):
         verdicts = study.verdicts(data, "quick")

@@ -17,7 +17,7 @@ SEEDS = 6
 MNIST = SparseMnist.at(
     "quick",
     data="mnist",
-    drawn=("fresh",),
+    noise_resampling=("fresh",),
     keep=(1.0, 0.8, 0.5, 0.3, 0.1, 0.05),
     seeds=SEEDS,
 )
@@ -78,7 +78,9 @@ def test_two_seeds_do_not_say_that_the_smallest_is_best_either() -> None:
 
 def test_equal_gains_by_chance_have_the_spread_of_the_other_keeps() -> None:
     """Three seeds may agree at the chosen keep; how far others differ says what that is worth."""
-    study = SparseMnist.at("quick", data="mnist", drawn=("fresh",), keep=MNIST.keep, seeds=3)
+    study = SparseMnist.at(
+        "quick", data="mnist", noise_resampling=("fresh",), keep=MNIST.keep, seeds=3
+    )
     data = made(study, peaked, spread=0.0)
     sharp = verdict(study.verdicts(data, "paper"), "intermediate")
     assert sharp.outcome == "holds"
@@ -190,7 +192,7 @@ def test_luck_with_some_test_images_is_no_gain(luck: Luck) -> None:
     data = made(MNIST, lambda noise, test, keep: -5.0 if keep == 0.05 else 0.0, luck=luck)
     found = verdict(MNIST.verdicts(data, "paper"), "intermediate")
     assert found.outcome == "fails" and found.n == SEEDS
-    part = data.isel(update=0, drawn=0, noise=0)
+    part = data.isel(update=0, noise_resampling=0, noise=0)
     whole = at_test_noise(part, 0.0)
     words, fooled, _ = held_out_best((whole, whole))  # the same images choose and judge
     assert mean_interval(fooled).low > 0.3

@@ -50,7 +50,7 @@ def quality_table(study: Any, results: xr.Dataset) -> Table:
     elsewhere = {name: readings(results, name)["overall"].mean("seed") for name in others}
     lines = []
     for row in rows(results, first):
-        where = {"images": row["images"], "rho": row["rho"], "way": row["method"]}
+        where = {"images": row["images"], "rho": row["rho"], "algorithm": row["method"]}
         lines.append(
             [
                 *((f"{row['rho']:g}",) if several else ()),
@@ -72,7 +72,7 @@ def differences(study: Any, results: xr.Dataset) -> list[str]:
     from rarefy.tools.longtail.readings import baseline_of, in_words, rows
 
     told = study.parameters()
-    baseline = baseline_of([str(name) for name in results["way"].values])
+    baseline = baseline_of([str(name) for name in results["algorithm"].values])
     past = {(one.rho, one.images, one.method): one for one in courses(results) if one.certain}
     found = []
     for row in rows(results, told["protocols"][0]):

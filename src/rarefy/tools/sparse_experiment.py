@@ -38,8 +38,8 @@ SMALLEST: dict[str, Any] = {
     "batch": 16,
     "samples": 160,
     "test_samples": 100,
-    "watched": 1,
-    "probed": 10,
+    "evaluations": 1,
+    "probe_batches": 10,
 }
 """What makes any of these experiments a matter of seconds."""
 CELL_BYTES = 1_000_000_000
@@ -52,7 +52,12 @@ class SparseTraining(Experiment):
     a seed begin with the same weights and see the same images in the same order with the same
     noise, so that a pruned network can be compared with the dense one in pairs."""
 
-    axes: ClassVar[tuple[str, ...]] = ("update", "drawn", "noise", "keep")
+    axes: ClassVar[tuple[str, ...]] = ("update", "noise_resampling", "noise", "keep")
+    renamed: ClassVar[dict[str, str]] = {
+        "drawn": "noise_resampling",
+        "watched": "evaluations",
+        "probed": "probe_batches",
+    }
     one_at_a_time: ClassVar[bool] = True
 
     seeds: int = 3
@@ -64,7 +69,7 @@ class SparseTraining(Experiment):
     """shares of the weights that stay, 1 is the dense network"""
     noise: tuple[float, ...] = (0.0,)
     """std of the Gaussian noise on training images"""
-    drawn: tuple[Annotated[str, OneOf(DRAWN)], ...] = ("fresh",)
+    noise_resampling: tuple[Annotated[str, OneOf(DRAWN)], ...] = ("fresh",)
     """noise anew each time an image is shown, or once for all (it can be memorised then)"""
     update: tuple[str, ...] = ("project",)
     """what becomes of pruned weights: project (002: zero, trained on), dense, masked; joined by +
@@ -104,9 +109,9 @@ class SparseTraining(Experiment):
     """training images used, 0: all"""
     test_samples: int = 0
     """test images used, 0: all"""
-    watched: Whole = 10
+    evaluations: Whole = 10
     """how often the test set is looked at on the way, for the curves"""
-    probed: Annotated[int, PROBE] = 20
+    probe_batches: Annotated[int, PROBE] = 20
     """batches of the probe that suggests a keep ratio before a dense training"""
     precision: str = "auto"
     """auto (bf16 on a GPU), bf16 or float32"""
@@ -144,12 +149,12 @@ class SparseTraining(Experiment):
             watched=tuple(self.watched_epochs().tolist()),
             precision=self.precision,
             compiled=self.compile,
-            probed=self.probed,
+            probed=self.probe_batches,
         )
 
     def watched_epochs(self) -> np.ndarray:
         """Evenly spread, with the last one."""
-        return spread_epochs(self.epochs, self.watched)
+        return spread_epochs(self.epochs, self.evaluations)
 
     def inputs(self) -> dict[str, str]:
         own = identity(self.network)
@@ -193,7 +198,7 @@ class SparseTraining(Experiment):
     def _train(self, cell: Mapping[str, Any], key: int, context: Context) -> dict[str, np.ndarray]:
         noise, keep = float(cell["noise"]), float(cell["keep"])
         to_pixels = 1.0 if self.noise_unit == "pixel" else noise_in_pixels(self.data)
-        task = self.task(noise, str(cell["drawn"]), to_pixels)
+        task = self.task(noise, str(cell["noise_resampling"]), to_pixels)
         if keep == 1:
             return self._dense(cell, task, key, context)
         thinning = Thinning.parse(str(cell["update"]), keep, self.granularity, self.every)
@@ -221,7 +226,7 @@ class SparseTraining(Experiment):
     def _name(self, cell: Mapping[str, Any]) -> str:
         made_of = f"{Path(self.data).name}-{self.network}"
         name = f"{file_name(made_of)}-keep-{cell['keep']:g}-noise-{cell['noise']:g}"
-        for axis in ("update", "drawn"):
+        for axis in ("update", "noise_resampling"):
             if len(getattr(self, axis)) > 1:
                 name += f"-{cell[axis]}"
         return f"{name}-seed-{cell['seed']}"

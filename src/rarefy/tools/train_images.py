@@ -180,7 +180,7 @@ def train(
         keep=tuple(dict.fromkeys((1.0, *_several(keep)))),
         noise=_several(noise),
         test_noise=_several(test_noise),
-        drawn=("once" if noise_once else "fresh",),
+        noise_resampling=("once" if noise_once else "fresh",),
         update=(update,),
         granularity=granularity,
         every=every,

@@ -35,9 +35,9 @@ def _by_rank(protocols: Sequence[str], results: xr.Dataset) -> Picture:
     panels = []
     for rho in results["rho"].values:
         curves = []
-        for method in results["way"].values:
+        for method in results["algorithm"].values:
             for images in results["images"].values:
-                at = {"protocol": protocol, "images": images, "way": method, "rho": rho}
+                at = {"protocol": protocol, "images": images, "algorithm": method, "rho": rho}
                 part = results["accuracy"].sel(at).transpose("seed", "rank")
                 band, balanced = mean_band(PERCENT * part.values), images == BALANCED
                 ends = [None if balanced else end.clip(0, PERCENT) for end in (band.low, band.high)]
@@ -66,8 +66,10 @@ def _gains(
         told = here.sel(protocol=protocol)
         curves = [Curve(spoken(baseline), middles, 0 * middles, role=baseline, style="dotted")]
         for method in rest:
-            gain = (told.sel(way=method) - told.sel(way=baseline)).transpose("seed", "rank").values
-            means = np.stack([gain[:, group].mean(axis=1) for group in groups], axis=1)
+            gain = (told.sel(algorithm=method) - told.sel(algorithm=baseline)).transpose(
+                "seed", ...
+            )
+            means = np.stack([gain.values[:, group].mean(axis=1) for group in groups], axis=1)
             curves.append(banded(spoken(method), middles, means, method))
         words = f"gain over {spoken(baseline)}, points"
         panels.append(Lines(curves, "class, the head first", words, protocol_words(protocol)))
@@ -91,10 +93,10 @@ def _on_the_way(results: xr.Dataset) -> Picture:
         ("separability", "watched_epoch", "held-out, nearest to class mean, %"),
     ):
         curves = []
-        for method in results["way"].values:
+        for method in results["algorithm"].values:
             if not Method.parse(str(method)).trained:
                 continue
-            part = here[name].sel(way=method)
+            part = here[name].sel(algorithm=method)
             unit = 1.0 if name == "epoch_loss" else PERCENT
             parts = {"": part}
             if name == "separability":
@@ -131,7 +133,7 @@ def _on_the_way(results: xr.Dataset) -> Picture:
 def _inside(results: xr.Dataset, masked: list[str]) -> Picture:
     panels = []
     for method in masked:
-        here = results.sel(images=LONG_TAIL, way=method, rho=results["rho"].max())
+        here = results.sel(images=LONG_TAIL, algorithm=method, rho=results["rho"].max())
         rank = results["rank"].values + 1.0
         excess = PERCENT * here["mask_excess"].transpose("seed", "rank").values
         low, high = (

@@ -36,7 +36,7 @@ def verdicts(
     for method in masked:
         if method == baseline:
             continue
-        gains = told.sel(way=method, drop=True) - told.sel(way=baseline, drop=True)
+        gains = told.sel(algorithm=method, drop=True) - told.sel(algorithm=baseline, drop=True)
         for rho in told["rho"].values:
             for name, (words, direction) in CLAIMS.items():
                 found.append(
@@ -70,7 +70,7 @@ def _note(experiment: LongTailPretraining, rho: float, name: str, baseline: str)
 def _mechanism(named: Naming, results: xr.Dataset, method: str) -> Verdict:
     """Over all class orders: is the masked share of units that prefer a class larger for the
     tail? (With rho 1 there is none.)"""
-    found = results["mask_slope"].sel(images=LONG_TAIL, way=method)
+    found = results["mask_slope"].sel(images=LONG_TAIL, algorithm=method)
     found = found.sel(rho=found["rho"] > 1)
     # networks of one seed share an order of classes and first weights: one sample together
     slopes = mean_band(found.transpose("rho", "seed").values).mean

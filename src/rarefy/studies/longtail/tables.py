@@ -64,9 +64,9 @@ def _protocols(experiment: LongTailPretraining, results: xr.Dataset) -> Table:
         for protocol in experiment.protocols
     ]
     for rho, images, method in product(
-        *(results[name].values for name in ("rho", "images", "way"))
+        *(results[name].values for name in ("rho", "images", "algorithm"))
     ):
-        here = [one.sel(rho=rho, images=images, way=method).values for one in told]
+        here = [one.sel(rho=rho, images=images, algorithm=method).values for one in told]
         cells = [_shown(mean_interval(values).mean) for values in here]
         lines.append((f"{rho:g}", str(images), spoken(str(method)), *cells))
     heads = [*experiment.protocols] + [f"{name}, masked" for name in experiment.protocols]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rarefy.tools.sparse_experiment import SparseTraining
 
-AXES = ("update", "drawn", "noise")
+AXES = ("update", "noise_resampling", "noise")
 """What may be read in more than one way."""
 POINTS = 100.0
 MODERATE_TO, EXTREME_FROM = 0.5, 5.0

@@ -43,7 +43,7 @@ SMALLEST: dict[str, Any] = {
     "learning_rate": 0.05,
     "protocols": ("linear",),
     "strengths": (0.01,),
-    "watched": 1,
+    "evaluations": 1,
 }
 """What makes any of these experiments a matter of seconds."""
 
@@ -55,7 +55,8 @@ class LongTailPretraining(Experiment):
     the same order and the same views, so that methods can be compared in pairs; seeds come in
     mirrored pairs, in which head and tail classes change places."""
 
-    axes: ClassVar[tuple[str, ...]] = ("images", "rho", "way")
+    axes: ClassVar[tuple[str, ...]] = ("images", "rho", "algorithm")
+    renamed: ClassVar[dict[str, str]] = {"way": "algorithm", "watched": "evaluations"}
     one_at_a_time: ClassVar[bool] = True
 
     seeds: int = 4
@@ -63,7 +64,7 @@ class LongTailPretraining(Experiment):
     """image set: digits, mnist, cifar10, cifar100, or a folder of class folders"""
     network: str = "cnn"
     """lenet, cnn, resnet18, vit, or module:callable"""
-    way: tuple[str, ...] = ("simclr", "pruned:0.7", "branches:0.1")
+    algorithm: tuple[str, ...] = ("simclr", "pruned:0.7", "branches:0.1")
     """simclr, pruned:KEEP (000 Algorithm 1), branches:KEEP, sdclr; words after a + change them;
     pixels and untrained are what features are worth without any training"""
     images: tuple[Annotated[str, OneOf(IMAGES)], ...] = IMAGES
@@ -98,7 +99,7 @@ class LongTailPretraining(Experiment):
     """labels per class of the protocol few"""
     strengths: tuple[float, ...] = STRENGTHS
     """of a probe's regularisation, of which one is chosen on held-out training images"""
-    watched: Whole = 10
+    evaluations: Whole = 10
     """how often features are looked at on the way, for the curves"""
     precision: str = "auto"
     """auto (bf16 on a GPU), bf16 or float32"""
@@ -106,7 +107,7 @@ class LongTailPretraining(Experiment):
     """compile the network; pays for large ones on a GPU"""
 
     def check(self) -> None:
-        for method in self.way:
+        for method in self.algorithm:
             Method.parse(method)
         if len(self.rho) > 1 and (self.split == AS_IS or Tail(self.split).from_file):
             raise bad_value("rho", self.rho, "means nothing where images are taken as they are")
@@ -149,7 +150,7 @@ class LongTailPretraining(Experiment):
 
     def watched_epochs(self) -> np.ndarray:
         """Evenly spread, with the last one."""
-        return spread_epochs(self.epochs, self.watched)
+        return spread_epochs(self.epochs, self.evaluations)
 
     @property
     def setting(self) -> str:
@@ -213,7 +214,7 @@ class LongTailPretraining(Experiment):
         return one_by_one(cells, lambda cell, key: self._train(cell, key, context))
 
     def _train(self, cell: Mapping[str, Any], key: int, context: Context) -> dict[str, np.ndarray]:
-        method, images = str(cell["way"]), str(cell["images"])
+        method, images = str(cell["algorithm"]), str(cell["images"])
         task = self.task(images, float(cell["rho"]))
         name = self._run_name(method, images, float(cell["rho"]), int(cell["seed"]))
         found = pretrain_one(task, Method.parse(method), key, int(cell["seed"]), context, name)
@@ -234,7 +235,7 @@ class LongTailPretraining(Experiment):
         return [
             self._run_name(method, images, rho, seed)
             for seed in range(self.seeds)
-            for method in self.way
+            for method in self.algorithm
             for images in self.images
             for rho in self.rho
         ]

@@ -37,7 +37,7 @@ class PretrainImages(LongTailPretraining):
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "rho": (4.0,),
-            "way": ("simclr", "branches:0.1", "pixels"),
+            "algorithm": ("simclr", "branches:0.1", "pixels"),
             "images": ("long-tail",),
             **SMALLEST,
         },
@@ -45,13 +45,13 @@ class PretrainImages(LongTailPretraining):
         "paper": {"seeds": 10, "epochs": 200},
     }
 
-    way: tuple[str, ...] = ("simclr", "branches:0.1")
+    algorithm: tuple[str, ...] = ("simclr", "branches:0.1")
     rho: tuple[float, ...] = (20.0,)
     epochs: int = 40
     batch: int = 128
     learning_rate: float = 0.1
     warm_up: float = 0.1
-    watched: int = 4
+    evaluations: int = 4
 
 
 class PretrainRun(ComparedRun):
@@ -65,12 +65,13 @@ class PretrainRun(ComparedRun):
     @property
     def trained(self) -> list[str]:
         """The methods that train something."""
-        return [name for name in map(str, self.dataset["way"].values) if Method.parse(name).trained]
+        names = map(str, self.dataset["algorithm"].values)
+        return [name for name in names if Method.parse(name).trained]
 
     @property
     def all_stopped(self) -> bool:
         """All that was trained ended with a loss that is no number."""
-        ended = self.dataset["nonfinite_step"].sel(way=self.trained)
+        ended = self.dataset["nonfinite_step"].sel(algorithm=self.trained)
         return bool(self.trained) and bool((ended >= 0).all())
 
     def described(self) -> dict[str, Any]:
@@ -179,7 +180,7 @@ def pretrain_images(
         data=source,
         images=(LONG_TAIL, BALANCED) if control and tailed and not unlabelled else (LONG_TAIL,),
         rho=imbalances,
-        way=methods,
+        algorithm=methods,
         split=tail.shape,
         head=tail.head,
         seeds=seeds,

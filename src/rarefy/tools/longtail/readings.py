@@ -27,7 +27,7 @@ def readings(results: xr.Dataset, protocol: str, which: str = "accuracy") -> xr.
         known = ", ".join(map(str, results["protocol"].values))
         raise UsageError(f"protocol {protocol!r} was not asked for; there is {known}")
     by_rank = PERCENT * results[which].sel(protocol=protocol)
-    cells = ("images", "rho", "way", "seed")
+    cells = ("images", "rho", "algorithm", "seed")
     found = {
         name: xr.DataArray(
             np.full([results.sizes[dim] for dim in cells], np.nan),
@@ -52,21 +52,21 @@ def readings(results: xr.Dataset, protocol: str, which: str = "accuracy") -> xr.
 def difference(told: xr.Dataset, name: str, method: str, baseline: str, **where: Any) -> Interval:
     """Of a reading, method less baseline, seed by seed: its mean and 95 % interval."""
     here = told[name].sel(where)
-    return mean_interval((here.sel(way=method) - here.sel(way=baseline)).values)
+    return mean_interval((here.sel(algorithm=method) - here.sel(algorithm=baseline)).values)
 
 
 def rows(results: xr.Dataset, protocol: str = "linear") -> Iterator[dict[str, Any]]:
     """One row a set and method of what ``rarefy pretrain`` stores: means over seeds in per cent,
     the difference to the baseline (``baseline_of``), and Delta_20 of the control."""
     told = readings(results, protocol)
-    methods = [str(name) for name in results["way"].values]
+    methods = [str(name) for name in results["algorithm"].values]
     baseline = baseline_of(methods)
     kinds = [str(name) for name in results["images"].values]
     for rho in results["rho"].values:
         for images in kinds:
             for method in methods:
-                here = told.sel(images=images, rho=rho, way=method)
-                ended = results["nonfinite_step"].sel(images=images, rho=rho, way=method)
+                here = told.sel(images=images, rho=rho, algorithm=method)
+                ended = results["nonfinite_step"].sel(images=images, rho=rho, algorithm=method)
                 stopped = int((ended >= 0).sum())
                 overall = mean_interval(here["overall"].values)
                 if not overall.n and not stopped:
@@ -82,7 +82,7 @@ def rows(results: xr.Dataset, protocol: str = "linear") -> Iterator[dict[str, An
                 row["overall_interval"] = _ends(overall)
                 row["control_delta_20"] = None
                 if images == LONG_TAIL and BALANCED in kinds:
-                    control = told["delta_20"].sel(images=BALANCED, rho=rho, way=method)
+                    control = told["delta_20"].sel(images=BALANCED, rho=rho, algorithm=method)
                     row["control_delta_20"] = _mean(control)
                 row |= {"difference": None, "difference_interval": None, "pairs": 0}
                 if method != baseline:

@@ -43,7 +43,7 @@ ON_DIGITS: dict[str, Any] = {
     "warm_up": 0.1,
     "protocols": ("linear", "knn"),
     "strengths": (0.1, 0.01, 1e-3, 1e-4),
-    "watched": 4,
+    "evaluations": 4,
 }
 
 
@@ -54,7 +54,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         f"{data}-rho{rho}-{epochs}": {
             **ON_CIFAR,
             "data": data,
-            "way": ("simclr", ALGORITHM_1[data], BRANCHES),
+            "algorithm": ("simclr", ALGORITHM_1[data], BRANCHES),
             "rho": (float(rho),),
             "epochs": epochs,
             "warm_up": 10 / epochs,
@@ -67,7 +67,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         f"{data}-control-500": {
             **rows[f"{data}-rho100-500"],
             "images": ("balanced",),
-            "way": ("simclr", BRANCHES),
+            "algorithm": ("simclr", BRANCHES),
         }
         for data in IMBALANCES
     }
@@ -75,14 +75,14 @@ def row_scales() -> dict[str, dict[str, Any]]:
         f"{data}-keep-100": {
             **_one_order(rows[f"{data}-rho100-500"], 100),
             "head": "sdclr",  # or some of the held-out images would have been seen
-            "way": ("simclr", *TRIED),
+            "algorithm": ("simclr", *TRIED),
         }
         for data in IMBALANCES
     }
     curves = {
         f"{data}-curve-200": {
             **_one_order(rows[f"{data}-rho100-500"], 200),
-            "way": (
+            "algorithm": (
                 "simclr",
                 *(f"pruned:{keep:g}" for keep in CURVE),
                 *(f"branches:{keep:g}" for keep in CURVE),
@@ -95,7 +95,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         f"{data}-branches-{name}": {
             **_one_order(rows[f"{data}-rho100-500"], epochs),
             "protocols": ON_CIFAR["protocols"],
-            "way": ("simclr", *methods),
+            "algorithm": ("simclr", *methods),
         }
         for data in IMBALANCES
         for name, epochs, methods in LENGTHS
@@ -108,7 +108,7 @@ def digit_scales() -> dict[str, dict[str, Any]]:
     return {
         f"digits-branches-{epochs}": {
             **ON_DIGITS,
-            "way": ("simclr", "branches:0.3", "branches:0.1", "branches:1"),
+            "algorithm": ("simclr", "branches:0.3", "branches:0.1", "branches:1"),
             "images": ("long-tail",),
             "epochs": epochs,
             "seeds": 8,
@@ -147,15 +147,15 @@ class LongTailTable(LongTailPretraining, Study):
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "rho": (4.0, 8.0),
-            "way": ("simclr", "pruned:0.5", "branches:0.3"),
+            "algorithm": ("simclr", "pruned:0.5", "branches:0.3"),
             "images": ("long-tail",),
             **SMALLEST,
         },
-        "quick": {**ON_DIGITS, "way": ("simclr", "pruned:0.7", "branches:0.3"), "epochs": 30},
+        "quick": {**ON_DIGITS, "algorithm": ("simclr", "pruned:0.7", "branches:0.3"), "epochs": 30},
         "paper": {
             **ON_CIFAR,
             "data": "cifar10",
-            "way": ("simclr", ALGORITHM_1["cifar10"], BRANCHES),
+            "algorithm": ("simclr", ALGORITHM_1["cifar10"], BRANCHES),
             "rho": (1.0, 10.0, 50.0, 100.0),
             "epochs": 2000,
             "warm_up": 0.005,

@@ -19,9 +19,9 @@ QUICK: dict[str, Any] = {
     "epochs": 8,
     "batch": 64,
     "learning_rate": 0.05,
-    "watched": 4,
+    "evaluations": 4,
 }
-TINY = {**QUICK, **SMALLEST, "keep": (1.0, 0.5, 0.1), "drawn": ("fresh",)}
+TINY = {**QUICK, **SMALLEST, "keep": (1.0, 0.5, 0.1), "noise_resampling": ("fresh",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class KeepCurve(SparseTraining, Study):
     scales: ClassVar[dict[str, dict[str, Any]]] = {"tiny": TINY, "quick": QUICK, "paper": {}}
 
     update: tuple[str, ...] = ("project", "dense")
-    drawn: tuple[str, ...] = ("fresh", "once")
+    noise_resampling: tuple[str, ...] = ("fresh", "once")
     noise: tuple[float, ...] = (0.1,)
     test_noise: tuple[float, ...] = (0.0, 0.1)
     epochs: int = 10

@@ -23,7 +23,7 @@ QUICK: dict[str, Any] = {
     "batch": 64,
     "shift": 0,
     "flip": False,
-    "watched": 5,
+    "evaluations": 5,
 }
 TINY: dict[str, Any] = {**QUICK, **SMALLEST, "noise": (0.0, 5.0), "test_noise": (0.0, 5.0)}
 RULES = ("layer", "global", "inner", "epoch")
@@ -54,7 +54,7 @@ class NoiseGrid(SparseTraining, Study):
     noise_unit: str = "std"
     noise: tuple[float, ...] = NOISE
     test_noise: tuple[float, ...] = NOISE
-    watched: int = 1
+    evaluations: int = 1
     batch: int = 512
     compile: bool = True
 
