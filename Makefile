@@ -41,7 +41,7 @@ demo: $(VENV)/.installed
 	@echo "== rarefy demo"
 	@$(BIN)/python -m rarefy demo
 
-# One thread a worker: two workers with two threads each would fight for two cores.
+# One thread per worker: two workers with two threads each would fight for two cores.
 test: $(VENV)/.installed-dev
 	@echo "== tests, $(JOBS) at a time"
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
@@ -58,7 +58,7 @@ lint: $(VENV)/.installed-dev
 	@echo "== mypy"
 	@$(BIN)/python -m mypy
 	@echo "== import-linter"
-	@$(BIN)/lint-imports
+	@PYTHONPATH=docs $(BIN)/lint-imports
 
 bench: $(VENV)/.installed
 	@set -e; for script in benchmarks/bench_*.py; do \
@@ -66,7 +66,7 @@ bench: $(VENV)/.installed
 
 docs: $(VENV)/.installed-dev
 	@echo "== running the studies at tiny scale for their pages"
-	@$(BIN)/python docs/make_pages.py
+	@$(BIN)/python docs/make.py claims pictures site
 	@echo "== building site/"
 	@$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html"

@@ -19,7 +19,6 @@ Beside it, in the same process:
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import tempfile
@@ -30,11 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from beside_plain import asked
+from harness import asked, keep, size
 
 from rarefy.core.errors import RarefyError
-from rarefy.core.provenance import provenance
 from rarefy.data.images.catalog import load_images
 from rarefy.measure.influence.forecast import calibrate, forecast_scores
 from rarefy.measure.influence.neighbours import make_space, nearest
@@ -43,14 +40,16 @@ from rarefy.measure.influence.passes import score_classes
 TARGETS = {"mnist": 5.0, "cifar10": 30.0, "million-10": 15.0, "million-100": 15.0}
 """Seconds on two cores."""
 OWN_MEMORY = 10**9
-LEFT_OUT, QUERIES, NEIGHBOURS = 3, 512, 10
+LEFT_OUT, QUERIES, NEIGHBOURS = 3, size(512, 32), 10
+ROWS, WIDTH, AT_ONCE = size((1_000_000, 512, 50_000), (2_000, 32, 1_000))
+"""Of the made-up set."""
 
 
 def data(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, int, float, str]:
     """Features, labels, classes, scale, and where they come from."""
     if name.startswith("million"):
         classes = int(name.partition("-")[2])
-        labels = np.random.default_rng(classes).integers(0, classes, 1_000_000)
+        labels = np.random.default_rng(classes).integers(0, classes, ROWS)
         features = np.load(_million(folder), mmap_mode="r")
         return features, labels, classes, 1.0, "made up: normal, spread falling from 3 to 0.1"
     shape = {"mnist": (60_000, 784), "cifar10": (50_000, 3072)}[name]
@@ -67,13 +66,12 @@ def data(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, int, float, s
 def _million(folder: Path) -> Path:
     path = folder / "million.npy"
     if not path.exists():
-        rows = np.lib.format.open_memmap(path, "w+", np.float32, (1_000_000, 512))
+        rows = np.lib.format.open_memmap(path, "w+", np.float32, (ROWS, WIDTH))
         random = np.random.default_rng(0)
-        spread = np.geomspace(3, 0.1, 512, dtype=np.float32)
-        for first in range(0, len(rows), 50_000):
-            rows[first : first + 50_000] = (
-                random.standard_normal((50_000, 512), dtype=np.float32) * spread
-            )
+        spread = np.geomspace(3, 0.1, WIDTH, dtype=np.float32)
+        for first in range(0, ROWS, AT_ONCE):
+            drawn = random.standard_normal((AT_ONCE, WIDTH), dtype=np.float32)
+            rows[first : first + AT_ONCE] = drawn * spread
         rows.flush()
     return path
 
@@ -205,12 +203,11 @@ def show(results: dict[str, dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    arguments = asked(__doc__, rounds=4)
+    arguments = asked(__doc__, rounds=size(4, 1))
     results = {}
-    begun = time.perf_counter()
     alone = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        for name in TARGETS:
+        for name in size(list(TARGETS), ["million-10"]):
             with alone.Pool(1) as pool:  # memory starts anew
                 results[name] = pool.apply(measured, (name, Path(folder), arguments.rounds))
     show(results)
@@ -220,13 +217,8 @@ def main() -> None:
         "own_memory_target_bytes": OWN_MEMORY,
         "extrapolated_from": {"left_out": LEFT_OUT, "queries": QUERIES, "neighbours": NEIGHBOURS},
         "results": results,
-        "threads": torch.get_num_threads(),
-        "provenance": provenance(
-            torch.device("cpu"), "float64", time.perf_counter() - begun
-        ),  # the score; the Mahalanobis distance is float32
     }
-    arguments.out.mkdir(exist_ok=True)
-    (arguments.out / "influence-cpu.json").write_text(json.dumps(record, indent=1) + "\n")
+    keep(arguments, "influence-cpu", record, "float64")  # the Mahalanobis distance is float32
 
 
 if __name__ == "__main__":

@@ -3,28 +3,25 @@ GPU, beside a plain PyTorch loop.
 
     python benchmarks/bench_pretraining_gpu.py [--rounds 3]
 
-Seconds an epoch (24 updates of 1,024 views) of every method, views included, as a share of what the
-card's bf16 products reach (measured on a large matrix product in the same run); the share of the
-time that making views takes; and the plain loop: eager, float32 (TF32 convolutions), its views made
-by our function too, uncompiled.
+Seconds per epoch (24 updates of 1,024 views) of every method, views included, as a share of what
+the card's bf16 products reach (measured on a large matrix product in the same run); the share of
+the time that making views takes; and the plain loop: eager, float32 (TF32 convolutions), its views
+made by our function too, uncompiled.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
-import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
-from gpu_timing import bf16_limit
+from harness import DEVICE, asked, bf16_limit, keep, size, timed
 from torch.nn import functional
 
 from rarefy.core.contracts import Context
-from rarefy.core.provenance import provenance
 from rarefy.nets.backbones import Encoder, Projection, build_backbone
 from rarefy.tools.longtail.pretraining import PretrainTask, new_pretraining
 from rarefy.tools.longtail.sets import Tail, parts_of
@@ -35,13 +32,13 @@ from rarefy.train.image_batches import Scaling, generator_for
 from rarefy.train.recipe import Recipe
 from rarefy.train.views.views import Views
 
-DEVICE = torch.device("cuda")
-BATCH = 512
+DATA, NETWORK, BATCH = size(("cifar10", "resnet18", 512), ("digits", "lenet", 128))
+TAIL = Tail(rho=size(100.0, 20.0))
 VIEW_OPERATIONS = 3 * 2 * 555_422_720
-"""A view in training: forward and twice as much backward, two operations a multiply-add (counted
+"""A view in training: forward and twice as much backward, two operations per multiply-add (counted
 in tests/nets/test_resnet.py)."""
 TARGETS = {"simclr": (0.30, 0.25), "branches:0.1": (0.42, 0.35)}
-"""Seconds an epoch: at most, and hoped for."""
+"""Seconds per epoch: at most, and hoped for."""
 VIEWS_SHARE = 0.05
 """Of the time, at most for making views."""
 PLAIN = "plain loop, float32"
@@ -58,23 +55,23 @@ WAYS: dict[str, tuple[str, bool, bool]] = {
 }
 """Words, compiled, an update as one recorded CUDA graph."""
 PUBLISHED = {
-    "lightly, CIFAR-10, batch 512, RTX A6000": "26 s an epoch of 50,000 images with kNN (its docs)",
-    "p3i0t/SimCLR-CIFAR10, GTX 1080 Ti": "38 s an epoch of 50,000 images (its README)",
+    "lightly, CIFAR-10, batch 512, RTX A6000": "26 s per epoch of 50,000 images, with kNN (docs)",
+    "p3i0t/SimCLR-CIFAR10, GTX 1080 Ti": "38 s per epoch of 50,000 images (its README)",
 }
 """Other machines, other sets: for orientation, not a comparison."""
 
 
 def ours(words: str, compiled: bool, graphs: bool) -> Pretraining:
     task = PretrainTask(
-        "cifar10",
-        "resnet18",
+        DATA,
+        NETWORK,
         Recipe(epochs=500, learning_rate=0.5, weight_decay=1e-4, warm_up=0.02),
-        Tail(rho=100.0),
+        TAIL,
         batch=BATCH,
         compiled=compiled,
         graphs=graphs,
     )
-    parts = parts_of("cifar10", task.tail, 0, DEVICE)
+    parts = parts_of(DATA, TAIL, 0, DEVICE)
     with own_random_state(0, DEVICE):
         return new_pretraining(task, Method.parse(words), parts, 0, Context(device=DEVICE))
 
@@ -89,11 +86,13 @@ def our_epoch(training: Pretraining) -> Callable[[int], None]:
 
 
 def plain_epoch() -> Callable[[int], None]:
-    parts = parts_of("cifar10", Tail(rho=100.0), 0, DEVICE)
-    images, views = parts.seen.images, Views.usual(3, 32)
+    parts = parts_of(DATA, TAIL, 0, DEVICE)
+    images = parts.seen.images
+    _, channels, side, _ = images.shape
+    views = Views.usual(channels, side)
     scaling = Scaling(parts.mean, parts.std)
     torch.manual_seed(0)
-    backbone, width = build_backbone("resnet18", 3, 32)
+    backbone, width = build_backbone(NETWORK, channels, side)
     model = Encoder(backbone, Projection(width)).to(DEVICE)
     optimizer = torch.optim.SGD(model.parameters(), 0.5, momentum=0.9, weight_decay=1e-4)
 
@@ -114,12 +113,8 @@ def plain_epoch() -> Callable[[int], None]:
     return epoch
 
 
-def timed(epoch: Callable[[int], None], number: int) -> float:
-    torch.cuda.synchronize()
-    began = time.perf_counter()
-    epoch(number)
-    torch.cuda.synchronize()
-    return time.perf_counter() - began
+def seconds_of(epoch: Callable[[int], None], number: int) -> float:
+    return timed(partial(epoch, number)).wall
 
 
 def views_alone(training: Pretraining) -> Callable[[int], None]:
@@ -139,19 +134,19 @@ def measure(rounds: int) -> dict[str, Any]:
         if name == "simclr":
             epochs["views alone"] = views_alone(training)
         per_epoch = training.batches.steps * BATCH * 2
-    first = {name: timed(epoch, 0) for name, epoch in epochs.items()}
+    first = {name: seconds_of(epoch, 0) for name, epoch in epochs.items()}
     for epoch in epochs.values():  # what is compiled after the first mask, once more
-        timed(epoch, 1)
+        seconds_of(epoch, 1)
     seconds: dict[str, list[float]] = {name: [] for name in epochs}
     for number in range(rounds):
         for name, epoch in epochs.items():
-            seconds[name].append(timed(epoch, 2 + number))
-    limit = bf16_limit(DEVICE)
-    found: dict[str, Any] = {"bf16_limit_tflops": limit / 1e12, "views_an_epoch": per_epoch}
+            seconds[name].append(seconds_of(epoch, 2 + number))
+    limit = bf16_limit()
+    found: dict[str, Any] = {"bf16_limit_tflops": limit / 1e12, "views_per_epoch": per_epoch}
     for name, taken in seconds.items():
         middle = statistics.median(taken)
         found[name] = {
-            "seconds_an_epoch": middle,
+            "seconds_per_epoch": middle,
             "fastest": min(taken),
             "slowest": max(taken),
             "first_epoch_seconds": first[name],
@@ -172,25 +167,15 @@ def measure(rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--rounds", type=int, default=3)
-    reader.add_argument(
-        "--out", type=Path, default=Path(__file__).parent / "results" / "pretraining-gpu.json"
-    )
-    given = reader.parse_args()
-    if not torch.cuda.is_available():
-        raise SystemExit("this benchmark needs a CUDA device")
-    began = time.time()
-    measured = measure(given.rounds)
-    found = {
+    arguments = asked(__doc__, gpu=True, rounds=size(3, 1))
+    measured = measure(arguments.rounds)
+    print(json.dumps(measured, indent=1))
+    record = {
         "measured": measured,
         "published_elsewhere": PUBLISHED,
-        "rounds": given.rounds,
-        "provenance": provenance(DEVICE, "bf16", time.time() - began),
+        "rounds": arguments.rounds,
     }
-    text = json.dumps(found, indent=1)
-    given.out.write_text(text + "\n", encoding="utf-8")
-    print(text)
+    keep(arguments, "pretraining-gpu", record, "bf16")
 
 
 if __name__ == "__main__":

@@ -11,22 +11,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
-from beside_plain import asked, keep
-from pruned_models import PLAIN, WAYS, Transformer, convolutions, in_turn, show, summary
+from harness import asked, in_turn, keep, size
+from pruned_models import PLAIN, WAYS, Transformer, convolutions, show, summary
 from torch import nn
 from torch.nn import functional
 
-STEPS = 10
+STEPS = size(10, 1)
 """Of one turn: masks that are chosen every ten updates are chosen once."""
 
 
 def loop(
     model: nn.Module, optimizer: torch.optim.Optimizer, images: torch.Tensor, labels: torch.Tensor
 ) -> Callable[[], float]:
-    """Seconds a step of ``STEPS`` plain steps; whatever a pruner does hangs on the optimiser."""
+    """Seconds per step of ``STEPS`` plain steps; whatever a pruner does hangs on the optimiser."""
 
     def train() -> float:
         start = time.perf_counter()
@@ -56,21 +57,20 @@ def measured(
         if way is not None:
             pruners.append(way.attach(model, optimizer))
         timed[PLAIN if way is None else way.words] = loop(model, optimizer, images, labels)
-    return summary(in_turn(timed, rounds))
+    return summary(in_turn(timed, rounds, warm_up=size(1, 0)))
 
 
 def main() -> None:
-    arguments = asked(__doc__, rounds=9)
+    arguments = asked(__doc__, rounds=size(9, 1))
     busy = os.getloadavg()[0]  # what else the machine did just before
+    sgd, adam = partial(torch.optim.SGD, lr=0.01, momentum=0.9), partial(torch.optim.AdamW, lr=1e-3)
     models = {
-        "CNN": measured(
-            convolutions, lambda p: torch.optim.SGD(p, 0.01, momentum=0.9), 64, arguments.rounds
-        ),
-        "ViT": measured(Transformer, lambda p: torch.optim.AdamW(p, 1e-3), 16, arguments.rounds),
+        "CNN": measured(convolutions, sgd, size(64, 2), arguments.rounds),
+        "ViT": measured(Transformer, adam, size(16, 2), arguments.rounds),
     }
     show(models)
     record = {
-        "what": "seconds a training step with Pruner (keep 0.5) beside the same step without it",
+        "what": "seconds per training step with Pruner (keep 0.5) beside the same step without it",
         "models": {
             "CNN": "2 convolutions and 2 linear layers, 421,642 weights, 28x28, batch 64, SGD",
             "ViT": "6 blocks, width 64, 4 heads, 49 tokens, batch 16, AdamW",
@@ -79,7 +79,7 @@ def main() -> None:
         "load_average_before": busy,
         "results": models,
     }
-    keep(arguments.out / "pruner-cpu.json", record, torch.get_num_threads())
+    keep(arguments, "pruner-cpu", record)
 
 
 if __name__ == "__main__":

@@ -5,43 +5,42 @@
 32 x 32 images, bf16 autocast, channels last, SGD with momentum. One model is trained in all ways in
 turn, ten steps at a time, several rounds, and timed by the GPU's own events; ratios are to the
 plain step of the same round. Also: peak memory, whether an update waits for the GPU anywhere, and
-whether its masks are those that a CPU chooses.
+whether its masks are those that a CPU chooses. After ``--seconds`` nothing new is begun.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
-from pruned_models import PLAIN, WAYS, Way, in_turn, show, summary
+from harness import DEVICE, asked, device_seconds, in_turn, keep, size
+from pruned_models import PLAIN, WAYS, Way, convolutions, show, summary
 from torch import Tensor, nn
 from torch.nn import functional
 
 from rarefy import Pruner
-from rarefy.core.provenance import provenance
 from rarefy.nets.resnet import ResNet18
 
-DEVICE = torch.device("cuda")
-STEPS, WARM_UP = 10, 3
+STEPS, WARM_UP = size((10, 3), (1, 0))
 
 
 class Training:
     """One model and its step, eager or compiled, with or without a pruner."""
 
-    def __init__(self, batch: int, compiled: bool, device: torch.device = DEVICE) -> None:
+    def __init__(self, batch: int, compiled: bool) -> None:
         torch.manual_seed(0)
         # no block begins as its shortcut: all convolutions have gradients from the first step on
         model = ResNet18(3, 32, 10, zero_last=False)
-        self.model: nn.Module = model.to(device, memory_format=torch.channels_last)
+        shape = (3, 32, 32)
+        if DEVICE.type == "cpu":  # of 11 million weights a CPU would choose for half a minute
+            model, shape = convolutions(), (1, 28, 28)
+        self.model: nn.Module = model.to(DEVICE, memory_format=torch.channels_last)
         self.optimizer = torch.optim.SGD(self.model.parameters(), 0.01, momentum=0.9)
-        images = torch.randn(batch, 3, 32, 32, device=device)
+        images = torch.randn(batch, *shape, device=DEVICE)
         self.images = images.contiguous(memory_format=torch.channels_last)
-        self.labels = torch.randint(0, 10, (batch,), device=device)
+        self.labels = torch.randint(0, 10, (batch,), device=DEVICE)
         self.forward: Callable[[Tensor], Tensor] = (
             torch.compile(self.model, dynamic=False) if compiled else self.model
         )
@@ -55,26 +54,22 @@ class Training:
         self.optimizer.step()
 
     def timed(self, way: Way | None) -> Callable[[], float]:
-        """Seconds a step of ``STEPS``; the pruner is new each time, and its first masks, chosen
+        """Seconds per step of ``STEPS``; the pruner is new each time, and its first masks, chosen
         when it is made, are not timed."""
 
         def train() -> float:
             pruner = None if way is None else way.attach(self.model, self.optimizer)
             for _ in range(WARM_UP):
                 self.step()
-            torch.cuda.synchronize()
-            torch.cuda.reset_peak_memory_stats()
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            for _ in range(STEPS):
-                self.step()
-            end.record()
-            torch.cuda.synchronize()
+            if DEVICE.type == "cuda":
+                torch.cuda.synchronize()
+                torch.cuda.reset_peak_memory_stats()
+            taken = device_seconds(lambda: [self.step() for _ in range(STEPS)])
             name = PLAIN if way is None else way.words
             self.peak[name] = torch.cuda.max_memory_allocated() / 2**20
             if pruner is not None:
                 pruner.detach()
-            return start.elapsed_time(end) / 1e3 / STEPS
+            return taken / STEPS
 
         return train
 
@@ -116,11 +111,12 @@ def measured(batch: int, compiled: bool, rounds: int) -> dict[str, Any]:
     training.step()  # compilation is not timed
     timed = {PLAIN: training.timed(None)}
     timed |= {way.words: training.timed(way) for way in WAYS}
-    found = summary(in_turn(timed, rounds))
+    found = summary(in_turn(timed, rounds, warm_up=size(1, 0)))
     found["peak_mebibytes"] = training.peak
     if not compiled:
         each_update = [way for way in WAYS if way.every == 1]
-        found["waits_for_the_gpu"] = {way.name: training.waits(way) for way in each_update}
+        if DEVICE.type == "cuda":
+            found["waits_for_the_gpu"] = {way.name: training.waits(way) for way in each_update}
         # (a filter's norm is rounded differently on a CPU: neurons may rightly differ)
         found["masks_as_on_a_cpu"] = {
             way.name: training.as_on_a_cpu(way)
@@ -131,38 +127,32 @@ def measured(batch: int, compiled: bool, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=50, help="begin nothing new after this")
-    parser.add_argument("--batches", type=int, nargs="+", default=[128, 512])
-    parser.add_argument("--modes", nargs="+", default=["eager", "compiled"])
-    arguments = parser.parse_args()
-    if not torch.cuda.is_available():
-        print("no CUDA device here: nothing measured")
-        return
-    begun = time.perf_counter()
+    arguments = asked(
+        __doc__,
+        gpu=True,
+        rounds=size(5, 1),
+        seconds=50.0,
+        batches=size([128, 512], [2]),
+        modes=size(["eager", "compiled"], ["eager"]),
+    )
     torch.backends.cudnn.benchmark = True
     found: dict[str, dict[str, Any]] = {}
     left_out = []
-    arguments.out.mkdir(parents=True, exist_ok=True)
     for mode in arguments.modes:
         for batch in arguments.batches:
             name = f"{mode}, batch {batch}"
-            if found and time.perf_counter() - begun > arguments.seconds:
+            if found and time.perf_counter() - arguments.began > arguments.seconds:
                 left_out.append(name)
                 continue
             found[name] = measured(batch, mode == "compiled", arguments.rounds)
-            taken = time.perf_counter() - begun
-            print(f"{name}: done after {taken:.0f} s", flush=True)
+            print(f"{name}: done after {time.perf_counter() - arguments.began:.0f} s", flush=True)
             record = {
-                "what": "seconds a training step with Pruner (keep 0.5) beside one without",
+                "what": "seconds per training step with Pruner (keep 0.5) beside one without",
                 "model": "ResNet-18, 3x3 stem, 32x32, bf16 autocast, channels last, SGD momentum",
                 "steps": STEPS,
                 "results": found,
-                "provenance": provenance(DEVICE, "bfloat16 autocast", taken),
             }
-            (arguments.out / "pruner-gpu.json").write_text(json.dumps(record, indent=1) + "\n")
+            keep(arguments, "pruner-gpu", record, "bfloat16 autocast")
     show(found)
     for name, each in found.items():
         plain = each["peak_mebibytes"][PLAIN]

@@ -1,4 +1,4 @@
-"""Cell-steps a second of ``topk-phase`` at its published sizes against the plain autograd loop.
+"""Cell-steps per second of ``topk-phase`` at its published sizes against the plain autograd loop.
 
 Both are timed in turn in one process, several rounds; the ratio of medians is the figure, since
 absolute times depend on the machine and its mood. Also: time against the number of cells.
@@ -8,30 +8,25 @@ absolute times depend on the machine and its mood. Also: time against the number
 
 from __future__ import annotations
 
-import statistics
-import tempfile
-import time
-from pathlib import Path
+from functools import partial
 
-import torch
-from beside_plain import asked, compared, keep, plain_ways
+from harness import asked, compared, in_turn, keep, medians, plain_ways, size, timed, timed_study
 from plain_topk import train_topk
 
 from rarefy.core.settings import compiler_present
-from rarefy.studies.topk.phase.study import TopKPhase
-from rarefy.sweep.runner import execute
+from rarefy.studies import get_study
 
-STEPS = 300
+STEPS = size(300, 1)
 """Far fewer than the 5000 of the study, enough that the store's files are not what is timed."""
-CELLS = 64
+CELLS = size(64, 8)
 """Four equal batches for two cores: 80 would be five, and one core would wait."""
 SIGMA = tuple(round(0.12 * i, 2) for i in range(1, 9))
 KEEP = (3, 10, 30, 60, 90, 120, 150, 180)
 
 
 def library(cells: int, reading: str, compiled: bool, steps: int = STEPS) -> float:
-    """Seconds for ``cells`` cells of ``steps`` steps through the runner, store and all."""
-    study = TopKPhase.at(
+    """Seconds per cell-step."""
+    study = get_study("topk-phase").at(
         "paper",
         seeds=1,
         reading=(reading,),
@@ -41,46 +36,37 @@ def library(cells: int, reading: str, compiled: bool, steps: int = STEPS) -> flo
         reads=(steps,),
         test_samples=1,
     )
-    with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
-        execute(study, "paper", device="cpu", out=Path(folder) / "store", compiled=compiled)
-        return time.perf_counter() - start
+    return timed_study(study, compiled).wall / (cells * steps)
 
 
 def plain(threads: int, prune: bool) -> float:
-    """Seconds a cell-step of the plain loop."""
-    torch.set_num_threads(threads)
-    start = time.perf_counter()
-    train_topk(STEPS, seed=0, sigma=0.5, keep=60, prune=prune)
-    return (time.perf_counter() - start) / STEPS
+    train = partial(train_topk, STEPS, seed=0, sigma=0.5, keep=60, prune=prune)
+    return timed(train, threads).wall / STEPS
 
 
 def main() -> None:
-    arguments = asked(__doc__)
-    threads = torch.get_num_threads()
-    ways = [False, True] if compiler_present() else [False]
+    arguments = asked(__doc__, rounds=size(5, 1))
+    compilers = [False, True] if compiler_present() else [False]
     readings = {"pruned every step": "revive", "support fixed": "fixed", "dense": "dense"}
-    for compiled in ways:
-        library(8, "revive", compiled, steps=3)
-    seconds: dict[str, list[float]] = {}
-    for _ in range(arguments.rounds):
-        for name, prune in (("pruned every step", True), ("dense", False)):
-            for words, count in plain_ways(name, threads):
-                seconds.setdefault(words, []).append(plain(count, prune))
-        torch.set_num_threads(threads)
-        for compiled in ways:
-            for name, reading in readings.items():
-                words = f"library, {name}, {'compiled' if compiled else 'eager'}"
-                taken = library(CELLS, reading, compiled) / (CELLS * STEPS)
-                seconds.setdefault(words, []).append(taken)
-    median = {name: statistics.median(values) for name, values in seconds.items()}
+    ways = {
+        words: partial(plain, count, name != "dense")
+        for name in ("pruned every step", "dense")
+        for words, count in plain_ways(name)
+    }
+    for compiled in compilers:
+        library(8, "revive", compiled, steps=size(3, 1))  # compiled once
+        for name, reading in readings.items():
+            words = f"library, {name}, {'compiled' if compiled else 'eager'}"
+            ways[words] = partial(library, CELLS, reading, compiled)
+    seconds = in_turn(ways, arguments.rounds)
+    median = medians(seconds)
     ratios = compared(
         {"wall": median}, lambda name: "dense" if "dense" in name else "pruned every step"
     )
     scaling = {}
-    for cells in (8, 16, 32, CELLS):
-        scaling[cells] = library(cells, "revive", ways[-1]) / (cells * STEPS)
-        print(f"{cells:5d} cells: {scaling[cells] * 1e3:.3f} ms a cell-step")
+    for cells in size((8, 16, 32, CELLS), (CELLS,)):
+        scaling[cells] = library(cells, "revive", compilers[-1])
+        print(f"{cells:5d} cells: {scaling[cells] * 1e3:.3f} ms per cell-step")
     record = {
         "what": "topk-phase at its published sizes (n=d=200, T=10, m=20), per cell-step",
         "steps": STEPS,
@@ -91,7 +77,7 @@ def main() -> None:
         "ratio_to_best_plain": ratios["wall"],
         "seconds_per_cell_step_by_cells": scaling,
     }
-    keep(arguments.out / "topk-cpu.json", record, threads)
+    keep(arguments, "topk-cpu", record)
 
 
 if __name__ == "__main__":

@@ -1,36 +1,37 @@
 """``topk-phase`` and the benign labs on one GPU: exactness, precision, speed, limits, scaling.
 
-    python benchmarks/bench_topk_gpu.py [--out benchmarks/results]
+    python benchmarks/bench_topk_gpu.py [--keep-precision]
 
 1. The selection kernel against a stable sort, with ties, zeros and denormal numbers.
 2. 400 cells trained in full in float32 and in TF32: do they end alike?
-3. Milliseconds a step of the published grid (19,900 cells, pruned every step), what share of the
+3. Milliseconds per step of the published grid (19,900 cells, pruned every step), what share of the
    card's memory and arithmetic limits (both measured here) that is, and the plain loop beside it.
 4. Time against the number of cells and of seeds.
+
+``--keep-precision`` keeps the second of the committed file: it takes minutes.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import time
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from gpu_timing import milliseconds
+from harness import DEVICE, RESULTS, asked, keep, milliseconds, size, timed
 from plain_topk import train_benign, train_topk
 
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.precision import matrix_products
-from rarefy.core.provenance import provenance
 from rarefy.core.rng import key
 from rarefy.pruning import cuda_selection
 from rarefy.pruning.masks import keep_largest
-from rarefy.studies.topk.phase.study import TopKPhase
+from rarefy.studies import get_study
 from rarefy.train.topk_pruning import TopKPruning
 
-DEVICE = torch.device("cuda")
+CELLS = size(19900, 4)
 LEARNT = 2.0
 
 
@@ -55,7 +56,7 @@ def exact_selection() -> dict[str, bool]:
     return found
 
 
-def cells_of(study: TopKPhase, count: int, seeds: int = 1) -> Cells:
+def cells_of(study: Any, count: int, seeds: int = 1) -> Cells:
     """``count`` cells spread over the published grid."""
     sigma, keep = np.meshgrid(study.sigma, study.keep, indexing="ij")
     place = np.resize(np.arange(sigma.size), count // seeds)
@@ -67,7 +68,7 @@ def cells_of(study: TopKPhase, count: int, seeds: int = 1) -> Cells:
     return Cells(values, np.array([key("benchmark", int(s)) for s in seed]))
 
 
-def compare_precisions(cells: int = 400) -> dict[str, object]:
+def compare_precisions(cells: int = size(400, 4)) -> dict[str, object]:
     """The same cells in full length, in both precisions; also float32 in two halves, which differs
     in rounding alone and shows how much chance there is in an outcome."""
     context = Context(device=DEVICE, compiled=True)
@@ -75,19 +76,21 @@ def compare_precisions(cells: int = 400) -> dict[str, object]:
     for reading in ("revive", "fixed"):
         losses = {}
         for name in ("float32", "tf32", "float32, other batches"):
-            study = TopKPhase.at("paper", reading=(reading,), precision=name.split(",")[0])
+            chosen = size({}, {"steps": 1, "reads": (1,)})
+            precision = name.split(",")[0]
+            study = get_study("topk-phase").at(
+                "paper", reading=(reading,), precision=precision, **chosen
+            )
             batch = cells_of(study, cells)
             batch = Cells({**batch.values, "reading": np.full(cells, reading)}, batch.keys)
-            start = time.perf_counter()
-            parts = [batch]
-            if "other" in name:
-                parts = [batch.take(np.arange(i, cells, 3)) for i in range(3)]
-            loss = np.concatenate([study.simulate(p, context)["test_loss"][:, -1] for p in parts])
-            if "other" in name:
-                order = np.concatenate([np.arange(i, cells, 3) for i in range(3)])
-                loss = loss[np.argsort(order)]
-            losses[name] = loss
-            print(reading, name, f"{time.perf_counter() - start:.1f} s", flush=True)
+            thirds = [np.arange(i, cells, 3) for i in range(3)]
+            order = thirds if "other" in name else [np.arange(cells)]
+            taken = timed(
+                lambda: [study.simulate(batch.take(part), context) for part in order]  # noqa: B023
+            )
+            loss = np.concatenate([each["test_loss"][:, -1] for each in taken.result])
+            losses[name] = loss[np.argsort(np.concatenate(order))]
+            print(reading, name, f"{taken.wall:.1f} s", flush=True)
         sure = losses["float32"]
         found[reading] = {
             name: {
@@ -105,9 +108,10 @@ def compare_precisions(cells: int = 400) -> dict[str, object]:
     return found
 
 
-def step_time(count: int, reading: str, precision: str, steps: int = 20, seeds: int = 1) -> float:
-    """Milliseconds a step of ``count`` cells; seeds one after the other, as the study does."""
-    study, context = TopKPhase.at("paper"), Context(device=DEVICE, compiled=True)
+def step_time(count: int, reading: str, precision: str, seeds: int = 1) -> float:
+    """Milliseconds per step of ``count`` cells; seeds one after the other, as the study does."""
+    study, context = get_study("topk-phase").at("paper"), Context(device=DEVICE, compiled=True)
+    steps = size(20, 1)
     cells = cells_of(study, count, seeds)
     total = 0.0
     for seed in range(seeds):
@@ -127,89 +131,78 @@ def step_time(count: int, reading: str, precision: str, steps: int = 20, seeds: 
 
 def limits() -> dict[str, float]:
     """What the card can do: memory by a copy, arithmetic by a large product."""
-    big = torch.empty(2**29, device=DEVICE)
+    big = torch.empty(size(2**29, 2**10), device=DEVICE)
     copied = torch.empty_like(big)
     bandwidth = 2 * big.numel() * 4 / (milliseconds(lambda: copied.copy_(big)) / 1e3)
-    square = torch.randn(8192, 8192, device=DEVICE)
-    found = {"memory, bytes a second": bandwidth}
+    width = size(8192, 64)
+    square = torch.randn(width, width, device=DEVICE)
+    found = {"memory, bytes per second": bandwidth}
     for precision in ("float32", "tf32"):
         with matrix_products(precision, DEVICE):
             taken = milliseconds(lambda: square @ square) / 1e3
-        found[f"{precision}, flop a second"] = 2 * 8192**3 / taken
+        found[f"{precision}, flop per second"] = 2 * width**3 / taken
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    parser.add_argument(
-        "--keep-precision",
-        action="store_true",
-        help="keep the comparison of precisions of the committed file (minutes)",
-    )
-    arguments = parser.parse_args()
-    if not torch.cuda.is_available():
-        print("no CUDA device here: nothing measured")
-        return
-    record: dict[str, object] = {"cells": 19900, "steps": 5000}
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    arguments = asked(__doc__, gpu=True, keep_precision=False)
+    record: dict[str, object] = {"cells": CELLS, "steps": 5000}
 
     def note(name: str, value: object) -> None:
         record[name] = value
         print(name, json.dumps(value, indent=1), flush=True)
-        text = json.dumps(record | {"provenance": provenance(DEVICE, "float32", 0.0)}, indent=1)
-        (arguments.out / "topk-gpu.json").write_text(text + "\n")
+        keep(arguments, "topk-gpu", record)
 
-    note("selection equals a stable sort", exact_selection())
+    if DEVICE.type == "cuda":
+        note("selection equals a stable sort", exact_selection())
     card = limits()
     note("limits", card)
-    rows, d, patches = 19900 * 200, 200, 212
+    rows, d, patches = CELLS * 200, 200, 212
     # two products; passes over memory that no fusion of ours removes
     flop, passes = 4.0 * rows * d * patches, 4.0 * rows * (6 * d + 5 * patches)
     published = {}
     for precision in ("tf32", "float32"):
         for reading in ("revive", "fixed", "dense"):
-            taken = step_time(19900, reading, precision)
+            taken = step_time(CELLS, reading, precision)
+            arithmetic, memory = (
+                card[f"{name} per second"] for name in (f"{precision}, flop", "memory, bytes")
+            )
             published[f"{reading}, {precision}"] = {
-                "ms a step": taken,
+                "ms per step": taken,
                 "seconds for 5,000 steps": 5 * taken,
-                "share of arithmetic limit": flop
-                / (taken / 1e3)
-                / card[f"{precision}, flop a second"],
-                "share of memory limit": passes / (taken / 1e3) / card["memory, bytes a second"],
+                "share of arithmetic limit": flop / (taken / 1e3) / arithmetic,
+                "share of memory limit": passes / (taken / 1e3) / memory,
             }
     note("published grid", published)
-    train_topk(5, 0, 0.5, 60, "cuda")
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    train_topk(200, 0, 0.5, 60, "cuda")
-    torch.cuda.synchronize()
-    plain = (time.perf_counter() - start) / 200
-    best = published["revive, tf32"]["ms a step"] / 1e3 / 19900
-    note("plain loop on this GPU", {"ms a cell-step": 1e3 * plain, "times slower": plain / best})
-    train_benign(5, 0, 1.0, 10.0, "cuda")
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    train_benign(100, 0, 1.0, 10.0, "cuda")
-    torch.cuda.synchronize()
-    note("plain benign loop on this GPU, ms a cell-step", 10 * (time.perf_counter() - start))
+    train = partial(train_topk, seed=0, sigma=0.5, keep=60, device=DEVICE.type)
+    plain = milliseconds_per_step(train, size(200, 1))
+    best = published["revive, tf32"]["ms per step"] / CELLS
+    note("plain loop on this GPU", {"ms per cell-step": plain, "times slower": plain / best})
+    train = partial(train_benign, seed=0, strength=1.0, special=10.0, device=DEVICE.type)
+    plain = milliseconds_per_step(train, size(100, 1))
+    note("plain benign loop on this GPU, ms per cell-step", plain)
     scaling = {
         count: step_time(count, "revive", "tf32") / count * 1e3
-        for count in (128, 512, 2048, 8192, 19900, 39800, 79600)
+        for count in size((128, 512, 2048, 8192, 19900, 39800, 79600), (4,))
     }
-    note("microseconds a cell-step by cells", scaling)
-    by_seeds = {
-        s: step_time(2048 * s, "revive", "tf32", seeds=s) / (2048 * s) * 1e3 for s in (1, 2, 4)
-    }
-    note("microseconds a cell-step by seeds of 2,048 cells", by_seeds)
+    note("microseconds per cell-step by cells", scaling)
+    by_seeds = {}
+    for seeds in size((1, 2, 4), (2,)):
+        count = size(2048, 2) * seeds
+        by_seeds[seeds] = step_time(count, "revive", "tf32", seeds=seeds) / count * 1e3
+    note("microseconds per cell-step by seeds of 2,048 cells", by_seeds)
     if arguments.keep_precision:
-        committed = Path(__file__).parent / "results" / "topk-gpu.json"
-        earlier = json.loads(committed.read_text())
+        earlier = json.loads((RESULTS / "topk-gpu.json").read_text("utf-8"))
         when = earlier["provenance"]
         note("precision", earlier["precision"])
         note("precision, compared by", earlier.get("precision, compared by", when))
     else:
         note("precision", compare_precisions())
+
+
+def milliseconds_per_step(train: Callable[[int], object], steps: int) -> float:
+    train(size(5, 1))
+    return 1e3 * timed(partial(train, steps)).wall / steps
 
 
 if __name__ == "__main__":

@@ -4,27 +4,23 @@
 
 32 x 32 colour images with the usual views of CIFAR (crop, mirror, jitter, greyscale). The plain
 loop does what a transform of torchvision does, image by image: crop, interpolate, the four changes
-of colour in the order drawn. On a CPU: microseconds a view, eager and compiled. On a GPU: an epoch
-of 12,406 images in bf16, and its share of a SimCLR epoch of a ResNet-18 (batch 512, compiled)
+of colour in the order drawn. On a CPU: microseconds per view, eager and compiled. On a GPU: an
+epoch of 12,406 images in bf16, and its share of a SimCLR epoch of a ResNet-18 (batch 512, compiled)
 measured in the same run; at most 5 % is wanted.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
-import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
-from beside_plain import asked, keep
-from gpu_timing import milliseconds
+from harness import DEVICE, asked, in_turn, keep, milliseconds, size, timed
 from torch import Tensor
 from torch.nn import functional
 
-from rarefy.core.provenance import provenance
 from rarefy.nets.resnet import ResNet18
 from rarefy.train.image_batches import Scaling
 from rarefy.train.views import Views, colour
@@ -32,9 +28,9 @@ from rarefy.train.views.drawn import Drawn
 
 VIEWS = Views.usual(3, 32)
 SCALING = Scaling((0.49, 0.48, 0.45), (0.25, 0.24, 0.26))
-EPOCH, BATCH = 12_406, 512
-"""CIFAR10-LT (5,000 to 50 images a class), and images in a batch of two views each."""
-CPU_IMAGES, PLAIN_IMAGES = 512, 128
+EPOCH, BATCH = size((12_406, 512), (1, 1))
+"""CIFAR10-LT (5,000 to 50 images per class), and images in a batch of two views each."""
+CPU_IMAGES, PLAIN_IMAGES = size((512, 128), (1, 1))
 WANTED = 0.05
 CHANGES = (colour.brightness, colour.contrast, colour.saturation, colour.hue)
 
@@ -83,7 +79,7 @@ def check(device: torch.device) -> dict[str, float]:
 
 
 def on_cpu(rounds: int) -> dict[str, Any]:
-    """Microseconds a view of each way, all ways in turn."""
+    """Microseconds per view of each way, all ways in turn."""
     device = torch.device("cpu")
     images, generator = some_images(CPU_IMAGES, device), torch.Generator().manual_seed(0)
     few = images[:PLAIN_IMAGES]
@@ -102,27 +98,26 @@ def on_cpu(rounds: int) -> dict[str, Any]:
             lambda: VIEWS.make(images, generator, SCALING, compile_it=True),
         ),
     }
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range(rounds + 1):
-        for name, (count, make) in ways.items():
-            began = time.perf_counter()
-            make()
-            if number > 0:  # the first compiles
-                taken[name].append((time.perf_counter() - began) / (2 * count) * 1e6)
+
+    def microseconds(count: int, make: Callable[[], Tensor]) -> float:
+        return timed(make).wall / (2 * count) * 1e6
+
+    calls = {name: partial(microseconds, *way) for name, way in ways.items()}
+    taken = in_turn(calls, rounds, warm_up=1)  # compiled once
     ratios = {
         name: [plain / mine for plain, mine in zip(taken["plain loop"], one, strict=True)]
         for name, one in taken.items()
     }
-    print(f"{'us a view':30} {'median':>10} {'x plain loop':>14}")
+    print(f"{'us per view':30} {'median':>10} {'x plain loop':>14}")
     for name, one in taken.items():
         print(f"{name:30} {statistics.median(one):10.1f} {statistics.median(ratios[name]):14.1f}")
-    return {"us_a_view": taken, "times_plain": ratios}
+    return {"us_per_view": taken, "times_plain": ratios}
 
 
 def training_step(device: torch.device) -> Callable[[Tensor], None]:
     """One SimCLR step on a batch of both views (2, n, ...), without anything around it."""
     model = ResNet18(3, 32, 128).to(device, memory_format=torch.channels_last)
-    forward = torch.compile(model)
+    forward = torch.compile(model) if device.type == "cuda" else model
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, fused=True)
     partner = torch.arange(2 * BATCH, device=device).roll(BATCH)
     itself = torch.eye(2 * BATCH, dtype=torch.bool, device=device)
@@ -141,26 +136,23 @@ def training_step(device: torch.device) -> Callable[[Tensor], None]:
 
 
 def on_gpu(rounds: int) -> dict[str, Any]:
-    """Milliseconds an epoch: views eager and compiled, a plain loop scaled up, the training."""
-    device = torch.device("cuda")
-    images, generator = some_images(EPOCH, device), torch.Generator(device).manual_seed(0)
+    """Milliseconds per epoch: views eager and compiled, a plain loop scaled up, the training."""
+    images, generator = some_images(EPOCH, DEVICE), torch.Generator(DEVICE).manual_seed(0)
     few, drawn = images[:PLAIN_IMAGES], VIEWS.draw(PLAIN_IMAGES, 32, 32, generator)
     options = (SCALING, torch.bfloat16, torch.channels_last)
 
     def make(compile_it: bool) -> Tensor:
         return VIEWS.make(images, generator, *options, compile_it=compile_it)
 
-    began = time.perf_counter()
-    views = make(True)
-    torch.cuda.synchronize()
-    first = time.perf_counter() - began
-    step, whole = training_step(device), EPOCH // BATCH
+    first = timed(lambda: make(True))
+    views, step, whole = first.result, training_step(DEVICE), EPOCH // BATCH
 
     def epoch() -> None:
         for number in range(whole):
             step(views[:, number * BATCH : (number + 1) * BATCH])
 
-    torch.cuda.reset_peak_memory_stats()
+    if DEVICE.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     found = {
         "compiled": milliseconds(lambda: make(True), rounds),
@@ -169,31 +161,25 @@ def on_gpu(rounds: int) -> dict[str, Any]:
         "parameters alone": milliseconds(lambda: VIEWS.draw(EPOCH, 32, 32, generator), rounds),
         "plain loop": milliseconds(lambda: plain_loop(few, drawn), 3, 1) * EPOCH / PLAIN_IMAGES,
         "training": milliseconds(epoch, rounds),
-        "first_call_seconds": first,
+        "first_call_seconds": first.wall,
     }
     share = found["compiled"] / (found["compiled"] + found["training"])
     for name in ("plain loop", "eager", "compiled", "parameters alone", "training"):
-        print(f"{name:30} {found[name]:10.2f} ms an epoch")
+        print(f"{name:30} {found[name]:10.2f} ms per epoch")
     print(f"views are {100 * share:.2f} % of an epoch; wanted at most {100 * WANTED:.0f} %")
     return {"milliseconds": found, "share_of_epoch": share, "wanted": WANTED}
 
 
 def main() -> None:
-    arguments = asked(__doc__)
+    arguments = asked(__doc__, rounds=size(5, 1))
     what = "two views (crop, mirror, jitter, greyscale) of 32 x 32 colour images"
     record: dict[str, Any] = {"what": what, "views": vars(VIEWS), "rounds": arguments.rounds}
-    if torch.cuda.is_available():
-        device = torch.device("cuda")
-        torch.backends.cudnn.benchmark = True
-        record |= {"difference": check(device), "gpu": on_gpu(arguments.rounds)}
-        record["provenance"] = provenance(device, "bfloat16", 0.0)
-        path: Path = arguments.out / "views-gpu.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(record, indent=1) + "\n")
-        return
-    device = torch.device("cpu")
-    record |= {"difference": check(device), "cpu": on_cpu(arguments.rounds)}
-    keep(arguments.out / "views-cpu.json", record, torch.get_num_threads())
+    record["difference"] = check(DEVICE)
+    if DEVICE.type == "cpu":
+        keep(arguments, "views-cpu", record | {"cpu": on_cpu(arguments.rounds)})
+    if DEVICE.type == "cuda" or arguments.tiny:
+        arguments.device, torch.backends.cudnn.benchmark = DEVICE, True
+        keep(arguments, "views-gpu", record | {"gpu": on_gpu(arguments.rounds)}, "bfloat16")
 
 
 if __name__ == "__main__":

@@ -17,15 +17,12 @@ pixels in [-1, 1]. Not a benchmark of speed: it says which reading of the tables
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import torch
+from harness import asked, keep
 from torch import Tensor
 
-from rarefy.core.provenance import provenance
 from rarefy.data.images import load_images
 
 LEVELS = (0.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
@@ -88,20 +85,13 @@ def limits(name: str, images: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    parser.add_argument("--images", type=int, default=2000)
-    parser.add_argument("--sets", nargs="+", default=["mnist", "cifar100"])
-    arguments = parser.parse_args()
+    arguments = asked(__doc__, images=2000, sets=["mnist", "cifar100"])
     record = {
         "what": "per cent right under Gaussian noise; see benchmarks/noise_limits.py",
         "images": arguments.images,
         "sets": {name: limits(name, arguments.images) for name in arguments.sets},
-        "provenance": provenance(torch.device("cpu"), "float32", 0.0),
     }
-    arguments.out.mkdir(exist_ok=True)
-    path = arguments.out / "noise-limits.json"
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    keep(arguments, "noise-limits", record)
 
 
 if __name__ == "__main__":

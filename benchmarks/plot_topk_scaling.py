@@ -1,4 +1,4 @@
-"""Time a cell-step against the number of cells and of seeds, from the committed GPU benchmark.
+"""Time per cell-step against the number of cells and of seeds, from the committed GPU benchmark.
 
 python benchmarks/plot_topk_scaling.py
 """
@@ -20,9 +20,9 @@ BATCH = 4096
 
 def main() -> None:
     record = json.loads((HERE / "results" / "topk-gpu.json").read_text("utf-8"))
-    by_cells = {int(k): v for k, v in record["microseconds a cell-step by cells"].items()}
+    by_cells = {int(k): v for k, v in record["microseconds per cell-step by cells"].items()}
     by_seeds = {
-        int(k): v for k, v in record["microseconds a cell-step by seeds of 2,048 cells"].items()
+        int(k): v for k, v in record["microseconds per cell-step by seeds of 2,048 cells"].items()
     }
     cells = np.array(list(by_cells))
     whole = 1e-3 * cells * np.array(list(by_cells.values()))

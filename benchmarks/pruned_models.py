@@ -4,7 +4,7 @@ it is asked to do there, and the table of times."""
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,23 +115,6 @@ class _Block(nn.Module):
 # ----------------------------------------------------------------------------------------- results
 
 
-def in_turn(
-    timed: Mapping[str, Callable[[], float]], rounds: int, warm_up: int = 1
-) -> dict[str, list[float]]:
-    """What each gives, one after the other, round by round; every round begins with another one,
-    so that none is always the first."""
-    names = list(timed)
-    for _ in range(warm_up):
-        for name in names:
-            timed[name]()
-    found: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(rounds):
-        first = turn * 5 % len(names)
-        for name in names[first:] + names[:first]:
-            found[name].append(timed[name]())
-    return found
-
-
 def ratios(seconds: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
     """Time over that of the plain loop in the same round: median, quartiles and extremes."""
     plain = seconds[PLAIN]
@@ -171,7 +154,7 @@ def summary(seconds: Mapping[str, Sequence[float]]) -> dict[str, Any]:
 
 def show(models: Mapping[str, Mapping[str, Any]]) -> None:
     """A table: rows are ways to prune, columns are models."""
-    table = Table(title=f"ms a step, and times as long as dense (median, quartiles); keep {KEEP}")
+    table = Table(title=f"ms per step, and times as long as dense (median, quartiles); keep {KEEP}")
     table.add_column("granularity, update, masks anew")
     for name in models:
         table.add_column(f"{name}\nms", justify="right")

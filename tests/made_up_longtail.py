@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from pages.longtail import page
+from pages.longtail.rows import Found
 from rarefy.core.contracts import Study
 from rarefy.studies import get_study
 
@@ -80,7 +81,7 @@ Spoils = Callable[[xr.Dataset], xr.Dataset]
 
 def found_of(
     gains: Gains, spoilt: Spoils | None = None, knn: dict[str, Sequence[float]] | None = None
-) -> dict[str, Any]:
+) -> dict[str, Found]:
     """``gains``: by scale, of the methods over SimCLR (a method that is not named does not differ,
     one with None is not there); ``spoilt``: what is done to the results; ``knn``: see results."""
     found = {}
@@ -94,11 +95,10 @@ def found_of(
         made.attrs["provenance"] = json.dumps({"date": "2026-01-02T03", "machine": "a machine"})
         data, _, epochs = scale.split("-")
         which = study((rho,), data=data, epochs=int(epochs), images=images)
-        found[scale] = import_module("longtail_rows").Found(which, scale, made)
+        found[scale] = Found(which, scale, made)
     return found
 
 
 def page_of(gains: Gains, spoilt: Spoils | None = None) -> str:
     """The page of 000 Table 2 that such results give."""
-    text: str = import_module("make_longtail_table").page(found_of(gains, spoilt))
-    return text
+    return page(found_of(gains, spoilt))

@@ -22,14 +22,14 @@ DRIVER = """
 import json, sys, warnings
 warnings.simplefilter("error")
 import rarefy
-from rarefy.studies import get_study, load_studies
+from rarefy.studies import get_study, listed
 
 assert rarefy.__file__.startswith(sys.argv[1]), rarefy.__file__
 study = get_study("rare-coin").at("tiny")
 results = rarefy.run("rare-coin", scale="tiny", device="cpu")
 verdicts = rarefy.judge(study, results, "tiny")
 print(json.dumps({
-    "studies": list(load_studies()),
+    "studies": list(listed()),
     "sizes": {name: int(size) for name, size in results.sizes.items()},
     "wait": results["wait"].mean("seed").values.tolist(),
     "outcomes": {verdict.claim: verdict.outcome for verdict in verdicts},
@@ -79,9 +79,11 @@ def check(report: dict) -> None:
 
 def test_three_printed_files_make_a_study(house: Path) -> None:
     files = printed_files()
-    assert [Path(path).parent.name for path in files] == ["data", "theory", "studies"]
+    assert [Path(path).name for path in files] == ["study.py", "claims.py", "charts.py"]
     for path, text in files.items():
-        (house / Path(path).relative_to("src")).write_text(text, encoding="utf-8")
+        target = house / Path(path).relative_to("src")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
     check(drive(house))
 
 
@@ -91,11 +93,8 @@ def test_a_study_of_another_package_is_found_by_its_entry_point(house: Path) -> 
     package.mkdir()
     (package / "__init__.py").write_text("")
     for path, text in printed_files().items():
-        room = Path(path).parent.name
-        text = text.replace("rarefy.data.coin", "your_package.data_coin")
-        text = text.replace("rarefy.theory.coin", "your_package.theory_coin")
-        name = "coin.py" if room == "studies" else f"{room}_coin.py"
-        (package / name).write_text(text, encoding="utf-8")
+        text = text.replace("rarefy.studies.example.coin", "your_package")
+        (package / Path(path).name).write_text(text, encoding="utf-8")
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     announced = re.search(r'"(rarefy\.[a-z]+)"\]\n(rare-coin) = "(.*)"', page)
     assert announced is not None

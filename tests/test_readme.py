@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 import typer.main
 
+from pages import claims
 from rarefy import cli
 
 ROOT = Path(__file__).parents[1]
@@ -78,12 +78,11 @@ def test_named_verbs_and_options_exist(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_to_files(page: str) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", read(page)):
-        made_later = target.startswith("studies/")  # by docs/make_pages.py
+        made_later = target.startswith("studies/")  # by docs/make.py site
         assert made_later or ((ROOT / page).parent / target).exists(), target
 
 
 def test_claims_page_is_what_the_ledger_says() -> None:
-    make_pages = import_module("make_pages")
-    assert read("docs/claims.md") == make_pages.claims_page(), (
-        "the ledger has changed: python docs/make_pages.py --claims"
+    assert read("docs/claims.md") == claims.page(), (
+        "the ledger has changed: python docs/make.py claims"
     )

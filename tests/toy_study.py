@@ -6,22 +6,31 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import pytest
 import torch
 import xarray as xr
 
 from rarefy.core.contracts import Cells, Context, Cost, Output, Study, Verdict
-from rarefy.core.errors import bad_value
+from rarefy.core.parameters import AtLeast
 from rarefy.core.picture import Curve, Lines, Picture
+from rarefy.studies import Entry
+
+
+def only(monkeypatch: pytest.MonkeyPatch, *kinds: type[Study]) -> None:
+    """These are the only studies there are."""
+    entries = {kind.name: Entry.of(kind) for kind in kinds}
+    monkeypatch.setattr("rarefy.studies.listed", lambda: entries)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Toy(Study):
     name: ClassVar[str] = "toy"
     title: ClassVar[str] = "A random walk with drift"
-    lab: ClassVar[str] = "toy"
+    papers: ClassVar[tuple[str, ...]] = ()
+    shows: ClassVar[str] = "the law of large numbers"
     paper_says: ClassVar[str] = "A walk with drift ends near drift times steps."
     claims: ClassVar[tuple[str, ...]] = ("T1",)
     axes: ClassVar[tuple[str, ...]] = ("drift", "sigma")
@@ -34,7 +43,7 @@ class Toy(Study):
     headline: ClassVar[bool] = True
 
     drift: tuple[float, ...] = (0.0, 0.5, 1.0)
-    sigma: tuple[float, ...] = (0.1, 0.2)
+    sigma: tuple[Annotated[float, AtLeast(0)], ...] = (0.1, 0.2)
     steps: int = 16
     lr: float = 1.0
     rule: str = "plain"
@@ -46,12 +55,6 @@ class Toy(Study):
     gigabytes: float = 0.0
     offset: float = 0.0
     """Moves the measured end and so the verdict."""
-
-    def check(self) -> None:
-        super().check()
-        for value in self.sigma:
-            if value < 0:
-                raise bad_value("sigma", value, "must be at least 0")
 
     def outputs(self) -> tuple[Output, ...]:
         return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,9 @@ import pytest
 import torch
 import xarray as xr
 
+import make
 import rarefy
+from pages import scoreboard
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.measure.influence.neighbours import nearest
@@ -141,7 +142,7 @@ def test_the_page_is_made_of_results_and_begins_with_where_the_score_loses(
     results = rarefy.run(InfluenceScoreboard, scale="tiny", device="cpu")
     write_results(InfluenceScoreboard.at("tiny"), "tiny", results, tmp_path)
     out = tmp_path / "scoreboard.md"
-    import_module("make_scoreboard").main(["--results", str(tmp_path), "--out", str(out)])
+    make.main(["scoreboard", "--results", str(tmp_path), "--out", str(tmp_path)])
     text = out.read_text(encoding="utf-8")
     assert str(out) in capsys.readouterr().out
     first = text.split("\n\n")[2]
@@ -159,9 +160,7 @@ def test_the_page_is_made_of_results_and_begins_with_where_the_score_loses(
 
 
 def test_the_page_says_so_where_the_score_is_best() -> None:
-    text = import_module("make_scoreboard").page(
-        STUDY, "quick", made_up(percentile=0.9, distance=0.7)
-    )
+    text = scoreboard.page(STUDY, "quick", made_up(percentile=0.9, distance=0.7))
     first = text.split("\n\n")[2]
     assert "2 of 2 searches for injected samples come out best" in first and "in 0 another" in first
     assert "Where it comes out best" in first and "no detector" not in first
@@ -169,7 +168,5 @@ def test_the_page_says_so_where_the_score_is_best() -> None:
 
 def test_without_results_the_page_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no results of influence-scoreboard in .*rarefy run"):
-        import_module("make_scoreboard").main(
-            ["--results", str(tmp_path), "--out", str(tmp_path / "x.md")]
-        )
-    assert not (tmp_path / "x.md").exists()
+        make.main(["scoreboard", "--results", str(tmp_path), "--out", str(tmp_path)])
+    assert not list(tmp_path.iterdir())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
 import xarray as xr
 from made_up_longtail import Gains, found_of, page_of
+
+from pages.longtail.length import course_picture
 
 LOSES: Gains = {
     "cifar10-branches-100": {"simclr": 0.10, "branches:0.3": 0.08},
@@ -135,7 +135,7 @@ def test_every_length_stands_beside_the_published_numbers() -> None:
 def test_the_picture_has_the_ends_of_all_lengths_and_the_way_of_the_longest() -> None:
     looks = {"simclr": (0.5, 0.4), "branches:0.3": (0.3, 0.4)}
     found = found_of(LOSES, knn=looks)
-    picture = import_module("longtail_length").course_picture(found)
+    picture = course_picture(found)
     ends, way = picture.panels
     assert [curve.label for curve in ends.curves] == ["SimCLR", "two branches, 0.3 kept"]
     assert ends.curves[0].x.tolist() == [100, 500, 2000]

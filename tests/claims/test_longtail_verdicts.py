@@ -98,7 +98,7 @@ def test_pictures_and_tables_are_drawn_without_a_complaint() -> None:
     assert float(shown["100"]) - float(shown["10"]) == pytest.approx(10.0)
 
 
-def test_a_training_past_its_best_is_in_the_report_and_in_the_terminal() -> None:
+def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
     looks = {"simclr": (0.5, 0.7, 0.6), "pruned:0.5": (0.5, 0.6, 0.7)}
     found, which = results({}, (100.0,), knn=looks), study((100.0,), epochs=6, evaluations=3)
     course = which.tables(found)[3]
@@ -108,9 +108,9 @@ def test_a_training_past_its_best_is_in_the_report_and_in_the_terminal() -> None
     ]
     assert [row[-1] for row in course.rows] == ["yes", "no", "no"]
     lines = differences(which, found)
-    assert lines[0].startswith("long-tail, simclr: past its best: neighbours of held-out images")
-    assert "70.0 % after epoch 4, in 60.0 % at the end" in lines[0]
-    assert sum("past its best" in line for line in lines) == 1
+    assert lines[0].startswith("long-tail, simclr: over-trained: held-out kNN accuracy")
+    assert "70.0 % (epoch 4) and ended at 60.0 %" in lines[0]
+    assert sum("over-trained" in line for line in lines) == 1
     run = PretrainRun.of(which, Execution(found, Path("store"), 9, 9))
     (past,) = json.loads(json.dumps(run.described()))["past_best"]
     assert (past["method"], past["best_epoch"], past["n"]) == ("simclr", 4, 3)

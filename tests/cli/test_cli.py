@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from toy_study import Toy
+from toy_study import Toy, only
 
 from rarefy import cli
 from rarefy.core import ledger
@@ -25,7 +27,7 @@ def test_studies_run_and_report(command: Rarefy, tmp_path: Path) -> None:
     listed = command("studies", "--json")
     assert listed.returncode == 0
     entry = next(entry for entry in json.loads(listed.stdout) if entry["name"] == "toy")
-    assert entry["scales"]["tiny"] == {"cells": 12, "run_steps": 48, "bytes_per_cell": 1000}
+    assert entry["title"] == "A random walk with drift" and entry["claims"] == ["T1"]
     # a broken package of someone else's is one line, not the end
     assert re.fullmatch("study 'lost' cannot be loaded: .*no_such_module.*\n", listed.stderr)
 
@@ -62,11 +64,45 @@ def test_the_table_of_studies_fits_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("rarefy.studies.load_studies", lambda: {"toy": Toy})
+    only(monkeypatch, Toy)
     assert cli.main(["studies"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert any(re.search(r"toy +toy +T1 +tiny +12 +48", line) for line in lines)
+    assert any(re.search(r"toy +A random walk with drift", line) for line in lines)
+    assert any("the law of large numbers" in line for line in lines)
+
+
+def test_listing_imports_no_study(toy_environment: dict[str, str]) -> None:
+    """Or it would take seconds: torch alone takes two."""
+    code = (
+        "import sys; from rarefy.cli import main; code = main(['studies']); "
+        "sys.exit(code or any(name in sys.modules for name in ('torch', 'xarray', 'numpy')))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ}, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    for name in ("contrast-alignment", "topk-phase", "benign-mixing", "train-images"):
+        assert re.search(rf"^ *{name}  ", ran.stdout, re.MULTILINE)
+
+
+def test_everything_about_one_study(
+    only_toy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["studies", "toy"]) == 0
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    assert re.search(r"^ *tiny +12 +48 +\S+ s *$", said, re.MULTILINE)
+    assert re.search(r"^ *drift +0\.0, 0\.5, 1\.0", said, re.MULTILINE)
+    assert re.search(r"sigma .* must be at least 0", said)
+    assert cli.main(["studies", "toy", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["scales"]["tiny"]["cells"] == 12 and told["scales"]["tiny"]["time"] > 0
+    assert told["parameters"]["pause"]["meaning"].startswith("Seconds a batch sleeps")
+    assert told["parameters"]["sigma"]["axis"] and not told["parameters"]["lr"]["axis"]
+    assert cli.main(["studies", "tyo"]) == 2
+    assert "did you mean 'toy'" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -74,7 +110,7 @@ def only_toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The toy is the only study and the ledger lies in the test's folder, in this process."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAREFY_COMPILE", "0")
-    monkeypatch.setattr("rarefy.studies.load_studies", lambda: {"toy": Toy})
+    only(monkeypatch, Toy)
     monkeypatch.setattr(ledger, "ledger_folder", lambda: tmp_path / "ledger")
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "claims.json").write_text("[]")
@@ -106,7 +142,36 @@ def test_results_of_other_parameters_are_not_replaced(
     assert (only_toy / "res" / "toy-tiny.parquet").read_bytes() == kept
 
 
-def test_verify_fails_when_an_outcome_changed(
+def test_results_that_are_there_are_not_run_again(
+    only_toy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rarefy.sweep.spec.get_study", {"toy": Toy}.__getitem__)
+    words = ["run", "toy", "--scale", "tiny", "--results", "res"]
+    assert cli.main([*words, "--seeds", "3"]) == 0
+    kept = Path("res/toy-tiny.json").read_bytes()
+    elsewhere = [*words, "--out", "elsewhere"]
+    for seeds in ("3", "2"):
+        capsys.readouterr()
+        assert cli.main([*elsewhere, "--seeds", seeds]) == 0
+        shown = capsys.readouterr()
+        said = "note: results res/toy-tiny.parquet are there already (--overwrite runs it again)\n"
+        assert shown.out == "" and shown.err == said
+    assert cli.main([*elsewhere, "--json"]) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert described["finished"] and described["cells"] == 18 and described["verdicts"]
+    assert not Path("elsewhere").exists() and Path("res/toy-tiny.json").read_bytes() == kept
+    # fewer seeds do not replace more, not even when asked to run again; more do
+    assert cli.main([*elsewhere, "--overwrite"]) == 2
+    assert "has 3 seeds, these would be fewer" in capsys.readouterr().err
+    assert cli.main([*words, "--seeds", "4"]) == 0
+    assert json.loads(Path("res/toy-tiny.json").read_text())["spec"]["parameters"]["seeds"] == 4
+    assert cli.main([*words, "--seeds", "4", "--overwrite"]) == 0
+    # a full store alone does not count, nor does half a pair
+    Path("res/toy-tiny.parquet").unlink()
+    assert cli.main([*words, "--seeds", "4"]) == 0 and Path("res/toy-tiny.parquet").exists()
+
+
+def test_verify_fails_when_an_outcome_or_its_numbers_changed(
     only_toy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verify = ["verify", "toy", "--scale", "tiny"]
@@ -119,14 +184,19 @@ def test_verify_fails_when_an_outcome_changed(
     # verification runs afresh, so it sees what the code does now
     simulate = Toy.simulate
 
-    def moved(study, cells, context):  # type: ignore[no-untyped-def]
+    def moved(study, cells, context, by):  # type: ignore[no-untyped-def]
         outputs = simulate(study, cells, context)
-        return {**outputs, "end": outputs["end"] + 3}
+        return {**outputs, "end": outputs["end"] + by}
 
-    monkeypatch.setattr(Toy, "simulate", moved)
+    monkeypatch.setattr(Toy, "simulate", functools.partialmethod(moved, by=0.01))
     assert cli.main(verify) == 1
     shown = capsys.readouterr().out
-    assert "T1 in toy: holds became fails" in shown and "1 verdicts differ" in shown
+    assert re.search("T1 +holds +other numbers", shown) and "1 verdicts differ" in shown
+    assert re.search(r"T1 in toy, .*: \S+ \[.*\] \(n 4\) -> \S+ \[.*\] \(n 4\)\n", shown)
+    monkeypatch.setattr(Toy, "simulate", functools.partialmethod(moved, by=3))
+    assert cli.main(verify) == 1
+    shown = capsys.readouterr().out
+    assert re.search("T1 in toy, .*: holds -> fails\n", shown) and "1 verdicts differ" in shown
     assert cli.main(["verify", "--scale", "tiny", "--update"]) == 0
     assert cli.main(verify) == 0
 
@@ -135,8 +205,8 @@ def test_verify_out_of_time_compares_nothing_and_goes_on(
     only_toy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verify = ["verify", "--scale", "tiny"]
-    assert cli.main([*verify, "--max-seconds", "0.000001"]) == 1
-    assert "toy is not compared: time is over: 0 of 12 cells" in capsys.readouterr().err
+    assert cli.main([*verify, "--max-seconds", "0.000001"]) == 3
+    assert "note: toy is not judged: time is over: 0 of 12 cells" in capsys.readouterr().err
     assert cli.main([*verify, "--update"]) == 0
     assert list((only_toy / "runs" / "verify").iterdir()) == []
 
@@ -148,6 +218,8 @@ def test_demo_runs_the_headlines_and_writes_the_page(
     for name in ("toy-odd", "other-tiny"):  # broken; and of a study that the demo does not run
         (only_toy / "results" / f"{name}.json").write_text("{}")
         (only_toy / "results" / f"{name}.parquet").write_bytes(b"")
+    assert cli.main(["demo", "--max-seconds", "0.000001"]) == 3
+    assert not (only_toy / "report.html").exists()
     capsys.readouterr()
     assert cli.main(["demo"]) == 0
     shown = capsys.readouterr()
@@ -236,11 +308,19 @@ def test_a_foreign_spec_and_overwrite(only_toy: Path, capsys: pytest.CaptureFixt
     assert "18 cells" in capsys.readouterr().out
 
 
+def test_unfinished_has_an_exit_code_of_its_own(command: Rarefy) -> None:
+    ran = command("run", "toy", "--scale", "tiny", "--max-seconds", "0.000001", "--json")
+    assert ran.returncode == 3 and not json.loads(ran.stdout)["finished"]
+    assert ran.stderr.splitlines()[-1].startswith("note: time is over: 0 of 12 cells")
+
+
 def test_an_unfinished_store_is_not_reported(
     only_toy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["run", "toy", "--scale", "tiny", "--max-seconds", "0.000001", "--overwrite"]
-    assert cli.main(words) == 0
+    assert cli.main(["--debug", *words]) == 3  # no error, and no traceback
+    capsys.readouterr()
+    assert cli.main(words) == 3
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "note: time is over: 0 of 12 cells are stored in runs/toy-tiny" in shown.err

@@ -18,7 +18,7 @@ from PIL import Image
 
 import rarefy
 from rarefy import cli
-from rarefy.data.images import catalog, fetching
+from rarefy.data.images import catalog, download
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +98,7 @@ def test_check_tells_what_a_set_holds(
     ):
         assert cli.main(arguments) == 0
         shown = capsys.readouterr().out
-        assert "train: 30 images, 3 a class, 29 exact copies" in shown
+        assert "train: 30 images, 3 per class, 29 exact copies" in shown
         assert (
             "in both train and test: 10 test images; under more than one class: 1 images" in shown
         )
@@ -124,7 +124,7 @@ def test_check_of_a_folder(pets: Path, capsys: pytest.CaptureFixture[str]) -> No
     sheet = pets.parent / "pets.png"
     assert cli.main(["data", "check", str(pets), "--size", "5", "--sheet", str(sheet)]) == 0
     shown = capsys.readouterr().out
-    assert "images of 3x5x5, 2 classes" in shown and "10 images, 5 a class" in shown
+    assert "images of 3x5x5, 2 classes" in shown and "10 images, 5 per class" in shown
     assert "note: split by content, 0.2 of each class" in shown
     assert sheet.exists()
     assert cli.main(["data", "check", str(pets), "--test-share", "0.5"]) == 0
@@ -180,7 +180,7 @@ def test_fetch_says_what_it_did(
     shown = capsys.readouterr().out
     assert f"mnist: is already in {empty_folder}" in shown and "digits: needs no fetching" in shown
 
-    def pretend(file: fetching.RemoteFile, folder: Path, progress: bool) -> Path:
+    def pretend(file: download.RemoteFile, folder: Path, progress: bool) -> Path:
         return folder / file.path
 
     monkeypatch.setattr(catalog, "fetch", pretend)
@@ -192,10 +192,10 @@ def test_fetch_without_a_network_is_one_line(
     empty_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def unreachable(*arguments: object, **options: object) -> None:
-        raise fetching.urllib.error.URLError(OSError(101, "Network is unreachable"))
+        raise download.urllib.error.URLError(OSError(101, "Network is unreachable"))
 
-    monkeypatch.setattr(fetching.urllib.request, "urlopen", unreachable)
-    monkeypatch.setattr(fetching.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(download.urllib.request, "urlopen", unreachable)
+    monkeypatch.setattr(download.time, "sleep", lambda seconds: None)
     assert cli.main(["data", "fetch", "cifar10"]) == 1
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith("error: cannot fetch https://www.cs.toronto.edu/~kriz/cifar-10-python")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
-from toy_study import Toy
+from toy_study import Toy, only
 
 import rarefy
 from rarefy import cli
@@ -67,7 +67,7 @@ def going_on(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     (folder / "hurry").touch()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("RAREFY_COMPILE", "0")
-    monkeypatch.setattr("rarefy.studies.load_studies", lambda: {"toy": Toy})
+    only(monkeypatch, Toy)
     assert cli.main(words) == 0
 
 

@@ -103,7 +103,32 @@ def test_only_the_same_scale_and_setting_are_compared() -> None:
     # a setting that is no longer judged at this scale is missed, not taken for unchanged
     other_setting = [changed(outcome="fails", setting="d=64")]
     assert {c.kind for c in ledger.compare(other_setting, [BASE])} == {"new", "gone"}
-    assert ledger.compare([changed(measured="5")], [BASE]) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "after"),
+    [
+        ({"measured": "4.3"}, "4.3 [4.1, inf] (n 4)"),
+        ({"measured": "slope 4.2"}, "slope 4.2 [4.1, inf] (n 4)"),
+        ({"n": 5}, "4.2 [4.1, inf] (n 5)"),
+        ({"interval": (4.101, float("inf"))}, "4.2 [4.101, inf] (n 4)"),
+        ({"interval": (4.1, 9.0)}, "4.2 [4.1, 9.0] (n 4)"),
+        ({"interval": None}, "4.2 (n 4)"),
+    ],
+)
+def test_other_numbers_are_a_change(fields: dict[str, object], after: str) -> None:
+    before = "4.2 [4.1, inf] (n 4)"
+    assert ledger.compare([changed(**fields)], [BASE]) == [
+        ledger.Change("numbers", BASE.identity, before, after)
+    ]
+
+
+def test_the_last_digits_of_another_machine_are_no_change() -> None:
+    committed = changed(measured="rho -1.01e-18", interval=(4.10003, float("inf")))
+    assert ledger.compare([changed(measured="rho 0")], [committed]) == []
+    # counts have no last digits
+    many = [changed(n=100_000)], [changed(n=100_001)]
+    assert [change.kind for change in ledger.compare(*many)] == ["numbers"]
 
 
 def test_a_damaged_ledger_is_named(folder: Path) -> None:

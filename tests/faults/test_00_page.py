@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from make_faults import DOCS, TESTS, page
+from pages import DOCS
+from pages.faults import TESTS, page
 
 
 def test_the_page_is_made_from_the_tests() -> None:
-    assert (DOCS / "faults.md").read_text("utf-8") == page(), "run: python docs/make_faults.py"
+    assert (DOCS / "faults.md").read_text("utf-8") == page(), "run: python docs/make.py faults"
 
 
 def test_every_test_of_a_fault_says_when_and_what_then() -> None:

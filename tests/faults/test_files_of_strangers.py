@@ -17,11 +17,11 @@ from PIL import Image
 from rarefy.cli import main
 from rarefy.core.cells import defused, restored
 from rarefy.core.errors import UsageError
-from rarefy.data.images import gzipped
+from rarefy.data.images import unpack_limit
 from rarefy.data.images.cifar import CIFAR10, load_cifar
 from rarefy.data.images.folder_scan import scan
 from rarefy.data.images.mnist import read_idx
-from rarefy.data.images.restricted_pickle import load_entries
+from rarefy.data.restricted_pickle import load_entries
 from rarefy.measure.influence.passes import score_classes
 from rarefy.tools.influence.writing import read_table, write_table
 from rarefy.tools.samples.hugging_face import load_hugging_face
@@ -90,7 +90,7 @@ def test_lower_a_label_without_end_is_not_spelled_out(
 def test_lower_what_unpacks_without_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gzipped, "LEAST", 1 << 20)
+    monkeypatch.setattr(unpack_limit, "LEAST", 1 << 20)
     much = bytes(1 << 23)
     idx = tmp_path / "images.gz"
     idx.write_bytes(gzip.compress(b"\0\0\x08\x03" + struct.pack(">3I", 1 << 13, 32, 32) + much))

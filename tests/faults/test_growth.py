@@ -16,18 +16,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from toy_study import Toy
 
 from rarefy.cli.scored_tables import classes_table
 from rarefy.measure.influence import class_statistics, work
 from rarefy.measure.influence import neighbours as nearby
 from rarefy.measure.influence.rows import Rows
 from rarefy.report.gallery import choice, write_gallery
-from rarefy.sweep import queue
 from rarefy.tools.influence import neighbours
 from rarefy.tools.influence.percentiles import percentiles
-from rarefy.tools.influence.scored import Scored
-from rarefy.tools.influence.scoring import Scoring, score_samples
+from rarefy.tools.influence.scored_samples import ScoredSamples
+from rarefy.tools.influence.scoring import ScoreSettings, score_samples
 from rarefy.tools.influence.triage import robust_deviation
 from rarefy.tools.samples import tables
 from rarefy.tools.samples.arrays import from_arrays
@@ -56,9 +54,9 @@ def classes_of_three(count: int, width: int = 2) -> tuple[np.ndarray, np.ndarray
     return rows, np.repeat(np.arange(count), 3)
 
 
-def scored(count: int, asked: int = 0) -> Scored:
+def scored(count: int, asked: int = 0) -> ScoredSamples:
     samples = from_arrays(*classes_of_three(count))
-    return score_samples(samples, Scoring(neighbours=asked))
+    return score_samples(samples, ScoreSettings(neighbours=asked))
 
 
 @pytest.mark.fault(
@@ -161,7 +159,7 @@ def test_d9_progress_adds_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "sum", lambda flops: sums.append(1) or sum(flops), raising=False)
     told: list[float] = []
     samples = from_arrays(*classes_of_three(50, width=4))
-    score_samples(samples, Scoring(neighbours=0), progress=told.append)
+    score_samples(samples, ScoreSettings(neighbours=0), progress=told.append)
     assert len(told) == 50
     assert sum(told) == pytest.approx(1)
     assert len(sums) == 1
@@ -185,27 +183,6 @@ def test_d9_a_gallery_of_many_classes(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "The 30 largest of 3,000 classes are shown" in page
     assert "the other 2,970 are in the table of scores" in page
     assert "class-29" in page and "class-30" not in page.replace("class-300", "")
-
-
-@pytest.mark.fault(
-    when="a queue has thousands of lines",
-    then="each line is described as often as in a short queue",
-)
-def test_d9_a_line_of_a_queue_is_compared_by_one_look(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    described: list[object] = []
-    spec_of = queue.spec_of
-    monkeypatch.setattr(queue, "spec_of", lambda *given: described.append(given) or spec_of(*given))
-
-    def described_with(lines: int) -> int:
-        path = tmp_path / f"{lines}.txt"
-        path.write_text("".join(f"toy --set lr={line + 1}\n" for line in range(lines)))
-        before = len(described)
-        assert len(queue.read_queue(path, {"toy": Toy})) == lines
-        return len(described) - before
-
-    assert described_with(40) == 4 * described_with(10)
 
 
 @pytest.mark.fault(

@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import xarray as xr
-from toy_study import Toy
+from toy_study import Toy, only
 
 import rarefy
 from rarefy import cli
@@ -25,21 +26,26 @@ from rarefy.core import ledger
 from rarefy.core.contracts import Study
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.writing import write_output
+from rarefy.studies import get_study
 from rarefy.studies.api import read_results
-from rarefy.sweep.checking import check, find_things
-from rarefy.sweep.queue import State, read_queue, standing
-from rarefy.sweep.results import check_folder, find_results, write_results
+from rarefy.sweep import checking
+from rarefy.sweep.checking import find_things
+from rarefy.sweep.results import (
+    check_folder,
+    find_finished,
+    find_results,
+    write_results,
+)
 from rarefy.sweep.spec import with_parameters
 
 pytestmark = pytest.mark.usefixtures("eager")
+check = partial(checking.check, find=get_study)
 KNOWN: dict[str, type[Study]] = {"toy": Toy}
 
 
 @pytest.fixture(autouse=True)
 def toy_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rarefy.sweep.spec.get_study", KNOWN.__getitem__)
-    monkeypatch.setattr("rarefy.studies.get_study", KNOWN.__getitem__)
-    monkeypatch.setattr("rarefy.studies.load_studies", lambda: KNOWN)
+    only(monkeypatch, *KNOWN.values())
 
 
 @pytest.fixture(scope="module")
@@ -239,19 +245,18 @@ def test_d12_a_damaged_json_beside_is_named(
 
 
 @pytest.mark.fault(
-    when="a Parquet file of a queue's results is garbage",
-    then="its line does not count as done: it is refused, and the file named",
+    when="the Parquet file in the folder of `rarefy run --results` is garbage",
+    then="the study does not count as done: it is refused, and the file named",
 )
-def test_d7_a_garbage_table_does_not_count_as_done(tmp_path: Path, folder: Path) -> None:
-    (tmp_path / "queue.txt").write_text("toy --scale tiny\n")
-    (entry,) = read_queue(tmp_path / "queue.txt", KNOWN)
-    assert standing(entry, tmp_path, folder).state == State.WRITTEN
+def test_d7_a_garbage_table_does_not_count_as_done(folder: Path) -> None:
+    asked = (KNOWN["toy"].at("tiny"), "tiny", "float32", folder)
+    assert find_finished(*asked) == folder / "toy-tiny.parquet"
     for older in (False, True):
         (folder / "toy-tiny.parquet").write_bytes(b"garbage")
         if older:
             change(folder, lambda told: told.pop("parquet"))
-        now = standing(entry, tmp_path, folder)
-        assert now.state == State.REFUSED and "toy-tiny.parquet are damaged" in now.note
+        with pytest.raises(RunError, match=r"toy-tiny\.parquet are damaged"):
+            find_finished(*asked)
 
 
 @pytest.mark.fault(

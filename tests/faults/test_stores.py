@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +18,26 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from toy_study import Toy
+from toy_study import Toy, only
 from zarr.codecs import ZstdCodec
 
 import rarefy
 from rarefy import cli
 from rarefy.core.errors import RarefyError, RunError
+from rarefy.studies import get_study
 from rarefy.studies.api import open_store
-from rarefy.sweep import arrays, chunks, store
-from rarefy.sweep.checking import check, find_things
-from rarefy.sweep.queue import State, read_queue, standing
+from rarefy.sweep import arrays, checking, chunks, store
+from rarefy.sweep.checking import find_things
 from rarefy.sweep.runner import execute
 
 pytestmark = pytest.mark.usefixtures("eager")
+check = partial(checking.check, find=get_study)
 CELLS = 72
 
 
 @pytest.fixture(autouse=True)
 def toy_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rarefy.sweep.spec.get_study", {"toy": Toy}.__getitem__)
+    only(monkeypatch, Toy)
 
 
 def run(path: Path, **options: Any) -> xr.Dataset:
@@ -67,17 +69,12 @@ def values(path: Path) -> dict[str, bytes]:
 
 
 def everyone_refuses(path: Path, said: str) -> None:
-    """Python, the report's door and the queue: none takes a damaged store for a whole one."""
+    """Python and the report's door: neither takes a damaged store for a whole one."""
     with pytest.raises(RunError, match=said) as caught:
         run(path)
     assert "\n" not in str(caught.value) and f"rarefy check {path} --repair" in str(caught.value)
     with pytest.raises(RunError, match=said):
         open_store(path).read()
-    queue = path.with_name("queue.txt")
-    queue.write_text("toy --scale tiny --seeds 12\n")
-    (entry,) = read_queue(queue, {"toy": Toy})
-    now = standing(entry, path.parent)
-    assert now.state == State.REFUSED and path.name in now.note
     (thing,) = find_things(path)
     assert check(thing).state == "damaged"
 
@@ -266,13 +263,13 @@ def test_d12_fields_of_the_wrong_kind_are_named(
 
 
 @pytest.mark.fault(
-    when="`rarefy run`, `report`, `check` or `queue` meet a store that lost a folder of chunks",
+    when="`rarefy run`, `report` or `check` meet a store that lost a folder of chunks",
     then="exit code 1 and one line, no verdict; repaired and run again, the verdicts are the same",
 )
 def test_d3_the_verbs_say_so_and_exit_with_1(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("rarefy.studies.get_study", {"toy": Toy}.__getitem__)
+    only(monkeypatch, Toy)
     typed = ["run", "toy", "--scale", "tiny", "--out", "s", "--json"]
     assert cli.main(typed) == 0
     verdicts = json.loads(capsys.readouterr().out)["verdicts"]
@@ -300,7 +297,7 @@ def test_d3_the_verbs_say_so_and_exit_with_1(
 FORKED = """
 import os, sys
 import rarefy
-from toy_study import Toy
+from toy_study import Toy, only
 rarefy.run(Toy, scale="tiny", device="cpu", out="a")
 child = os.fork()
 if not child:

@@ -17,7 +17,7 @@ import pytest
 import torch
 from folders import seen_in
 from PIL import Image
-from toy_study import Toy
+from toy_study import Toy, only
 
 from rarefy.cli import main
 from rarefy.core.errors import RunError, UsageError
@@ -39,7 +39,7 @@ Told = Callable[[], str]
 
 @pytest.fixture
 def only_toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rarefy.studies.load_studies", lambda: {"toy": Toy})
+    only(monkeypatch, Toy)
 
 
 TREES = ["influence", "scores.csv", "--label", "kind", "--neighbours", "0"]

@@ -14,7 +14,7 @@ from toy_scores import Page, digit, four, scores
 
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.writing import write_output
-from rarefy.report.gallery import shown_rows, write_gallery
+from rarefy.report.gallery import write_gallery
 from rarefy.report.gallery.table import plain_text
 
 SIZES = {"cat": 300, "dog": 90, "single": 1, "lonely": 1, "owl": 7}
@@ -228,11 +228,6 @@ def test_picks_belong_to_samples_and_labels_not_to_scores(tmp_path: Path) -> Non
     rescored = table.assign(influence=table["influence"] * 2)
     relabelled = table.assign(label=table["label"].replace({"a": "b", "b": "a"}))
     assert fingerprint(table) == fingerprint(rescored) != fingerprint(relabelled)
-
-
-def test_the_caller_can_know_which_rows_are_shown(page: Page, table: pd.DataFrame) -> None:
-    assert set(shown_rows(table).tolist()) <= set(page.numbers["index"])
-    assert len(shown_rows(table, 2)) < len(shown_rows(table))
 
 
 def test_a_failure_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from PIL import Image
 from toy_scores import Page, digit, scores
 
 from rarefy.core.errors import UsageError
-from rarefy.report.gallery import gallery_figure, shown_rows, write_gallery
+from rarefy.report.gallery import gallery_figure, write_gallery
 from rarefy.report.gallery.choice import MISLABELLED, MOST, STOPS, Room, choose
 from rarefy.report.gallery.covariance import WRITTEN, cosine
 from rarefy.report.gallery.numbers import histogram
@@ -36,7 +36,6 @@ def test_a_smaller_page_shows_part_of_a_larger_one(sizes: list[int], seed: int) 
         larger = rows
     highest = table.dropna(subset="influence").groupby("label")["influence"].idxmax()
     assert set(highest) <= larger, "every class's highest, to the last"
-    assert set(shown_rows(table, 3).tolist()) == set(choice.rows(Room(3)).tolist())
 
 
 def test_a_stop_has_the_samples_nearest_to_it() -> None:
@@ -81,12 +80,6 @@ def test_wrong_labels_come_by_disagreement_and_others_by_influence() -> None:
     expected = mine.sort_values("percentile", ascending=False, kind="stable").index
     assert choose(read_table(without)).triage[MISLABELLED].tolist() == expected.tolist()
     assert MISLABELLED == triage.MISLABELLED, "the page and the rules have one word for it"
-
-
-@pytest.mark.parametrize("per_class", [0, 25])
-def test_a_strip_has_a_length(per_class: int) -> None:
-    with pytest.raises(UsageError, match="per_class=.*must be from 1 to 24"):
-        shown_rows(scores({"a": 4}), per_class)
 
 
 def test_a_histogram_counts_every_score() -> None:

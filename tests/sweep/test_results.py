@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_study import Toy
+from toy_study import Toy, only
 
 import rarefy
 from rarefy.core.errors import RunError, UsageError
@@ -20,7 +20,7 @@ from rarefy.sweep.results import find_results, shorten, write_results
 
 @pytest.fixture(autouse=True)
 def toy_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rarefy.sweep.spec.get_study", {"toy": Toy}.__getitem__)
+    only(monkeypatch, Toy)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -57,7 +57,7 @@ def test_texts_as_an_axis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     class Words(Toy):
         axes = ("rule", "drift", "sigma")
 
-    monkeypatch.setattr("rarefy.sweep.spec.get_study", {"toy": Words}.__getitem__)
+    only(monkeypatch, Words)
     dataset = rarefy.run(Words, scale="tiny", device="cpu", rule=("plain", "odd"))
     study = Words.at("tiny", rule=("plain", "odd"))
     _, _, read = read_results(write_results(study, "tiny", dataset, tmp_path))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
-from toy_study import Toy
+from toy_study import Toy, only
 
 import rarefy
 from rarefy.core.errors import RunError, UsageError
@@ -168,9 +169,11 @@ def test_a_second_writer_is_refused_and_a_dead_ones_lock_taken_over(tmp_path: Pa
     (tmp_path / ".store.lock").write_text("999999")
     first = Store(path, Toy.at("tiny"), "tiny", "float32")
     first.begin()
-    with pytest.raises(UsageError, match=rf"another process \(pid {os.getpid()}\)"):
+    owner = rf"pid {os.getpid()} on {socket.gethostname()} since 2\d{{3}}-.*:\d\d.*"
+    with pytest.raises(UsageError, match=rf"another process \({owner}\); wait for it"):
         filled(path)
     first.close()
+    assert not (tmp_path / ".store.lock").exists()
     assert filled(path).attrs["cells_done"] == 12
 
 
@@ -206,7 +209,7 @@ def test_wrong_outputs_are_named(tmp_path: Path, spoil: object, said: str) -> No
 
 def test_a_store_opens_by_its_path_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = filled(tmp_path / "store", drift=(0.25,))
-    monkeypatch.setattr("rarefy.sweep.spec.get_study", {"toy": Toy}.__getitem__)
+    only(monkeypatch, Toy)
     store = open_store(tmp_path / "store")
     assert store.study == Toy.at("tiny", drift=(0.25,)) and store.scale == "tiny"
     assert store.read().identical(results)

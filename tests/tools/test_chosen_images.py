@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.data.images import ImageData
-from rarefy.tools import answers, image_data
+from rarefy.tools import image_data, network_evaluation
 from rarefy.tools import sparse_training as tool
 from rarefy.tools.image_data import some_of
 from rarefy.tools.sparse_training import Outcome, Task, train_one
@@ -56,7 +56,7 @@ def test_training_scores_ask_images_of_every_class(monkeypatch: pytest.MonkeyPat
         asked.append(labels)
         return evaluate(model, images, labels, *rest)
 
-    monkeypatch.setattr(answers, "evaluate", watched)
+    monkeypatch.setattr(network_evaluation, "evaluate", watched)
     train()
     counts = [torch.bincount(labels, minlength=4).tolist() for labels in asked if len(labels) > 20]
     assert counts and all(count == [25, 25, 25, 25] for count in counts)
@@ -117,7 +117,7 @@ def test_no_two_sets_of_images_are_asked_with_the_same_noise(
         drawn.append((seen[0] - scaling(unit_pixels(images, torch.float32), torch.float32))[:16])
         return found
 
-    monkeypatch.setattr(answers, "evaluate", watched)
+    monkeypatch.setattr(network_evaluation, "evaluate", watched)
     train(test_noise=(0.3, 0.5), changes=Changes(noise=0.3))
     # without noise: training images, and both halves once more
     clean = [place for place, one in enumerate(drawn) if float(one.abs().max()) < 1e-5]

@@ -16,8 +16,8 @@ from rarefy.core.errors import UsageError
 from rarefy.nets.by_name import build
 from rarefy.tools import image_data
 from rarefy.tools import sparse_training as tool
-from rarefy.tools.answers import finished
 from rarefy.tools.keep_advisor import Advice
+from rarefy.tools.network_evaluation import final_network
 from rarefy.tools.sparse_training import Task, advised_for, train_one
 from rarefy.train.image_batches import Changes, Scaling
 from rarefy.train.recipe import Recipe
@@ -64,7 +64,7 @@ def test_other_batches_of_the_same_images() -> None:
         assert (other.run_key, other.dtype, other.scaling) == (17, shown.dtype, shown.scaling)
 
 
-# ----------------------------------------------------------------------------------------- finished
+# ---------------------------------------------------------------------------- the final network
 
 
 @pytest.mark.parametrize("name", ["dense", "project", "project, every 3", "dense rule"])
@@ -72,7 +72,7 @@ def test_dense_and_pruned_networks_are_measured_alike(name: str) -> None:
     made = training(name)
     made.run(Context())
     kept = {key: one.clone() for key, one in made.model.state_dict().items()}
-    network = finished(made)
+    network = final_network(made)
     assert network is not made.model
     for key, one in made.model.state_dict().items():
         assert torch.equal(one, kept[key]), key  # the training is as it was
@@ -87,17 +87,17 @@ def test_dense_and_pruned_networks_are_measured_alike(name: str) -> None:
 def test_on_the_way_only_copies_are_measured() -> None:
     for name in ("dense", "project", "masked rule, every 3"):
         made = training(name)
-        assert finished(made, last=False) is made.model
+        assert final_network(made, last=False) is made.model
     made = training("project, every 3")
     made.run(Context())
-    network = finished(made, last=False)
+    network = final_network(made, last=False)
     seen = seen_by_norm(network, made.batches.epoch(0))
     torch.testing.assert_close(network[1].running_mean, seen.mean((0, 2, 3)), rtol=1e-4, atol=1e-5)
 
 
 def test_without_batchnorm_there_is_nothing_to_measure() -> None:
     made = training(model=nn.Sequential(nn.Flatten(), nn.Linear(25, 3)))
-    assert finished(made) is made.model
+    assert final_network(made) is made.model
 
 
 def test_clean_halves_are_asked_of_statistics_without_noise(
@@ -113,7 +113,7 @@ def test_clean_halves_are_asked_of_statistics_without_noise(
     monkeypatch.setattr(tool, "new_training", remembered)
     noisy = task(changes=Changes(noise=1.0), test_noise=(0.0, 1.0))
     outcome = train_one(noisy, Thinning(0.5), KEY, Context())
-    network = finished(made[0])
+    network = final_network(made[0])
     data = image_data.on_device("digits", torch.device("cpu"))
     scaling = Scaling(data.mean, data.std)
     quiet = list(made[0].batches.without_noise().epoch(0))

@@ -4,9 +4,9 @@ from rarefy.cli import advising as advising
 from rarefy.cli import checking as checking
 from rarefy.cli import images as images
 from rarefy.cli import influence as influence
+from rarefy.cli import listing as listing
 from rarefy.cli import pretraining as pretraining
 from rarefy.cli import probing as probing
-from rarefy.cli import queueing as queueing
 from rarefy.cli import showing as showing
 from rarefy.cli import studying as studying
 from rarefy.cli import training as training

@@ -17,8 +17,8 @@ from rarefy.cli.frame import (
     SkipBad,
     TestShare,
     app,
+    exit_on_error,
     print_,
-    told,
     use_data_folder,
 )
 from rarefy.core.errors import bad_value
@@ -31,7 +31,7 @@ CAVEAT = (
 
 
 @app.command()
-@told
+@exit_on_error
 def advise(
     data: Annotated[
         str,
@@ -41,7 +41,7 @@ def advise(
         str, typer.Option(help="lenet, cnn, resnet18, vit, or yours as module:callable.")
     ] = "cnn",
     batches: Annotated[int, typer.Option(help="Batches whose gradients are taken.")] = 40,
-    batch: Annotated[int, typer.Option(help="Images a batch.")] = 128,
+    batch: Annotated[int, typer.Option(help="Images per batch.")] = 128,
     noise: Annotated[
         float, typer.Option(help="Std of Gaussian noise on the images (pixels in [0, 1]).")
     ] = 0.0,

@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from rarefy.cli.frame import AsJson, app, told
+from rarefy.cli.frame import AsJson, app, exit_on_error
 
 PROGRESS_FROM = 10
 """Things to check; fewer are through before a bar could be read."""
 
 
 @app.command()
-@told
+@exit_on_error
 def check(
     paths: Annotated[
         list[Path] | None,

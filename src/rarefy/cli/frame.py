@@ -1,4 +1,4 @@
-"""The frame of the command line: the app, common options, and how errors are told.
+"""The frame of the command line: the app, common options, and how a verb ends.
 
 Heavy imports happen inside the verbs, so that ``--help`` is instant.
 """
@@ -13,14 +13,15 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
 from rarefy import __version__
-from rarefy.core.errors import RarefyError, UsageError, bad_value
+from rarefy.core.errors import OutOfTime, RarefyError, UsageError, bad_value
 from rarefy.core.text import printable
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what was written before.")]
 MaxSeconds = Annotated[
     float | None,
-    typer.Option(help="Stop cleanly after so many seconds; the same command goes on."),
+    typer.Option(
+        help="Stop cleanly after so many seconds, with exit code 3; the same command goes on."
+    ),
 ]
 DataFolder = Annotated[
     Path | None,
@@ -65,8 +68,8 @@ DataFolder = Annotated[
 Jobs = Annotated[
     int | None,
     typer.Option(
-        help="Trainings at once, each in its own process; one a core on a CPU if not given. Small "
-        "networks leave a GPU idle: try 4 or more there, best with NVIDIA's MPS running."
+        help="Trainings at once, each in its own process; one per core on a CPU if not given. "
+        "Small networks leave a GPU idle: try 4 or more there, best with NVIDIA's MPS running."
     ),
 ]
 Threads = Annotated[
@@ -90,7 +93,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command line and give its exit code: 0, 1 (failure), 2 (wrong use) or 130 (stopped)."""
+    """Run a command line and give its exit code: 0 (done), 1 (a failure, or not as it should be), 2
+    (wrong use), 3 (unfinished: the same command goes on) or 130 (stopped)."""
     global _debug
     _debug = False
     _typed[:] = sys.argv[1:] if arguments is None else arguments
@@ -139,11 +143,12 @@ def _again(number: int, frame: object) -> None:
 
 
 def complain(message: str, code: int) -> int:
-    print("error:" if code else "note:", " ".join(message.split()), file=sys.stderr)
+    note = code in (0, OutOfTime.exit_code)
+    print("note:" if note else "error:", " ".join(message.split()), file=sys.stderr)
     return code
 
 
-def told(verb: Verb) -> Verb:
+def exit_on_error(verb: Verb) -> Verb:
     """Errors end a verb with one line and their exit code, never with a traceback."""
 
     @functools.wraps(verb)
@@ -152,7 +157,7 @@ def told(verb: Verb) -> Verb:
             _check_values(options)
             verb(*args, **options)
         except RarefyError as error:
-            if _debug:
+            if _debug and not isinstance(error, OutOfTime):
                 raise
             raise typer.Exit(complain(str(error), error.exit_code)) from None
         except BrokenPipeError:
@@ -202,6 +207,9 @@ def _options(
     """How networks learn or lose rare features: studies of theory papers, each with a verdict.
 
     Start with [bold]rarefy demo[/], then [bold]rarefy studies[/].
+
+    Exit codes: 0 done; 1 a failure on the way, or what was checked is not as it should be; 2 wrong
+    use; 3 unfinished after --max-seconds (the same command goes on); 130 stopped.
     """
     global _debug
     _debug = debug
@@ -260,7 +268,26 @@ def run_study(
     )
 
 
-def saved_networks(folder: Path | None, began: float, why: str = "") -> str:
+def run_in_turn(
+    studies: Iterable[Study],
+    scale: str,
+    out: Path,
+    device: str,
+    overwrite: bool,
+    max_seconds: float | None,
+) -> Iterator[Judged]:
+    """Studies one after the other, judged; ``OutOfTime`` at the first that is not finished."""
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
+    for study in studies:
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+        store = out / f"{study.name}-{scale}"
+        execution = run_study(study, scale, store, device, "float32", overwrite, left)
+        if not execution.finished:
+            raise OutOfTime(f"{study.name} is not judged: {execution.note}")
+        yield study, scale, execution.dataset, study.verdicts(execution.dataset, scale)
+
+
+def spell_saved(folder: Path | None, began: float, why: str = "") -> str:
     """How many networks a run wrote into a folder, in words behind its store; ``why`` there are
     none."""
     if folder is None:
@@ -273,7 +300,7 @@ def saved_networks(folder: Path | None, began: float, why: str = "") -> str:
     return f"; {written} networks saved in {folder}"
 
 
-def judged_results(path: Path) -> Judged:
+def judge_results(path: Path) -> Judged:
     """Results from a committed file, with their verdicts."""
     from rarefy.studies.api import read_results
 
@@ -286,6 +313,6 @@ def print_(what: Any) -> None:
 
     console = Console()
     with console.capture() as drawn:
-        console.print(what)
+        console.print(what, crop=False)
     # written by us: rich would end the process itself when the reader is gone
     typer.echo(drawn.get(), nl=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarefy.cli.frame import AsJson, app, print_, told
+from rarefy.cli.frame import AsJson, app, exit_on_error, print_
 from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ DataFolder = Annotated[
 
 
 @data_app.callback(invoke_without_command=True)
-@told
+@exit_on_error
 def data(context: typer.Context, folder: DataFolder = None, as_json: AsJson = False) -> None:
     """List the image sets: what is here and where, and how to get the others.
 
@@ -46,10 +46,10 @@ def data(context: typer.Context, folder: DataFolder = None, as_json: AsJson = Fa
     context.obj = folder
     if context.invoked_subcommand is not None:
         return
-    from rarefy.data.images.catalog import SETS, described
+    from rarefy.data.images.catalog import SETS, describe_set
     from rarefy.data.images.places import data_folder
 
-    entries = [described(name, folder) for name in SETS]
+    entries = [describe_set(name, folder) for name in SETS]
     place = data_folder(folder)
     if as_json:
         typer.echo(json.dumps({"folder": str(place), "sets": entries}, indent=1))
@@ -61,7 +61,7 @@ def data(context: typer.Context, folder: DataFolder = None, as_json: AsJson = Fa
 
 
 @data_app.command()
-@told
+@exit_on_error
 def fetch(
     context: typer.Context,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="mnist, cifar10 ...")],
@@ -93,7 +93,7 @@ def fetch(
 
 
 @data_app.command()
-@told
+@exit_on_error
 def check(
     context: typer.Context,
     which: Annotated[str, typer.Argument(metavar="NAME_OR_FOLDER")],
@@ -127,7 +127,7 @@ def check(
     given = {"size": size, "test_share": test_share}
     options = {name: value for name, value in given.items() if value is not None}
     place = folder if folder is not None else context.obj
-    loaded = _loaded(which, place, options)
+    loaded = _load(which, place, options)
 
     from rarefy.data.images.checking import examine
 
@@ -146,7 +146,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _loaded(which: str, place: Path | None, options: dict[str, Any]) -> ImageData:
+def _load(which: str, place: Path | None, options: dict[str, Any]) -> ImageData:
     """A folder's bad files are shown with the rest, so they do not stop the loading."""
     from rarefy.data.images.catalog import SETS, class_folder, folder_options, load_images
     from rarefy.data.images.folders import read_folder
@@ -157,25 +157,21 @@ def _loaded(which: str, place: Path | None, options: dict[str, Any]) -> ImageDat
 
 
 def _table(entries: list[dict[str, Any]], place: Path) -> Any:
-    from rarefy.core.tables import Table
+    from rarefy.core.tables import make_table
     from rarefy.data.images.listing import spell_bytes
 
-    table = Table(box=None, pad_edge=False)
-    for title in ("set", "here", "train", "test", "classes", "shape", "on disk"):
-        table.add_column(title, justify="right" if title in ("train", "test") else "left")
-    table.add_column("where, or how to get it", overflow="fold")
-    for entry in entries:
-        table.add_row(
-            entry["name"],
-            "yes" if entry["present"] else "no",
-            f"{entry['train']:,}",
-            f"{entry['test']:,}",
-            str(entry["classes"]),
+    columns = {"set": "", "here": "", "train": ",", "test": ",", "classes": "d", "shape": ""}
+    rows = (
+        (
+            *(entry["name"], "yes" if entry["present"] else "no"),
+            *(entry["train"], entry["test"], entry["classes"]),
             "x".join(map(str, entry["shape"])),
             spell_bytes(entry["bytes"]) if entry["bytes"] else "-",
             _below(entry["where"], place),
         )
-    return table
+        for entry in entries
+    )
+    return make_table({**columns, "on disk": "", "where, or how to get it": ""}, rows)
 
 
 def _below(where: str, place: Path) -> str:
@@ -204,7 +200,7 @@ def _show(found: Examination) -> None:
 def _counts(split: SplitCounts) -> str:
     spread = f"{split.fewest:,} ({split.fewest_class}) to {split.most:,} ({split.most_class})"
     each = f"{split.most:,}" if split.fewest == split.most else spread
-    return f"{split.images:,} images, {each} a class, {split.copies} exact copies"
+    return f"{split.images:,} images, {each} per class, {split.copies} exact copies"
 
 
 def _numbers(values: tuple[float, ...]) -> str:

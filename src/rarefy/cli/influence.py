@@ -24,18 +24,18 @@ from rarefy.cli.frame import (
     Threads,
     app,
     complain,
+    exit_on_error,
     print_,
-    told,
     use_data_folder,
 )
 from rarefy.cli.removing import Removing, removed, with_folder_options
-from rarefy.cli.scored_tables import classes_table, described, top_table
+from rarefy.cli.scored_tables import classes_table, describe, top_table
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.text import folder_name
 from rarefy.core.writing import RECORDS, OutputFolder, remove_output
 
 if TYPE_CHECKING:
-    from rarefy.tools.influence.scored import Scored
+    from rarefy.tools.influence.scored_samples import ScoredSamples
     from rarefy.tools.samples.samples import Samples
 
 NEIGHBOURS = 10
@@ -51,7 +51,7 @@ WORTH_SAYING = 5.0
 
 
 @app.command()
-@told
+@exit_on_error
 def influence(
     data: Annotated[
         str,
@@ -195,7 +195,7 @@ def influence(
     if max_seconds is not None and not max_seconds > 0:
         raise bad_value("max_seconds", max_seconds, "must be more than 0")
     began = time.monotonic()
-    samples = _opened(
+    samples = _open(
         data,
         split=split,
         label=label,
@@ -220,13 +220,13 @@ def influence(
     if overwrite:
         shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     deadline = None if max_seconds is None else began + max_seconds
-    scored = _scored(samples, embed, neighbours, ddof, memory, device, target, deadline)
-    written = _written(scored, written_to, csv, gallery)
+    scored = _score(samples, embed, neighbours, ddof, memory, device, target, deadline)
+    written = _write(scored, written_to, csv, gallery)
     shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     if scored.doubtful_neighbours():
         complain(LITTLE_SAID, 0)
     if as_json:
-        typer.echo(json.dumps(described(scored, written), indent=1))
+        typer.echo(json.dumps(describe(scored, written), indent=1))
     else:
         print_(classes_table(scored))
         print_(top_table(scored.table))
@@ -239,13 +239,13 @@ def influence(
 # -------------------------------------------------------------------------------- score and gallery
 
 
-def _opened(data: str, **options: Any) -> Samples:
+def _open(data: str, **options: Any) -> Samples:
     from rarefy.tools.samples.opening import open_samples
 
     return open_samples(data, **options)
 
 
-def _scored(
+def _score(
     samples: Samples,
     embed: str | None,
     neighbours: int,
@@ -254,14 +254,14 @@ def _scored(
     device: str,
     target: Path,
     deadline: float | None,
-) -> Scored:
+) -> ScoredSamples:
     from rarefy.core.progress import Progress
     from rarefy.core.settings import resolve_device
     from rarefy.tools.influence.forecasting import forecast
-    from rarefy.tools.influence.scoring import Scoring, score_samples
+    from rarefy.tools.influence.scoring import ScoreSettings, score_samples
     from rarefy.tools.samples.features import embed as embedded
 
-    settings = Scoring(ddof, neighbours, int(memory * 1e9), device)
+    settings = ScoreSettings(ddof, neighbours, int(memory * 1e9), device)
     state = target / UNFINISHED
     if embed is not None:
         samples = embedded(
@@ -289,7 +289,9 @@ def _scored(
         raise
 
 
-def _written(scored: Scored, target: OutputFolder, csv: bool, gallery: bool) -> dict[str, Path]:
+def _write(
+    scored: ScoredSamples, target: OutputFolder, csv: bool, gallery: bool
+) -> dict[str, Path]:
     """Table and page; what was unfinished has no use any more."""
     from rarefy.tools.influence.writing import write_table
 

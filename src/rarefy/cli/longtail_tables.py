@@ -3,23 +3,18 @@ have. Differences stand below in words, where there is room for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+from rarefy.core.tables import Table, make_table
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from rarefy.core.tables import Table
-
-LEFT = ("images", "method", "network")
-"""Columns of words, which may be folded; numbers never are."""
+ACCURACIES = ("all", "many", "medium", "few", "Delta_20")
 
 
-def per_cent(value: float | None) -> str:
-    return "-" if value is None or value != value else f"{value:.1f}"
-
-
-def gain_in_words(mean: float, ends: Sequence[float] | None, baseline: str) -> str:
+def spell_gain(mean: float, ends: Sequence[float] | None, baseline: str) -> str:
     """``-0.8 [-4.3, +2.7] from simclr``"""
     interval = "" if ends is None else f" [{ends[0]:+.1f}, {ends[1]:+.1f}]"
     return f"{mean:+.1f}{interval} from {baseline}"
@@ -43,26 +38,26 @@ def quality_table(study: Any, results: xr.Dataset) -> Table:
         "the balanced set"
     )
     several = len(told["rho"]) > 1
-    heads = (*(("rho",) if several else ()), "images", "method", "all", "many", "medium", "few")
-    few = f"{told['shots']} labels"  # (few is a third of the classes already)
-    behind = [few if name == "few" else name for name in others]
-    heads = (*heads, "Delta_20", "control", *behind, "n")
     elsewhere = {name: readings(results, name)["overall"].mean("seed") for name in others}
-    lines = []
-    for row in rows(results, first):
-        where = {"images": row["images"], "rho": row["rho"], "algorithm": row["method"]}
-        lines.append(
-            [
-                *((f"{row['rho']:g}",) if several else ()),
-                row["images"],
-                row["method"],
-                *(per_cent(row[name]) for name in ("overall", "many", "medium", "few", "delta_20")),
-                "" if row["images"] == BALANCED else per_cent(row["control_delta_20"]),
-                *(per_cent(float(elsewhere[name].sel(where))) for name in others),
-                str(row["n"]),
-            ]
-        )
-    return plain_table(title, caption, heads, lines)
+    lines = [
+        [
+            *((row["rho"],) if several else ()),
+            *(row[name] for name in ("images", "method")),
+            *(row[name] for name in ("overall", "many", "medium", "few", "delta_20")),
+            "" if row["images"] == BALANCED else row["control_delta_20"],
+            *(
+                float(each.sel(images=row["images"], rho=row["rho"], algorithm=row["method"]))
+                for each in elsewhere.values()
+            ),
+            row["n"],
+        ]
+        for row in rows(results, first)
+    ]
+    few = f"{told['shots']} labels"  # (few is a third of the classes already)
+    accuracies = (*ACCURACIES, "control", *(few if name == "few" else name for name in others))
+    columns = {**({"rho": "g"} if several else {}), "images": "", "method": ""}
+    columns |= {**dict.fromkeys(accuracies, ".1f"), "n": "d"}
+    return make_table(columns, lines, title, caption)
 
 
 def differences(study: Any, results: xr.Dataset) -> list[str]:
@@ -79,42 +74,12 @@ def differences(study: Any, results: xr.Dataset) -> list[str]:
         rho = f"rho {row['rho']:g}, " if len(told["rho"]) > 1 else ""
         words = []
         if row["difference"] is not None:
-            gain = gain_in_words(row["difference"], row["difference_interval"], baseline)
-            words.append(gain)
-        words += [text for text in (in_words(row, baseline),) if text]
-        if (row["rho"], row["images"], row["method"]) in past:
-            words.append(past[row["rho"], row["images"], row["method"]].words())
-        if words:
+            words.append(spell_gain(row["difference"], row["difference_interval"], baseline))
+        words.append(in_words(row, baseline))
+        if course := past.get((row["rho"], row["images"], row["method"])):
+            words.append(course.words())
+        if words := list(filter(None, words)):
             found.append(f"{rho}{row['images']}, {row['method']}: {'; '.join(words)}")
     if any("[" in line for line in found):
         found.append("[ ]: 95 % interval of the difference, seed by seed")
     return found
-
-
-def plain_table(
-    title: str, caption: str, heads: Sequence[str], lines: Iterable[Sequence[str]]
-) -> Table:
-    """Any rows; words to the left, numbers to the right."""
-    from rich import box
-
-    from rarefy.core.tables import Table
-
-    table = Table(
-        title=title,
-        caption=caption,
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
-    for name in heads:
-        words = name in LEFT
-        table.add_column(
-            name,
-            justify="left" if words else "right",
-            overflow="fold",
-            no_wrap=not words,
-        )
-    for line in lines:
-        table.add_row(*line)
-    return table

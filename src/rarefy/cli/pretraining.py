@@ -21,22 +21,21 @@ from rarefy.cli.frame import (
     TestShare,
     Threads,
     app,
-    complain,
+    exit_on_error,
     numbers,
     print_,
-    saved_networks,
-    told,
+    spell_saved,
     typed_again,
     use_data_folder,
 )
 from rarefy.cli.longtail_tables import differences, quality_table
-from rarefy.core.errors import RunError
+from rarefy.core.errors import OutOfTime, RunError
 
 AUTO = "By the number and size of the images if not given."
 
 
 @app.command()
-@told
+@exit_on_error
 def pretrain(
     data: Annotated[
         str,
@@ -97,7 +96,7 @@ def pretrain(
         Path | None,
         typer.Option(help="Write the images of the first seed as a split file (.json)."),
     ] = None,
-    batch: Annotated[int | None, typer.Option(help=f"Images an update. {AUTO}")] = None,
+    batch: Annotated[int | None, typer.Option(help=f"Images per update. {AUTO}")] = None,
     learning_rate: Annotated[
         float | None, typer.Option("--lr", help=f"Largest rate. {AUTO}")
     ] = None,
@@ -117,7 +116,7 @@ def pretrain(
             "alone), few, knn."
         ),
     ] = "linear,knn",
-    shots: Annotated[int, typer.Option(help="Labels a class of the protocol few.")] = 10,
+    shots: Annotated[int, typer.Option(help="Labels per class of the protocol few.")] = 10,
     precision: Annotated[str, typer.Option(help="auto (bf16 on a GPU), bf16 or float32.")] = "auto",
     compile_: Annotated[
         bool, typer.Option("--compile", help="Compile the network; pays for large ones on a GPU.")
@@ -154,7 +153,8 @@ def pretrain(
     whose features were certainly better on the way than at its end is named. What is finished is
     kept: stopped or killed, the same command goes on. [bold]rarefy probe[/] judges
     saved backbones again, [bold]rarefy report[/] makes a page of the store. Under torchrun one
-    method and seed is trained by all processes together.
+    method and seed is trained by all processes together (unfinished has exit code 0 there: torchrun
+    takes every other for a crash).
 
     Example: [bold]rarefy pretrain digits --rho 20[/]
 
@@ -215,8 +215,8 @@ def pretrain(
                 typer.echo(line)
         why = "all stopped, not finite" if found.all_stopped else ""
         why = why if found.trained else "nothing was trained"
-        typer.echo(f"store: {found.path}" + saved_networks(save, began, why))
+        typer.echo(f"store: {found.path}" + spell_saved(save, began, why))
     if not found.finished:
-        complain(found.note, 0)
-    elif found.all_stopped:
+        raise OutOfTime(found.note)
+    if found.all_stopped:
         raise RunError("no training came to its end: the loss is no number (see above)")

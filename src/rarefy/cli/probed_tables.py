@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rarefy.cli.frame import print_
-from rarefy.cli.longtail_tables import gain_in_words, per_cent, plain_table
+from rarefy.cli.longtail_tables import ACCURACIES, spell_gain
+from rarefy.core.tables import Table, make_table
 
 if TYPE_CHECKING:
-    from rarefy.core.tables import Table
-    from rarefy.tools.longtail.probing import Probed
+    from rarefy.tools.longtail.probing import ProbeResult
 
 LEGEND = (
     "per cent of test images, mean over classes (and n seeds); many, medium, few: thirds of the "
@@ -22,71 +22,50 @@ LEGEND = (
 )
 
 
-def print_grouped(found: list[Probed], protocol: str) -> None:
+def print_grouped(found: list[ProbeResult], protocol: str) -> None:
     """A table for each setting, and below it how far methods are from the baseline."""
-    from rarefy.tools.longtail.comparing import baseline_among, grouped, settings_of
+    from rarefy.tools.longtail.comparing import baseline_among, group_rows, settings_of
     from rarefy.tools.longtail.evaluation import PROTOCOLS
     from rarefy.tools.longtail.readings import READINGS, in_words
 
     for setting in settings_of(found):
         here = [one for one in found if one.setting == setting]
         lines, below = [], []
-        for row in grouped(here, protocol):
+        for row in group_rows(here, protocol):
             control, gain = row["control_delta_20"], row["gain"]
-            lines.append(
-                [
-                    *(row["method"], row["images"]),
-                    *(per_cent(row[name]) for name in READINGS),
-                    "" if control is None else per_cent(control),
-                    str(row["n"]),
-                ]
-            )
+            readings = (row[name] for name in READINGS)
+            end = ("" if control is None else control, row["n"])
+            lines.append([row["method"], row["images"], *readings, *end])
             if gain is not None:
                 ends = (gain.low, gain.high) if gain.n > 1 else None
                 first = baseline_among(here)
-                words = gain_in_words(gain.mean, ends, first)
-                meaning = in_words(
-                    {
-                        "stopped": 0,
-                        "difference": gain.mean,
-                        "pairs": gain.n,
-                        "difference_interval": ends,
-                    },
-                    first,
-                )
+                words = spell_gain(gain.mean, ends, first)
+                difference = {"difference": gain.mean, "difference_interval": ends}
+                meaning = in_words({"stopped": 0, "pairs": gain.n, **difference}, first)
                 below.append(f"{row['method']}: {words}, n = {gain.n}; {meaning}")
-        heads = (
-            *("method", "images", "all", "many", "medium", "few", "Delta_20", "spread"),
-            *("control", "n"),
-        )
-        print_(plain_table(f"{protocol}: {PROTOCOLS[protocol]}", setting, heads, lines))
+        accuracies = dict.fromkeys((*ACCURACIES, "spread", "control"), ".1f")
+        columns = {"method": "", "images": "", **accuracies, "n": "d"}
+        print_(make_table(columns, lines, f"{protocol}: {PROTOCOLS[protocol]}", setting))
         for line in below:
             typer.echo(line)
 
 
-def each_table(found: list[Probed], protocol: str) -> Table:
+def each_table(found: list[ProbeResult], protocol: str) -> Table:
     """A line for each network."""
     from rarefy.tools.longtail.evaluation import PROTOCOLS
     from rarefy.tools.longtail.readings import READINGS
 
     lines = []
     for one in found:
-        told = one.told(protocol)
-        strength = one.quality.strength.get(protocol)
-        lines.append(
-            [
-                *(one.name, one.images),
-                *(per_cent(100 * getattr(told, name)) for name in READINGS),
-                "" if strength is None else f"{strength:g}",
-            ]
-        )
-    heads = ("network", "images", "all", "many", "medium", "few", "Delta_20", "spread", "strength")
-    return plain_table(f"{protocol}: {PROTOCOLS[protocol]}", "", heads, lines)
+        accuracies = (100 * getattr(one.told(protocol), name) for name in READINGS)
+        lines.append([one.name, one.images, *accuracies, one.quality.strength.get(protocol, "")])
+    columns = {"network": "", "images": "", **dict.fromkeys((*ACCURACIES, "spread"), ".1f")}
+    return make_table({**columns, "strength": "g"}, lines, f"{protocol}: {PROTOCOLS[protocol]}")
 
 
-def described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]:
+def describe(found: list[ProbeResult], protocols: tuple[str, ...]) -> dict[str, Any]:
     """For JSON."""
-    from rarefy.tools.longtail.comparing import baseline_among, paired, settings_of
+    from rarefy.tools.longtail.comparing import baseline_among, paired_differences, settings_of
 
     differences = []
     for setting in settings_of(found):
@@ -101,7 +80,7 @@ def described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]
                 **{name: _number(getattr(gain, name)) for name in ("mean", "low", "high")},
             }
             for protocol in protocols
-            for method, gain in paired(here, protocol).items()
+            for method, gain in paired_differences(here, protocol).items()
         ]
     return {
         "networks": [
@@ -125,7 +104,7 @@ def described(found: list[Probed], protocols: tuple[str, ...]) -> dict[str, Any]
     }
 
 
-def _judged(one: Probed, protocol: str) -> dict[str, Any]:
+def _judged(one: ProbeResult, protocol: str) -> dict[str, Any]:
     from rarefy.tools.longtail.readings import READINGS
 
     told = one.told(protocol)

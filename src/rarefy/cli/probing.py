@@ -19,21 +19,21 @@ from rarefy.cli.frame import (
     SkipBad,
     TestShare,
     app,
+    exit_on_error,
     print_,
-    told,
     use_data_folder,
 )
-from rarefy.cli.probed_tables import LEGEND, described, each_table, print_grouped
+from rarefy.cli.probed_tables import LEGEND, describe, each_table, print_grouped
 from rarefy.core.errors import UsageError
 from rarefy.core.writing import check_output, write_output
 
 if TYPE_CHECKING:
     from rarefy.tools.longtail.evaluation import Evaluation
-    from rarefy.tools.longtail.probing import Probed
+    from rarefy.tools.longtail.probing import ProbeResult
 
 
 @app.command()
-@told
+@exit_on_error
 def probe(
     networks: Annotated[
         list[str],
@@ -55,7 +55,7 @@ def probe(
             "with commas between; all if not given (long-tail for files alone)."
         ),
     ] = None,
-    shots: Annotated[int, typer.Option(help="Labels a class of the protocol few.")] = 10,
+    shots: Annotated[int, typer.Option(help="Labels per class of the protocol few.")] = 10,
     neighbours: Annotated[
         int, typer.Option(help="Of knn; 0: 200, or 20 below 10,000 references.")
     ] = 0,
@@ -91,7 +91,7 @@ def probe(
         check_output(table, "probe", networks, option="table")
     from rarefy.core.progress import Progress
     from rarefy.tools.image_data import with_options
-    from rarefy.tools.longtail.comparing import by_class, told_apart
+    from rarefy.tools.longtail.comparing import by_class, name_differences
     from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation
     from rarefy.tools.longtail.probing import (
         check_file,
@@ -115,7 +115,7 @@ def probe(
         else:
             assert data is not None  # checked
             others[name] = open_network(name, data, device)
-    found: list[Probed] = []
+    found: list[ProbeResult] = []
     with Progress("probing", len(networks)) as bar:
         for name in networks:
             if name in others:
@@ -127,13 +127,13 @@ def probe(
             else:
                 found.append(probe_file(Path(name), data, how, device, network))
             bar.advance(1)
-    found = told_apart(found)
+    found = name_differences(found)
     if table is not None:
         from rarefy.core.cells import defused
 
         write_output(table, defused(by_class(found)).to_csv(index=False), "probe")
     if as_json:
-        typer.echo(json.dumps(described(found, words), indent=1))
+        typer.echo(json.dumps(describe(found, words), indent=1))
         return
     for protocol in words:
         judged = [one for one in found if protocol in one.quality.accuracy]
@@ -180,6 +180,6 @@ def _of_others(how: Evaluation) -> Evaluation:
     return replace(how, protocols=tuple(name for name in how.protocols if name != "long-tail"))
 
 
-def _with_note(one: Probed) -> Probed:
+def _with_note(one: ProbeResult) -> ProbeResult:
     note = "long-tail is left out: which images its pre-training saw is not known"
     return replace(one, quality=replace(one.quality, notes=(note, *one.quality.notes)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rarefy.cli.frame import complain, numbers, print_, run_study
+from rarefy.core.errors import OutOfTime
 from rarefy.core.text import folder_name
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def removed(
             print_(_as_rich(table))
         typer.echo(f"store: {execution.path} (rarefy report {execution.path} draws it)")
     if not execution.finished:
-        complain(execution.note, 0)
+        raise OutOfTime(execution.note)
 
 
 def _as_rich(table: Any) -> Table:

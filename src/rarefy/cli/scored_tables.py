@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rarefy.core.tables import Table, make_table
 from rarefy.core.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rarefy.core.tables import Table
-    from rarefy.tools.influence.scored import Scored
+    from rarefy.tools.influence.scored_samples import ScoredSamples
 
 TOP = 10
 """Samples named on the terminal."""
 WORDS = "words: what a curator should look at a sample for, with their numbers of samples"
 
 
-def described(scored: Scored, written: dict[str, Path]) -> dict[str, Any]:
+def describe(scored: ScoredSamples, written: dict[str, Path]) -> dict[str, Any]:
     table = scored.table
     words = table["triage"].value_counts()
     columns = ["id", "name", "label", "influence", "percentile"]
@@ -41,42 +41,32 @@ def highest_of(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(times=times).dropna(subset=["times"]).nlargest(TOP, "times")
 
 
-def classes_table(scored: Scored) -> Table:
-    from rarefy.core.tables import Table
-
+def classes_table(scored: ScoredSamples) -> Table:
     # what reading them had to say was told before
     notes = scored.table.attrs["notes"][len(scored.samples.notes) :]
-    table = Table(
-        title=f"{scored.samples.name}: {len(scored.table):,} samples, "
-        f"{len(scored.samples.classes):,} classes",
-        caption="\n".join((WORDS, *notes)),
-    )
     words = [word for word in scored.words() if word]
-    for head in ("class", "samples", "undefined", *words):
-        table.add_column(head, justify="left" if head == "class" else "right")
     shown = scored.by_class()
-    for name, *counts in shown[: 2 * TOP].itertuples(index=False, name=None):
-        table.add_row(name, *(f"{count:,}" for count in counts))
+    rows = list(shown[: 2 * TOP].itertuples(index=False, name=None))
     if len(shown) > 2 * TOP:
-        table.add_row(f"... {len(shown) - 2 * TOP:,} more", *[""] * (len(words) + 2))
-    return table
+        rows.append((f"... {len(shown) - 2 * TOP:,} more", *[""] * (len(words) + 2)))
+    return make_table(
+        {"class": "", **dict.fromkeys(("samples", "undefined", *words), ",")},
+        rows,
+        f"{scored.samples.name}: {len(scored.table):,} samples, "
+        f"{len(scored.samples.classes):,} classes",
+        "\n".join((WORDS, *notes)),
+    )
 
 
 def top_table(table: pd.DataFrame) -> Table:
-    from rarefy.core.tables import Table
-
-    found = Table(
-        title="most atypical", caption="times: what the class's mean sample adds to its covariance"
-    )
-    for head in ("sample", "class", "influence", "times", "neighbours disagree", "look for"):
-        found.add_column(head, justify="left" if head in ("class", "look for") else "right")
-    for row in highest_of(table).itertuples():
-        found.add_row(
+    columns = {"sample": "", "class": "", "influence": ".4g", "times": ".1f"}
+    columns |= {"neighbours disagree": ".0%", "look for": ""}
+    rows = [
+        (
             printable(str(row.name or row.index)),
-            str(row.label),
-            f"{row.influence:.4g}",
-            f"{row.times:.1f}",
-            "-" if row.disagreement != row.disagreement else f"{100 * row.disagreement:.0f} %",
-            str(row.triage),
+            *(str(row.label), row.influence, row.times, row.disagreement, str(row.triage)),
         )
-    return found
+        for row in highest_of(table).itertuples()
+    ]
+    caption = "times: what the class's mean sample adds to its covariance"
+    return make_table(columns, rows, "most atypical", caption)

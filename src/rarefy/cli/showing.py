@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -14,10 +13,10 @@ from rarefy.cli.frame import (
     Overwrite,
     app,
     complain,
-    judged_results,
+    exit_on_error,
+    judge_results,
     print_,
-    run_study,
-    told,
+    run_in_turn,
 )
 from rarefy.core.errors import RarefyError, UsageError
 from rarefy.core.progress import Progress
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@told
+@exit_on_error
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Stores, or results.")],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
@@ -62,14 +61,14 @@ def report(
     committed: list[Judged] = []
     with Progress("report", len(fresh) + 2 * len(paths)) as progress:
         for path in paths:
-            committed.append(judged_results(path))
+            committed.append(judge_results(path))
             progress.advance(1)
         write_report(out, fresh, committed, progress.advance)
     typer.echo(f"report: {out}")
 
 
 @app.command()
-@told
+@exit_on_error
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for report.html and runs/demo.")] = Path("."),
     results: Annotated[Path, typer.Option(help="Committed results, if there are any.")] = Path(
@@ -88,33 +87,22 @@ def demo(
     """
     from rarefy.report import write_report
     from rarefy.studies import load_studies
-    from rarefy.sweep.overview import verdict_table, verdicts_as_json
+    from rarefy.sweep.overview import verdict_table
     from rarefy.sweep.results import find_results
 
     check_output(out / "report.html", "report", overwrite=overwrite)
-    deadline = None if max_seconds is None else time.monotonic() + max_seconds
-    fresh: list[Judged] = []
-    for kind in load_studies().values():
-        if not kind.headline:
-            continue
-        study = kind.at("quick")
-        store = out / "runs" / "demo" / f"{kind.name}-quick"
-        left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
-        execution = run_study(study, "quick", store, device, "float32", overwrite, left)
-        if not execution.finished:
-            complain(execution.note, 0)
-            return
-        verdicts = study.verdicts(execution.dataset, "quick")
-        fresh.append((study, "quick", execution.dataset, verdicts))
+    headlines = [kind.at("quick") for kind in load_studies().values() if kind.headline]
+    stores = out / "runs" / "demo"
+    fresh = list(run_in_turn(headlines, "quick", stores, device, overwrite, max_seconds))
     for study, scale, _, verdicts in fresh:
-        print_(verdict_table(f"{study.name}, {scale}", verdicts_as_json(verdicts)))
+        print_(verdict_table(f"{study.name}, {scale}", verdicts))
     committed: list[Judged] = []
     names = {study.name for study, *_ in fresh}
     for path in find_results(results):
         if path.stem.rpartition("-")[0] not in names:
             continue
         try:
-            committed.append(judged_results(path))
+            committed.append(judge_results(path))
         except RarefyError as error:  # results of a study that has moved on must not stop a demo
             complain(f"{path} is left out: {error}", 0)
     page = out / "report.html"

@@ -1,4 +1,4 @@
-"""Verbs that run studies: ``studies``, ``run``, ``verify``."""
+"""Verbs that run studies: ``run``, ``verify``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 import json
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,12 +23,14 @@ from rarefy.cli.frame import (
     Threads,
     app,
     complain,
+    exit_on_error,
+    judge_results,
     print_,
+    run_in_turn,
     run_study,
-    told,
     use_data_folder,
 )
-from rarefy.core.errors import RarefyError, RunError, UsageError
+from rarefy.core.errors import OutOfTime, RarefyError, UsageError
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Study, Verdict
@@ -38,24 +39,7 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@told
-def studies(as_json: AsJson = False) -> None:
-    """List the studies: their claims, scales and sizes.
-
-    Example: [bold]rarefy studies[/]
-    """
-    from rarefy.studies import load_studies
-    from rarefy.sweep.overview import overview, studies_table
-
-    entries = [overview(kind) for kind in load_studies().values()]
-    if as_json:
-        typer.echo(json.dumps(entries, indent=1))
-    else:
-        print_(studies_table(entries))
-
-
-@app.command()
-@told
+@exit_on_error
 def run(
     study: Annotated[str, typer.Argument(help="A name from [bold]rarefy studies[/].")],
     scale: Scale = "quick",
@@ -81,7 +65,11 @@ def run(
     overwrite: Overwrite = False,
     max_seconds: MaxSeconds = None,
     results: Annotated[
-        Path | None, typer.Option(help="Also write small Parquet + JSON files into this folder.")
+        Path | None,
+        typer.Option(
+            help="Also write small Parquet + JSON files into this folder; what is there already, "
+            "with at least as many seeds, is not run again."
+        ),
     ] = None,
     jobs: Jobs = None,
     threads: Threads = None,
@@ -91,16 +79,16 @@ def run(
     """Run a study over its grid and judge its claims.
 
     The store keeps what is finished: stopped or killed, the same command goes on; more --seeds
-    extend it.
+    extend it. Exit code 3 when --max-seconds were over before the end.
 
     Example: [bold]rarefy run contrast-alignment --scale quick --seeds 20[/]
 
     Example: [bold]rarefy run topk-regimes --set d=1e3,1e6,1e9 --form dual[/]
     """
     from rarefy.studies import get_study
-    from rarefy.sweep.overview import verdict_table, verdicts_as_json
+    from rarefy.sweep.overview import verdict_table
     from rarefy.sweep.parse import parse_settings
-    from rarefy.sweep.results import check_folder, write_results
+    from rarefy.sweep.results import check_folder, find_finished, write_results
 
     use_data_folder(folder)
     kind = get_study(study)
@@ -113,6 +101,9 @@ def run(
         parameters |= _chosen_form(kind, form, parameters)
     at_scale = kind.at(scale, **parameters)
     if results is not None:
+        found = None if overwrite else find_finished(at_scale, scale, dtype, results)
+        if found is not None:
+            return _skip(found, as_json)
         check_folder(at_scale, scale, dtype, results)
     store = out if out is not None else Path("runs") / f"{kind.name}-{scale}"
     execution = run_study(
@@ -125,12 +116,24 @@ def run(
             written = write_results(at_scale, scale, execution.dataset, results)
             print(f"results: {written}", file=sys.stderr)
     if as_json:
-        typer.echo(json.dumps(_described(at_scale, scale, execution, verdicts), indent=1))
+        typer.echo(json.dumps(_describe(at_scale, scale, execution, verdicts), indent=1))
     elif execution.finished:
-        print_(verdict_table(f"{kind.name}, {scale}", verdicts_as_json(verdicts)))
+        print_(verdict_table(f"{kind.name}, {scale}", verdicts))
         typer.echo(f"{execution.cells} cells in {execution.path}{_stopped_runs(execution)}")
     if not execution.finished:
-        complain(execution.note, 0)
+        raise OutOfTime(execution.note)
+
+
+def _skip(found: Path, as_json: bool) -> None:
+    """Nothing to run: say so, or as JSON what a run would have said."""
+    from rarefy.sweep.runner import Execution
+
+    complain(f"results {found} are there already (--overwrite runs it again)", 0)
+    if as_json:
+        study, scale, dataset, verdicts = judge_results(found)
+        cells = int(dataset.attrs["cells"])
+        execution = Execution(dataset, found, cells, cells)
+        typer.echo(json.dumps(_describe(study, scale, execution, verdicts), indent=1))
 
 
 def _chosen_form(kind: type[Study], form: str, parameters: dict[str, Any]) -> dict[str, str]:
@@ -151,7 +154,7 @@ def _chosen_form(kind: type[Study], form: str, parameters: dict[str, Any]) -> di
 
 
 @app.command()
-@told
+@exit_on_error
 def verify(
     names: Annotated[list[str] | None, typer.Argument(metavar="[STUDY]...")] = None,
     scale: Scale = "quick",
@@ -171,7 +174,8 @@ def verify(
 ) -> None:
     """Run studies afresh and compare their verdicts with the ledger; exit code 1 when one changed.
 
-    Verdicts are compared at the same scale and setting. Without names: all studies.
+    Verdicts are compared at the same scale and setting: the outcome, the measured value, its
+    interval and n. Without names: all studies.
 
     Example: [bold]rarefy verify contrast-dynamics --scale quick[/]
     """
@@ -214,7 +218,7 @@ def verify(
 def _from_results(
     folder: Path, names: list[str] | None, unusable: list[str]
 ) -> Iterator[tuple[Study, str, list[Verdict]]]:
-    """Results that are damaged or do not fit are told, and the next ones judged."""
+    """Results that are damaged or do not fit are named, and the next ones judged."""
     from rarefy.studies.api import read_results
     from rarefy.sweep.results import find_results
 
@@ -241,16 +245,11 @@ def _from_runs(
     overwrite: bool,
     max_seconds: float | None,
 ) -> Iterator[tuple[Study, str, list[Verdict]]]:
-    deadline = None if max_seconds is None else time.monotonic() + max_seconds
+    for study, at, _, verdicts in run_in_turn(studies, scale, out, device, overwrite, max_seconds):
+        yield study, at, verdicts
+    # the next verification must run afresh; only an unfinished one is gone on with
     for study in studies:
-        store = out / f"{study.name}-{scale}"
-        left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
-        execution = run_study(study, scale, store, device, "float32", overwrite, left)
-        if not execution.finished:
-            raise RunError(f"{study.name} is not compared: {execution.note}")
-        yield study, scale, study.verdicts(execution.dataset, scale)
-        # the next verification must run afresh; only an unfinished one is gone on with
-        shutil.rmtree(store, ignore_errors=True)
+        shutil.rmtree(out / f"{study.name}-{scale}", ignore_errors=True)
 
 
 def _show_changes(
@@ -258,20 +257,25 @@ def _show_changes(
 ) -> list[Change]:
     """Print the verdicts beside the ledger's, and give what differs."""
     from rarefy.core.ledger import compare
-    from rarefy.sweep.overview import verdict_table, verdicts_as_json
+    from rarefy.sweep.overview import verdict_table
 
     changes = compare(verdicts, ledger)
     beside = {change.identity: change for change in changes}
-    rows = verdicts_as_json(verdicts)
-    for row, verdict in zip(rows, verdicts, strict=True):
-        change = beside.get(verdict.identity)
-        row["ledger"] = "same" if change is None else change.before or "new"
-    print_(verdict_table(f"{study.name}, {scale}", rows, ledger=True))
+    words = [_beside(beside.get(verdict.identity)) for verdict in verdicts]
+    print_(verdict_table(f"{study.name}, {scale}", verdicts, words))
     for change in changes:
         if change.kind != "new":
-            after = change.after or "no verdict"
-            typer.echo(f"{change.identity[0]} in {study.name}: {change.before} became {after}")
+            claim, _, _, setting = change.identity
+            became = f"{change.before} -> {change.after or 'no verdict'}"
+            typer.echo(f"{claim} in {study.name}, {setting}: {became}")
     return changes
+
+
+def _beside(change: Change | None) -> str:
+    """A word for the ledger's column."""
+    if change is None:
+        return "same"
+    return "other numbers" if change.kind == "numbers" else change.before or "new"
 
 
 def _stopped_runs(execution: Execution) -> str:
@@ -281,7 +285,7 @@ def _stopped_runs(execution: Execution) -> str:
     return f"; {count} of them stopped being finite" if count else ""
 
 
-def _described(
+def _describe(
     study: Study, scale: str, execution: Execution, verdicts: list[Verdict]
 ) -> dict[str, Any]:
     from rarefy.core.ledger import verdict_to_json

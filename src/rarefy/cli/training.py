@@ -21,20 +21,20 @@ from rarefy.cli.frame import (
     TestShare,
     Threads,
     app,
-    complain,
+    exit_on_error,
     numbers,
     print_,
-    saved_networks,
-    told,
+    spell_saved,
     typed_again,
     use_data_folder,
 )
+from rarefy.core.errors import OutOfTime
 
 AUTO = "By the kind and size of the set if not given."
 
 
 @app.command()
-@told
+@exit_on_error
 def train(
     data: Annotated[
         str,
@@ -63,9 +63,9 @@ def train(
         str, typer.Option(help="Stds of noise in the test; every network is asked at all.")
     ] = "0",
     noise_once: Annotated[
-        bool, typer.Option("--noise-once", help="Draw training noise once an image, not anew.")
+        bool, typer.Option("--noise-once", help="Draw training noise once per image, not anew.")
     ] = False,
-    batch: Annotated[int | None, typer.Option(help=f"Images an update. {AUTO}")] = None,
+    batch: Annotated[int | None, typer.Option(help=f"Images per update. {AUTO}")] = None,
     optimizer: Annotated[str | None, typer.Option(help=f"sgd or adamw. {AUTO}")] = None,
     learning_rate: Annotated[
         float | None, typer.Option("--lr", help=f"Largest rate. {AUTO}")
@@ -156,6 +156,6 @@ def train(
         typer.echo(json.dumps(found.described(), indent=1))
     elif found.cells_done:
         print_(found.table())
-        typer.echo(f"store: {found.path}" + saved_networks(save, began))
+        typer.echo(f"store: {found.path}" + spell_saved(save, began))
     if not found.finished:
-        complain(found.note, 0)
+        raise OutOfTime(found.note)

@@ -1,4 +1,4 @@
-"""Two kinds of failure: wrong use (exit code 2) and a failure on the way (exit code 1)."""
+"""Errors and their exit codes: 1 a failure on the way, 2 wrong use, 3 unfinished, 130 stopped."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class RunError(RarefyError, RuntimeError):
 
 
 class OutOfTime(RarefyError):
-    """The deadline of ``--max-seconds`` passed: not a failure, the store can be resumed."""
+    """The deadline of ``--max-seconds`` passed: not a failure, the same command goes on."""
 
-    exit_code = 0
+    exit_code = 3
 
 
 class Interrupted(RarefyError, KeyboardInterrupt):

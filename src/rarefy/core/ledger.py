@@ -1,13 +1,15 @@
 """The ledger: the claims of the papers and the verdicts last measured on them, as package data.
 
 A verdict is compared only with the one of the same claim, study, scale and setting. Verdicts lie in
-``verdicts-<study>.json``, one a line, so that a commit shows what changed and no file grows large.
+``verdicts-<study>.json``, one per line: a commit shows what changed, and no file grows large.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -19,12 +21,18 @@ from rarefy.core.errors import RunError
 from rarefy.core.writing import write_whole
 
 Identity = tuple[str, str, str, str]
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+CLOSE = 1e-4
+"""Relative: result files keep five digits, and machines sum in different orders."""
+ZERO = 1e-12
+"""What rounding leaves of an exact zero: -1.01e-18 on one machine was 0 on another."""
 
 
 @dataclass(frozen=True)
 class Change:
     """One difference between fresh verdicts and the ledger. ``kind``: ``changed`` (another
-    outcome), ``gone`` (the study no longer judges it), ``new`` (the ledger has none yet)."""
+    outcome), ``numbers`` (the same outcome, measured as another value, interval or n), ``gone``
+    (the study no longer judges it), ``new`` (the ledger has none yet)."""
 
     kind: str
     identity: Identity
@@ -94,7 +102,7 @@ def save_verdicts(verdicts: Iterable[Verdict], drop: Iterable[Identity] = ()) ->
 
 
 def _lines(verdicts: Iterable[Verdict]) -> str:
-    """A JSON list with one entry a line."""
+    """A JSON list with one entry per line."""
     entries = [
         json.dumps(verdict_to_json(verdict), ensure_ascii=False, allow_nan=False)
         for verdict in verdicts
@@ -104,20 +112,38 @@ def _lines(verdicts: Iterable[Verdict]) -> str:
 
 def compare(fresh: Iterable[Verdict], committed: Iterable[Verdict]) -> list[Change]:
     """How fresh verdicts differ from the committed ones of the same identity."""
-    before = {verdict.identity: verdict.outcome for verdict in committed}
-    after = {verdict.identity: verdict.outcome for verdict in fresh}
+    before = {verdict.identity: verdict for verdict in committed}
+    after = {verdict.identity: verdict for verdict in fresh}
     changes: list[Change] = []
-    for identity, outcome in sorted(after.items()):
-        if identity not in before:
-            changes.append(Change("new", identity, None, outcome))
-        elif before[identity] != outcome:
-            changes.append(Change("changed", identity, before[identity], outcome))
+    for identity, verdict in sorted(after.items(), key=lambda item: item[0]):
+        known = before.get(identity)
+        if known is None:
+            changes.append(Change("new", identity, None, verdict.outcome))
+        elif known.outcome != verdict.outcome:
+            changes.append(Change("changed", identity, known.outcome, verdict.outcome))
+        elif not _same_numbers(known, verdict):
+            changes.append(Change("numbers", identity, _numbers(known), _numbers(verdict)))
     # a verdict that silently stops being given must not pass for an unchanged one
     judged = {identity[1:3] for identity in after}
-    for identity, outcome in sorted(before.items()):
-        if identity not in after and identity[1:3] in judged:
-            changes.append(Change("gone", identity, outcome, None))
+    for identity in sorted(before.keys() - after.keys()):
+        if identity[1:3] in judged:
+            changes.append(Change("gone", identity, before[identity].outcome, None))
     return changes
+
+
+def _same_numbers(one: Verdict, other: Verdict) -> bool:
+    before, after = _numbers(one), _numbers(other)
+    if one.n != other.n or NUMBER.split(before) != NUMBER.split(after):
+        return False
+    pairs = zip(NUMBER.findall(before), NUMBER.findall(after), strict=True)
+    return all(math.isclose(float(a), float(b), rel_tol=CLOSE, abs_tol=ZERO) for a, b in pairs)
+
+
+def _numbers(verdict: Verdict) -> str:
+    """What was measured, as exactly as the ledger has it: an interval to six digits."""
+    entry = verdict_to_json(verdict)
+    interval = "" if entry["interval"] is None else " [{}, {}]".format(*entry["interval"])
+    return f"{verdict.measured}{interval} (n {verdict.n})"
 
 
 def verdict_to_json(verdict: Verdict) -> dict[str, Any]:

@@ -14,6 +14,9 @@ class Paper:
     authors: str
     title: str
 
+    def __str__(self) -> str:
+        return f"{self.authors}: {self.title}" if self.authors else self.title
+
 
 PAPERS = {
     "000": Paper(

@@ -44,9 +44,18 @@ class Entry:
     claims: tuple[str, ...] = ()
     needs: str = "nothing but a CPU"
     headline: bool = False
+    loaded: type[Study] | None = None
+    """the study, where it was imported already"""
+
+    @classmethod
+    def of(cls, kind: type[Study]) -> Entry:
+        """A study that is there already, of another package."""
+        told = {name: getattr(kind, name) for name in _FIELDS if hasattr(kind, name)}
+        lab = kind.__module__.partition(".")[0]
+        return cls(kind.__module__, kind.__qualname__, lab, loaded=kind, **told)
 
     def load(self) -> type[Study]:
-        found: type[Study] = getattr(import_module(self.module), self.kind)
+        found: type[Study] = self.loaded or getattr(import_module(self.module), self.kind)
         return found
 
 
@@ -94,9 +103,7 @@ def _foreign() -> list[Entry]:
         if not _is_study(kind):
             _log.warning("entry point %r is not a study: %r", entry.name, kind)
             continue
-        told = {name: getattr(kind, name) for name in _FIELDS if hasattr(kind, name)}
-        lab = kind.__module__.partition(".")[0]
-        found.append(Entry(kind.__module__, kind.__qualname__, lab, **told))
+        found.append(Entry.of(kind))
     return found
 
 

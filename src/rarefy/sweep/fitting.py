@@ -41,7 +41,7 @@ def check_form(described: Any) -> None:
         raise ValueError("is damaged: attributes.cells or cells_done is no whole number")
 
 
-def described_experiment(described: dict[str, Any], find: Find[E]) -> E:
+def check_study(described: dict[str, Any], find: Find[E]) -> E:
     """The study of a description that fits it in every field; else the first that does not."""
     spec, told, scale = described["spec"], described["attributes"], described["scale"]
     study = experiment_of(spec, find)
@@ -76,7 +76,7 @@ def described_experiment(described: dict[str, Any], find: Find[E]) -> E:
     return study
 
 
-def fitted(described: dict[str, Any], table: pa.Table) -> xr.Dataset:
+def fit_rows(described: dict[str, Any], table: pa.Table) -> xr.Dataset:
     """The Dataset of a description and its rows, which may come in any order."""
     coordinates = {name: _array(entry) for name, entry in described["coordinates"].items()}
     cell_dims = described["cell_dims"]

@@ -1,52 +1,44 @@
-"""One writer a store: a lock that the system drops by itself when its process dies."""
+"""One writer per store: a lock that the system drops by itself when its process dies."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+from datetime import datetime
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from rarefy.core.errors import UsageError
 
-try:
-    import fcntl
-except ImportError:  # a system without POSIX locks: the user must see to it
-    fcntl = None  # type: ignore[assignment]
-
 
 class Lock:
-    """The file holds the process id of the owner, for the message only. What counts is the lock
-    on it: after a kill the file stays behind and the next process takes it over."""
+    """The file names its owner, for the message only. What counts is the lock on it: after a kill
+    the file stays behind and the next process takes it over."""
 
     def __init__(self, path: Path, guarded: Path) -> None:
         self.path, self.guarded = path, guarded
-        self._handle: int | None = None
+        self._lock = FileLock(path, timeout=0, thread_local=False)
 
     def acquire(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-            try:
-                if fcntl is not None:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # the last owner may have removed the file between our open and our lock
-                if os.path.exists(self.path) and os.path.samestat(
-                    os.fstat(handle), os.stat(self.path)
-                ):
-                    break
-            except BlockingIOError:
-                owner = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
-                os.close(handle)
-                raise UsageError(
-                    f"store {self.guarded} is being written by another process (pid {owner}); "
-                    "wait for it or use another --out"
-                ) from None
-            os.close(handle)
-        os.ftruncate(handle, 0)
-        os.write(handle, str(os.getpid()).encode("ascii"))
-        self._handle = handle
+        try:
+            self._lock.acquire()
+        except Timeout:
+            owner = ""
+            with contextlib.suppress(OSError):  # it has just been given back
+                owner = self.path.read_text("utf-8", "replace").strip()
+            raise UsageError(
+                f"store {self.guarded} is being written by another process ({owner or 'unknown'}); "
+                "wait for it or use another --out"
+            ) from None
+        since = datetime.now().astimezone().isoformat(" ", "seconds")
+        with contextlib.suppress(OSError):  # a full disk is told by what is written next
+            self.path.write_text(f"pid {os.getpid()} on {socket.gethostname()} since {since}")
 
     def release(self) -> None:
-        if self._handle is not None:
+        if self._lock.is_locked:
+            # while it is ours: a process that has opened it meanwhile sees that it is gone
             self.path.unlink(missing_ok=True)
-            os.close(self._handle)
-            self._handle = None
+            self._lock.release()

@@ -1,6 +1,6 @@
 """Committed results: what a study gave, small enough for a repository.
 
-``<study>-<scale>.parquet`` has one row a cell: its coordinates as columns, then the outputs, those
+``<study>-<scale>.parquet`` has one row per cell: coordinates as columns, then the outputs, those
 with dimensions of their own as flat lists. ``<study>-<scale>.json`` has all that is needed to make
 the Dataset of it again: parameters, dimensions, coordinates, provenance; and the hash of the
 Parquet file. Floats keep five significant digits; all else is exact. Files are believed only if
@@ -23,7 +23,7 @@ import xarray as xr
 from rarefy.core.contracts import Experiment
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.writing import check_place, write_whole
-from rarefy.sweep.fitting import FORMAT, check_form, described_experiment, fitted
+from rarefy.sweep.fitting import FORMAT, check_form, check_study, fit_rows
 from rarefy.sweep.renames import description_of_today, table_of_today
 from rarefy.sweep.spec import E, Find, differences, spec_of
 
@@ -53,6 +53,19 @@ def check_folder(study: Experiment, scale: str, dtype: str, folder: Path | str) 
             raise UsageError(f"results: {beside} {differ[0]}; name another folder")
     elif table.exists():
         raise UsageError(f"results: {table} was not written by rarefy (no JSON); move it away")
+
+
+def find_finished(study: Experiment, scale: str, dtype: str, folder: Path | str) -> Path | None:
+    """The results of this very study and scale in a folder, whole and with at least as many seeds:
+    there is nothing to run. A file that is damaged is refused, not taken for one that is missing.
+    """
+    path = Path(folder) / f"{study.name}-{scale}.parquet"
+    if not path.exists() or not path.with_suffix(".json").exists():
+        return None
+    described, _ = read_pair(path)
+    spec, told = described["spec"], described["attributes"]
+    enough = spec["parameters"]["seeds"] >= study.seeds and told["cells"] == told["cells_done"]
+    return path if enough and not differences(spec, study, dtype) else None
 
 
 def write_results(study: Experiment, scale: str, dataset: xr.Dataset, folder: Path | str) -> Path:
@@ -128,10 +141,10 @@ def read_results(path: Path | str, find: Find[E]) -> tuple[E, str, xr.Dataset]:
         at = path.with_suffix(".json")
         renamed = find(described["spec"]["study"]).renamed
         described = description_of_today(renamed, described)
-        study = described_experiment(described, find)
+        study = check_study(described, find)
         at = path.with_suffix(".parquet")
         table = table_of_today(renamed, pq.read_table(io.BytesIO(content)))
-        dataset = fitted(described, table)
+        dataset = fit_rows(described, table)
     except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
         # (of our own complaints the words are enough)
         kind = "" if type(error) in (ValueError, UsageError) else f"{type(error).__name__}: "
@@ -201,7 +214,7 @@ def _described(path: Path) -> bool:
 
 
 def _column(values: np.ndarray) -> pa.Array:
-    """Shape (cell,) as it is; shape (cell, ...) as one flat list a cell."""
+    """Shape (cell,) as it is; shape (cell, ...) as one flat list per cell."""
     if values.ndim == 1:
         return pa.array(values.tolist() if values.dtype.kind in "UO" else values)
     rows = len(values)

@@ -36,7 +36,7 @@ from rarefy.core.writing import OutputFolder, check_place
 from rarefy.sweep.arrays import CHUNK_RUNS
 from rarefy.sweep.spec import spec_hash, spec_of
 from rarefy.sweep.store import Store
-from rarefy.sweep.workers import MEMORY_SHARE, computed, threads_at_once, usual_jobs
+from rarefy.sweep.workers import MEMORY_SHARE, compute, threads_at_once, usual_jobs
 
 BATCH_CPU = 32
 """Stays in cache, and little is lost when the run is killed."""
@@ -211,7 +211,7 @@ def _fill_batches(
     )
     batches = [runs for runs in windows if len(runs)]
     work, begun = 0, time.monotonic()
-    results = computed(study, store.grid, batches, context, jobs, choices.get("threads"))
+    results = compute(study, store.grid, batches, context, jobs, choices.get("threads"))
     for runs, outputs in stack.enter_context(results):
         store.write(runs, outputs, time.monotonic() - begun)
         begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""Who computes the batches of a run: this thread, one thread a core, or several processes."""
+"""Who computes the batches of a run: this thread, one thread per core, or several processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _compiled_before: set[type[Experiment]] = set()
 
 
 @contextlib.contextmanager
-def computed(
+def compute(
     study: Experiment,
     grid: Grid,
     batches: list[np.ndarray],
@@ -62,7 +62,7 @@ def computed(
 
 
 def usual_jobs(study: Experiment, device: torch.device, threads: int | None = 1) -> int:
-    """Processes where nobody said how many: one a core on a CPU, where small operations only wait
+    """Processes where nobody said how many: one per core on a CPU, where small operations only wait
     for each other when they share cores; on a GPU one, since it is not known how busy that is."""
     if not study.one_at_a_time or device.type != "cpu":
         return 1
@@ -71,7 +71,7 @@ def usual_jobs(study: Experiment, device: torch.device, threads: int | None = 1)
 
 
 def threads_at_once(study: Experiment, device: torch.device, threads: int | None = 1) -> int:
-    """Batches that run at once in this process: one a core on a CPU. Trainings of real networks
+    """Batches that run at once in this process: one per core on a CPU. Trainings of real networks
     cannot, they share torch's one random state."""
     if study.one_at_a_time or device.type != "cpu":
         return 1

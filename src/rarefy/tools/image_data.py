@@ -14,7 +14,7 @@ from torch import Tensor
 from rarefy.core.errors import bad_value, unknown
 from rarefy.data.images import ImageData, ImageSet, load_images
 from rarefy.data.images.folders import FolderOptions
-from rarefy.data.images.ids import chosen_by_content, digest_of
+from rarefy.data.images.ids import choose_by_content, digest_of
 from rarefy.data.images.unlabelled import load_unlabelled
 
 
@@ -87,7 +87,7 @@ def _halves(
     test = some_of(_loaded(name, folder, device).test, samples)
     # by content without the number of a copy: copies of an image stay in one half
     contents = [digest_of(one) for one in test.ids]
-    first = chosen_by_content(contents, test.labels.tolist(), 0.5, "half")
+    first = choose_by_content(contents, test.labels.tolist(), 0.5, "half")
     chosen = torch.tensor(first)
     return test.take(chosen), test.take(~chosen)
 

@@ -11,7 +11,7 @@ SMALL, MIDDLE = 5_000, 20_000
 
 
 LEAST_BATCH, LEAST_STEPS, LEAST_UPDATES = 8, 8, 400
-"""However small a set: images a batch, batches an epoch, updates in all. With fewer updates a
+"""However small a set: images per batch, batches per epoch, updates in all. With fewer updates a
 network, and even more a pruned one, is still on its way."""
 
 

@@ -53,8 +53,8 @@ def save_network(
 def load_network(path: Path | str, network: str | None = None) -> tuple[nn.Module, dict[str, Any]]:
     """A network that ``rarefy train --save`` wrote, in ``eval`` mode, and what is known about it.
 
-    It wants pixels in [0, 1], less ``mean``, over ``std`` (a value a channel). One of your own must
-    be named again as ``network="module:callable"``: a file does not decide what is imported.
+    It wants pixels in [0, 1], less ``mean``, over ``std`` (a value per channel). One of your own
+    must be named again as ``network="module:callable"``: a file does not decide what is imported.
     """
     about = _read(path)
     if about.get("kind") == BACKBONE:

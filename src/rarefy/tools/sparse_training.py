@@ -21,9 +21,15 @@ from rarefy.core.rng import key
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.measure.gradient_noise import LEAST_BATCHES
 from rarefy.nets.by_name import build, identity
-from rarefy.tools.answers import Scorer, finished, kept_share, together, without_noise
 from rarefy.tools.image_data import halves_of_test, on_device, places_of, some_of
 from rarefy.tools.keep_advisor import Advice, advise
+from rarefy.tools.network_evaluation import (
+    Scorer,
+    accuracy_without_noise,
+    final_network,
+    kept_share,
+    mean_score,
+)
 from rarefy.tools.saved_networks import save_network
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.evaluation import Score
@@ -34,7 +40,7 @@ from rarefy.train.supervised import History, Training
 from rarefy.train.thinning import Thinning
 
 TRAIN_SCORED = 10_000
-"""Training images on which the finished network is asked: as many as the usual test sets have."""
+"""Training images on which the final network is asked: as many as the usual test sets have."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one training gave: scores a test noise, on training images with new noise and without
+    """What one training gave: scores per test noise, on training images with new noise and without
     any, and what was seen on the way (there, noise drawn once can be memorised)."""
 
     test: list[Score]
@@ -118,8 +124,8 @@ def train_one(
         def watch(now: Training) -> None:
             seen = now.history.watched
             if now.epoch in task.watched:
-                network = finished(now, last=False)
-                found = together([scorer(network, part, 0.0) for part in parts], parts)
+                network = final_network(now, last=False)
+                found = mean_score([scorer(network, part, 0.0) for part in parts], parts)
                 seen.setdefault("accuracy", []).append(found.accuracy)
                 seen.setdefault("loss", []).append(found.loss)
             words = f"{name}: epoch {now.epoch}/{task.recipe.epochs}"
@@ -135,15 +141,15 @@ def train_one(
             file = f"{named & (2**64 - 1):016x}.pt"
             checkpoint = Checkpoint(context.scratch / file)
         history = training.run(context, checkpoint, watch)
-        network = finished(training)
+        network = final_network(training)
         asked_twice = [
             [scorer(network, part, noise, f"half {half}") for half, part in enumerate(parts)]
             for noise in task.test_noise
         ]
         outcome = Outcome(
-            test=[together(pair, parts) for pair in asked_twice],
+            test=[mean_score(pair, parts) for pair in asked_twice],
             halves=[(first.accuracy, second.accuracy) for first, second in asked_twice],
-            clean_halves=without_noise(network, training, parts, scorer),
+            clean_halves=accuracy_without_noise(network, training, parts, scorer),
             train=scorer(network, asked, task.changes.noise, "training images"),
             train_clean=scorer(network, asked, 0.0),
             kept=kept_share(training, network),

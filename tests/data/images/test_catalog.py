@@ -9,8 +9,8 @@ import pytest
 
 from rarefy.core.errors import UsageError
 from rarefy.data.images import catalog, load_images
-from rarefy.data.images.catalog import SETS, described, fetch_set
-from rarefy.data.images.fetching import RemoteFile
+from rarefy.data.images.catalog import SETS, describe_set, fetch_set
+from rarefy.data.images.download import RemoteFile
 from rarefy.data.images.listing import listed, spell_bytes
 from rarefy.data.images.places import data_folder
 
@@ -110,10 +110,10 @@ def test_only_missing_files_are_fetched(tmp_path: Path, monkeypatch: pytest.Monk
     assert fetch_set("mnist", tmp_path) == []
     assert fetch_set("digits", tmp_path) == []
     assert fetch_set("cifar10", tmp_path) == [tmp_path / "cifar-10-python.tar.gz"]
-    entry = described("cifar10", tmp_path)
+    entry = describe_set("cifar10", tmp_path)
     assert entry["present"] and entry["bytes"] == 1
     assert entry["where"] == str(tmp_path / "cifar-10-python.tar.gz")
-    assert not described("cifar100", tmp_path)["present"]
+    assert not describe_set("cifar100", tmp_path)["present"]
     with pytest.raises(UsageError, match="did you mean 'cifar10'"):
         fetch_set("cifar-10", tmp_path)
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rarefy.data.images.ids import chosen_by_content, content_ids, digest_of
+from rarefy.data.images.ids import choose_by_content, content_ids, digest_of
 from rarefy.data.images.image_set import ImageData, ImageSet
 
 FEW_IMAGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), min_size=2, max_size=14)
@@ -90,10 +90,10 @@ def test_the_fingerprint_does_not_depend_on_the_order(samples, random) -> None: 
 def test_a_split_follows_content_alone(samples, share, random) -> None:  # type: ignore[no-untyped-def]
     keys = [f"{value}" for value, _ in samples]
     labels = [label for _, label in samples]
-    chosen = chosen_by_content(keys, labels, share)
+    chosen = choose_by_content(keys, labels, share)
     places = list(range(len(samples)))
     random.shuffle(places)
-    again = chosen_by_content(
+    again = choose_by_content(
         [keys[place] for place in places], [labels[place] for place in places], share
     )
     assert again == [chosen[place] for place in places]
@@ -109,8 +109,8 @@ def test_a_split_follows_content_alone(samples, share, random) -> None:  # type:
 def test_the_share_is_met_exactly_without_copies_and_purposes_differ() -> None:
     keys = [str(number) for number in range(1000)]
     labels = [number % 4 for number in range(1000)]
-    first = chosen_by_content(keys, labels, 0.2)
-    other = chosen_by_content(keys, labels, 0.2, purpose="validation")
+    first = choose_by_content(keys, labels, 0.2)
+    other = choose_by_content(keys, labels, 0.2, purpose="validation")
     for label in range(4):
         assert sum(first[label::4]) == sum(other[label::4]) == 50
     both = sum(one and two for one, two in zip(first, other, strict=True))

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from rarefy.data.images import ImageData, load_images
-from rarefy.data.images.catalog import SETS, described
+from rarefy.data.images.catalog import SETS, describe_set
 from rarefy.data.images.checking import examine
 from rarefy.data.images.places import SETTING, data_folder
 
 
 def _real(name: str) -> ImageData:
-    if not described(name)["present"]:
+    if not describe_set(name)["present"]:
         pytest.skip(f"{name} is not in {data_folder()} (set {SETTING} to a folder that has it)")
     begun = time.monotonic()
     data = load_images(name)

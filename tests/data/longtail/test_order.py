@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
-from rarefy.data.longtail.order import class_order, ranked
+from rarefy.data.longtail.order import class_order, rank_classes
 
 
 @given(st.integers(1, 300), st.integers(0, 10_000))
@@ -40,7 +40,7 @@ def test_orders_stay_what_they_are() -> None:
 
 
 def test_counts_by_label_are_ranked() -> None:
-    assert ranked([3, 0, 5, 3]) == ((5, 3, 3), (2, 0, 3))
+    assert rank_classes([3, 0, 5, 3]) == ((5, 3, 3), (2, 0, 3))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_counts_by_label_are_ranked() -> None:
         (lambda: class_order(0, 1), "classes=0: must be a whole number, at least 1"),
         (lambda: class_order(3, -2), "seed=-2: must be a whole number, at least -1"),
         (lambda: class_order(3, 1.5), "seed=1.5: must be a whole number"),  # type: ignore[arg-type]
-        (lambda: ranked([0, 0]), "counts=(): at least one class is needed"),
+        (lambda: rank_classes([0, 0]), "counts=(): at least one class is needed"),
     ],
 )
 def test_wrong_values_are_named(call, message: str) -> None:  # type: ignore[no-untyped-def]

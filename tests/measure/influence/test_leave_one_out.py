@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
-from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.leave_one_out import (
     add_one,
     covariance_norm,
@@ -121,16 +121,16 @@ def test_joining_an_undefined_class_gives_nan():
 def test_gram_route_from_any_strip_on(tile, threads):
     rows = torch.randn(17, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     expected = ((rows @ rows.T) ** 2).sum(dim=1)
-    with Crew(CPU) as crew:
+    with CorePool(CPU) as pool:
         q = torch.zeros(17, dtype=torch.float64)
-        reached = list(gram_route(lambda a, b: rows[a:b], q, tile, crew))
+        reached = list(gram_route(lambda a, b: rows[a:b], q, tile, pool))
         assert reached[-1] == 17 and torch.allclose(q, expected, rtol=1e-13)
         for stop in range(len(reached)):
             again = torch.zeros(17, dtype=torch.float64)
-            strips = gram_route(lambda a, b: rows[a:b], again, tile, crew)
+            strips = gram_route(lambda a, b: rows[a:b], again, tile, pool)
             for _ in range(stop + 1):
                 first = next(strips)
-            list(gram_route(lambda a, b: rows[a:b], again, tile, crew, first))
+            list(gram_route(lambda a, b: rows[a:b], again, tile, pool, first))
             assert torch.equal(again, q)
 
 

@@ -112,20 +112,16 @@ def test_a_rare_class_has_references_of_its_own():
     assert len(reference_rows(even, 5, 1000)) == 1000
 
 
-@pytest.mark.parametrize("method", ["principal", "random"])
-def test_fewer_dimensions(method):
+def test_fewer_dimensions():
     random = np.random.default_rng(4)
     rows = random.standard_normal((300, 5)) @ random.standard_normal((5, 40)) + 1e3
-    space = make_space(rows, 8, method=method)
+    space = make_space(rows, 8)
     found = nearest(rows, 5, space=space)
     assert found.width == 8
     expected, away = plainly(rows, 5)
-    if method == "principal":  # eight directions hold all five
-        assert np.array_equal(found.indices, expected)
-        assert np.allclose(found.distances, away, rtol=1e-4)
-    else:
-        assert np.median(found.distances / away) == pytest.approx(1, abs=0.3)
-    again = make_space(rows, 8, method=method)
+    assert np.array_equal(found.indices, expected)  # eight directions hold all five
+    assert np.allclose(found.distances, away, rtol=1e-4)
+    again = make_space(rows, 8)
     assert torch.equal(space.directions, again.directions)
     assert make_space(rows, 40).directions is None
 
@@ -177,8 +173,6 @@ def test_complaints():
         nearest(rows, 1, references=np.array([3, -1]))
     with pytest.raises(UsageError, match=r"memory=10: must be at least \d+ for 20 references in 3"):
         nearest(rows, 1, memory=10)
-    with pytest.raises(UsageError, match=r"method='best': must be one of principal, random"):
-        make_space(rows, 2, method="best")
     with pytest.raises(UsageError, match=r"width=0: must be at least 1"):
         make_space(rows, 0)
     with pytest.raises(UsageError, match=r"most=1: must be at least 2, one for each class"):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rarefy.measure.influence.blas import add_to_upper, times_upper_in_place
-from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.products import (
     add_scatter,
     double_diagonal,
@@ -87,14 +87,14 @@ def test_triangular_products_in_float32():
     assert np.allclose(rows, expected, atol=1e-5)
 
 
-def test_a_crew_keeps_the_order_and_leaves_no_trace(threads):
-    with Crew(torch.device("cpu")) as crew:
-        assert crew.size == threads
-        assert crew.map(lambda x: x * x, range(20)) == [x * x for x in range(20)]
+def test_a_core_pool_keeps_the_order_and_leaves_no_trace(threads):
+    with CorePool(torch.device("cpu")) as pool:
+        assert pool.size == threads
+        assert pool.map(lambda x: x * x, range(20)) == [x * x for x in range(20)]
         with pytest.raises(ZeroDivisionError):
-            crew.map(lambda x: 1 // x, [1, 0])
+            pool.map(lambda x: 1 // x, [1, 0])
     assert torch.get_num_threads() == threads
-    with Crew(torch.device("cpu"), most=1) as crew:
-        assert crew.size == 1
-    with Crew(torch.device("cuda")) as crew:  # needs none to say so
-        assert crew.size == 1
+    with CorePool(torch.device("cpu"), most=1) as pool:
+        assert pool.size == 1
+    with CorePool(torch.device("cuda")) as pool:  # needs none to say so
+        assert pool.size == 1

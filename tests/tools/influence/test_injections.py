@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
-from rarefy.tools.influence.injections import KINDS, NOISE, Injected, Injection
+from rarefy.tools.influence.injections import KINDS, NOISE, InjectedSamples, Injection
 
 
 def some(classes: int = 6, each: int = 40, width: int = 9) -> tuple[np.ndarray, np.ndarray, int]:
@@ -19,7 +19,7 @@ def some(classes: int = 6, each: int = 40, width: int = 9) -> tuple[np.ndarray, 
     return features, labels, classes
 
 
-def put(text: str, key: int = 1, **shape: int) -> Injected:
+def put(text: str, key: int = 1, **shape: int) -> InjectedSamples:
     return Injection.parse(text).into(*some(**shape), Draws([key]))
 
 

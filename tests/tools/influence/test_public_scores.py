@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import pickle
 import zipfile
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
 
 from rarefy.core.errors import UsageError
-from rarefy.tools.influence.pickled_names import names_in
-from rarefy.tools.influence.public_scores import (
-    in_our_order,
-    read_class_influence,
-    read_public_scores,
-)
+from rarefy.tools.influence.public_scores import agreement, in_our_order, read_public_scores
 
 LABELS = np.array([0, 1, 2, 0, 1, 2, 2])
 SCORES = np.linspace(0, 1, 7, dtype=np.float32)
@@ -25,11 +24,8 @@ NAMES = [f"n0{label}_{place}.JPEG".encode() for place, label in enumerate(LABELS
 
 
 def _feldman_zhang(path: Path, **more: Any) -> Path:
-    parts = {f"infl_matrix_class{one}": np.full((2 + (one == 2), 4), one / 10) for one in range(3)}
-    parts |= {f"tr_classidx_{one}": np.flatnonzero(LABELS == one) for one in range(3)}
-    parts |= {f"tt_classidx_{one}": np.arange(4) + 4 * one for one in range(3)}
-    held = {"tr_mem": SCORES, "tr_labels": LABELS, "tt_labels": np.repeat([0, 1, 2], 4), **parts}
-    np.savez(path, **{**held, **more})
+    matrices = {f"infl_matrix_class{one}": np.zeros((2, 4)) for one in range(3)}  # not read
+    np.savez(path, **{"tr_mem": SCORES, "tr_labels": LABELS, **matrices, **more})
     return path
 
 
@@ -39,11 +35,7 @@ def test_feldman_and_zhangs_layout(tmp_path: Path) -> None:
     assert public.kind == "memorisation"
     np.testing.assert_array_equal(public.scores, SCORES)
     assert public.labels.tolist() == LABELS.tolist()
-    assert public.files is None and len(public) == 7
-    found = read_class_influence(path, 2)
-    assert found.train.tolist() == [2, 5, 6]
-    assert found.test is not None and found.test.tolist() == [8, 9, 10, 11]
-    assert found.influence.shape == (3, 4) and (found.influence == 0.2).all()
+    assert public.files is None
 
 
 def test_c_scores_are_turned_so_that_high_is_atypical(tmp_path: Path) -> None:
@@ -129,7 +121,7 @@ def test_our_order_by_file_name(tmp_path: Path) -> None:
         ),
         ({"scores": SCORES[:0], "labels": LABELS[:0]}, "scores must be numbers, not 0 of float32"),
         ({"scores": np.array(["a"]), "labels": LABELS}, "scores must be numbers, not 1 of <U1"),
-        ({"scores": SCORES, "labels": SCORES}, "labels must be whole numbers, not float32"),
+        ({"scores": SCORES, "labels": SCORES}, "labels must be whole numbers, not 7 of float32"),
         (
             {"scores": SCORES * np.nan, "labels": LABELS},
             "scores is NaN or infinite in rows 0, 1, 2, 3",
@@ -144,11 +136,11 @@ def test_our_order_by_file_name(tmp_path: Path) -> None:
         ),
         (
             {"scores": SCORES, "labels": LABELS, "filenames": np.array([["a"]])},
-            r"filenames: must be one name a sample, not of shape \(1, 1\)",
+            r"filenames: must be one name per sample, not of shape \(1, 1\)",
         ),
         (
             {"scores": SCORES, "labels": LABELS, "filenames": np.array([1, 2], dtype=object)},
-            "filenames: refused, the pickle has a int where a name belongs",
+            "filenames: has a int where a name belongs",
         ),
         (
             {"scores": SCORES, "labels": LABELS, "filenames": np.array(["a"])},
@@ -161,18 +153,6 @@ def test_bad_layouts(tmp_path: Path, held: dict[str, Any], message: str) -> None
     np.savez(path, **held)
     with pytest.raises(UsageError, match=message):
         read_public_scores(path)
-
-
-def test_bad_matrices(tmp_path: Path) -> None:
-    path = _feldman_zhang(tmp_path / "a.npz", infl_matrix_class0=np.zeros((5, 4)))
-    with pytest.raises(
-        UsageError, match=r"infl_matrix_class0 is \(5, 4\), but there are 2 training"
-    ):
-        read_class_influence(path, 0)
-    with pytest.raises(
-        UsageError, match=r"label=7: .* has no infl_matrix_class7 \(3 classes in it\)"
-    ):
-        read_class_influence(path, 7)
 
 
 def test_damaged_files(tmp_path: Path) -> None:
@@ -204,7 +184,8 @@ class Evil:
 
 def _with_pickle(path: Path, content: bytes) -> Path:
     header = {"descr": "|O", "fortran_order": False, "shape": (1,)}
-    with zipfile.ZipFile(path, "w") as archive, archive.open("names.npy", "w") as stream:
+    np.savez(path, scores=SCORES[:1], labels=LABELS[:1])
+    with zipfile.ZipFile(path, "a") as archive, archive.open("filenames.npy", "w") as stream:
         np.lib.format.write_array_header_1_0(stream, header)
         stream.write(content)
     return path
@@ -216,24 +197,92 @@ def test_pickles_that_want_more_are_refused(
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "a.npz"
     hidden = np.array([Evil()], dtype=object)
-    for held in (Evil(), [Evil()], hidden):
-        _with_pickle(path, pickle.dumps(held))
-        with pytest.raises(
-            UsageError, match="names: refused, the pickle names (posix|nt|os).mkdir"
-        ):
-            names_in(path, "names")
-    _with_pickle(path, pickle.dumps(["a"]))
-    with pytest.raises(UsageError, match="refused, the pickle holds no list of names"):
-        names_in(path, "names")
-    _with_pickle(path, pickle.dumps(np.array(["a", "b"], dtype=object)))
-    with pytest.raises(UsageError, match="refused, the pickle holds 2 names where 1 are announced"):
-        names_in(path, "names")
-    _with_pickle(path, pickle.dumps(np.array(["a"], dtype=object))[:-3])
-    with pytest.raises(UsageError, match="names: damaged"):
-        names_in(path, "names")
-    _with_pickle(path, b"cnumpy\nndarray\n}b.")
-    with pytest.raises(UsageError, match="refused, the pickle (wants to change|holds no list)"):
-        names_in(path, "names")
-    with pytest.raises(UsageError, match="none: damaged"):
-        names_in(path, "none")
+    called = "filenames: refused, the pickle names (posix|nt|os).mkdir"
+    whole = pickle.dumps(np.array(["a"], dtype=object))
+    for content, message in (
+        *((pickle.dumps(held), called) for held in (Evil(), [Evil()], hidden)),
+        (pickle.dumps(["a"]), "refused, the pickle holds no array of objects"),
+        (pickle.dumps(np.zeros(1, dtype=np.uint8)), "refused, the pickle holds no array of object"),
+        (pickle.dumps(np.array(["a", "b"], dtype=object)), "2 filenames for 1 scores"),
+        (whole[:-3], "filenames: (truncated|not a readable pickle)"),
+        (b"cnumpy\nndarray\n}b.", "refused, the pickle wants to change"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            read_public_scores(_with_pickle(path, content))
+    assert read_public_scores(_with_pickle(path, whole)).files == ("a",)
     assert not (tmp_path / "hacked").exists()
+
+
+# ---------------------------------------------------------------------------------------- agreement
+
+
+def test_overall_and_per_class() -> None:
+    random = np.random.default_rng(0)
+    ours, theirs = random.standard_normal((2, 300))
+    labels = np.arange(300) % 3
+    theirs[labels == 1] = ours[labels == 1] ** 3
+    theirs[labels == 2] = -ours[labels == 2]
+    table = agreement(ours, theirs, labels, classes=("x", "y", "z"), top=0.1)
+    assert table["class"].tolist() == ["all", "x", "y", "z"]
+    assert table["n"].tolist() == [300, 100, 100, 100]
+    assert table["k"].tolist() == [30, 10, 10, 10]
+    assert table["spearman"][2:].tolist() == pytest.approx([1, -1])
+    assert table["pearson"][2] < 1 and table["pearson"][3] == pytest.approx(-1)
+    assert table["overlap"][2:].tolist() == [1.0, 0.0]
+    assert table["chance"].tolist() == [0.1] * 4
+    assert table["spearman"][0] == pytest.approx(stats.spearmanr(ours, theirs).statistic)
+    best = set(np.argsort(ours)[-30:]) & set(np.argsort(theirs)[-30:])
+    assert table["overlap"][0] == pytest.approx(len(best) / 30)
+
+
+@given(
+    st.lists(st.integers(0, 2), min_size=2, max_size=5),
+    st.lists(st.integers(0, 2), min_size=5, max_size=5),
+    st.integers(1, 4),
+)
+@settings(max_examples=40, deadline=None)
+def test_ties_share_the_last_places(ours: list[int], theirs: list[int], k: int) -> None:
+    """As the mean over all ways of breaking ties, of the two scores independently."""
+    count = len(ours)
+    k = min(k, count)
+
+    def tops(values: list[int]) -> np.ndarray:
+        found = [
+            np.isin(np.arange(count), order[:k])
+            for order in permutations(range(count))
+            if all(values[order[i]] >= values[order[i + 1]] for i in range(count - 1))
+        ]
+        return np.mean(found, axis=0)
+
+    expected = (tops(ours) * tops(theirs[:count])).sum() / k
+    table = agreement(
+        np.array(ours, dtype=float),
+        np.array(theirs[:count], dtype=float),
+        np.zeros(count, dtype=int),
+        top=k / count,
+    )
+    assert table["overlap"][0] == pytest.approx(expected)
+
+
+def test_undefined_and_constant_scores() -> None:
+    ours = np.array([1.0, np.nan, 3.0, 4.0, 5.0])
+    theirs = np.array([2.0, 1.0, np.nan, 2.0, 2.0])
+    table = agreement(ours, theirs, np.array([0, 0, 0, 1, 1]), classes=["a", "b", "empty"])
+    assert table["n"].tolist() == [3, 1, 2, 0]
+    assert table["spearman"].isna().all()
+    assert np.isnan(table["overlap"][3])
+    assert table.attrs == {"without both scores": 2}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "labels", "top", "message"),
+    [
+        (np.zeros(3), np.zeros(4), 0.1, r"theirs=\(3,\): must be as long as ours, \(4,\)"),
+        (np.zeros(4), np.zeros(3), 0.1, r"labels=\(3,\): must be as long as ours"),
+        (np.zeros(4), np.zeros(4), 0.0, "top=0.0: must be above 0 and at most 1"),
+        (np.zeros(4), np.zeros(4), 1.5, "top=1.5: must be above 0"),
+    ],
+)
+def test_bad_arguments(theirs: Any, labels: Any, top: float, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        agreement(np.zeros(4), theirs, labels, top=top)

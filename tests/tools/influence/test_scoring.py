@@ -17,7 +17,7 @@ import rarefy
 from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.tools.influence.forecasting import forecast
 from rarefy.tools.influence.percentiles import percentiles
-from rarefy.tools.influence.scoring import COLUMNS, Scoring, score_samples
+from rarefy.tools.influence.scoring import COLUMNS, ScoreSettings, score_samples
 from rarefy.tools.samples.arrays import from_arrays
 from rarefy.tools.samples.opening import open_samples
 
@@ -145,10 +145,10 @@ def test_progress_adds_up_and_stopped_work_goes_on(tmp_path: Path) -> None:
 
 def test_a_forecast_is_told_from_some_seconds_on() -> None:
     samples = open_samples("digits")
-    words = forecast(samples, Scoring(neighbours=5))
+    words = forecast(samples, ScoreSettings(neighbours=5))
     assert "scores about" in words and "neighbours" in words and "MB" in words
-    assert "neighbours" not in forecast(samples, Scoring(neighbours=0))
-    assert forecast(samples, Scoring(), from_seconds=1e6) == ""
+    assert "neighbours" not in forecast(samples, ScoreSettings(neighbours=0))
+    assert forecast(samples, ScoreSettings(), from_seconds=1e6) == ""
 
 
 def test_typical_neighbours_are_of_the_class_and_not_oneself() -> None:
@@ -169,7 +169,7 @@ def test_overlaps_are_traces_of_products_of_covariances() -> None:
     covariance = [np.cov(features[labels == label], rowvar=False) for label in range(3)]
     expected = [[np.trace(a @ b) for b in covariance] for a in covariance]
     np.testing.assert_allclose(scored.overlaps(), expected, rtol=1e-9)
-    small = score_samples(from_arrays(features, labels), Scoring(memory=1 << 24))
+    small = score_samples(from_arrays(features, labels), ScoreSettings(memory=1 << 24))
     assert small.overlaps() is not None
 
 

@@ -13,8 +13,8 @@ from rarefy.tools.influence.triage import (
     MISLABELLED,
     RARE,
     Rules,
+    add_triage,
     robust_deviation,
-    triaged,
 )
 
 
@@ -39,11 +39,11 @@ def with_(row: int, **values: object) -> pd.DataFrame:
     table = ordinary()
     for name, value in values.items():
         table.loc[row, name] = value
-    return triaged(table)
+    return add_triage(table)
 
 
 def test_ordinary_samples_have_no_word() -> None:
-    found = triaged(ordinary())
+    found = add_triage(ordinary())
     assert set(found["triage"]) == {""} == set(found["rule"])
 
 
@@ -76,15 +76,15 @@ def test_neighbours_that_say_nothing_call_no_label_in_doubt() -> None:
     table = ordinary()
     table["disagreement"] = np.where(table["label"] == "a", 0.9, 0.2)
     table["neighbour_label"] = "c"
-    assert set(triaged(table)["triage"]) == {""}
+    assert set(add_triage(table)["triage"]) == {""}
 
 
 def test_without_neighbours_only_content_and_distance_speak() -> None:
     table = ordinary()
     table["disagreement"] = np.nan
     table.loc[0, "percentile"] = 99.0
-    assert set(triaged(table)["triage"]) == {""}
-    assert set(triaged(table.drop(columns="disagreement"))["triage"]) == {""}
+    assert set(add_triage(table)["triage"]) == {""}
+    assert set(add_triage(table.drop(columns="disagreement"))["triage"]) == {""}
 
 
 def test_classes_without_spread_or_numbers_fire_nothing() -> None:

@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 import torch
 
-from rarefy.tools.longtail.comparing import baseline_among, by_class, grouped, paired, told_apart
+from rarefy.tools.longtail.comparing import (
+    baseline_among,
+    by_class,
+    group_rows,
+    name_differences,
+    paired_differences,
+)
 from rarefy.tools.longtail.evaluation import Quality
-from rarefy.tools.longtail.probing import Probed
+from rarefy.tools.longtail.probing import ProbeResult
 
 RANKS = 5
 
@@ -22,7 +28,7 @@ def probed(
     images: str = "long-tail",
     setting: str = "a",
     **more: Any,
-) -> Probed:
+) -> ProbeResult:
     accuracy = overall + torch.linspace(0.1, -0.1, RANKS, dtype=torch.float64)
     parts: Any = SimpleNamespace(
         counts=tuple(range(RANKS, 0, -1)),
@@ -33,7 +39,7 @@ def probed(
     quality = Quality({"knn": accuracy}, {}, {})
     order, conditions = more.pop("order", seed), more.pop("conditions", {})
     told = tuple((key, str(value)) for key, value in conditions.items())
-    return Probed(name, method, order, images, quality, parts, seed, setting, told)
+    return ProbeResult(name, method, order, images, quality, parts, seed, setting, told)
 
 
 def test_probed_networks_are_paired_by_seed_and_setting() -> None:
@@ -43,9 +49,9 @@ def test_probed_networks_are_paired_by_seed_and_setting() -> None:
         probed("simclr", 0, 0.99, "balanced"),
     ]
     assert baseline_among(found) == "simclr"  # whatever the order of the files
-    gain = paired(found, "knn")["branches:0.3"]
+    gain = paired_differences(found, "knn")["branches:0.3"]
     assert gain.n == 2 and gain.mean == pytest.approx(3.0)
-    long, short = grouped(found, "knn")[:2]
+    long, short = group_rows(found, "knn")[:2]
     assert (long["method"], long["n"], long["gain"]) == ("simclr", 3, None)
     assert long["overall"] == pytest.approx(40.0) and long["control_delta_20"] == pytest.approx(20)
     assert short["gain"] == gain and short["control_delta_20"] is None
@@ -58,7 +64,7 @@ def test_networks_judged_on_another_set_keep_their_pairs() -> None:
         for method, value in (("simclr", 0.3), ("pruned:0.5", 0.31))
         for seed in range(3)
     ]
-    gain = paired(found, "knn")["pruned:0.5"]
+    gain = paired_differences(found, "knn")["pruned:0.5"]
     assert gain.n == 3 and gain.mean == pytest.approx(1.0) == pytest.approx(gain.low)
 
 
@@ -68,7 +74,7 @@ def test_settings_are_never_mixed() -> None:
         probed("simclr", 0, 0.3, setting="rho 100"),
         probed("pruned:0.5", 0, 0.4, setting="rho 100"),
     ]
-    lines = grouped(found, "knn")
+    lines = group_rows(found, "knn")
     assert [(row["setting"], row["method"], row["n"]) for row in lines] == [
         ("rho 10", "simclr", 1),
         ("rho 100", "simclr", 1),
@@ -79,7 +85,7 @@ def test_settings_are_never_mixed() -> None:
 
 def test_what_was_trained_differently_is_told_apart() -> None:
     """Files with the same words that differ in a rate or a temperature."""
-    found = told_apart(
+    found = name_differences(
         [
             probed("simclr", 0, 0.5, conditions={"rate": 0.1, "temperature": 0.2}),
             probed("pruned:0.5", 0, 0.6, conditions={"rate": 0.1, "temperature": 0.2}),
@@ -88,17 +94,21 @@ def test_what_was_trained_differently_is_told_apart() -> None:
         ]
     )
     assert [one.setting for one in found] == ["a, rate 0.1", "a, rate 0.1", "a, rate 0.5", "b"]
-    assert paired(found, "knn")["pruned:0.5"].mean == pytest.approx(10.0)
+    assert paired_differences(found, "knn")["pruned:0.5"].mean == pytest.approx(10.0)
 
 
 def test_what_is_not_said_is_no_difference_unless_others_differ_in_it() -> None:
     """Files of older versions say less. (None is said: the usual.)"""
     said = [{"b": 2}, {"b": 2, "c": 1}, {"b": 2, "c": 1}, {}]
-    alike = told_apart([probed("simclr", n, 0.5, conditions=told) for n, told in enumerate(said)])
+    alike = name_differences(
+        [probed("simclr", n, 0.5, conditions=told) for n, told in enumerate(said)]
+    )
     assert {one.setting for one in alike} == {"a"}
-    assert grouped(alike, "knn")[0]["n"] == 4
+    assert group_rows(alike, "knn")[0]["n"] == 4
     said[2]["c"] = None
-    apart = told_apart([probed("simclr", n, 0.5, conditions=told) for n, told in enumerate(said)])
+    apart = name_differences(
+        [probed("simclr", n, 0.5, conditions=told) for n, told in enumerate(said)]
+    )
     words = ["a, c not said", "a, c 1", "a, c None", "a, c not said"]
     assert [one.setting for one in apart] == words
 
@@ -112,5 +122,5 @@ def test_a_table_by_class_names_ranks_and_classes() -> None:
 
 def test_networks_of_others_have_rows_of_their_own_and_no_difference() -> None:
     found = [probed("", 0, 0.5), probed("", 1, 0.7)]
-    assert baseline_among(found) == "" and paired(found, "knn") == {}
-    assert [row["n"] for row in grouped(found, "knn")] == [1, 1]
+    assert baseline_among(found) == "" and paired_differences(found, "knn") == {}
+    assert [row["n"] for row in group_rows(found, "knn")] == [1, 1]

@@ -120,7 +120,7 @@ def test_notes_say_what_was_less_than_asked(parts: Parts) -> None:
         ({"protocols": ("linear", "svm")}, "unknown protocol 'svm' .known: few, knn, linear"),
         ({"protocols": ()}, r"protocols=\(\): must have at least one"),
         ({"protocols": ("knn", "knn")}, "has the same one twice"),
-        ({"shots": 0}, "shots=0: must be at least 1 label a class"),
+        ({"shots": 0}, "shots=0: must be at least 1 label per class"),
         ({"draws": 0}, "draws=0: must be at least 1"),
         ({"neighbours": -1}, "neighbours=-1: must be at least 1, or 0"),
     ],

@@ -1,4 +1,4 @@
-"""When a training was past its best: certain, by luck, and never looked at."""
+"""When a training was too long: certain, by luck, and never looked at."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.measure.statistics import mean_interval
-from rarefy.tools.longtail.overtraining import CHANCE, WORTH_A_WORD, Course, courses, past_best
+from rarefy.tools.longtail.overtraining import (
+    CHANCE,
+    WORTH_A_WORD,
+    Course,
+    courses,
+    overtraining_note,
+)
 from rarefy.tools.longtail.readings import PERCENT
 from rarefy.tools.longtail.watching import _error
 from rarefy.train.contrast.method import Method
@@ -45,7 +51,7 @@ def test_a_fall_in_every_seed_is_named_with_where_it_began() -> None:
     assert one.last == pytest.approx(100 * np.mean([0.60, 0.50, 0.56]))
     assert one.fall.mean == pytest.approx(one.best - one.last)
     words = one.words()
-    assert "65.3 % after epoch 20, in 55.3 % at the end" in words
+    assert "65.3 % (epoch 20) and ended at 55.3 %" in words
     assert "fewer epochs, or masks (branches:0.1), may keep more" in words
     assert "fewer epochs may keep more" in only(watched({"branches:0.3": FALLS})).words()
 
@@ -111,17 +117,23 @@ def test_where_nothing_falls_a_fall_is_seldom_called_certain() -> None:
 
 def test_one_training_by_itself_is_judged_by_its_images() -> None:
     method, knn = Method.parse("simclr"), (0.50, 0.65, 0.60)
-    said = past_best(method, (10, 20, 30), knn, (0.01, 0.01, 0.01))
-    assert "65.0 % after epoch 20, in 60.0 % at the end; fewer epochs, or masks" in said
+    said = overtraining_note(method, (10, 20, 30), knn, (0.01, 0.01, 0.01))
+    assert "65.0 % (epoch 20) and ended at 60.0 %; fewer epochs, or masks" in said
     # two looks to choose from: 2.24 standard errors of a difference are allowed to luck
     for error, word in ((0.0157, True), (0.0159, False)):
-        assert bool(past_best(method, (10, 20, 30), knn, (error,) * 3)) is word
-    assert past_best(method, (10, 20), (0.504, 0.5), (1e-6, 1e-6)) == ""  # certain, and nothing
-    assert past_best(method, (10, 20), (0.5, 0.6), (0.0, 0.0)) == ""
-    assert past_best(method, (10,), (0.5,), (0.01,)) == past_best(method, (), (), ()) == ""
-    assert past_best(method, (10, 20), (float("nan"),) * 2, (float("nan"),) * 2) == ""
+        assert bool(overtraining_note(method, (10, 20, 30), knn, (error,) * 3)) is word
+    assert (
+        overtraining_note(method, (10, 20), (0.504, 0.5), (1e-6, 1e-6)) == ""
+    )  # certain, and nothing
+    assert overtraining_note(method, (10, 20), (0.5, 0.6), (0.0, 0.0)) == ""
+    assert (
+        overtraining_note(method, (10,), (0.5,), (0.01,))
+        == overtraining_note(method, (), (), ())
+        == ""
+    )
+    assert overtraining_note(method, (10, 20), (float("nan"),) * 2, (float("nan"),) * 2) == ""
     # (a checkpoint from before errors were written down)
-    assert past_best(method, (10, 20), (0.9, 0.5), (0.01,)) == ""
+    assert overtraining_note(method, (10, 20), (0.9, 0.5), (0.01,)) == ""
 
 
 def test_the_error_of_a_look_is_that_of_drawing_other_images() -> None:

@@ -25,7 +25,7 @@ from rarefy.nets.by_name import build
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.evaluation import Evaluation, evaluate_features
 from rarefy.tools.longtail.features import features_of
-from rarefy.tools.longtail.pretraining import Pretrained, check_task, pretrain_one
+from rarefy.tools.longtail.pretraining import PretrainResult, check_task, pretrain_one
 from rarefy.tools.longtail.probing import probe_file, probe_network
 from rarefy.tools.longtail.sets import AS_IS, Tail, parts_of
 from rarefy.tools.saved_networks import load_backbone, load_network, save_network
@@ -38,12 +38,14 @@ from rarefy.train.recipe import Recipe
 pytestmark = pytest.mark.usefixtures("eager")
 
 
-def trained(method: str = "simclr", seed: int = 0, order: int = 0, **options: Any) -> Pretrained:
+def trained(
+    method: str = "simclr", seed: int = 0, order: int = 0, **options: Any
+) -> PretrainResult:
     context = options.pop("context", Context())
     return pretrain_one(task(**options), Method.parse(method), seed, order, context, "one")
 
 
-def knn(found: Pretrained) -> list[float]:
+def knn(found: PretrainResult) -> list[float]:
     assert found.quality is not None
     return found.quality.accuracy["knn"].tolist()
 
@@ -126,7 +128,7 @@ def test_a_training_past_its_best_says_so(
 
     monkeypatch.setattr("rarefy.tools.longtail.watching.watched_features", made_up)
     trained("simclr", watched=(1, 2))
-    words = "one: past its best: neighbours of held-out images were right in 90.0 % after epoch 1"
+    words = "one: over-trained: held-out kNN accuracy peaked at 90.0 % (epoch 1)"
     assert (words in caplog.text) is said
 
 

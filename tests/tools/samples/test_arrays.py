@@ -89,7 +89,7 @@ def test_pictures_of_normalised_and_broken_images() -> None:
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (np.zeros(4), r"X='shape \(4,\)': must be \(n, d\), one row a sample"),
+        (np.zeros(4), r"X='shape \(4,\)': must be \(n, d\), one row per sample"),
         (np.float64(3), r"X='shape \(\)'"),
         (np.zeros((0, 3)), "there are no samples"),
         (np.zeros((4, 0)), r"X='shape \(4, 0\)': has no features"),

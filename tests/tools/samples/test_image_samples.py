@@ -35,8 +35,6 @@ def test_digits_stay_pixels() -> None:
     assert samples.scale == 1 / 255
     assert samples.ids == data.train.ids
     assert samples.image == (1, 8, 8)
-    assert samples.moments_from is not None
-    assert samples.moments_from() == (data.mean, data.std)
     assert samples.images is not None
     assert (samples.images(3) == data.train.images[3, 0].numpy()).all()
     assert (samples.name, samples.split, samples.source) == ("digits", "train", data.source)

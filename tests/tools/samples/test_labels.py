@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
-from rarefy.tools.samples.labels import encoded
-from rarefy.tools.samples.messages import counted, rows_text
+from rarefy.data.images.listing import counted
+from rarefy.tools.samples.labels import encode_labels
+from rarefy.tools.samples.messages import rows_text
 
 
 @pytest.mark.parametrize(
@@ -39,23 +40,23 @@ from rarefy.tools.samples.messages import counted, rows_text
 def test_all_makes_of_labels_give_the_same(
     given_labels: Any, codes: list[int], classes: tuple[str, ...]
 ) -> None:
-    found, names = encoded(given_labels, 3)
+    found, names = encode_labels(given_labels, 3)
     assert found.dtype == np.int64
     assert found.tolist() == codes
     assert names == classes
 
 
 def test_given_classes_are_kept_even_when_empty() -> None:
-    assert encoded([2, 0], 2, ["a", "b", "c"])[0].tolist() == [2, 0]
-    assert encoded(["c", "a"], 2, ["a", "b", "c"])[0].tolist() == [2, 0]
-    assert encoded(["c", "a"], 2, ["a", "b", "c"])[1] == ("a", "b", "c")
+    assert encode_labels([2, 0], 2, ["a", "b", "c"])[0].tolist() == [2, 0]
+    assert encode_labels(["c", "a"], 2, ["a", "b", "c"])[0].tolist() == [2, 0]
+    assert encode_labels(["c", "a"], 2, ["a", "b", "c"])[1] == ("a", "b", "c")
 
 
 @given(st.lists(st.text(min_size=1).filter(str.strip), min_size=2, max_size=20))
 def test_names_come_back(names: list[str]) -> None:
     if len(set(names)) < 2:
         names = [*names, names[0] + "x"]
-    codes, classes = encoded(names, len(names))
+    codes, classes = encode_labels(names, len(names))
     assert [classes[code] for code in codes] == names
     assert set(codes.tolist()) == set(range(len(classes)))
 
@@ -63,7 +64,7 @@ def test_names_come_back(names: list[str]) -> None:
 @pytest.mark.parametrize(
     ("labels", "classes", "message"),
     [
-        ([0, 1], None, r"labels='2 labels': must be 3, one a sample"),
+        ([0, 1], None, r"labels='2 labels': must be 3, one per sample"),
         (np.array([0.0, np.nan, np.nan]), None, r"no label \(NaN\) in rows 1, 2"),
         ([0, 1, None], None, r"no label in row 2"),
         (["a", "b", float("nan")], None, r"no label in row 2"),
@@ -97,12 +98,12 @@ def test_names_come_back(names: list[str]) -> None:
 )
 def test_bad_labels_are_told(labels: Any, classes: list[str] | None, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        encoded(labels, 3, classes)
+        encode_labels(labels, 3, classes)
 
 
 def test_no_samples() -> None:
     with pytest.raises(UsageError, match="there are no samples"):
-        encoded([], 0)
+        encode_labels([], 0)
 
 
 def test_many_rows_are_counted() -> None:

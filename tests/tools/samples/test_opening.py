@@ -146,7 +146,7 @@ def test_objects(files: Path) -> None:
     pairs = TensorDataset(torch.tensor(X), torch.tensor(Y))
     assert as_samples(pairs).features.tolist() == X.tolist()
     for data in (X, X.tolist(), torch.tensor(X), frame, frame["a"]):
-        with pytest.raises(UsageError, match="labels=None: must be given: one label a sample"):
+        with pytest.raises(UsageError, match="labels=None: must be given: one label per sample"):
             as_samples(data)
 
 

@@ -70,8 +70,8 @@ def test_bad_rows_are_told(rows: Any, message: str) -> None:
         ({"features": np.zeros(6)}, r"features='float64 \(6,\)'"),
         ({"labels": np.zeros(5, dtype=np.int64)}, r"labels='int64 \(5,\)': must be int64 \(6,\)"),
         ({"labels": np.full(6, 2)}, r"labels=\[2, 2\]: must be from 0 to 1"),
-        ({"files": ("a",)}, r"names='1 name': must be 6, one a sample"),
-        ({"feature_names": ("a",)}, r"feature_names='1 name': must be 3, one a feature"),
+        ({"files": ("a",)}, r"names='1 name': must be 6, one per sample"),
+        ({"feature_names": ("a",)}, r"feature_names='1 name': must be 3, one per feature"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], message: str) -> None:

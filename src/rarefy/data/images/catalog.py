@@ -12,13 +12,13 @@ from typing import Any
 from rarefy.core.errors import UsageError, bad_value, unknown
 from rarefy.data.images.cifar import CIFAR10, CIFAR100, Layout, find_cifar, load_cifar
 from rarefy.data.images.digits import load_digits
-from rarefy.data.images.fetching import RemoteFile, fetch
+from rarefy.data.images.download import RemoteFile, fetch
 from rarefy.data.images.folders import FolderOptions, load_folder
 from rarefy.data.images.image_set import ImageData
-from rarefy.data.images.known import CIFAR10_FILES, CIFAR100_FILES, MNIST_FILES
 from rarefy.data.images.listing import spell_bytes
 from rarefy.data.images.mnist import FILES, RAW, find_mnist, load_mnist
-from rarefy.data.images.places import absent, data_folder
+from rarefy.data.images.official_files import CIFAR10_FILES, CIFAR100_FILES, MNIST_FILES
+from rarefy.data.images.places import absence_error, data_folder
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def load_images(
         raise bad_value(option, value, f"is for folders of images, {known.name} has none")
     place = data_folder(folder)
     if known.remote and not known.find(place):
-        raise absent(known.name, known.looked_for, place, known.by_hand(place))
+        raise absence_error(known.name, known.looked_for, place, known.by_hand(place))
     return known.load(place)
 
 
@@ -165,7 +165,7 @@ def fetch_set(name: str, folder: Path | str | None = None, progress: bool = True
     return [fetch(file, place, progress) for file in wanted]
 
 
-def described(name: str, folder: Path | str | None = None) -> dict[str, Any]:
+def describe_set(name: str, folder: Path | str | None = None) -> dict[str, Any]:
     """What a listing shows of a known set: its official size, and whether and where it is here."""
     known, place = SETS[name], data_folder(folder)
     found = known.find(place)

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError
-from rarefy.data.images.gzipped import Gunzipped
 from rarefy.data.images.image_set import ImageData, ImageSet, Level
-from rarefy.data.images.restricted_pickle import as_texts, load_entries
+from rarefy.data.images.unpack_limit import LimitedGzip
+from rarefy.data.restricted_pickle import as_texts, load_entries
 
 SHAPE = (3, 32, 32)
 Entries = dict[str, Any]
@@ -129,7 +129,7 @@ def _from_archive(layout: Layout, place: Path) -> dict[str, Entries]:
     found: dict[str, Entries] = {}
     wanted = {f"{layout.folder}/{name}": name for name in layout.files}
     try:
-        with Gunzipped(place) as content, tarfile.open(fileobj=content, mode="r|") as archive:
+        with LimitedGzip(place) as content, tarfile.open(fileobj=content, mode="r|") as archive:
             for member in archive:
                 name = wanted.get(member.name.removeprefix("./"))
                 if name is None or not member.isfile():

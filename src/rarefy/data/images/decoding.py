@@ -1,4 +1,4 @@
-"""One image file to pixels: decoded completely, turned upright, made square, 8 bits a channel."""
+"""One image file to pixels: decoded completely, turned upright, made square, 8 bits per channel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BadImage(Exception):
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedImage:
     """An image and what deciding about the whole set needs."""
 
     pixels: NDArray[np.uint8]
@@ -42,7 +42,7 @@ class Decoded:
     """Hash of the file's bytes."""
 
 
-def decode(path: Path, size: int | None) -> Decoded:
+def decode(path: Path, size: int | None) -> DecodedImage:
     """Read a file and bring it to ``size``; without one, small squares are left as they are and
     others are brought to the size that is used when there is none in common."""
     content = _content(path)
@@ -56,7 +56,7 @@ def decode(path: Path, size: int | None) -> Decoded:
             square = upright.width == upright.height <= NATIVE
             side = upright.width if square else None
             target = size if size is not None else (side or FALLBACK)
-            pixels = np.asarray(fitted(grey_or_colour(upright), target))
+            pixels = np.asarray(fit_to_square(grey_or_colour(upright), target))
     except BadImage:
         raise
     except Image.DecompressionBombError:
@@ -69,10 +69,10 @@ def decode(path: Path, size: int | None) -> Decoded:
         raise BadImage(" ".join(str(error).split())[:80] or type(error).__name__) from None
     if pixels.ndim == 3 and (pixels == pixels[:, :, :1]).all():
         pixels = pixels[:, :, 0]
-    return Decoded(pixels, side, hashlib.blake2b(content, digest_size=16).hexdigest())
+    return DecodedImage(pixels, side, hashlib.blake2b(content, digest_size=16).hexdigest())
 
 
-def fitted(image: Image.Image, side: int) -> Image.Image:
+def fit_to_square(image: Image.Image, side: int) -> Image.Image:
     """Cut from the middle to a square, and resized without aliasing."""
     if image.size == (side, side):
         return image

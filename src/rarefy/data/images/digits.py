@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from rarefy.data.images.ids import chosen_by_content
+from rarefy.data.images.ids import choose_by_content
 from rarefy.data.images.image_set import ImageData, ImageSet
 
 TEST_SHARE = 0.2
@@ -23,5 +23,5 @@ def load_digits() -> ImageData:
         torch.from_numpy(digits.target.astype(np.int64)),
         tuple(str(name) for name in digits.target_names),
     )
-    test = torch.tensor(chosen_by_content(whole.ids, whole.labels.tolist(), TEST_SHARE))
+    test = torch.tensor(choose_by_content(whole.ids, whole.labels.tolist(), TEST_SHARE))
     return ImageData("digits", whole.take(~test), whole.take(test), "scikit-learn's bundled digits")

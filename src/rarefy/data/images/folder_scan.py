@@ -22,7 +22,7 @@ Visited = dict[tuple[int, int], tuple[Path, Path]]
 
 
 @dataclass(frozen=True)
-class Found:
+class FolderFiles:
     """The files of a folder: (path, class) pairs, ordered by class, then by path."""
 
     root: Path
@@ -35,7 +35,7 @@ class Found:
     test_name: str | None = None
 
 
-def scan(root: Path) -> Found:
+def scan(root: Path) -> FolderFiles:
     """Look at ``root/train/CLASS/*`` and ``root/test/CLASS/*`` (or val, valid, validation), or at
     ``root/CLASS/*``. Everything wrong with the layout is told in one error."""
     folders = _subfolders(root)
@@ -62,15 +62,15 @@ def _own_split(folders: dict[str, Path]) -> tuple[Path | None, Path | None]:
     return _first(folders, TRAIN_NAMES), _first(folders, TEST_NAMES)
 
 
-def _unsplit(root: Path, folders: dict[str, Path]) -> Found:
+def _unsplit(root: Path, folders: dict[str, Path]) -> FolderFiles:
     classes = tuple(sorted(folders))
     _need_classes(root, classes)
     pairs, others, problems = _gather(root, folders, classes, {})
     _complain(root, problems)
-    return Found(root, classes, pairs, None, others)
+    return FolderFiles(root, classes, pairs, None, others)
 
 
-def _split(root: Path, train: Path, test: Path) -> Found:
+def _split(root: Path, train: Path, test: Path) -> FolderFiles:
     here, there = _subfolders(train), _subfolders(test)
     classes = tuple(sorted({*here, *there}))
     _need_classes(train, classes)
@@ -82,7 +82,9 @@ def _split(root: Path, train: Path, test: Path) -> Found:
     train_pairs, train_others, train_problems = _gather(root, here, classes, visited)
     test_pairs, test_others, test_problems = _gather(root, there, classes, visited)
     _complain(root, [*problems, *train_problems, *test_problems])
-    return Found(root, classes, train_pairs, test_pairs, train_others + test_others, test.name)
+    return FolderFiles(
+        root, classes, train_pairs, test_pairs, train_others + test_others, test.name
+    )
 
 
 def _need_classes(root: Path, classes: tuple[str, ...]) -> None:

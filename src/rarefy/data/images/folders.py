@@ -20,9 +20,9 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.progress import Progress
-from rarefy.data.images.decoding import FALLBACK, BadImage, Decoded, decode, fitted
-from rarefy.data.images.folder_scan import Found, scan
-from rarefy.data.images.ids import chosen_by_content
+from rarefy.data.images.decoding import FALLBACK, BadImage, DecodedImage, decode, fit_to_square
+from rarefy.data.images.folder_scan import FolderFiles, scan
+from rarefy.data.images.ids import choose_by_content
 from rarefy.data.images.image_set import ImageData, ImageSet
 from rarefy.data.images.listing import counted, listed
 
@@ -83,20 +83,20 @@ def read_folder(folder: Path, options: FolderOptions | None = None) -> ImageData
     pairs = [*found.train, *(found.test or ())]
     results, bad = decode_or_stop([path for path, _ in pairs], folder, options)
     samples = [
-        _Sample(shown(path, folder), label, position >= len(found.train), result)
+        _Sample(relative_name(path, folder), label, position >= len(found.train), result)
         for position, ((path, label), result) in enumerate(zip(pairs, results, strict=True))
-        if isinstance(result, Decoded)
+        if isinstance(result, DecodedImage)
     ]
     return _assembled(found, samples, bad, options)
 
 
 def decode_or_stop(
     paths: Sequence[Path], folder: Path, options: FolderOptions
-) -> tuple[list[Decoded | BadImage], tuple[str, ...]]:
+) -> tuple[list[DecodedImage | BadImage], tuple[str, ...]]:
     """Every file, and the bad ones with their reasons; an error unless those are to be skipped."""
     results = decode_all(paths, options.size, folder)
     bad = tuple(
-        f"{shown(path, folder)} ({result})"
+        f"{relative_name(path, folder)} ({result})"
         for path, result in zip(paths, results, strict=True)
         if isinstance(result, BadImage)
     )
@@ -113,18 +113,13 @@ class _Sample:
     file: str
     label: int
     in_test: bool
-    image: Decoded
+    image: DecodedImage
 
 
 def _assembled(
-    found: Found, samples: list[_Sample], bad: tuple[str, ...], options: FolderOptions
+    found: FolderFiles, samples: list[_Sample], bad: tuple[str, ...], options: FolderOptions
 ) -> ImageData:
-    notes = []
-    if found.others:
-        one = found.others == 1
-        what = "file that is no image" if one else "files that are no images"
-        was = "was" if one else "were"
-        notes.append(f"{found.others} {what} (by extension) {was} ignored")
+    notes = ignored_files(found)
     if found.test is None:
         in_test = _split(found, samples, bad, options.test_share)
         notes.append(f"split by content, {options.test_share:g} of each class for testing")
@@ -139,7 +134,7 @@ def _assembled(
         chosen = [one for one, here in zip(samples, in_test, strict=True) if here is wanted]
         splits.append(
             ImageSet(
-                stacked([sample.image for sample in chosen], channels, side),
+                stack_images([sample.image for sample in chosen], channels, side),
                 torch.tensor([sample.label for sample in chosen], dtype=torch.int64),
                 found.classes,
                 tuple(sample.file for sample in chosen),
@@ -149,13 +144,24 @@ def _assembled(
     return ImageData(name, splits[0], splits[1], str(found.root), tuple(notes), bad)
 
 
-def decode_all(paths: Sequence[Path], size: int | None, folder: Path) -> list[Decoded | BadImage]:
+def ignored_files(found: FolderFiles) -> list[str]:
+    """A note about files that are no images, if there are any."""
+    if not found.others:
+        return []
+    what = "file that is no image" if found.others == 1 else "files that are no images"
+    was = "was" if found.others == 1 else "were"
+    return [f"{found.others} {what} (by extension) {was} ignored"]
+
+
+def decode_all(
+    paths: Sequence[Path], size: int | None, folder: Path
+) -> list[DecodedImage | BadImage]:
     """Every file, in order; threads, because decoders work outside Python's lock."""
     many = len(paths) >= MANY
-    shown = Progress(f"images of {folder.name}", len(paths)) if many else nullcontext()
+    bar = Progress(f"images of {folder.name}", len(paths)) if many else nullcontext()
     workers = min(8, os.cpu_count() or 1)
-    results: list[Decoded | BadImage] = []
-    with _strict_and_silent(), shown as progress, ThreadPoolExecutor(workers) as pool:
+    results: list[DecodedImage | BadImage] = []
+    with _strict_and_silent(), bar as progress, ThreadPoolExecutor(workers) as pool:
         try:
             for result in pool.map(lambda path: _tried(path, size), paths):
                 results.append(result)
@@ -181,17 +187,19 @@ def _strict_and_silent() -> Iterator[None]:
         ImageFile.LOAD_TRUNCATED_IMAGES = before
 
 
-def _tried(path: Path, size: int | None) -> Decoded | BadImage:
+def _tried(path: Path, size: int | None) -> DecodedImage | BadImage:
     try:
         return decode(path, size)
     except BadImage as error:
         return error.with_traceback(None)
 
 
-def _split(found: Found, samples: list[_Sample], bad: tuple[str, ...], share: float) -> list[bool]:
+def _split(
+    found: FolderFiles, samples: list[_Sample], bad: tuple[str, ...], share: float
+) -> list[bool]:
     keys = [sample.image.key for sample in samples]
     labels = [sample.label for sample in samples]
-    in_test = chosen_by_content(keys, labels, share)
+    in_test = choose_by_content(keys, labels, share)
     on_both_sides = {label for label, here in zip(labels, in_test, strict=True) if here}
     few = [repr(name) for label, name in enumerate(found.classes) if label not in on_both_sides]
     if few:
@@ -203,7 +211,7 @@ def _split(found: Found, samples: list[_Sample], bad: tuple[str, ...], share: fl
 
 
 def _need_all(
-    found: Found, samples: list[_Sample], in_test: list[bool], bad: tuple[str, ...]
+    found: FolderFiles, samples: list[_Sample], in_test: list[bool], bad: tuple[str, ...]
 ) -> None:
     for wanted, split in ((False, "train"), (True, found.test_name)):
         seen = {one.label for one, here in zip(samples, in_test, strict=True) if here is wanted}
@@ -218,7 +226,7 @@ def _because(bad: tuple[str, ...]) -> str:
     return f"; {counted(len(bad), 'file')} cannot be read: {listed(bad)}" if bad else ""
 
 
-def common_shape(images: Sequence[Decoded], options: FolderOptions) -> tuple[int, int]:
+def common_shape(images: Sequence[DecodedImage], options: FolderOptions) -> tuple[int, int]:
     """Channels and side of a set: what was asked for, else what its images have in common."""
     sides = {image.side for image in images}
     common = (sides.pop() or FALLBACK) if len(sides) == 1 else FALLBACK
@@ -227,7 +235,7 @@ def common_shape(images: Sequence[Decoded], options: FolderOptions) -> tuple[int
     return channels, options.size if options.size is not None else common
 
 
-def stacked(images: Sequence[Decoded], channels: int, side: int) -> Tensor:
+def stack_images(images: Sequence[DecodedImage], channels: int, side: int) -> Tensor:
     """uint8 (n, channels, side, side)"""
     pixels = np.empty((len(images), channels, side, side), dtype=np.uint8)
     for place, image in enumerate(images):
@@ -238,7 +246,7 @@ def stacked(images: Sequence[Decoded], channels: int, side: int) -> Tensor:
 def planes(pixels: NDArray[np.uint8], side: int, channels: int) -> NDArray[np.uint8]:
     """(channels or 1, side, side)"""
     if pixels.shape[0] != side:
-        pixels = np.asarray(fitted(Image.fromarray(pixels), side))
+        pixels = np.asarray(fit_to_square(Image.fromarray(pixels), side))
     if pixels.ndim == 2:
         return pixels[None]
     if channels == 1:
@@ -246,6 +254,6 @@ def planes(pixels: NDArray[np.uint8], side: int, channels: int) -> NDArray[np.ui
     return pixels.transpose(2, 0, 1)
 
 
-def shown(path: Path, folder: Path) -> str:
+def relative_name(path: Path, folder: Path) -> str:
     """A path as seen from the folder that was asked for."""
     return path.relative_to(folder).as_posix()

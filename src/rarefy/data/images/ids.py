@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 DIGEST_BYTES = 16
@@ -13,7 +15,7 @@ MARK = "-"
 
 
 def content_ids(images: Tensor, labels: Tensor) -> tuple[str, ...]:
-    """One id a sample: a hash of shape and pixels, then an occurrence number for exact copies.
+    """One id per sample: a hash of shape and pixels, then an occurrence number for exact copies.
 
     images: uint8 (n, channels, height, width); labels: (n,). Copies are counted in the order of
     their labels: which of two copies with different labels has which id then does not depend on
@@ -21,15 +23,20 @@ def content_ids(images: Tensor, labels: Tensor) -> tuple[str, ...]:
     """
     start = hashlib.blake2b(repr(tuple(images.shape[1:])).encode(), digest_size=DIGEST_BYTES)
     rows = images.cpu().contiguous().flatten(1).numpy()
-    digests: list[str] = []
+    return number_copies(row_digests(start, rows), labels.tolist())
+
+
+def row_digests(start: Any, rows: NDArray[Any]) -> list[str]:
+    """A hash of each row's bytes (C order), begun as ``start`` is."""
+    digests = []
     for row in rows:
         hasher = start.copy()
         hasher.update(row.data)
         digests.append(hasher.hexdigest())
-    return numbered(digests, labels.tolist())
+    return digests
 
 
-def numbered(digests: list[str], labels: list[int]) -> tuple[str, ...]:
+def number_copies(digests: list[str], labels: list[int]) -> tuple[str, ...]:
     if len(set(digests)) == len(digests):
         return tuple(digests)
     ids = list(digests)
@@ -56,7 +63,7 @@ def short_hash(lines: Iterable[str]) -> str:
     return hasher.hexdigest()
 
 
-def chosen_by_content(
+def choose_by_content(
     keys: Sequence[str], labels: Sequence[int], share: float, purpose: str = "test"
 ) -> list[bool]:
     """Which samples go into a part of about ``share`` of each class, decided by content alone.

@@ -38,7 +38,7 @@ class ImageSet:
             raise bad_value("images", found, "must be uint8 (n, channels, height, width)")
         if self.files is not None and len(self.files) != len(self):
             raise bad_value(
-                "files", f"{len(self.files)} names", f"must be {len(self)}, one a sample"
+                "files", f"{len(self.files)} names", f"must be {len(self)}, one per sample"
             )
         _check_labels("labels", self.labels, self.classes, len(self))
         for name, (labels, names) in self.levels.items():
@@ -100,7 +100,7 @@ class ImageSet:
 def _check_labels(what: str, labels: Tensor, names: tuple[str, ...], count: int) -> None:
     if labels.dtype != torch.int64 or labels.shape != (count,):
         found = f"{labels.dtype} {tuple(labels.shape)}"
-        raise bad_value(what, found, f"must be int64 ({count},), one a sample")
+        raise bad_value(what, found, f"must be int64 ({count},), one per sample")
     if count and not (0 <= int(labels.min()) and int(labels.max()) < len(names)):
         extremes = [int(labels.min()), int(labels.max())]
         raise bad_value(what, extremes, f"must be from 0 to {len(names) - 1}")
@@ -145,12 +145,12 @@ class ImageData:
 
     @cached_property
     def mean(self) -> tuple[float, ...]:
-        """Of the train pixels scaled to [0, 1], one a channel."""
+        """Of the train pixels scaled to [0, 1], one per channel."""
         return self._moments[0]
 
     @cached_property
     def std(self) -> tuple[float, ...]:
-        """Of the train pixels scaled to [0, 1], one a channel; 0 for one that never changes."""
+        """Of the train pixels scaled to [0, 1], one per channel; 0 for one that never changes."""
         return self._moments[1]
 
     @cached_property

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
-from rarefy.data.images.gzipped import Gunzipped
 from rarefy.data.images.image_set import ImageData, ImageSet
+from rarefy.data.images.unpack_limit import LimitedGzip
 
 FILES = (
     "train-images-idx3-ubyte",
@@ -75,7 +75,7 @@ def read_idx(path: Path, dimensions: int) -> Tensor:
     """The uint8 array of an idx file: two zero bytes, 8 for uint8, the number of dimensions, each
     size as a big-endian 32-bit number, then the values."""
     try:
-        with Gunzipped(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        with LimitedGzip(path) if path.suffix == ".gz" else path.open("rb") as stream:
             return torch.from_numpy(_values(cast(BinaryIO, stream), path, dimensions))
     except (EOFError, zlib.error) as error:
         raise UsageError(f"{path}: truncated or damaged gzip file ({error})") from None

@@ -42,7 +42,7 @@ def _expanded(path: Path) -> Path:
         raise UsageError(f"no home folder to look for {path}; set {SETTING} to a folder") from None
 
 
-def absent(name: str, looked_for: str, folder: Path, by_hand: str) -> UsageError:
+def absence_error(name: str, looked_for: str, folder: Path, by_hand: str) -> UsageError:
     """The one line about a set that is not there: where it was looked for and what to do."""
     option = "" if folder == data_folder() else f" --data {shlex.quote(str(folder))}"
     return UsageError(

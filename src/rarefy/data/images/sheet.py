@@ -20,7 +20,7 @@ FORMATS = (".png", ".jpg", ".jpeg", ".webp")
 
 
 def write_sheet(data: ImageData, path: Path, columns: int = 12) -> int:
-    """Draw a row of training images a class, chosen by content; gives how many rows there are."""
+    """Draw a row of training images per class, chosen by content; gives how many rows there are."""
     if path.suffix.lower() not in FORMATS:
         raise bad_value("sheet", str(path), f"must end in one of {', '.join(FORMATS)}")
     sheet, rows = draw_sheet(data.train, columns)

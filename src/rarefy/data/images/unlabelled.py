@@ -8,14 +8,14 @@ from pathlib import Path
 import torch
 
 from rarefy.core.errors import UsageError
-from rarefy.data.images.decoding import Decoded
+from rarefy.data.images.decoding import DecodedImage
 from rarefy.data.images.folder_scan import both_splits, images_below
 from rarefy.data.images.folders import (
     FolderOptions,
     common_shape,
     decode_or_stop,
-    shown,
-    stacked,
+    relative_name,
+    stack_images,
     warn_of,
 )
 from rarefy.data.images.image_set import ImageSet
@@ -39,9 +39,9 @@ def load_unlabelled(folder: Path | str, options: FolderOptions | None = None) ->
         raise UsageError(f"{folder}: no images in it{beside}")
     results, bad = decode_or_stop(paths, folder, options)
     good = [
-        (shown(path, folder), result)
+        (relative_name(path, folder), result)
         for path, result in zip(paths, results, strict=True)
-        if isinstance(result, Decoded)
+        if isinstance(result, DecodedImage)
     ]
     if not good:
         raise UsageError(f"{folder}: no image in it can be read: {listed(bad)}")
@@ -49,7 +49,7 @@ def load_unlabelled(folder: Path | str, options: FolderOptions | None = None) ->
     _warn_of_test_images(folder)
     images = [image for _, image in good]
     return ImageSet(
-        stacked(images, *common_shape(images, options)),
+        stack_images(images, *common_shape(images, options)),
         torch.zeros(len(good), dtype=torch.int64),
         UNLABELLED,
         tuple(file for file, _ in good),

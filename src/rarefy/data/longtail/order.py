@@ -33,7 +33,7 @@ def class_order(classes: int, seed: int | None) -> tuple[int, ...]:
     return tuple(reversed(order)) if mirrored else tuple(order)
 
 
-def ranked(count_by_class: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def rank_classes(count_by_class: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Counts head first and the order that belongs to them, of counts by label; equal ones stay in
     the order of the labels, classes with none are left out."""
     here = [label for label, count in enumerate(count_by_class) if count]

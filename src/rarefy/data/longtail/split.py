@@ -60,11 +60,6 @@ class LongTailSplit:
         return tuple(label for label, count in blocks for _ in range(count))
 
     @cached_property
-    def rank_of_class(self) -> dict[int, int]:
-        """By class: 0 for the head; a class that is not in the split has none."""
-        return {label: rank for rank, label in enumerate(self.order)}
-
-    @cached_property
     def fingerprint(self) -> str:
         """Stands for order and images; splits with the same one are the same."""
         lines, start = [], 0
@@ -72,13 +67,6 @@ class LongTailSplit:
             lines += [f"class {label}", *sorted(self.ids[start : start + count])]
             start += count
         return short_hash(lines)
-
-    def counts_by_class(self, classes: int) -> tuple[int, ...]:
-        """How many images of each of so many classes, in the order of the labels."""
-        if classes <= max(self.order):
-            raise bad_value("classes", classes, f"the split has a class {max(self.order)}")
-        ranks = self.rank_of_class
-        return tuple(self.counts[ranks[label]] if label in ranks else 0 for label in range(classes))
 
     def take(self, images: ImageSet) -> ImageSet:
         """These images, head first, of a set that has them all, in whatever order."""

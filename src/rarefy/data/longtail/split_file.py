@@ -15,7 +15,7 @@ from rarefy.core.writing import write_output
 from rarefy.data.images.ids import DIGEST_BYTES, MARK
 from rarefy.data.images.image_set import ImageSet
 from rarefy.data.images.listing import counted, listed
-from rarefy.data.longtail.order import ranked
+from rarefy.data.longtail.order import rank_classes
 from rarefy.data.longtail.split import EXAMPLES, LongTailSplit
 
 FORMAT = "rarefy long-tail split"
@@ -110,7 +110,9 @@ def split_from_list(entries: Sequence[tuple[str, int]], images: ImageSet) -> Lon
     members: dict[int, list[str]] = {}
     for place, label in zip(places, images.labels[places].tolist(), strict=True):
         members.setdefault(label, []).append(images.ids[place])
-    counts, order = ranked([len(members.get(label, ())) for label in range(len(images.classes))])
+    counts, order = rank_classes(
+        [len(members.get(label, ())) for label in range(len(images.classes))]
+    )
     return LongTailSplit(
         tuple(identity for label in order for identity in members[label]),
         counts,

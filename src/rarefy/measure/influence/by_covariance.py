@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rarefy.measure.influence.class_statistics import ClassStatistics
-from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.leave_one_out import row_squares
 from rarefy.measure.influence.mahalanobis import ClassMetric
 from rarefy.measure.influence.plan import CovarianceStep
@@ -22,14 +22,14 @@ from rarefy.measure.influence.products import (
 from rarefy.measure.influence.work import Work
 
 
-def score_group(work: Work, step: CovarianceStep, crew: Crew) -> None:
+def score_group(work: Work, step: CovarianceStep, pool: CorePool) -> None:
     """Each core takes one class at a time, so that sums are formed in the same order whatever the
     number of cores."""
     statistics = _begun(work, step)
     if work.reading == 0:
-        _read_scatters(work, step, statistics, crew)
+        _read_scatters(work, step, statistics, pool)
     places = range(len(step.labels))
-    metrics = crew.map(lambda at: _finish(work, statistics, at, step.labels[at]), places)
+    metrics = pool.map(lambda at: _finish(work, statistics, at, step.labels[at]), places)
     size = len(work.rows)
     for first in range(work.row, size, step.window):
         last = min(first + step.window, size)
@@ -43,7 +43,7 @@ def score_group(work: Work, step: CovarianceStep, crew: Crew) -> None:
                 metric = metrics[at]
                 work.keep(indices, r, norm, None if metric is None else metric.distances(rows, r))
 
-        crew.map(score, places)
+        pool.map(score, places)
         work.advance((last - first) / size / 2)
         if last < size:
             work.unit_done(1, last, statistics.arrays)
@@ -62,7 +62,7 @@ def _begun(work: Work, step: CovarianceStep) -> ClassStatistics:
 
 
 def _read_scatters(
-    work: Work, step: CovarianceStep, statistics: ClassStatistics, crew: Crew
+    work: Work, step: CovarianceStep, statistics: ClassStatistics, pool: CorePool
 ) -> None:
     size = len(work.rows)
     for first in range(work.row, size, step.window):
@@ -72,7 +72,7 @@ def _read_scatters(
             for _, taken in work.segments(step.labels[at], first, last):
                 statistics.add_class(at, taken)
 
-        crew.map(add, range(len(step.labels)))
+        pool.map(add, range(len(step.labels)))
         if not bool(torch.isfinite(statistics.offsets).all()):
             work.rows.complain_of_nonfinite()
         work.advance((last - first) / size / 2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.leave_one_out import gram_route, row_squares
 from rarefy.measure.influence.mahalanobis import inside
 from rarefy.measure.influence.plan import GramStep
@@ -19,7 +19,7 @@ from rarefy.measure.influence.work import Work, strips_share
 class _Centred:
     """The rows of one class minus their mean; kept, or read anew each time."""
 
-    def __init__(self, work: Work, step: GramStep, crew: Crew) -> None:
+    def __init__(self, work: Work, step: GramStep, pool: CorePool) -> None:
         self._work, self.indices = work, work.rows.of_class(step.label)
         count, width = len(self.indices), work.rows.width
         self._pivot = work.rows.take(self.indices[:1], work.device)[0]
@@ -36,7 +36,7 @@ class _Centred:
                 self._kept[here] = taken
             return taken.sum(dim=0)
 
-        for part in crew.map(read, self.starts(work.plan.segment)):
+        for part in pool.map(read, self.starts(work.plan.segment)):
             self._offset += part / count
         if not bool(torch.isfinite(self._offset).all()):
             work.rows.complain_of_nonfinite()
@@ -60,23 +60,25 @@ class _Centred:
         return taken.sub_(self._pivot).sub_(self._offset)
 
 
-def score_class(work: Work, step: GramStep, crew: Crew) -> None:
-    rows = _Centred(work, step, crew)
+def score_class(work: Work, step: GramStep, pool: CorePool) -> None:
+    rows = _Centred(work, step, pool)
     count = len(rows)
     q = torch.zeros_like(rows.norms)
     if work.in_hand:
         q.copy_(torch.from_numpy(work.in_hand["q_so_far"]))
         work.in_hand = {}
     done = work.row
-    for reached in gram_route(rows.load, q, step.tile, crew, done):
+    for reached in gram_route(rows.load, q, step.tile, pool, done):
         work.advance(strips_share(reached, count) - strips_share(done, count))
         done = reached
         work.unit_done(0, done, lambda: {"q_so_far": q.cpu().numpy()})
     work.keep_q(rows.indices, q)
-    _measure_distances(work, step, rows, float(q.sum()), crew)
+    _measure_distances(work, step, rows, float(q.sum()), pool)
 
 
-def _measure_distances(work: Work, step: GramStep, rows: _Centred, norm: float, crew: Crew) -> None:
+def _measure_distances(
+    work: Work, step: GramStep, rows: _Centred, norm: float, pool: CorePool
+) -> None:
     """Two more sweeps: the spread in the leading directions, then distances in its units."""
     count, segment = len(rows), work.plan.segment
     r = torch.empty_like(rows.norms)
@@ -95,7 +97,7 @@ def _measure_distances(work: Work, step: GramStep, rows: _Centred, norm: float, 
         last = min(first + segment, count)
         return rows.load(first, last) if seen is None else seen[first:last]
 
-    crew.map(look, rows.starts(segment))
+    pool.map(look, rows.starts(segment))
     for first in rows.starts(segment):
         add_scatter(spread, load(first))
     metric = work.class_known(step.label, rows.mean, float(r.sum()), norm, symmetric(spread))
@@ -105,4 +107,4 @@ def _measure_distances(work: Work, step: GramStep, rows: _Centred, norm: float, 
         distances = None if metric is None else metric.distances_inside(load(first), r[here])
         work.keep(rows.indices[here], r[here], rows.norms[here], distances)
 
-    crew.map(measure, rows.starts(segment))
+    pool.map(measure, rows.starts(segment))

@@ -1,5 +1,5 @@
-"""Count, mean and scatter of every class, in float64, from rows in any order and from shards that
-are put together later (Chan, Golub and LeVeque 1979)."""
+"""Count, mean and scatter of every class, in float64, from rows in any order (Chan, Golub and
+LeVeque 1979)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.errors import RunError, bad_value
 from rarefy.core.writing import write_whole
-from rarefy.data.noise_structure import noise_correlation_ratio
-from rarefy.measure.influence.crew import Crew, cores
+from rarefy.measure.influence.core_pool import CorePool, cores
 from rarefy.measure.influence.products import add_scatter, symmetric
 from rarefy.measure.influence.rows import MEMORY, Rows
 
@@ -26,7 +25,7 @@ _AT_ONCE = 1024
 
 class ClassStatistics:
     """``counts`` (class,), ``means`` (class, d) and ``scatter(k)`` = sum of (x - mean)(x - mean)^T,
-    (d, d), of the rows added so far. Takes 8 d^2 bytes a class.
+    (d, d), of the rows added so far. Takes 8 d^2 bytes per class.
 
     A mean is kept as a row of its class (the first one met) and an offset from it: the difference
     to a row is then exact to the last places also where all values are near 1e6.
@@ -63,18 +62,6 @@ class ClassStatistics:
         """Rows minus the class mean, in place; float64 on this device."""
         return rows.sub_(self.pivots[label]).sub_(self.offsets[label])
 
-    def add(self, rows: NDArray[Any], labels: NDArray[Any]) -> None:
-        """rows: (m, d), any real type; labels: (m,), 0 .. classes - 1."""
-        found = Rows(rows, labels, self.classes)
-        if found.width != self.width:
-            raise bad_value("rows", found.features.shape, f"must have {self.width} columns")
-        for label in range(self.classes):
-            indices = found.of_class(label)
-            for start in range(0, len(indices), _AT_ONCE):
-                self.add_class(label, found.take(indices[start : start + _AT_ONCE], self.device))
-        if not bool(torch.isfinite(self.offsets).all()):
-            found.complain_of_nonfinite()
-
     def add_class(self, label: int, rows: Tensor) -> None:
         """Rows of one class, (m, d), float64 on this device; they are overwritten."""
         if len(rows) == 0:
@@ -86,39 +73,14 @@ class ClassStatistics:
         mean = rows.mean(dim=0)
         rows.sub_(mean)
         add_scatter(self.scatters[label], rows)
-        self._move(label, mean.sub_(self.offsets[label]), before, len(rows))
-
-    def merge(self, other: ClassStatistics) -> None:
-        """Take in what another shard has counted; the other is not changed."""
-        if (self.classes, self.width) != (other.classes, other.width):
-            raise UsageError(
-                f"other: has {other.classes} classes of width {other.width}, "
-                f"must have {self.classes} of width {self.width}"
-            )
-        for label in np.flatnonzero(other.counts).tolist():
-            before = int(self.counts[label])
-            pivot = other.pivots[label].to(self.device)
-            offset = other.offsets[label].to(self.device)
-            if before == 0:
-                self.pivots[label] = pivot
-            step = (pivot - self.pivots[label]) + (offset - self.offsets[label])
-            self.scatters[label].add_(other.scatters[label].to(self.device))
-            self._move(label, step, before, int(other.counts[label]))
-
-    def _move(self, label: int, step: Tensor, before: int, more: int) -> None:
-        """The mean of ``more`` rows lies ``step`` beside that of the ``before`` rows."""
-        after = before + more
+        step, after = mean.sub_(self.offsets[label]), before + len(rows)
         if before > 0:
-            weight = before * more / after
+            weight = before * len(rows) / after
             add_scatter(self.scatters[label], (step * weight**0.5)[None])
-        self.offsets[label] += step * (more / after)
+        self.offsets[label] += step * (len(rows) / after)
         self.counts[label] = after
 
     # ------------------------------------------------------------------------------------- on disk
-
-    def save(self, path: Path) -> None:
-        """As npz; written whole or not at all."""
-        write_arrays(path, self.arrays())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {
@@ -127,10 +89,6 @@ class ClassStatistics:
             "offsets": self.offsets.cpu().numpy(),
             "scatters": self.scatters.cpu().numpy(),
         }
-
-    @classmethod
-    def load(cls, path: Path, device: torch.device | str = "cpu") -> ClassStatistics:
-        return cls.from_arrays(read_arrays(path), path, device)
 
     @classmethod
     def from_arrays(
@@ -170,7 +128,7 @@ def gather_statistics(
         raise bad_value("memory", memory, f"must be at least {need} for {what}")
     made = ClassStatistics(len(taken), rows.width, device)
     window = _AT_ONCE * classes
-    with Crew(made.device, len(taken)) as crew:
+    with CorePool(made.device, len(taken)) as pool:
         for start in range(0, len(rows), window):
 
             def add(place: int, start: int = start) -> None:
@@ -179,7 +137,7 @@ def gather_statistics(
                     part = indices[first : first + _AT_ONCE]
                     made.add_class(place, rows.take(part, made.device))
 
-            crew.map(add, range(len(taken)))
+            pool.map(add, range(len(taken)))
             if not bool(torch.isfinite(made.offsets).all()):
                 rows.complain_of_nonfinite()
     return made
@@ -208,21 +166,6 @@ def covariance_overlaps(
     divisor[divisor <= 0] = np.nan
     overlaps: NDArray[np.float64] = total.cpu().numpy() / np.outer(divisor, divisor) * scale**4
     return overlaps
-
-
-def noise_correlation_ratios(
-    overlaps: NDArray[np.float64], counts: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Gamma_kj = |S_k| |A_k^T A_k|_F^2 / (|S_j| |A_k^T A_j|_F^2) (003 Theorem 1): how far the
-    diagonal of the overlaps stands out; (class, class), NaN where a class has no covariance."""
-    ratios = np.full(overlaps.shape, np.nan)
-    known = np.flatnonzero(~np.isnan(np.diagonal(overlaps)))
-    if len(known):
-        inside = np.ix_(known, known)
-        gram = torch.from_numpy(overlaps[inside])[None]
-        sizes = torch.from_numpy(counts[known].astype(np.float64))[None]
-        ratios[inside] = noise_correlation_ratio(gram, sizes)[0].numpy()
-    return ratios
 
 
 # ------------------------------------------------------------------------------------- npz, atomic

@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from rarefy.core.precision import matrix_products
-from rarefy.core.progress import spell_seconds
-from rarefy.measure.influence.crew import Crew, cores
+from rarefy.measure.influence.core_pool import CorePool, cores
 from rarefy.measure.influence.leave_one_out import row_squares
 from rarefy.measure.influence.plan import GramStep, make_plan
 from rarefy.measure.influence.products import add_scatter, gram_squares, times_upper
@@ -40,21 +39,12 @@ class Rates:
 
 @dataclass(frozen=True)
 class Forecast:
-    """FLOPs (symmetric products counted half), bytes read from the features, bytes of memory at the
-    peak, and seconds where the rates are known."""
+    """FLOPs (symmetric products counted half), bytes of memory at the peak, and seconds where the
+    rates are known."""
 
     flops: float
-    read: int
     memory: int
     seconds: float | None = None
-
-    def told(self) -> str:
-        """One line for a person."""
-        parts = [f"{_spelled(self.flops)}FLOP", f"reads {_spelled(self.read)}B"]
-        parts.append(f"takes {_spelled(self.memory)}B of memory")
-        if self.seconds is not None:
-            parts.append(f"about {spell_seconds(self.seconds)}")
-        return ", ".join(parts)
 
 
 def calibrate(device: torch.device | str = "cpu") -> Rates:
@@ -81,15 +71,15 @@ def calibrate(device: torch.device | str = "cpu") -> Rates:
     def choose(distances: torch.Tensor) -> None:
         smallest(distances, 16)
 
-    with Crew(where) as crew, matrix_products("float32", where):
-        square = [rows.new_zeros(_WIDTH, _WIDTH) for _ in range(crew.size)]
-        wide = [torch.randn(64, width, generator=draws).to(where) for _ in range(crew.size)]
+    with CorePool(where) as pool, matrix_products("float32", where):
+        square = [rows.new_zeros(_WIDTH, _WIDTH) for _ in range(pool.size)]
+        wide = [torch.randn(64, width, generator=draws).to(where) for _ in range(pool.size)]
         cube = float(_ROWS * _WIDTH**2)
         return Rates(
-            flops=_rate(crew, products, square, 4 * cube, where),
-            values=_rate(crew, read, square, _ROWS * _WIDTH, where),
-            search_flops=_rate(crew, search, square, 2 * cube, where),
-            pairs=_rate(crew, choose, wide, 64 * width, where),
+            flops=_rate(pool, products, square, 4 * cube, where),
+            values=_rate(pool, read, square, _ROWS * _WIDTH, where),
+            search_flops=_rate(pool, search, square, 2 * cube, where),
+            pairs=_rate(pool, choose, wide, 64 * width, where),
         )
 
 
@@ -116,7 +106,7 @@ def forecast_scores(
         # read once if kept; else for the mean, for half of all pairs of strips, for the distances
         rows += count if step.kept else count * 4 + count * (strips + 1) // 2
     seconds = None if rates is None else flops / rates.flops + rows * width / rates.values
-    return Forecast(flops, rows * width * itemsize, plan.memory, seconds)
+    return Forecast(flops, plan.memory, seconds)
 
 
 def forecast_neighbours(
@@ -125,7 +115,6 @@ def forecast_neighbours(
     width: int,
     *,
     dimensions: int | None = None,
-    itemsize: int = 4,
     rates: Rates | None = None,
 ) -> Forecast:
     """Of ``nearest``; ``dimensions``: of the space, None: all."""
@@ -138,17 +127,17 @@ def forecast_neighbours(
         seconds = flops / rates.search_flops + queries * references / rates.pairs
         seconds += projecting / rates.flops + rows * width / rates.values
     memory = 4 * references * inside + 8 * width * inside * (inside < width)
-    return Forecast(flops + projecting, rows * width * itemsize, memory, seconds)
+    return Forecast(flops + projecting, memory, seconds)
 
 
 def _rate(
-    crew: Crew,
+    pool: CorePool,
     work: Callable[[torch.Tensor], None],
     on: list[torch.Tensor],
     amount: float,
     device: torch.device,
 ) -> float:
-    """Amount of work a second when every member of the crew does it."""
+    """Amount of work per second when every core does it."""
 
     def repeat(tensor: torch.Tensor) -> float:
         work(tensor)  # once to warm up
@@ -160,17 +149,9 @@ def _rate(
             times += 1
         return times * amount / (now - start)
 
-    return sum(crew.map(repeat, on))
+    return sum(pool.map(repeat, on))
 
 
 def _wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-
-
-def _spelled(value: float) -> str:
-    """``1.2 T``: three digits at most and a prefix."""
-    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
-            return f"{value / factor:.3g} {prefix}"
-    return f"{value:.3g} "

@@ -12,35 +12,12 @@ from numpy.typing import NDArray
 
 from rarefy.core.errors import bad_value
 from rarefy.measure.influence.class_statistics import ClassStatistics
-from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.leave_one_out import Terms, add_one, check_ddof, row_squares
 from rarefy.measure.influence.products import square_norm, times_upper
 from rarefy.measure.influence.rows import MEMORY, Rows
 
 _AT_ONCE = 1024
-
-
-def score_against(
-    statistics: ClassStatistics,
-    rows: NDArray[Any],
-    labels: NDArray[Any],
-    *,
-    scale: float = 1.0,
-    ddof: int = 1,
-) -> Terms:
-    """|Cov(S_y + x)|_F^2 - |Cov(S_y)|_F^2 for each row x, and its terms (``add_one``): (row,).
-
-    This is the score (003 Eq. (10)) of x in its class with x in it. NaN where the class has no
-    covariance without it.
-    """
-    check_ddof(ddof)
-    found = Rows(rows, labels, statistics.classes)
-    if found.width != statistics.width:
-        raise bad_value("rows", found.features.shape, f"must have {statistics.width} columns")
-    terms = _empty(len(found))
-    for label in np.flatnonzero(found.counts).tolist():
-        _score_class(statistics, label, found, found.of_class(label), terms, ddof)
-    return _scaled(terms, scale)
 
 
 def score_held_out(
@@ -55,8 +32,9 @@ def score_held_out(
     device: torch.device | str = "cpu",
     memory: int = MEMORY,
 ) -> Terms:
-    """``score_against`` without statistics made before: few classes at a time, so that few scatter
-    matrices are in memory. features, labels: the data; rows, row_labels: what is scored."""
+    """|Cov(S_y + x)|_F^2 - |Cov(S_y)|_F^2 for each row x, and its terms (``add_one``): (row,). This
+    is the score (003 Eq. (10)) of x in its class with x in it; NaN where the class has no
+    covariance without it. features, labels: the data; rows, row_labels: what is scored."""
     check_ddof(ddof)
     data, asked = Rows(features, labels, classes), Rows(rows, row_labels, classes)
     if asked.width != data.width:
@@ -75,8 +53,8 @@ def score_held_out(
             data.complain_of_nonfinite()
         _score_class(statistics, 0, asked, asked.of_class(label), terms, ddof)
 
-    with Crew(torch.device(device), memory // need) as crew:
-        crew.map(score, np.flatnonzero(asked.counts).tolist())
+    with CorePool(torch.device(device), memory // need) as pool:
+        pool.map(score, np.flatnonzero(asked.counts).tolist())
     return _scaled(terms, scale)
 
 

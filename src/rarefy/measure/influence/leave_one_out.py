@@ -7,7 +7,7 @@ rank-one change S_-i = S - c x_i x_i^T, so that
     influence = F / D(n)^2 - (F - 2 c q_i + c^2 r_i^2) / D(n-1)^2 = own + shared + shrinking
     own       = (2 c - c^2) r_i^2 / D(n-1)^2             what the sample would do all alone
     shared    = 2 c (q_i - r_i^2) / D(n-1)^2             = 2 c sum_{j != i} (x_i . x_j)^2 / D(n-1)^2
-    shrinking = F (1 / D(n)^2 - 1 / D(n-1)^2)            the divisor's part: one number a class
+    shrinking = F (1 / D(n)^2 - 1 / D(n-1)^2)            the divisor's part: one number per class
 
 The sum is formed from its terms, which are of the size of the result; the difference of the two
 norms, which are n times as large, is never taken.
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from rarefy.core.errors import bad_value
-from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.products import gram_squares
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ def leave_one_out(
     count: int, q: ArrayLike, r: ArrayLike, norm: float | Floats, ddof: int = 1
 ) -> Terms:
     """Terms of a class of ``count`` samples; q and r: (sample,), norm: F = |S|_F^2 (of classes of
-    one size together: one a sample).
+    one size together: one per sample).
 
     NaN where the covariance without the sample is undefined: a class of one, and one of two with
     ddof = 1.
@@ -100,7 +100,7 @@ def covariance_norm(count: int, norm: Norm, ddof: int = 1) -> Norm:
 
 
 def gram_route(
-    load: Callable[[int, int], Tensor], q: Tensor, tile: int, crew: Crew, first: int = 0
+    load: Callable[[int, int], Tensor], q: Tensor, tile: int, pool: CorePool, first: int = 0
 ) -> Iterator[int]:
     """q_i = sum_j (x_i . x_j)^2 for a class of ``len(q)`` samples, added into ``q`` in place; then
     F = sum_i q_i. For classes with n < 2 d, where it is cheaper than S.
@@ -120,7 +120,7 @@ def gram_route(
             return squares.sum(dim=1), squares.sum(dim=0)
 
         others = range(start, count, tile)
-        for other, (down, across) in zip(others, crew.map(tile_sums, others), strict=True):
+        for other, (down, across) in zip(others, pool.map(tile_sums, others), strict=True):
             q[start:stop] += down
             if other > start:
                 q[other : other + tile] += across

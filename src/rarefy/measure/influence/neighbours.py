@@ -22,13 +22,11 @@ from torch import Tensor
 
 from rarefy.core.errors import OutOfTime, bad_value
 from rarefy.core.precision import matrix_products
-from rarefy.core.rng import Draws, key
-from rarefy.measure.influence.crew import Crew
+from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.mahalanobis import principal_directions, seeded_sample
 from rarefy.measure.influence.rows import MEMORY, Rows
 from rarefy.measure.influence.search import BLOCK, References
 
-SPACES = ("principal", "random")
 OF_CLASS = 50
 """References that a rare class has at least, if it has as many."""
 _SAMPLE = 2048
@@ -70,14 +68,11 @@ def make_space(
     features: NDArray[Any],
     width: int | None = None,
     *,
-    method: str = "principal",
     seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> Space:
     """At most ``width`` dimensions (None: all): the leading principal directions of a seeded sample
-    of rows, or a seeded random projection, which keeps distances up to 1 +- 1 / sqrt(width / 2)."""
-    if method not in SPACES:
-        raise bad_value("method", method, f"must be one of {', '.join(SPACES)}")
+    of rows."""
     if width is not None and width < 1:
         raise bad_value("width", width, "must be at least 1")
     rows = _rows(features)
@@ -88,10 +83,7 @@ def make_space(
         rows.complain_of_nonfinite()
     if width is None or width >= rows.width:
         return Space(mean, None)
-    if method == "principal":
-        return Space(mean, principal_directions(sample.sub_(mean), width, seed))
-    draws = Draws([key("influence projection", seed)], device, torch.float64)
-    return Space(mean, draws.normal("directions", (rows.width, width))[0] / width**0.5)
+    return Space(mean, principal_directions(sample.sub_(mean), width, seed))
 
 
 def reference_rows(
@@ -153,8 +145,8 @@ def nearest(
         np.full((len(asked), k), -1), np.full((len(asked), k), np.nan), len(among), space.width()
     )
     starts = list(range(0, len(asked), BLOCK[where.type]))
-    with Crew(where) as crew, matrix_products("float32", where):
-        held = References(among, _coordinates(rows, among, space, crew, where))
+    with CorePool(where) as pool, matrix_products("float32", where):
+        held = References(among, _coordinates(rows, among, space, pool, where))
 
         def search(first: int) -> None:
             if deadline is not None and deadline():
@@ -167,7 +159,7 @@ def nearest(
             if progress is not None:
                 progress(len(here) / len(asked))
 
-        crew.map(search, starts)
+        pool.map(search, starts)
     return found
 
 
@@ -218,7 +210,7 @@ def typical_neighbours(
     present, theirs = np.unique(labels[asked], return_inverse=True)
     mine = _by_class(np.arange(len(asked)), theirs, np.arange(len(present)))
     among = _by_class(typical, labels, present)
-    with Crew(where) as crew, matrix_products("float32", where):
+    with CorePool(where) as pool, matrix_products("float32", where):
 
         def search(place: int) -> None:
             held = References(among[place], _coordinates(rows, among[place], space, None, where))
@@ -227,7 +219,7 @@ def typical_neighbours(
                 queries = _coordinates(rows, asked[here], space, None, where)
                 _fill(found, here, held, asked, queries, scale)
 
-        crew.map(search, range(len(present)))
+        pool.map(search, range(len(present)))
     return found
 
 
@@ -262,7 +254,7 @@ def _rows(features: NDArray[Any]) -> Rows:
 
 
 def _coordinates(
-    rows: Rows, picked: NDArray[np.int64], space: Space, crew: Crew | None, device: torch.device
+    rows: Rows, picked: NDArray[np.int64], space: Space, pool: CorePool | None, device: torch.device
 ) -> Tensor:
     """(row, width), float32; made in pieces, so that little is float64 at a time."""
     made = torch.empty(len(picked), space.width(), device=device)
@@ -272,11 +264,11 @@ def _coordinates(
         made[first : first + _AT_ONCE] = space.coordinates(rows.take(part, device))
 
     starts = range(0, len(picked), _AT_ONCE)
-    if crew is None:
+    if pool is None:
         for first in starts:
             fill(first)
     else:
-        crew.map(fill, starts)
+        pool.map(fill, starts)
     if not bool(torch.isfinite(made).all()):
         rows.complain_of_nonfinite()
     return made

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rarefy.core.errors import bad_value
 from rarefy.measure.influence.by_covariance import score_group
 from rarefy.measure.influence.by_gram import score_class
-from rarefy.measure.influence.crew import Crew, cores
+from rarefy.measure.influence.core_pool import CorePool, cores
 from rarefy.measure.influence.leave_one_out import (
     Floats,
     check_ddof,
@@ -114,13 +114,13 @@ def score_classes(
     work.resume()
     if plan.directions and work.step < len(plan.steps):
         work.directions = leading_directions(rows, plan.directions, plan.sample, device=where)
-    with Crew(where) as crew:
+    with CorePool(where) as pool:
         while isinstance(step := work.present(), GramStep):
-            score_class(work, step, crew)
+            score_class(work, step, pool)
             work.step_done()
     while isinstance(step := work.present(), CovarianceStep):
-        with Crew(where, len(step.labels)) as crew:
-            score_group(work, step, crew)
+        with CorePool(where, len(step.labels)) as pool:
+            score_group(work, step, pool)
         work.step_done()
     return _scores(work, scale, ddof)
 

@@ -1,4 +1,4 @@
-"""What the page shows without its script: cards of classes and triage words, cells of samples."""
+"""What the page shows without its script: cards of classes and triage labels, cells of samples."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from rarefy.report.gallery.choice import Choice, Room, sorted_by
 from rarefy.report.gallery.numbers import Histogram, histogram
-from rarefy.report.gallery.table import Rows, Samples
+from rarefy.report.gallery.table import Rows, ScoreTable
 
-_RULES = 3  # so many different rules of a triage word are all written out
+_RULES = 3  # so many different rules of a triage label are all written out
 ORDERS = {"influence": "most atypical", "disagreement": "most other labels nearby"}
-"""Which samples of a triage word come first, in words."""
+"""Which samples of a triage label come first, in words."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ClassCard:
 
 @dataclass(frozen=True)
 class TriageCard:
-    """The samples of one triage word, with the rules that gave it and how often each did; where
+    """The samples of one triage label, with the rules that gave it and how often each did; where
     almost every sample has numbers of its own in it, one rule as an ``example``."""
 
     word: str
@@ -58,7 +58,7 @@ class TriageCard:
 class Cells:
     """Makes cells of rows."""
 
-    samples: Samples
+    samples: ScoreTable
     rows: Rows
     addresses: Sequence[str]
     _place: dict[int, int] = field(init=False)
@@ -83,7 +83,7 @@ class Cells:
 
 
 def class_cards(
-    samples: Samples, choice: Choice, room: Room, classes: Sequence[int], cells: Cells
+    samples: ScoreTable, choice: Choice, room: Room, classes: Sequence[int], cells: Cells
 ) -> list[ClassCard]:
     """In the order of the classes."""
     members, sizes = samples.members(), samples.sizes()
@@ -109,8 +109,8 @@ def class_cards(
     return cards
 
 
-def triage_cards(samples: Samples, choice: Choice, room: Room, cells: Cells) -> list[TriageCard]:
-    """A card for each word that occurs."""
+def triage_cards(samples: ScoreTable, choice: Choice, room: Room, cells: Cells) -> list[TriageCard]:
+    """A card for each label that occurs."""
     cards = []
     for word, chosen in choice.triage.items():
         flagged = np.flatnonzero(samples.triage == word)

@@ -13,17 +13,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rarefy.core.errors import bad_value
-from rarefy.report.gallery.table import MEASURES, Floats, Rows, Samples, read_table
+from rarefy.report.gallery.table import MEASURES, Floats, Rows, ScoreTable
 
 MOST = 24
-"""Samples of one strip (highest, lowest, random) on the most generous page."""
+"""ScoreTable of one strip (highest, lowest, random) on the most generous page."""
 MOST_CLASSES = 5_000
 """So many classes are chosen from, the largest: a page has room for fewer."""
 STOPS = (0, *range(5, 100, 5), 99, 100)
 """Where the percentile slider stops; a page with little room has fewer."""
 MISLABELLED = "maybe mislabelled"
-"""The word of ``rarefy.tools.influence.triage`` for samples whose neighbours have other labels."""
+"""The label of ``rarefy.tools.influence.triage`` for samples whose neighbours have other labels."""
 _FEWER_STOPS = ((8, STOPS), (5, (0, *range(10, 100, 10), 100)), (1, (0, 20, 50, 80, 100)))
 _TRIAGE, _UNDEFINED = 5, 8  # times the length of a strip
 
@@ -45,7 +44,7 @@ class Room:
 
     @property
     def at_stop(self) -> int:
-        """Samples of a class at one stop of the slider."""
+        """ScoreTable of a class at one stop of the slider."""
         return 1 + sum(self.strip >= least for least in (8, 12, 18))
 
     @property
@@ -64,7 +63,7 @@ class Room:
 @dataclass(frozen=True)
 class Choice:
     """Rows in the order in which they count: for each of ``classes`` (by size, the largest first)
-    by measure, at random, by stop; and for the whole table by triage word and without a score."""
+    by measure, at random, by stop; and for the whole table by triage label and without a score."""
 
     classes: tuple[int, ...]
     highest: dict[str, dict[int, Rows]]
@@ -98,7 +97,7 @@ class Choice:
         return self.undefined[: room.strip * _UNDEFINED]
 
 
-def choose(samples: Samples, most: int = MOST) -> Choice:
+def choose(samples: ScoreTable, most: int = MOST) -> Choice:
     """Choose for strips of at most ``most`` samples."""
     room, sizes, every = Room(most), samples.sizes(), samples.members()
     present = min(MOST_CLASSES, int((sizes > 0).sum()))
@@ -127,14 +126,6 @@ def choose(samples: Samples, most: int = MOST) -> Choice:
     )
 
 
-def shown_rows(table: pd.DataFrame, per_class: int = MOST) -> Rows:
-    """Positions of the rows that a gallery with strips of ``per_class`` samples shows, so that a
-    caller can read those images, or find their neighbours, in one go."""
-    if not 1 <= per_class <= MOST:
-        raise bad_value("per_class", per_class, f"must be from 1 to {MOST}")
-    return choose(read_table(table), per_class).rows(Room(per_class))
-
-
 def _at_random(rows: Rows, ids: NDArray[np.object_], most: int) -> Rows:
     """By a hash of the id: the same samples for the same data, in whatever order it comes."""
     if not len(rows):
@@ -157,16 +148,16 @@ def _at_stops(rows: Rows, percentile: Floats, room: Room) -> dict[int, Rows]:
     return found
 
 
-def sorted_by(word: str, samples: Samples) -> str:
-    """The measure by which the rows of a triage word come: of wrong labels disagreement knows more
+def sorted_by(word: str, samples: ScoreTable) -> str:
+    """The measure by which the rows of a triage label come: of wrong labels disagreement knows more
     than the influence does."""
     known = word == MISLABELLED and "disagreement" in samples.numbers
     return "disagreement" if known else "influence"
 
 
-def _by_triage(samples: Samples, room: Room) -> dict[str, Rows]:
-    """The flagged rows of each word, most atypical first, but those that may be mislabelled by how
-    many neighbours say so; the word with fewest samples first."""
+def _by_triage(samples: ScoreTable, room: Room) -> dict[str, Rows]:
+    """The flagged rows of each label, most atypical first, but those that may be mislabelled by how
+    many neighbours say so; the label with fewest samples first."""
     if samples.triage is None:
         return {}
     urgency = -np.nan_to_num(samples.percentiles["influence"], nan=-1.0)

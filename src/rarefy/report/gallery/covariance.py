@@ -19,6 +19,7 @@ from PIL import Image
 from rarefy.core.errors import bad_value
 from rarefy.measure.influence.class_statistics import compared_classes
 from rarefy.report import style
+from rarefy.report.gallery.numbers import short
 from rarefy.report.gallery.table import Floats, Rows
 
 WRITTEN = 16
@@ -73,8 +74,8 @@ def covariance_view(covariance: NDArray[np.floating], sizes: Rows) -> Covariance
         cells=_cells(ratio, matrix) if written else [],
         image="" if written else _drawn(ratio, 1.0),
         raw_image="" if written else _drawn(matrix, _largest(matrix)),
-        numbers=[] if written else [_short(value) for value in ratio[upper]],
-        diagonal=[] if written else [_short(value) for value in np.diag(matrix)],
+        numbers=[] if written else [short(value) for value in ratio[upper]],
+        diagonal=[] if written else [short(value) for value in np.diag(matrix)],
         most=_text(_largest(matrix), 3),
         left_out=len(sizes) - len(order),
     )
@@ -83,10 +84,6 @@ def covariance_view(covariance: NDArray[np.floating], sizes: Rows) -> Covariance
 def _largest(matrix: Floats) -> float:
     known = matrix[np.isfinite(matrix)]
     return float(known.max()) if len(known) and known.max() > 0 else 1.0
-
-
-def _short(value: float) -> float | None:
-    return float(f"{value:.4g}") if np.isfinite(value) else None
 
 
 def _cells(ratio: Floats, matrix: Floats) -> list[list[Cell]]:
@@ -114,7 +111,7 @@ def _colours(value: float, most: float) -> str:
 
 
 def _drawn(matrix: Floats, most: float) -> str:
-    """One pixel a pair of classes."""
+    """One pixel per pair of classes."""
     colours = matplotlib.colormaps[style.COLOUR_MAP].with_extremes(bad=style.MISSING)
     pixels = colours(np.ma.masked_invalid(matrix / most), bytes=True)[:, :, :3]
     stream = io.BytesIO()

@@ -32,7 +32,7 @@ def gallery_figure(
     path: Path | str,
     per_class: int = 8,
 ) -> Path:
-    """Write a PNG with a row a class: its highest scores on the left, its lowest on the right."""
+    """Write a PNG with a row per class: its highest scores on the left, its lowest on the right."""
     if not 1 <= per_class <= MOST:
         raise bad_value("per_class", per_class, f"must be from 1 to {MOST}")
     samples = read_table(table, classes)

@@ -14,7 +14,7 @@ import numpy as np
 
 from rarefy.report.gallery.choice import Choice, Room
 from rarefy.report.gallery.pictures import Pictures
-from rarefy.report.gallery.table import MEASURES, NUMBERS, Floats, Rows, Samples, plain_text
+from rarefy.report.gallery.table import MEASURES, NUMBERS, Floats, Rows, ScoreTable, plain_text
 
 _BINS = 40
 _WIDTH, _HEIGHT = 4, 40  # of a bar and of the drawing
@@ -54,7 +54,7 @@ def short(value: float) -> float | None:
 
 
 def payload(
-    samples: Samples,
+    samples: ScoreTable,
     choice: Choice,
     room: Room,
     classes: Sequence[int],
@@ -111,7 +111,7 @@ def payload(
     return told
 
 
-def _medians(samples: Samples, used: Sequence[int]) -> dict[str, dict[int, float | None]]:
+def _medians(samples: ScoreTable, used: Sequence[int]) -> dict[str, dict[int, float | None]]:
     """What a sample in the middle of its class has: the yardstick for why a score is high.
     ``alignment`` is shared / distance^2: how much the others vary along the sample's direction."""
     known = dict(samples.numbers)

@@ -1,7 +1,7 @@
 """The gallery: scores of a labelled set as one HTML page to look at, pick from and pass on.
 
 One file that opens offline. However many samples there are, it stays below a number of bytes:
-fewer are shown a class until it does, and the page says how many of how many.
+fewer are shown per class until it does, and the page says how many of how many.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rarefy.report.gallery.covariance import CovarianceView, covariance_view
 from rarefy.report.gallery.numbers import as_json, payload
 from rarefy.report.gallery.pictures import Columns, Pictures, Thumbnail
 from rarefy.report.gallery.plan import Plan, first_plan, longest, rows_for, with_neighbours
-from rarefy.report.gallery.table import Rows, Samples, plain_text, read_table
+from rarefy.report.gallery.table import Rows, ScoreTable, plain_text, read_table
 
 MOST_BYTES = 10_000_000
 SCOREBOARD = "docs/scoreboard.md"
@@ -62,7 +62,7 @@ class _Content:
 
     title: str
     facts: Sequence[tuple[str, object]]
-    samples: Samples
+    samples: ScoreTable
     choice: Choice
     pictures: Pictures
     covariance: CovarianceView | None

@@ -26,7 +26,7 @@ SIDE = 96
 QUALITIES = ((True, SIDE, 85), (False, SIDE, 85), (False, 56, 75), (False, 40, 50))
 """Best first: whether small images keep every pixel, the largest side, WebP's quality."""
 PIXELS_SEEN = 48
-"""An image of at most so many pixels a side is enlarged with its pixels left square."""
+"""An image of at most so many pixels per side is enlarged with its pixels left square."""
 MOST_COLUMNS = 64
 """So many columns of a table are drawn and listed."""
 _TILE, _LARGE = 80, 240  # CSS pixels: a tile has at least, an opened sample at most so many

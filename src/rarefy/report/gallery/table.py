@@ -51,7 +51,7 @@ def plain_text(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Samples:
+class ScoreTable:
     """All rows of a table: ``numbers`` and ``percentiles`` (within the class) by column name."""
 
     classes: tuple[str, ...]
@@ -95,7 +95,7 @@ class Samples:
         return digest.hexdigest()
 
 
-def read_table(table: pd.DataFrame, classes: Sequence[str] | None = None) -> Samples:
+def read_table(table: pd.DataFrame, classes: Sequence[str] | None = None) -> ScoreTable:
     """Take a score table apart; ``classes`` gives their order (None: as they come)."""
     for column in ("label", "influence"):
         if column not in table:
@@ -121,7 +121,7 @@ def read_table(table: pd.DataFrame, classes: Sequence[str] | None = None) -> Sam
     percentiles = {n: _ranks(v, label) for n, v in numbers.items() if n != "shrinking"}
     if "percentile" in table:
         percentiles["influence"] = table["percentile"].to_numpy(np.float64, na_value=np.nan)
-    return Samples(
+    return ScoreTable(
         classes=tuple(plain_text(name) or NAMELESS for name in names),
         label=np.asarray(label, dtype=np.int64),
         ids=_texts(table, "id", range(len(table))),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rarefy.core.rng import Draws
 from rarefy.measure.influence.neighbours import Neighbours, disagreement
 from rarefy.measure.influence.passes import score_classes
-from rarefy.tools.influence.injections import Injected
+from rarefy.tools.influence.injections import InjectedSamples
 from rarefy.tools.influence.percentiles import percentiles
 from rarefy.tools.samples.row_ids import copies_of, row_ids
 
@@ -33,7 +33,7 @@ SCORES = ("influence", "own", "shared", "distance", "mahalanobis", "norm")
 
 
 def signals_of(
-    injected: Injected, scale: float, near: Neighbours, draws: Draws, device: torch.device
+    injected: InjectedSamples, scale: float, near: Neighbours, draws: Draws, device: torch.device
 ) -> NDArray[np.float64]:
     """(signal, sample); high is what should be looked at first."""
     labels = injected.labels

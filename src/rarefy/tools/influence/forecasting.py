@@ -4,35 +4,42 @@ from __future__ import annotations
 
 from rarefy.core.progress import spell_seconds
 from rarefy.core.settings import resolve_device
-from rarefy.measure.influence.forecast import calibrate, forecast_neighbours, forecast_scores
+from rarefy.measure.influence.forecast import (
+    Forecast,
+    Rates,
+    calibrate,
+    forecast_neighbours,
+    forecast_scores,
+)
 from rarefy.tools.influence.neighbours import WIDTH, references_of
-from rarefy.tools.influence.scoring import Scoring
+from rarefy.tools.influence.scoring import ScoreSettings
 from rarefy.tools.samples.samples import Samples
 
 SURELY_SHORT = 1e10
 """Operations that take no time worth telling, nor measuring, on any machine."""
 
 
-def forecast(samples: Samples, settings: Scoring, from_seconds: float = 0.0) -> str:
+def forecast(samples: Samples, settings: ScoreSettings, from_seconds: float = 0.0) -> str:
     """A line about time and memory, or nothing below ``from_seconds``; the machine's speed is
     measured for a third of a second."""
     device = resolve_device(settings.device)
     count, width = samples.features.shape
-    size = samples.features.dtype.itemsize
-    scores = forecast_scores(
-        samples.counts, width, itemsize=size, memory=settings.memory, device=device
-    )
     asked = references_of(samples) if settings.neighbours else 0
-    near = forecast_neighbours(count, asked, width, dimensions=WIDTH, itemsize=size)
-    if from_seconds and scores.flops + near.flops < SURELY_SHORT:
+
+    def both(rates: Rates | None) -> tuple[Forecast, Forecast]:
+        size = samples.features.dtype.itemsize
+        memory = settings.memory
+        return (
+            forecast_scores(
+                samples.counts, width, itemsize=size, memory=memory, device=device, rates=rates
+            ),
+            forecast_neighbours(count, asked, width, dimensions=WIDTH, rates=rates),
+        )
+
+    if from_seconds and sum(each.flops for each in both(None)) < SURELY_SHORT:
         return ""
-    rates = calibrate(device)
-    scores = forecast_scores(
-        samples.counts, width, itemsize=size, memory=settings.memory, device=device, rates=rates
-    )
-    near = forecast_neighbours(count, asked, width, dimensions=WIDTH, itemsize=size, rates=rates)
-    seconds = scores.seconds or 0.0
-    seconds_near = (near.seconds or 0.0) if asked else 0.0
+    scores, near = both(calibrate(device))
+    seconds, seconds_near = scores.seconds or 0.0, (near.seconds or 0.0) if asked else 0.0
     if seconds + seconds_near < from_seconds:
         return ""
     words = f"scores about {spell_seconds(seconds)}"

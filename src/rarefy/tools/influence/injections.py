@@ -20,7 +20,7 @@ PIECE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Injected:
+class InjectedSamples:
     """Samples with something in them to be found."""
 
     features: NDArray[Any]
@@ -60,7 +60,7 @@ class Injection:
 
     def into(
         self, features: NDArray[Any], labels: NDArray[np.int64], classes: int, draws: Draws
-    ) -> Injected:
+    ) -> InjectedSamples:
         """features: (n, d); labels: (n,), 0 .. classes - 1; draws: of one run."""
         if labels.shape != (len(features),):
             raise bad_value("labels", labels.shape, f"must be one for each of {len(features)} rows")
@@ -76,7 +76,7 @@ class Injection:
 
 def flips(
     features: NDArray[Any], labels: NDArray[np.int64], classes: int, share: float, draws: Draws
-) -> Injected:
+) -> InjectedSamples:
     """A share of the samples, whatever their class, gets another label; all others alike."""
     chosen = _some(draws, "flips", np.arange(len(labels)), round(share * len(labels)))
     changed = labels.copy()
@@ -86,7 +86,7 @@ def flips(
 
 def paired_flips(
     features: NDArray[Any], labels: NDArray[np.int64], classes: int, share: float, draws: Draws
-) -> Injected:
+) -> InjectedSamples:
     """Classes in drawn pairs: of the first, twice the share of the samples gets the label of the
     second; no other label is wrong. As people mix up two classes, in one direction."""
     changed = labels.copy()
@@ -100,11 +100,11 @@ def paired_flips(
 
 def _relabelled(
     features: NDArray[Any], labels: NDArray[np.int64], classes: int, chosen: NDArray[np.int64]
-) -> Injected:
+) -> InjectedSamples:
     count = len(labels)
     positive = np.zeros(count, dtype=bool)
     positive[chosen] = True
-    return Injected(
+    return InjectedSamples(
         features, labels, classes, positive, np.ones(count, dtype=bool), np.arange(count)
     )
 
@@ -114,7 +114,7 @@ def _relabelled(
 
 def rare_modes(
     features: NDArray[Any], labels: NDArray[np.int64], classes: int, share: float, draws: Draws
-) -> Injected:
+) -> InjectedSamples:
     """Classes merged in drawn pairs: all of the first, and of the second so few that they are the
     share of the new class. Their label is right; they are its rare mode."""
     if classes < 4:
@@ -130,7 +130,7 @@ def rare_modes(
     where = np.concatenate(rows)
     order = np.argsort(where)  # as they came: no score may know the order they were put in
     where = where[order]
-    return Injected(
+    return InjectedSamples(
         features[where],
         np.concatenate(merged)[order],
         classes // 2,
@@ -150,7 +150,7 @@ def copies(
     share: float,
     draws: Draws,
     noise: float = 0.0,
-) -> Injected:
+) -> InjectedSamples:
     """A share of the samples is there twice, the second time with another label. To be found are
     the copies, which have the wrong one."""
     count = len(labels)
@@ -162,7 +162,7 @@ def copies(
     positive = np.arange(count + len(chosen)) >= count
     asked = np.ones(count + len(chosen), dtype=bool)
     asked[chosen] = False
-    return Injected(
+    return InjectedSamples(
         np.concatenate([features, added]),
         np.concatenate([labels, wrong]),
         classes,
@@ -174,7 +174,7 @@ def copies(
 
 def near_copies(
     features: NDArray[Any], labels: NDArray[np.int64], classes: int, share: float, draws: Draws
-) -> Injected:
+) -> InjectedSamples:
     """The same with a little noise on the copies, which no hash can find then."""
     return copies(features, labels, classes, share, draws, NOISE)
 
@@ -219,7 +219,7 @@ def _pairs(draws: Draws, classes: int) -> list[tuple[int, int]]:
     return [(int(order[at]), int(order[at + 1])) for at in range(0, classes - 1, 2)]
 
 
-Inject = Callable[[NDArray[Any], NDArray[np.int64], int, float, Draws], Injected]
+Inject = Callable[[NDArray[Any], NDArray[np.int64], int, float, Draws], InjectedSamples]
 KINDS: dict[str, Inject] = {
     "flips": flips,
     "paired-flips": paired_flips,

@@ -1,10 +1,8 @@
-"""Published scores of well-known sets, read from their authors' files and brought into our order.
+"""Published scores of well-known sets, brought into our order and compared with ours.
 
-Feldman and Zhang 2020 (arXiv 2008.03703): ``cifar100_infl_matrix.npz`` with ``tr_mem``,
-``tr_labels``, ``tt_labels`` and, for every class, ``infl_matrix_classX`` (train x test),
-``tr_classidx_X``, ``tt_classidx_X``; ``imagenet_index.npz`` with ``tr_mem``, ``tr_labels``,
-``tr_filenames``. C-scores (Jiang et al. 2021, arXiv 2002.03206): ``scores``, ``labels`` and, for
-ImageNet, ``filenames``.
+Memorisation (Feldman and Zhang 2020, arXiv 2008.03703: ``tr_mem``, ``tr_labels`` and for ImageNet
+``tr_filenames``) and C-scores (Jiang et al. 2021, arXiv 2002.03206: ``scores``, ``labels``,
+``filenames``), from their authors' .npz files.
 """
 
 from __future__ import annotations
@@ -16,52 +14,41 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy import stats
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images.listing import listed
-from rarefy.tools.influence.pickled_names import names_in
-from rarefy.tools.samples.arrays import opened_npz, unreadable
+from rarefy.data.restricted_pickle import as_texts, load_object_array
+from rarefy.tools.samples.arrays import open_npz, unreadable
 from rarefy.tools.samples.messages import rows_text
 
+Floats = NDArray[np.float64]
 LAYOUTS = {
     "memorisation": ("tr_mem", "tr_labels", "tr_filenames"),
     "c-score": ("scores", "labels", "filenames"),
 }
 """Under which names a file has scores, labels and file names."""
+TOP = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class PublicScores:
-    """One number a training sample, in the order of the file."""
+    """One number per training sample, in the order of the file."""
 
     kind: str
     """``memorisation`` or ``c-score``"""
-    scores: NDArray[np.float64]
+    scores: Floats
     """High for atypical samples: C-scores, which are high for typical ones, are 1 - score here."""
     labels: NDArray[np.int64]
     files: tuple[str, ...] | None
     source: str
 
-    def __len__(self) -> int:
-        return len(self.scores)
-
-
-@dataclass(frozen=True, eq=False)
-class ClassInfluence:
-    """How much the training samples of one class help its test samples."""
-
-    train: NDArray[np.int64]
-    """(k,) positions in the training set"""
-    test: NDArray[np.int64] | None
-    """(m,) positions in the test set, where the file has them"""
-    influence: NDArray[np.float64]
-    """(k, m)"""
-
 
 def read_public_scores(path: str | Path) -> PublicScores:
     """Either layout, told by the names of the arrays. Nothing in the file is executed."""
-    with opened_npz(path) as held:
+    with open_npz(path) as held:
         keys = set(held.files)
         kind = next((kind for kind, layout in LAYOUTS.items() if layout[0] in keys), None)
         if kind is None:
@@ -75,61 +62,72 @@ def read_public_scores(path: str | Path) -> PublicScores:
                 f"{path}: has no {label_key}, without which nobody can tell whether its order is "
                 "that of our samples"
             )
-        scores = _numbers(held, score_key, path)
-        labels = _whole(held, label_key, path)
-    files = names_in(path, file_key) if file_key in keys else None
+        scores = _array(held, score_key, path, "iuf", "numbers").astype(np.float64)
+        labels = _array(held, label_key, path, "iu", "whole numbers").astype(np.int64)
+        files = _names(held, file_key, path) if file_key in keys else None
     for key, found in ((label_key, labels), (file_key, files)):
         if found is not None and len(found) != len(scores):
             raise UsageError(f"{path}: {len(found)} {key} for {len(scores)} {score_key}")
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         raise UsageError(f"{path}: {score_key} is NaN or infinite in {rows_text(bad)}")
-    oriented = 1 - scores if kind == "c-score" else scores
-    return PublicScores(kind, oriented, labels, files, str(path))
+    return PublicScores(kind, 1 - scores if kind == "c-score" else scores, labels, files, str(path))
 
 
-def read_class_influence(path: str | Path, label: int) -> ClassInfluence:
-    """The part of Feldman and Zhang's influence matrix that belongs to one class."""
-    with opened_npz(path) as held:
-        keys = set(held.files)
-        names = (f"infl_matrix_class{label}", f"tr_classidx_{label}", f"tt_classidx_{label}")
-        for key in names[:2]:
-            if key not in keys:
-                known = sorted(key for key in keys if key.startswith("infl_matrix_class"))
-                raise bad_value("label", label, f"{path} has no {key} ({len(known)} classes in it)")
-        matrix = _numbers(held, names[0], path, axes=2)
-        train = _whole(held, names[1], path)
-        test = _whole(held, names[2], path) if names[2] in keys else None
-    columns = matrix.shape[1] if test is None else len(test)
-    if matrix.shape != (len(train), columns):
-        raise UsageError(
-            f"{path}: {names[0]} is {matrix.shape}, but there are {len(train)} training and "
-            f"{columns} test samples"
+def _array(held: Any, key: str, path: str | Path, kinds: str, what: str) -> NDArray[Any]:
+    try:
+        values: NDArray[Any] = held[key]
+    except Exception as error:
+        raise unreadable(f"{path} ({key})", error) from None
+    if values.ndim != 1:
+        raise UsageError(f"{path}: {key} must have 1 axes, its shape is {values.shape}")
+    if values.dtype.kind not in kinds or not values.size:
+        raise UsageError(f"{path}: {key} must be {what}, not {values.size} of {values.dtype}")
+    return values
+
+
+def _names(held: Any, key: str, path: str | Path) -> tuple[str, ...]:
+    """Text, or the pickled list of text that ImageNet's files have."""
+    where = f"{path}: {key}"
+    with held.zip.open(f"{key}.npy") as stream:
+        version = np.lib.format.read_magic(stream)
+        read = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
         )
-    return ClassInfluence(train, test, matrix)
+        shape, _, dtype = read(stream)
+        if len(shape) != 1:
+            raise UsageError(f"{where}: must be one name per sample, not of shape {shape}")
+        if dtype.kind not in "SUO":
+            raise UsageError(f"{where}: must be names, not {dtype}")
+        values = load_object_array(stream, where) if dtype.kind == "O" else held[key].tolist()
+    return as_texts(values, where)
 
 
 def in_our_order(
     public: PublicScores, labels: NDArray[np.int64], files: Sequence[str] | None = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Their scores for our samples, NaN where they have none.
 
     Where both have file names, samples are matched by them; otherwise by place, and the sets must
     be equally long. Either way labels must agree, up to how the classes are numbered: libraries
     hand out the same set in different orders, and then the numbers would mean nothing.
     """
-    labels = np.asarray(labels)
+    labels, count = np.asarray(labels), len(public.scores)
     if public.files is not None and files is not None:
         rows = _rows_of(public.files, files, public.source)
-    elif len(public) != len(labels):
+    elif count != len(labels):
         raise UsageError(
-            f"{public.source}: scores of {len(public)} samples, but there are {len(labels)} here"
+            f"{public.source}: scores of {count} samples, but there are {len(labels)} here"
         )
     else:
         rows = np.arange(len(labels))
     known = rows >= 0
     ours, theirs = labels[known], public.labels[rows[known]]
-    if not _same_classes(ours, theirs):
+    # one number of theirs must always stand for one of ours, and the other way round
+    pairs = np.unique(np.stack([ours, theirs]), axis=1)
+    if not pairs.shape[1] == len(np.unique(pairs[0])) == len(np.unique(pairs[1])):
         share = float((ours == theirs).mean())
         raise UsageError(
             f"{public.source}: only {100 * share:.1f} % of its labels are those of our samples "
@@ -138,33 +136,6 @@ def in_our_order(
     scores = np.full(len(labels), np.nan)
     scores[known] = public.scores[rows[known]]
     return scores
-
-
-# ------------------------------------------------------------------------------------------- inside
-
-
-def _array(held: Any, key: str, path: str | Path, axes: int) -> NDArray[Any]:
-    try:
-        values: NDArray[Any] = held[key]
-    except Exception as error:
-        raise unreadable(f"{path} ({key})", error) from None
-    if values.ndim != axes:
-        raise UsageError(f"{path}: {key} must have {axes} axes, its shape is {values.shape}")
-    return values
-
-
-def _numbers(held: Any, key: str, path: str | Path, axes: int = 1) -> NDArray[np.float64]:
-    values = _array(held, key, path, axes)
-    if values.dtype.kind not in "iuf" or not values.size:
-        raise UsageError(f"{path}: {key} must be numbers, not {values.size} of {values.dtype}")
-    return values.astype(np.float64)
-
-
-def _whole(held: Any, key: str, path: str | Path) -> NDArray[np.int64]:
-    values = _array(held, key, path, 1)
-    if values.dtype.kind not in "iu":
-        raise UsageError(f"{path}: {key} must be whole numbers, not {values.dtype}")
-    return values.astype(np.int64)
 
 
 def _rows_of(theirs: Sequence[str], ours: Sequence[str], source: str) -> NDArray[np.int64]:
@@ -179,7 +150,52 @@ def _rows_of(theirs: Sequence[str], ours: Sequence[str], source: str) -> NDArray
     return rows
 
 
-def _same_classes(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> bool:
-    """Whether one number of theirs always stands for one of ours, and the other way round."""
-    pairs = np.unique(np.stack([ours, theirs]), axis=1)
-    return bool(pairs.shape[1] == len(np.unique(pairs[0])) == len(np.unique(pairs[1])))
+def agreement(
+    ours: Floats,
+    theirs: Floats,
+    labels: NDArray[np.int64],
+    classes: Sequence[str] | None = None,
+    top: float = TOP,
+) -> pd.DataFrame:
+    """How far two scores agree: one row for all samples and one per class, with
+
+    n: samples that have both scores (the others do not count); spearman and pearson correlation,
+    NaN where there are fewer than 3 samples or a score never changes; k, the ``top`` share of n;
+    overlap: the share of the k highest by one score that are among the k highest by the other,
+    ties sharing the last places; chance: the overlap of scores that know nothing of each other.
+    """
+    ours, theirs = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    labels = np.asarray(labels)
+    for name, values in (("theirs", theirs), ("labels", labels)):
+        if values.shape != ours.shape or ours.ndim != 1:
+            raise bad_value(name, values.shape, f"must be as long as ours, {ours.shape}")
+    if not 0 < top <= 1:
+        raise bad_value("top", top, "must be above 0 and at most 1")
+    both = np.isfinite(ours) & np.isfinite(theirs)
+    rows = [{"class": "all", **_compare(ours[both], theirs[both], top)}]
+    for label in range(len(classes)) if classes is not None else np.unique(labels).tolist():
+        here = both & (labels == label)
+        name = str(label) if classes is None else classes[label]
+        rows.append({"class": name, **_compare(ours[here], theirs[here], top)})
+    table = pd.DataFrame(rows)
+    table.attrs["without both scores"] = int((~both).sum())
+    return table
+
+
+def _compare(ours: Floats, theirs: Floats, top: float) -> dict[str, float | int]:
+    count = len(ours)
+    k = min(count, max(1, round(top * count)))
+    found = {"n": count, "spearman": np.nan, "pearson": np.nan, "k": k, "overlap": np.nan}
+    if count >= 3 and np.ptp(ours) > 0 and np.ptp(theirs) > 0:
+        found["spearman"] = float(stats.spearmanr(ours, theirs).statistic)
+        found["pearson"] = float(stats.pearsonr(ours, theirs).statistic)
+    if count:
+        found["overlap"] = float((_in_top(ours, k) * _in_top(theirs, k)).sum() / k)
+    return {**found, "chance": k / count if count else np.nan}
+
+
+def _in_top(values: Floats, k: int) -> Floats:
+    """1 for what is above the k-th highest, and equal parts of what is left for its equals."""
+    last = np.partition(values, len(values) - k)[len(values) - k]
+    above, equal = values > last, values == last
+    return above + equal * ((k - above.sum()) / equal.sum())

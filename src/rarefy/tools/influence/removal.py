@@ -17,9 +17,9 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
 from rarefy.nets.by_name import identity
-from rarefy.tools.answers import Scorer, finished
 from rarefy.tools.image_data import on_device
 from rarefy.tools.influence.removal_data import Parts, Source, parts_of
+from rarefy.tools.network_evaluation import Scorer, final_network
 from rarefy.tools.sparse_training import Task, new_training, own_random_state
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.image_batches import Scaling
@@ -79,7 +79,7 @@ class Removal:
 
 
 @dataclass(frozen=True)
-class After:
+class RemovalResult:
     """What a training on the rest reaches: shares of right answers."""
 
     test: float
@@ -160,7 +160,7 @@ def train_without(
     context: Context,
     tail_share: float = 0.1,
     name: str = "run",
-) -> After:
+) -> RemovalResult:
     """Train ``task.network`` on what is left of ``source`` and ask it."""
     parts = parts_of(source)
     left = left_after(removal, parts, run_key, context.device)
@@ -180,7 +180,7 @@ def train_without(
     had, has = (
         np.bincount(parts.train.labels[rows], minlength=classes) for rows in (slice(None), left)
     )
-    return After(
+    return RemovalResult(
         test=float(right.mean()),
         tail=_mean(right[tail]),
         far=_mean(right[far]),
@@ -196,7 +196,7 @@ def _mean(values: NDArray[np.float64]) -> float:
 
 
 def _logistic(parts: Parts, left: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Right answers, one a test sample."""
+    """Right answers, one per test sample."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -236,7 +236,7 @@ def _network(
             named = key(run_key, task, data.fingerprint, identity(task.network), _digest(left))
             checkpoint = Checkpoint(context.scratch / f"{named & (2**64 - 1):016x}.pt")
         history = training.run(context, checkpoint, watch)
-        network = finished(training)
+        network = final_network(training)
         scorer = Scorer(training, Scaling(data.mean, data.std), run_key, context)
         right = np.empty(len(piece))
         for one in np.unique(piece):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError
 from rarefy.data.images.catalog import SETS
-from rarefy.data.images.ids import chosen_by_content, digest_of
+from rarefy.data.images.ids import choose_by_content, digest_of
 from rarefy.measure.influence.held_out import score_held_out
 from rarefy.tools.image_data import split_options
 from rarefy.tools.influence.neighbours import neighbour_labels
@@ -68,7 +68,7 @@ class Parts:
         return self._kept[place]
 
     def score(self, name: str, device: torch.device) -> NDArray[np.float64]:
-        """One number a training sample: a column of the score table."""
+        """One number per training sample: a column of the score table."""
         if name == "disagreement":
             near = self._once(
                 name, device, lambda: neighbour_labels(self.train, NEIGHBOURS, device)
@@ -122,7 +122,7 @@ def _parts(source: Source, folder: str | None, seen: tuple[tuple[int, int], ...]
         whole = open_samples(source.text, **source.options())
         whole.check_finite()  # here rows still have the numbers they have in the file
         contents = [digest_of(one) for one in whole.ids]
-        asked = np.array(chosen_by_content(contents, whole.labels.tolist(), TEST_SHARE))
+        asked = np.array(choose_by_content(contents, whole.labels.tolist(), TEST_SHARE))
         if not asked.any() or asked.all():
             raise UsageError(f"{source.text}: too few different samples a class for a test part")
         train, test = whole.take(~asked), whole.take(asked)

@@ -18,7 +18,7 @@ from rarefy.nets.by_name import build, identity
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.one_by_one import one_by_one
 from rarefy.tools.image_data import on_device
-from rarefy.tools.influence.removal import FULL, LOGISTIC, After, Removal, train_without
+from rarefy.tools.influence.removal import FULL, LOGISTIC, Removal, RemovalResult, train_without
 from rarefy.tools.influence.removal_data import Parts, Source, parts_of
 from rarefy.tools.recipes import usual_recipe
 from rarefy.tools.sparse_training import Task
@@ -189,7 +189,7 @@ class RemovalExperiment(Experiment):
         )
 
 
-def _numbers(after: After) -> dict[str, np.ndarray]:
+def _numbers(after: RemovalResult) -> dict[str, np.ndarray]:
     found = {
         "test_accuracy": after.test,
         "tail_accuracy": after.tail,

@@ -20,8 +20,8 @@ from rarefy.data.images.ids import short_hash
 from rarefy.measure.influence.passes import ClassScores, score_classes
 from rarefy.tools.influence.neighbours import NeighbourLabels, neighbour_labels, references_of
 from rarefy.tools.influence.percentiles import percentiles
-from rarefy.tools.influence.scored import Scored
-from rarefy.tools.influence.triage import Rules, triaged
+from rarefy.tools.influence.scored_samples import ScoredSamples
+from rarefy.tools.influence.triage import Rules, add_triage
 from rarefy.tools.samples.opening import as_samples
 from rarefy.tools.samples.row_ids import copies_of
 from rarefy.tools.samples.samples import Samples
@@ -38,7 +38,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Scoring:
+class ScoreSettings:
     """How samples are scored."""
 
     ddof: int = 1
@@ -70,7 +70,7 @@ def influence(
     device: str = "auto",
     **options: Any,
 ) -> pd.DataFrame:
-    """Which samples of a labelled set are atypical, one row a sample in the order of the data.
+    """Which samples of a labelled set are atypical, one row per sample in the order of the data.
 
     data: an array or tensor (any rank, rows are flattened) with its ``labels``; a DataFrame with
     the name of its label column; a PyTorch data set of pairs; a Hugging Face data set; or a text:
@@ -85,7 +85,7 @@ def influence(
     from rarefy.tools.samples.features import embed
 
     samples = as_samples(data, labels, **options)
-    settings = Scoring(ddof=ddof, neighbours=neighbours, memory=memory, device=device)
+    settings = ScoreSettings(ddof=ddof, neighbours=neighbours, memory=memory, device=device)
     if embedding is not None:
         samples = embed(samples, embedding, device=str(resolve_device(device)))
     return score_samples(samples, settings).table
@@ -93,16 +93,16 @@ def influence(
 
 def score_samples(
     samples: Samples,
-    settings: Scoring | None = None,
+    settings: ScoreSettings | None = None,
     *,
     state: Path | None = None,
     progress: Callable[[float], None] | None = None,
     deadline: float | None = None,
-) -> Scored:
+) -> ScoredSamples:
     """The same for samples at hand. ``state``: a folder in which an interrupted scoring goes on.
     ``progress`` is told shares of the work as they are done; ``deadline`` is a time of
     ``time.monotonic``, after which ``OutOfTime`` is raised."""
-    settings = settings or Scoring()
+    settings = settings or ScoreSettings()
     device = resolve_device(settings.device)
     began = time.monotonic()
 
@@ -143,9 +143,9 @@ def score_samples(
             progress=lambda share: done((1 - part) * share),
             deadline=late,
         )
-    table = triaged(_table(samples, scores, near), settings.rules)[list(COLUMNS)]
+    table = add_triage(_table(samples, scores, near), settings.rules)[list(COLUMNS)]
     table.attrs = _facts(samples, settings, scores, near, device, time.monotonic() - began)
-    return Scored(samples, table, scores, settings.memory, device)
+    return ScoredSamples(samples, table, scores, settings.memory, device)
 
 
 def influence_of(samples: Samples, device: torch.device) -> ClassScores:
@@ -194,7 +194,7 @@ class _Shared(list[Any]):
 
 def _facts(
     samples: Samples,
-    settings: Scoring,
+    settings: ScoreSettings,
     scores: ClassScores,
     near: NeighbourLabels | None,
     device: torch.device,

@@ -1,4 +1,4 @@
-"""What a curator should look at a sample for: one word, and the rule that gave it.
+"""Triage labels: what a curator should look at a sample for, and the rule that gave each.
 
 The rules are few, fixed and told: they sort what to look at first, and prove nothing. The first
 that fits counts, from what is certain (content that exists twice with two labels) to what is a
@@ -18,7 +18,7 @@ from rarefy.core.errors import bad_value
 
 CONFLICT, CORRUPT = "duplicate in conflict", "maybe corrupt"
 MISLABELLED, RARE = "maybe mislabelled", "rare but right"
-WORDS = (CONFLICT, CORRUPT, MISLABELLED, RARE)
+TRIAGE_LABELS = (CONFLICT, CORRUPT, MISLABELLED, RARE)
 _NORMAL = 1.4826
 """A normal sample's std is so many times its median distance from the median."""
 
@@ -49,7 +49,7 @@ class Rules:
             raise bad_value("atypical", self.atypical, "must be from 0 to 100")
 
 
-def triaged(table: pd.DataFrame, rules: Rules | None = None) -> pd.DataFrame:
+def add_triage(table: pd.DataFrame, rules: Rules | None = None) -> pd.DataFrame:
     """The table with its columns ``triage`` and ``rule`` filled in."""
     rules = rules or Rules()
     words = np.full(len(table), "", dtype=object)

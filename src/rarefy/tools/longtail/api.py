@@ -22,14 +22,13 @@ from rarefy.core.progress import Progress
 from rarefy.core.rng import key
 from rarefy.core.settings import resolve_device
 from rarefy.data.images import ImageData, ImageSet
-from rarefy.data.images.ids import chosen_by_content
+from rarefy.data.images.ids import choose_by_content
 from rarefy.data.images.unlabelled import UNLABELLED
 from rarefy.measure.representation.groups import summary
 from rarefy.nets.backbones import Features
 from rarefy.tools.image_data import on_device
-from rarefy.tools.longtail.evaluation import Evaluation, Known, judge
-from rarefy.tools.longtail.features import features_of
-from rarefy.tools.longtail.finishing import finished
+from rarefy.tools.longtail.evaluation import Evaluation, ProbeData, judge
+from rarefy.tools.longtail.features import features_of, final_encoder
 from rarefy.tools.longtail.pretraining import HELPS, PretrainTask, new_pretraining
 from rarefy.tools.longtail.recipes import usual_pretraining
 from rarefy.tools.longtail.sets import AS_IS, VALIDATION_SHARE, Parts, Tail
@@ -46,7 +45,7 @@ WITHOUT_IMAGES = ("linear", "few", "knn")
 
 
 @dataclass(frozen=True)
-class Learnt:
+class PretrainedBackbone:
     """A trained backbone. ``features(images)`` gives (n, d) for uint8 images like those that it was
     trained on; the module itself wants pixels in [0, 1], less ``mean``, over ``std``."""
 
@@ -54,7 +53,7 @@ class Learnt:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     history: pd.DataFrame
-    """One row an epoch: loss, alignment, uniformity, churn of the mask."""
+    """One row per epoch: loss, alignment, uniformity, churn of the mask."""
     device: torch.device
     precision: str
 
@@ -87,12 +86,12 @@ def pretrain(
     checkpoint: Path | str | None = None,
     max_seconds: float | None = None,
     progress: bool = True,
-) -> Learnt:
+) -> PretrainedBackbone:
     """Learn features of images without labels.
 
     images: uint8 (n, channels, size, size), or a set by name (its training images).
-    network: a name, ``module:callable``, or a module that gives a row of numbers an image; a module
-        is trained in place.
+    network: a name, ``module:callable``, or a module that gives a row of numbers per image; a
+        module is trained in place.
     method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ... (``rarefy.train.contrast.method``).
     compiled: by torch.compile; graphs: on a GPU, start an update as one recorded CUDA graph. A
         network that decides something in Python anew at every call needs ``graphs=False`` (one that
@@ -163,7 +162,7 @@ def pretrain(
                     f"the loss is no number from update {seen.nonfinite_step} on{last}; what "
                     f"usually helps: {HELPS.replace('--', '').replace('-', '_')}"
                 )
-            learnt = finished(training).backbone.eval()
+            learnt = final_encoder(training).backbone.eval()
         finally:  # stopped or not: a caller's own network must not keep our masks
             if training.pruner is not None:
                 training.pruner.detach()
@@ -174,7 +173,7 @@ def pretrain(
     history.insert(0, "epoch", np.arange(1, len(history) + 1))
     if isinstance(network, nn.Module):
         network.load_state_dict(learnt.network.state_dict())  # type: ignore[union-attr]
-    return Learnt(learnt, data.mean, data.std, history, place, training.precision)
+    return PretrainedBackbone(learnt, data.mean, data.std, history, place, training.precision)
 
 
 def _words(now: Pretraining) -> str:
@@ -234,7 +233,7 @@ def _backbone(network: nn.Module, channels: int, size: int) -> tuple[Features, i
         backbone.train(was)
     if found.ndim != 2 or len(found) != 2:
         shape = tuple(found.shape)
-        raise bad_value("network", shape, "must give a row of numbers an image, for 2 images")
+        raise bad_value("network", shape, "must give a row of numbers per image, for 2 images")
     return backbone, found.shape[1]
 
 
@@ -252,7 +251,7 @@ def probe(
     neighbours: int = 0,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Judge features (n, d) with labels 0 .. classes - 1: one row a protocol, per cent of test
+    """Judge features (n, d) with labels 0 .. classes - 1: one row per protocol, per cent of test
     samples.
 
     counts: samples of each class in whatever the features were learnt from, by label; they say
@@ -279,13 +278,13 @@ def probe(
         raise bad_value("counts", len(sizes), f"must be one for each of {classes} classes")
     order = sorted(range(classes), key=lambda label: -sizes[label])
     names = [str(row) for row in range(len(y))]
-    out = torch.tensor(chosen_by_content(names, y.tolist(), VALIDATION_SHARE, f"probe {seed}"))
+    out = torch.tensor(choose_by_content(names, y.tolist(), VALIDATION_SHARE, f"probe {seed}"))
     for protocol in protocols:
         if protocol not in WITHOUT_IMAGES:
             known = f"{', '.join(WITHOUT_IMAGES[:-1])} or {WITHOUT_IMAGES[-1]}"
             raise bad_value("protocols", protocol, f"must be {known}")
     how = Evaluation(tuple(protocols), shots, draws, neighbours)
-    found = judge(Known(x, y, out, asked, answers, classes), how, order, seed)
+    found = judge(ProbeData(x, y, out, asked, answers, classes), how, order, seed)
     for note in found.notes:
         warnings.warn(note, stacklevel=2)
     rows = []

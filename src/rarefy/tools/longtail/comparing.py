@@ -10,11 +10,11 @@ from typing import Any
 import pandas as pd
 
 from rarefy.measure.statistics import Interval, mean_interval
-from rarefy.tools.longtail.probing import Probed
+from rarefy.tools.longtail.probing import ProbeResult
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT, READINGS, baseline_of
 
 
-def told_apart(probed: Sequence[Probed]) -> list[Probed]:
+def name_differences(probed: Sequence[ProbeResult]) -> list[ProbeResult]:
     """With a setting that names whatever else differs, so that what was trained differently is
     neither averaged nor compared. What a file does not say (older ones say less) is no difference,
     unless others differ in it among themselves: then nobody knows with whom it belongs."""
@@ -35,8 +35,8 @@ def told_apart(probed: Sequence[Probed]) -> list[Probed]:
     return found
 
 
-def by_class(probed: Sequence[Probed]) -> pd.DataFrame:
-    """One row a network, protocol and class: for a spreadsheet."""
+def by_class(probed: Sequence[ProbeResult]) -> pd.DataFrame:
+    """One row per network, protocol and class: for a spreadsheet."""
     rows: list[dict[str, Any]] = []
     for one in probed:
         names = one.parts.labelled.classes
@@ -61,12 +61,14 @@ def by_class(probed: Sequence[Probed]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def baseline_among(probed: Sequence[Probed]) -> str:
+def baseline_among(probed: Sequence[ProbeResult]) -> str:
     """The method that others are compared with; empty where none is known."""
     return baseline_of(list(dict.fromkeys(one.method for one in probed if one.method)))
 
 
-def paired(probed: Sequence[Probed], protocol: str, name: str = "overall") -> dict[str, Interval]:
+def paired_differences(
+    probed: Sequence[ProbeResult], protocol: str, name: str = "overall"
+) -> dict[str, Interval]:
     """By method: the difference of a reading to the baseline's, in points, over the settings and
     seeds that both have (long-tailed networks alone)."""
     values: dict[str, dict[tuple[str, int], float]] = {}
@@ -83,23 +85,23 @@ def paired(probed: Sequence[Probed], protocol: str, name: str = "overall") -> di
     return found
 
 
-def settings_of(probed: Sequence[Probed]) -> list[str]:
+def settings_of(probed: Sequence[ProbeResult]) -> list[str]:
     """All settings, in the order in which they come."""
     return list(dict.fromkeys(one.setting for one in probed))
 
 
-def grouped(probed: Sequence[Probed], protocol: str) -> list[dict[str, Any]]:
-    """One row a setting, method and kind of images (or a network that has no method): means over
+def group_rows(probed: Sequence[ProbeResult], protocol: str) -> list[dict[str, Any]]:
+    """One row per setting, method and kind of images (or a network that has no method): means over
     the seeds in per cent, Delta_20 of the control, and the difference to the baseline."""
     several = settings_of(probed)
     if len(several) > 1:
         return [
             row
             for setting in several
-            for row in grouped([one for one in probed if one.setting == setting], protocol)
+            for row in group_rows([one for one in probed if one.setting == setting], protocol)
         ]
-    gains = paired(probed, protocol)
-    groups: dict[tuple[str, str], list[Probed]] = {}
+    gains = paired_differences(probed, protocol)
+    groups: dict[tuple[str, str], list[ProbeResult]] = {}
     for one in probed:
         groups.setdefault((one.method or one.name, one.images), []).append(one)
     first = baseline_among(probed)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.errors import bad_value, unknown
-from rarefy.data.images.ids import chosen_by_content, digest_of
+from rarefy.data.images.ids import choose_by_content, digest_of
 from rarefy.measure.representation.few_shot import few_shot
 from rarefy.measure.representation.labelled import accuracy_by_class
 from rarefy.measure.representation.linear_probe import STRENGTHS, Choice, fit_chosen
@@ -30,7 +30,7 @@ MANY, FEW_NEIGHBOURS, NEIGHBOURS = 10_000, 20, 200
 
 @dataclass(frozen=True)
 class Evaluation:
-    """``shots``: labels a class of the protocol ``few``, drawn ``draws`` times; ``neighbours`` 0:
+    """``shots``: labels per class of the protocol ``few``, drawn ``draws`` times; ``neighbours`` 0:
     by the number of references."""
 
     protocols: tuple[str, ...] = tuple(PROTOCOLS)
@@ -50,7 +50,7 @@ class Evaluation:
         if len(set(self.protocols)) < len(self.protocols):
             raise bad_value("protocols", self.protocols, "has the same one twice")
         if self.shots < 1:
-            raise bad_value("shots", self.shots, "must be at least 1 label a class")
+            raise bad_value("shots", self.shots, "must be at least 1 label per class")
         if self.draws < 1:
             raise bad_value("draws", self.draws, "must be at least 1")
         if self.neighbours < 0:
@@ -71,7 +71,7 @@ class Quality:
 
 
 @dataclass(frozen=True)
-class Known:
+class ProbeData:
     """Features and labels of training samples, and of the test samples that are asked.
 
     ``held_out``: the training samples on which is chosen, (n,) bool; ``long_tail``: places of those
@@ -81,8 +81,8 @@ class Known:
     features: Tensor
     labels: Tensor
     held_out: Tensor
-    asked: Tensor
-    answers: Tensor
+    test_features: Tensor
+    test_labels: Tensor
     classes: int
     long_tail: Callable[[], tuple[Tensor, Tensor]] | None = None
 
@@ -91,7 +91,7 @@ def evaluate_features(
     features: Callable[[Tensor], Tensor], parts: Parts, how: Evaluation
 ) -> Quality:
     """``features``: uint8 images to rows of numbers."""
-    known = Known(
+    data = ProbeData(
         features(parts.labelled.images),
         parts.labelled.labels,
         parts.held_out,
@@ -100,13 +100,13 @@ def evaluate_features(
         parts.classes,
         lambda: (_places(parts), _held_out_of_seen(parts)),
     )
-    return judge(known, how, parts.order)
+    return judge(data, how, parts.order)
 
 
-def judge(known: Known, how: Evaluation, order: Sequence[int], seed: int = 0) -> Quality:
+def judge(data: ProbeData, how: Evaluation, order: Sequence[int], seed: int = 0) -> Quality:
     """``order``: labels, the class with most samples in the pre-training first; ``seed``: of the
     few labels."""
-    labels, classes, out = known.labels, known.classes, known.held_out
+    labels, classes, out = data.labels, data.classes, data.held_out
     accuracy: dict[str, Tensor] = {}
     strength: dict[str, float] = {}
     validation: dict[str, float] = {}
@@ -114,18 +114,18 @@ def judge(known: Known, how: Evaluation, order: Sequence[int], seed: int = 0) ->
 
     def linear(name: str, rows: Tensor | slice, held_out: Tensor) -> Tensor:
         found, choice = fit_chosen(
-            known.features[rows], labels[rows], classes, held_out, how.strengths
+            data.features[rows], labels[rows], classes, held_out, how.strengths
         )
         strength[name], validation[name] = choice.best, _best(choice)
         if not found.converged:
             notes.append(f"{name}: the probe is not at its best weights (off by {found.error:.1g})")
-        return accuracy_by_class(found.predict(known.asked), known.answers, classes)
+        return accuracy_by_class(found.predict(data.test_features), data.test_labels, classes)
 
     def few() -> Tensor:
         found = few_shot(
-            (known.features[~out], labels[~out]),
-            (known.features[out], labels[out]),
-            (known.asked, known.answers),
+            (data.features[~out], labels[~out]),
+            (data.features[out], labels[out]),
+            (data.test_features, data.test_labels),
             classes,
             how.shots,
             draws=how.draws,
@@ -140,20 +140,20 @@ def judge(known: Known, how: Evaluation, order: Sequence[int], seed: int = 0) ->
         return found.mean_by_class
 
     def neighbours() -> Tensor:
-        references = known.features
+        references = data.features
         k = how.neighbours or (NEIGHBOURS if len(references) >= MANY else FEW_NEIGHBOURS)
-        vote = knn_predict(references, labels, known.asked, classes, k, how.knn_temperature)
+        vote = knn_predict(references, labels, data.test_features, classes, k, how.knn_temperature)
         if vote.limited and how.neighbours:
             notes.append(f"knn: all {vote.k} references vote, {k} were asked for")
-        return accuracy_by_class(vote.predicted, known.answers, classes)
+        return accuracy_by_class(vote.predicted, data.test_labels, classes)
 
     for name in how.protocols:
         if name == "linear":
             by_class = linear(name, slice(None), out)
         elif name == "long-tail":
-            if known.long_tail is None:
+            if data.long_tail is None:
                 raise bad_value("protocols", name, "needs the images of the pre-training")
-            by_class = linear(name, *known.long_tail())
+            by_class = linear(name, *data.long_tail())
         else:
             by_class = few() if name == "few" else neighbours()
         accuracy[name] = by_class[list(order)]
@@ -171,7 +171,7 @@ def _held_out_of_seen(parts: Parts) -> Tensor:
     """Some of each class of the long tail itself: whoever has these labels alone has no others."""
     contents = [digest_of(one) for one in parts.seen.ids]
     labels = parts.seen.labels
-    chosen = chosen_by_content(contents, labels.tolist(), VALIDATION_SHARE, "validation")
+    chosen = choose_by_content(contents, labels.tolist(), VALIDATION_SHARE, "validation")
     return torch.tensor(chosen, device=labels.device)
 
 

@@ -20,7 +20,7 @@ from rarefy.nets.by_name import identity
 from rarefy.sweep.one_by_one import one_by_one, spread_epochs
 from rarefy.tools.image_data import data_identity, on_device
 from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation, Quality
-from rarefy.tools.longtail.pretraining import Pretrained, PretrainTask, pretrain_one
+from rarefy.tools.longtail.pretraining import PretrainResult, PretrainTask, pretrain_one
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
 from rarefy.tools.longtail.sets import AS_IS, Tail, read_split
 from rarefy.train.contrast.method import Method
@@ -240,7 +240,7 @@ class LongTailPretraining(Experiment):
             for rho in self.rho
         ]
 
-    def _measured(self, found: Pretrained) -> dict[str, np.ndarray]:
+    def _measured(self, found: PretrainResult) -> dict[str, np.ndarray]:
         ranks = self._classes()
         parts, seen, inside = found.parts, found.history, found.mechanism
         watched = len(self.watched_epochs())

@@ -1,15 +1,20 @@
-"""What a backbone makes of images."""
+"""The encoder that a pre-training leaves, and the features that a backbone makes of images."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
+from rarefy.nets.backbones import Encoder
+from rarefy.pruning.finishing.batchnorm import reestimate
+from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import Scaling, unit_pixels
 from rarefy.train.precision import mixed_precision
 
 ROWS = 2048
 """Images at a time: no gradient is kept, so that many fit anywhere."""
+STATISTICS_BATCHES = 50
+"""Batches from which BatchNorm's statistics are estimated for weights that never saw an image."""
 
 
 @torch.no_grad()
@@ -31,3 +36,14 @@ def features_of(
     finally:
         backbone.train(was_training)
     return torch.cat(found)
+
+
+def final_encoder(training: Pretraining) -> Encoder:
+    """The encoder as a user takes it home: all its weights, with statistics that belong to them."""
+    encoder = training.learnt("dense")
+    if training.statistics_of_other_weights:
+        views = (
+            batch.flatten(0, 1).to(training.model_dtype) for batch in training.batches.epoch(0)
+        )
+        reestimate(encoder, views, STATISTICS_BATCHES)
+    return encoder

@@ -50,7 +50,7 @@ class Course:
         return _words(Method.parse(self.method), self.best_epoch, self.best, self.last)
 
 
-def past_best(
+def overtraining_note(
     method: Method, epochs: Sequence[int], knn: Sequence[float], errors: Sequence[float]
 ) -> str:
     """Of one training by itself, in words, if it was longer than good: ``knn`` at the looks after
@@ -70,8 +70,8 @@ def past_best(
 def _words(method: Method, epoch: int, best: float, last: float) -> str:
     masks = "" if method.masked else ", or masks (branches:0.1),"
     return (
-        f"past its best: neighbours of held-out images were right in {best:.1f} % after epoch "
-        f"{epoch}, in {last:.1f} % at the end; fewer epochs{masks} may keep more"
+        f"over-trained: held-out kNN accuracy peaked at {best:.1f} % (epoch {epoch}) and ended at "
+        f"{last:.1f} %; fewer epochs{masks} may keep more"
     )
 
 

@@ -21,10 +21,9 @@ from rarefy.nets.by_name import identity
 from rarefy.pruning.finishing.batchnorm import reestimate
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.evaluation import Evaluation, Quality, evaluate_features
-from rarefy.tools.longtail.features import features_of
-from rarefy.tools.longtail.finishing import STATISTICS_BATCHES, finished
+from rarefy.tools.longtail.features import STATISTICS_BATCHES, features_of, final_encoder
 from rarefy.tools.longtail.mechanism import Mechanism, look_inside
-from rarefy.tools.longtail.overtraining import past_best
+from rarefy.tools.longtail.overtraining import overtraining_note
 from rarefy.tools.longtail.sets import Parts, Tail, parts_of
 from rarefy.tools.longtail.watching import Watcher
 from rarefy.tools.saved_networks import BACKBONE, save_network
@@ -80,7 +79,7 @@ class PretrainTask:
 
 
 @dataclass(frozen=True)
-class Pretrained:
+class PretrainResult:
     """What one pre-training gave."""
 
     quality: Quality | None
@@ -100,7 +99,7 @@ def pretrain_one(
     context: Context,
     name: str = "run",
     world: World | None = None,
-) -> Pretrained:
+) -> PretrainResult:
     """Train and measure. The same ``run_key`` means the same first weights, images and views,
     whatever the method: outcomes can be compared in pairs. ``order``: seed of the order of classes
     (and of the images drawn)."""
@@ -121,15 +120,15 @@ def pretrain_one(
         if history.nonfinite_step >= 0:
             if training.world.rank == 0:
                 _complain(training, checkpoint, name)
-            return Pretrained(None, None, None, history, parts)
+            return PretrainResult(None, None, None, history, parts)
         training.world.wait()
         if training.world.rank > 0:  # the first process judges, and saves
-            return Pretrained(None, None, None, history, parts)
-        encoder = finished(training)
+            return PretrainResult(None, None, None, history, parts)
+        encoder = final_encoder(training)
         masked = training.learnt("masked") if training.pruner is not None else None
         found = _measured(task, training, encoder, masked, parts)
         seen = (history.watched.get(word, ()) for word in ("knn", "knn_error"))
-        notes = [past_best(method, task.watched, *seen)]
+        notes = [overtraining_note(method, task.watched, *seen)]
         notes += [] if found.quality is None else found.quality.notes
         for note in filter(None, notes):
             _log.warning("%s: %s", name, note)
@@ -148,7 +147,7 @@ def pretrain_one(
 
 def _untrained(
     task: PretrainTask, method: Method, parts: Parts, run_key: int, context: Context
-) -> Pretrained:
+) -> PretrainResult:
     """What features are worth without any training."""
     context.check_time()
     quality = None
@@ -170,7 +169,7 @@ def _untrained(
             lambda images: features_of(backbone, images, scaling), parts, task.evaluation
         )
     context.advance(task.recipe.epochs)
-    return Pretrained(quality, None, None, Seen(), parts)
+    return PretrainResult(quality, None, None, Seen(), parts)
 
 
 def new_pretraining(
@@ -222,9 +221,9 @@ def _measured(
     encoder: Encoder,
     masked: Encoder | None,
     parts: Parts,
-) -> Pretrained:
+) -> PretrainResult:
     if not parts.has_labels:
-        return Pretrained(None, None, None, training.history, parts)
+        return PretrainResult(None, None, None, training.history, parts)
     scaling = training.batches.scaling
 
     def quality(network: Encoder) -> Quality:
@@ -236,7 +235,7 @@ def _measured(
     mechanism = None
     if training.pruner is not None:
         mechanism = look_inside(training, encoder, parts)
-    return Pretrained(
+    return PretrainResult(
         quality(encoder),
         None if masked is None else quality(masked),
         mechanism,

@@ -26,7 +26,7 @@ from rarefy.train.precision import resolve_precision
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """One backbone and what it is worth."""
 
     name: str
@@ -55,14 +55,14 @@ BY_COUNTS = -2
 
 def probe_file(
     path: Path, data: str | None, how: Evaluation, device: str = "auto", network: str | None = None
-) -> Probed:
+) -> ProbeResult:
     """A file of ``rarefy pretrain --save``, on the set it was trained for or another one."""
     place = resolve_device(device)
     backbone, about, parts, order = _opened(path, data, place, network)
     scaling = Scaling(tuple(about["mean"]), tuple(about["std"]))
-    quality = judged(backbone, parts, scaling, how, place)
+    quality = judge_backbone(backbone, parts, scaling, how, place)
     images = BALANCED if about["tail"]["balanced"] else LONG_TAIL
-    return Probed(
+    return ProbeResult(
         path.stem,
         str(about["way"]),
         order,
@@ -155,7 +155,7 @@ def probe_network(
     order: int = -1,
     device: str = "auto",
     name: str = "",
-) -> Probed:
+) -> ProbeResult:
     """Anybody's network, ``module:callable`` or a module: images scaled to mean 0 and std 1 a
     channel go in, what comes out are features. ``tail``: which classes are head and tail, and whose
     labels the protocol ``long-tail`` has; by the images of each class if not given. ``name``: what
@@ -169,8 +169,8 @@ def probe_network(
         backbone = network if isinstance(network, Features) else Features(network)
         name = name or type(network).__name__
     scaling = Scaling(parts.mean, parts.std)
-    quality = judged(backbone, parts, scaling, how or Evaluation(), place)
-    return Probed(name, "", order if tail else BY_COUNTS, AS_IS, quality, parts)
+    quality = judge_backbone(backbone, parts, scaling, how or Evaluation(), place)
+    return ProbeResult(name, "", order if tail else BY_COUNTS, AS_IS, quality, parts)
 
 
 def open_network(network: str, data: str, device: str = "auto") -> Features:
@@ -185,7 +185,7 @@ def _built(network: str, parts: Parts) -> Features:
     return build_backbone(network, channels, size)[0]
 
 
-def judged(
+def judge_backbone(
     backbone: nn.Module, parts: Parts, scaling: Scaling, how: Evaluation, device: torch.device
 ) -> Quality:
     _need_labels(parts)

@@ -22,7 +22,7 @@ PERCENT = 100.0
 
 
 def readings(results: xr.Dataset, protocol: str, which: str = "accuracy") -> xr.Dataset:
-    """Per cent, one value a cell (images, rho, method, seed) and reading."""
+    """Per cent, one value per cell (images, rho, method, seed) and reading."""
     if protocol not in results["protocol"].values:
         known = ", ".join(map(str, results["protocol"].values))
         raise UsageError(f"protocol {protocol!r} was not asked for; there is {known}")
@@ -56,7 +56,7 @@ def difference(told: xr.Dataset, name: str, method: str, baseline: str, **where:
 
 
 def rows(results: xr.Dataset, protocol: str = "linear") -> Iterator[dict[str, Any]]:
-    """One row a set and method of what ``rarefy pretrain`` stores: means over seeds in per cent,
+    """One row per set and method of what ``rarefy pretrain`` stores: means over seeds in per cent,
     the difference to the baseline (``baseline_of``), and Delta_20 of the control."""
     told = readings(results, protocol)
     methods = [str(name) for name in results["algorithm"].values]

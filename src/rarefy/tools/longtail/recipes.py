@@ -7,9 +7,9 @@ from typing import Any
 from rarefy.core.errors import bad_value
 
 BATCH, LEAST_STEPS = 512, 3
-"""Images an update where there are enough, and updates an epoch where there are not."""
+"""Images per update where there are enough, and updates per epoch where there are not."""
 RATE = 0.5
-"""Learning rate at 512 images an update (Jiang et al. 2021), in proportion at others."""
+"""Learning rate at 512 images per update (Jiang et al. 2021), in proportion at others."""
 SMALL, EPOCHS, UPDATES = 5_000, 500, 240
 """A small set is shown for about so many updates; others for 500 epochs."""
 TINY = 16

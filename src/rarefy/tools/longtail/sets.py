@@ -13,10 +13,10 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value, unknown
 from rarefy.data.images import ImageSet
-from rarefy.data.images.ids import chosen_by_content, digest_of
+from rarefy.data.images.ids import choose_by_content, digest_of
 from rarefy.data.images.unlabelled import UNLABELLED
 from rarefy.data.longtail import counts as by_rank
-from rarefy.data.longtail.order import class_order, ranked
+from rarefy.data.longtail.order import class_order, rank_classes
 from rarefy.data.longtail.split import LongTailSplit, control, make_split
 from rarefy.data.longtail.split_file import load_split, read_list, split_from_list
 from rarefy.tools.image_data import on_device
@@ -116,11 +116,13 @@ def _parts(data: str, folder: str | None, tail: Tail, seed: int, device: torch.d
     pool = whole.train
     contents = [digest_of(one) for one in pool.ids]
     labels = pool.labels.tolist()
-    held_out = torch.tensor(chosen_by_content(contents, labels, VALIDATION_SHARE, "validation"))
+    held_out = torch.tensor(choose_by_content(contents, labels, VALIDATION_SHARE, "validation"))
     split = _split(pool, held_out, tail, seed)
     if split is None:
         seen = pool
-        found, order = ranked(torch.bincount(pool.labels, minlength=len(pool.classes)).tolist())
+        found, order = rank_classes(
+            torch.bincount(pool.labels, minlength=len(pool.classes)).tolist()
+        )
     else:
         seen, order, found = split.take(pool), split.order, split.counts
     return Parts(
@@ -164,7 +166,7 @@ def _split(pool: ImageSet, held_out: Tensor, tail: Tail, seed: int) -> LongTailS
     source = pool.take(~held_out) if tail.head == "sdclr" else pool
     here = torch.bincount(source.labels, minlength=len(pool.classes)).tolist()
     if tail.shape == AS_IS:
-        found = make_split(source, *ranked(here), max(seed, 0))
+        found = make_split(source, *rank_classes(here), max(seed, 0))
     elif tail.from_file:
         found = read_split(tail.shape, pool)
     else:

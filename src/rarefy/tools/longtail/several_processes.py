@@ -25,7 +25,7 @@ from rarefy.core.writing import OutputFolder, check_output, write_output
 from rarefy.measure.representation.groups import summary
 from rarefy.nets.by_name import identity
 from rarefy.tools.image_data import data_identity
-from rarefy.tools.longtail.pretraining import Pretrained, PretrainTask, pretrain_one
+from rarefy.tools.longtail.pretraining import PretrainResult, PretrainTask, pretrain_one
 from rarefy.tools.longtail.sets import parts_of
 from rarefy.train.contrast.method import Method
 from rarefy.train.contrast.together import World, joined
@@ -135,7 +135,12 @@ def _silent(text: str) -> None:
 
 
 def _told(
-    found: Pretrained, task: PretrainTask, method: str, processes: int, path: Path, settings: str
+    found: PretrainResult,
+    task: PretrainTask,
+    method: str,
+    processes: int,
+    path: Path,
+    settings: str,
 ) -> None:
     said: dict[str, Any] = {
         "settings": settings,

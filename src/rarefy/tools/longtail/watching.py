@@ -13,8 +13,7 @@ from rarefy.measure.representation.labelled import accuracy_by_class, class_coun
 from rarefy.measure.representation.nearest import knn_predict
 from rarefy.nets.backbones import Encoder
 from rarefy.tools.longtail.evaluation import FEW_NEIGHBOURS
-from rarefy.tools.longtail.features import features_of
-from rarefy.tools.longtail.finishing import finished
+from rarefy.tools.longtail.features import features_of, final_encoder
 from rarefy.tools.longtail.sets import Parts
 from rarefy.train.contrast.pretraining import Pretraining
 
@@ -55,8 +54,8 @@ def watched_features(
 
 
 def _error(by_class: torch.Tensor, labels: torch.Tensor) -> float:
-    """Standard error of the mean over classes. Two made-up images a class, one right and one wrong,
-    because none is sure for having been right a few times."""
+    """Standard error of the mean over classes. Two made-up images per class, one right and one
+    wrong, because none is sure for having been right a few times."""
     counts = class_counts(labels, len(by_class)).to("cpu", torch.float64)
     there = counts > 0
     counts, right = counts[there], (by_class[there] * counts[there] + 1) / (counts[there] + 2)
@@ -82,7 +81,7 @@ class Watcher:
     def __call__(self, now: Pretraining) -> None:
         seen = now.history
         if now.epoch in self.watched and self.parts.has_labels:
-            found = watched_features(finished(now), now, self.parts)
+            found = watched_features(final_encoder(now), now, self.parts)
             for name, values in found.items():
                 seen.watched.setdefault(name, []).extend(values)
             self._known = f", kNN {100 * found['knn'][0]:.1f} %"

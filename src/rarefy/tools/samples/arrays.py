@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.images.gzipped import check_zip
 from rarefy.data.images.listing import listed
-from rarefy.tools.samples.labels import encoded
+from rarefy.data.images.unpack_limit import check_zip
+from rarefy.tools.samples.labels import encode_labels
 from rarefy.tools.samples.messages import in_a_line
 from rarefy.tools.samples.samples import Picture, Samples, Shape
 
@@ -39,11 +39,11 @@ def from_arrays(
 
     uint8 of three axes, or of four with 1, 3 or 4 channels first or last, are images, used as
     pixels in [0, 1]; so are floating numbers of such four axes, used as they are. names: file
-    names, one a sample. classes: what whole numbers in ``y`` count, or names that ``y`` may have.
+    names, one per sample. classes: what whole numbers in ``y`` count, or names that ``y`` may have.
     """
     columns = getattr(X, "columns", None)
     values = _numbers(X)
-    labels, known = encoded(y, len(values), classes)
+    labels, known = encode_labels(y, len(values), classes)
     shape, last, notes = _image_shape(values)
     flat = _flat(values)
     return Samples(
@@ -78,14 +78,14 @@ def from_npy(
 def from_npz(path: str | Path, split: str | None = None) -> Samples:
     """One .npz file with features and labels, under the usual names; see ``FEATURE_KEYS``. A split
     that is asked for must be there; by default ``_train`` is looked for, then names alone."""
-    with opened_npz(path) as held:
+    with open_npz(path) as held:
         found = _keys(set(held.files), path, split)
         X, y = held[found[0]], held[found[1]]
     return from_arrays(X, y, name=Path(path).stem, source=str(path))
 
 
 @contextmanager
-def opened_npz(path: str | Path) -> Iterator[Any]:
+def open_npz(path: str | Path) -> Iterator[Any]:
     """Named arrays, each read when it is asked for; whatever is wrong with the file is told in one
     line, and Python objects in it are refused."""
     try:
@@ -172,7 +172,7 @@ def _numbers(X: object) -> NDArray[Any]:
         kind = {"O": "Python objects", "c": "complex numbers"}.get(values.dtype.kind, "text")
         raise bad_value("X", f"{kind} ({values.dtype})", "features must be real numbers")
     if values.ndim < 2:
-        raise bad_value("X", f"shape {values.shape}", "must be (n, d), one row a sample")
+        raise bad_value("X", f"shape {values.shape}", "must be (n, d), one row per sample")
     if not len(values):
         raise UsageError("there are no samples")
     if not values.size:

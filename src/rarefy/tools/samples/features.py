@@ -21,9 +21,8 @@ from rarefy.core.settings import resolve_device
 from rarefy.data.images.ids import short_hash
 from rarefy.nets.by_name import current_folder_importable, named_callable
 from rarefy.tools.samples.messages import in_a_line, rows_text
-from rarefy.tools.samples.row_ids import CHUNK_BYTES
 from rarefy.tools.samples.row_store import RowStore
-from rarefy.tools.samples.samples import Moments, Samples
+from rarefy.tools.samples.samples import Samples
 
 Embedding = Callable[[Tensor], Any]
 SAME = 1e-2
@@ -37,7 +36,6 @@ def embed(
     *,
     batch: int = 256,
     device: str | None = None,
-    normalize: bool = False,
     folder: str | Path | None = None,
     limit: int | None = None,
     progress: bool = False,
@@ -47,8 +45,7 @@ def embed(
     embedding: called without gradients on batches of float32: images (b, channels, height, width)
     in [0, 1], or rows (b, d); a module is put into ``eval`` mode for the time. As text,
     ``module:callable``: a function of such a batch, or one without arguments that makes a model.
-    Whatever it returns is flattened to one row a sample.
-    normalize: images less their mean, over their std, a value a channel, as trainings have them.
+    Whatever it returns is flattened to one row per sample.
     device: by default where the module is. limit: bytes of memory that the result may take.
     folder: the result goes there instead, and a run that was interrupted is gone on with.
     """
@@ -58,11 +55,10 @@ def embed(
     model = embedding_by_name(embedding) if isinstance(embedding, str) else embedding
     if not callable(model):
         raise bad_value("embedding", called, "must be callable, or a text module:callable")
-    shift = _shift(samples) if normalize else None
     with _evaluating(model, device) as place:
 
         def rows_of(first: int, last: int) -> NDArray[np.float32]:
-            inputs = _inputs(samples, first, last, shift).to(place)
+            inputs = _inputs(samples, first, last).to(place)
             try:
                 outputs = model(inputs)
             except Exception as error:
@@ -80,9 +76,8 @@ def embed(
         scale=1.0,
         image=None,
         channels_last=False,
-        moments_from=None,
         feature_names=None,
-        notes=(*samples.notes, f"features: {called}, {features.shape[1]} numbers a sample"),
+        notes=(*samples.notes, f"features: {called}, {features.shape[1]} numbers per sample"),
         # of the content, not of what a model makes of it: ids survive another model
         ids_from=lambda: samples.ids,
     )
@@ -106,24 +101,6 @@ def embedding_by_name(text: str) -> Embedding:
     except (Exception, SystemExit) as error:
         raise bad_value("embedding", text, f"making it raised {in_a_line(error)}") from error
     return found
-
-
-def moments_of(samples: Samples) -> Moments:
-    """Mean and std of each channel of the images, as they are given to an embedding."""
-    if samples.moments_from is not None:
-        return samples.moments_from()
-    if samples.image is None:
-        raise bad_value("normalize", True, f"{samples.name} has no images")
-    channels, step = samples.image[0], _step(samples)
-    total, squares, count = np.zeros(channels), np.zeros(channels), 0
-    for first in range(0, len(samples), step):
-        images = _inputs(samples, first, min(first + step, len(samples)), None).double()
-        total += images.sum(dim=(0, 2, 3)).numpy()
-        squares += images.square().sum(dim=(0, 2, 3)).numpy()
-        count += images.shape[0] * images.shape[2] * images.shape[3]
-    mean = total / count
-    std = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    return tuple(mean.tolist()), tuple(std.tolist())
 
 
 # ------------------------------------------------------------------------------------------- inside
@@ -163,7 +140,9 @@ def _filled(
             first, last = store.done, min(store.done + batch, count)
             rows = rows_of(first, last)
             if rows.shape[1] != head.shape[1]:
-                found = f"{rows.shape[1]} numbers a sample from {first} on, {head.shape[1]} before"
+                found = (
+                    f"{rows.shape[1]} numbers per sample from {first} on, {head.shape[1]} before"
+                )
                 raise bad_value("embedding", called, f"must always give as many: {found}")
             store.rows[first:last] = rows
             store.advance(last)
@@ -172,11 +151,7 @@ def _filled(
     return store.finished()
 
 
-def _step(samples: Samples) -> int:
-    return max(1, CHUNK_BYTES // (4 * samples.features.shape[1]))
-
-
-def _inputs(samples: Samples, first: int, last: int, shift: tuple[Tensor, Tensor] | None) -> Tensor:
+def _inputs(samples: Samples, first: int, last: int) -> Tensor:
     rows = np.asarray(samples.features[first:last]).astype(np.float32)
     rows *= np.float32(samples.scale)
     inputs = torch.from_numpy(rows)
@@ -184,19 +159,8 @@ def _inputs(samples: Samples, first: int, last: int, shift: tuple[Tensor, Tensor
         return inputs
     channels, height, width = samples.image
     if samples.channels_last:
-        inputs = inputs.reshape(-1, height, width, channels).permute(0, 3, 1, 2).contiguous()
-    else:
-        inputs = inputs.reshape(-1, channels, height, width)
-    return inputs if shift is None else (inputs - shift[0]) / shift[1]
-
-
-def _shift(samples: Samples) -> tuple[Tensor, Tensor]:
-    mean, std = moments_of(samples)
-    # a channel that never changes stays as it is
-    return (
-        torch.tensor(mean)[:, None, None],
-        torch.tensor([value or 1.0 for value in std])[:, None, None],
-    )
+        return inputs.reshape(-1, height, width, channels).permute(0, 3, 1, 2).contiguous()
+    return inputs.reshape(-1, channels, height, width)
 
 
 def _rows(outputs: Any, called: str, first: int, last: int) -> NDArray[np.float32]:
@@ -206,12 +170,12 @@ def _rows(outputs: Any, called: str, first: int, last: int) -> NDArray[np.float3
     if not isinstance(outputs, np.ndarray) or outputs.dtype.kind not in "iufb":
         kind = type(outputs).__name__
         hint = "; choose one of its parts in a function around it"
-        found = f"must return one tensor or array of numbers a batch, not {kind}{hint}"
+        found = f"must return one tensor or array of numbers per batch, not {kind}{hint}"
         raise bad_value("embedding", called, found)
     count = last - first
     if outputs.ndim == 0 or len(outputs) != count:
         found = f"shape {outputs.shape} for {count} samples"
-        raise bad_value("embedding", called, f"must return one row a sample, not {found}")
+        raise bad_value("embedding", called, f"must return one row per sample, not {found}")
     with np.errstate(over="ignore"):
         rows = outputs.reshape(count, -1).astype(np.float32, copy=False)
     if not rows.shape[1]:

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.images.listing import listed
+from rarefy.data.images.listing import counted, listed
 from rarefy.tools.samples.arrays import from_arrays
-from rarefy.tools.samples.messages import counted, in_a_line, no_column, rows_text
+from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
 from rarefy.tools.samples.pixels import is_picture, pixels_of, side_of
 from rarefy.tools.samples.row_store import RowStore
 from rarefy.tools.samples.samples import Samples

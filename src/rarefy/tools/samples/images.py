@@ -5,20 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images import ImageSet, load_images
 from rarefy.data.images.catalog import SETS, class_folder, folder_options
-from rarefy.data.images.decoding import FALLBACK, Decoded
-from rarefy.data.images.folder_scan import Found, scan
-from rarefy.data.images.folders import FolderOptions, decode_all, planes
-from rarefy.data.images.listing import listed
+from rarefy.data.images.decoding import DecodedImage
+from rarefy.data.images.folder_scan import FolderFiles, scan
+from rarefy.data.images.folders import (
+    FolderOptions,
+    common_shape,
+    decode_or_stop,
+    ignored_files,
+    relative_name,
+    stack_images,
+)
+from rarefy.data.images.listing import counted
 from rarefy.tools.image_data import split_options
 from rarefy.tools.samples.arrays import pictures
-from rarefy.tools.samples.messages import counted
 from rarefy.tools.samples.samples import Samples
 
 SPLITS = ("train", "test", "all")
@@ -49,7 +54,6 @@ def from_images(text: str | Path, split: str | None = None, **options: Any) -> S
         split=split or "train",
         notes=data.notes,
         left_out=data.left_out,
-        moments_from=lambda: (data.mean, data.std),
     )
 
 
@@ -85,49 +89,31 @@ def _together(parts: tuple[ImageSet, ...]) -> ImageSet:
     )
 
 
-def _whole_folder(found: Found, options: FolderOptions) -> Samples:
+def _whole_folder(found: FolderFiles, options: FolderOptions) -> Samples:
     """Every image of a folder. Nothing is split, so that a class may have a single image."""
     folder = found.root
     pairs = [*found.train, *(found.test or ())]
-    results = decode_all([path for path, _ in pairs], options.size, folder)
-    good, bad = [], []
-    for (path, label), result in zip(pairs, results, strict=True):
-        shown = path.relative_to(folder).as_posix()
-        if isinstance(result, Decoded):
-            good.append((shown, label, result))
-        else:
-            bad.append(f"{shown} ({result})")
-    if bad and not options.skip_bad:
-        raise UsageError(
-            f"{len(bad)} of {len(pairs)} files of {folder} cannot be read: {listed(bad)}; "
-            "remove them, or leave them out with --skip-bad (skip_bad=True)"
-        )
+    results, bad = decode_or_stop([path for path, _ in pairs], folder, options)
+    good = [
+        (relative_name(path, folder), label, result)
+        for (path, label), result in zip(pairs, results, strict=True)
+        if isinstance(result, DecodedImage)
+    ]
     if len({label for _, label, _ in good}) < 2:
         raise UsageError(f"{folder}: readable images of at least 2 classes are needed")
-    sides = {image.side for _, _, image in good}
-    common = (sides.pop() or FALLBACK) if len(sides) == 1 else FALLBACK
-    side = options.size if options.size is not None else common
-    grey = all(image.pixels.ndim == 2 for _, _, image in good)
-    channels = options.channels if options.channels is not None else (1 if grey else 3)
-    pixels = np.empty((len(good), channels, side, side), dtype=np.uint8)
-    for place, (_, _, image) in enumerate(good):
-        pixels[place] = planes(image.pixels, side, channels)
-    notes = []
-    if found.others:
-        one = found.others == 1
-        what = "file that is no image" if one else "files that are no images"
-        was = "was" if one else "were"
-        notes.append(f"{found.others} {what} (by extension) {was} ignored")
+    images = [image for _, _, image in good]
+    pixels = stack_images(images, *common_shape(images, options))
+    notes = ignored_files(found)
     if bad:
         were = "was" if len(bad) == 1 else "were"
         notes.append(f"{counted(len(bad), 'file')} that cannot be read {were} left out")
     labels: Tensor = torch.tensor([label for _, label, _ in good], dtype=torch.int64)
-    files = tuple(shown for shown, _, _ in good)
+    files = tuple(file for file, _, _ in good)
     return _samples(
         folder.resolve().name or "folder",
-        (ImageSet(torch.from_numpy(pixels), labels, found.classes, files),),
+        (ImageSet(pixels, labels, found.classes, files),),
         source=str(folder),
         split="all",
         notes=tuple(notes),
-        left_out=tuple(bad),
+        left_out=bad,
     )

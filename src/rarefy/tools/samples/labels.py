@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.images.listing import listed
-from rarefy.tools.samples.messages import counted, rows_text
+from rarefy.data.images.listing import counted, listed
+from rarefy.tools.samples.messages import rows_text
 
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)")
 
 
-def encoded(
+def encode_labels(
     labels: object, count: int, classes: Sequence[str] | None = None
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """int64 (n,) from 0 on, and what they count.
@@ -27,7 +27,7 @@ def encoded(
     """
     values = _flat(labels)
     if len(values) != count:
-        raise bad_value("labels", counted(len(values), "label"), f"must be {count}, one a sample")
+        raise bad_value("labels", counted(len(values), "label"), f"must be {count}, one per sample")
     if not count:
         raise UsageError("there are no samples")
     names = None if classes is None else tuple(str(name) for name in classes)
@@ -74,12 +74,12 @@ def _flat(labels: object) -> NDArray[Any]:
         values = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
     except ValueError:
         raise bad_value(
-            "labels", "rows of different lengths", "must be one label a sample"
+            "labels", "rows of different lengths", "must be one label per sample"
         ) from None
     if values.ndim != 1:
         hint = "; of one-hot rows give the argmax" if values.ndim == 2 else ""
         raise bad_value(
-            "labels", f"shape {values.shape}", f"must be (n,), one label a sample{hint}"
+            "labels", f"shape {values.shape}", f"must be (n,), one label per sample{hint}"
         )
     if values.dtype.kind == "b":
         return values.astype(str)
@@ -102,7 +102,9 @@ def _objects(values: NDArray[Any]) -> NDArray[Any]:
     nested = np.flatnonzero([isinstance(value, containers) for value in values])
     if nested.size:
         kind = type(values[nested[0]]).__name__
-        raise bad_value("labels", f"a {kind} in {rows_text(nested)}", "must be one label a sample")
+        raise bad_value(
+            "labels", f"a {kind} in {rows_text(nested)}", "must be one label per sample"
+        )
     missing = np.flatnonzero(isna(values))
     if missing.size:
         raise UsageError(f"no label in {rows_text(missing)}")

@@ -22,11 +22,6 @@ def rows_text(rows: NDArray[Any] | Sequence[int]) -> str:
     return f"{several} {shown} ({many}counting from 0)"
 
 
-def counted(count: int, what: str) -> str:
-    """``1 file``, ``2 files``."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def in_a_line(error: BaseException) -> str:
     """What somebody else's error says, short and without line breaks."""
     said = " ".join(str(error).split())[:120]

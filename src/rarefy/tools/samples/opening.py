@@ -114,7 +114,7 @@ def as_samples(data: object, labels: object = None, **options: Any) -> Samples:
         return from_frame(data, labels, **options)
     if labels is None:
         if isinstance(data, np.ndarray | Tensor | list | tuple) or hasattr(data, "iloc"):
-            raise bad_value("labels", None, "must be given: one label a sample")
+            raise bad_value("labels", None, "must be given: one label per sample")
         _fitting(options, _options_of(from_pairs), "data sets of pairs")
         return from_pairs(data, **options)
     _fitting(options, _options_of(from_arrays), "arrays")

@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
-from rarefy.data.images.decoding import FALLBACK, NATIVE, BadImage, fitted, grey_or_colour
+from rarefy.data.images.decoding import FALLBACK, NATIVE, BadImage, fit_to_square, grey_or_colour
 from rarefy.data.images.folders import planes
 
 
@@ -34,7 +34,7 @@ def side_of(picture: object, size: int | None) -> int:
 def pixels_of(picture: object, side: int, channels: int) -> NDArray[np.uint8] | None:
     """(channels, side, side); None for a coloured picture where one channel is asked for."""
     image = _opened(picture)
-    pixels = np.asarray(fitted(image, side))
+    pixels = np.asarray(fit_to_square(image, side))
     if pixels.ndim == 3:
         if not (pixels == pixels[:, :, :1]).all():
             return None if channels == 1 else planes(pixels, side, channels)

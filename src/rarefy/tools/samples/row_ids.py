@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarefy.data.images.ids import DIGEST_BYTES, MARK, digest_of, numbered
+from rarefy.data.images.ids import DIGEST_BYTES, MARK, digest_of, number_copies, row_digests
 
 CHUNK_BYTES = 8 * 2**20
 """So much of the features is looked at together; no more of a memory map is in memory a thread."""
@@ -28,7 +28,7 @@ def row_ids(
     image: Shape | None = None,
     channels_last: bool = False,
 ) -> tuple[str, ...]:
-    """One id a row: a hash of its numbers and how many there are, then an occurrence number for
+    """One id per row: a hash of its numbers and how many there are, then an occurrence number for
     exact copies (see ``rarefy.data.images.ids``).
 
     Numbers are hashed as float64: a row has one id, whether a file keeps it as whole numbers or as
@@ -49,7 +49,7 @@ def row_ids(
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         for some in pool.map(lambda rows: _digests(start, rows, kind, turned), chunks):
             digests += some
-    return numbered(digests, labels.tolist())
+    return number_copies(digests, labels.tolist())
 
 
 def _chunks(features: NDArray[Any], itemsize: int) -> Iterator[NDArray[Any]]:
@@ -68,13 +68,7 @@ def _digests(
         rows = (
             rows.reshape(-1, height, width, channels).transpose(0, 3, 1, 2).reshape(len(rows), -1)
         )
-    rows = np.ascontiguousarray(rows)
-    digests = []
-    for row in rows:
-        hasher = start.copy()
-        hasher.update(row.data)
-        digests.append(hasher.hexdigest())
-    return digests
+    return row_digests(start, np.ascontiguousarray(rows))
 
 
 class Copies(NamedTuple):

@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images.ids import short_hash
-from rarefy.tools.samples.messages import counted, rows_text
+from rarefy.data.images.listing import counted
+from rarefy.tools.samples.messages import rows_text
 from rarefy.tools.samples.row_ids import CHUNK_BYTES, Shape, row_ids
 
 Rows = slice | Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]
 Picture = Callable[[int], NDArray[np.uint8]]
 """A sample's index to its pixels, (height, width) or (height, width, channels)."""
-
-Moments = tuple[tuple[float, ...], tuple[float, ...]]
-"""Mean and std, a number a channel."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -42,8 +40,6 @@ class Samples:
     """(channels, height, width) where a row of features is an image's pixels"""
     channels_last: bool = False
     """Whether such a row is (height, width, channels) instead."""
-    moments_from: Callable[[], Moments] | None = None
-    """Mean and std a channel, of pixels in [0, 1], that the set's trainings normalise with."""
     feature_names: tuple[str, ...] | None = None
     source: str = ""
     """Where it was read from, for people."""
@@ -64,16 +60,16 @@ class Samples:
             )
         if self.labels.shape != (len(self),) or self.labels.dtype != np.int64:
             found = f"{self.labels.dtype} {self.labels.shape}"
-            raise bad_value("labels", found, f"must be int64 ({len(self)},), one a sample")
+            raise bad_value("labels", found, f"must be int64 ({len(self)},), one per sample")
         if not (0 <= self.labels.min() and self.labels.max() < len(self.classes)):
             extremes = [int(self.labels.min()), int(self.labels.max())]
             raise bad_value("labels", extremes, f"must be from 0 to {len(self.classes) - 1}")
         if self.files is not None and len(self.files) != len(self):
             found = counted(len(self.files), "name")
-            raise bad_value("names", found, f"must be {len(self)}, one a sample")
+            raise bad_value("names", found, f"must be {len(self)}, one per sample")
         if self.feature_names is not None and len(self.feature_names) != shape[1]:
             found = counted(len(self.feature_names), "name")
-            raise bad_value("feature_names", found, f"must be {shape[1]}, one a feature")
+            raise bad_value("feature_names", found, f"must be {shape[1]}, one per feature")
 
     def __len__(self) -> int:
         return len(self.features)

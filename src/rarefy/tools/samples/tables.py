@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.images.gzipped import Gunzipped
-from rarefy.data.images.listing import listed
-from rarefy.tools.samples.labels import encoded
-from rarefy.tools.samples.messages import counted, in_a_line, no_column, rows_text
+from rarefy.data.images.listing import counted, listed
+from rarefy.data.images.unpack_limit import LimitedGzip
+from rarefy.tools.samples.labels import encode_labels
+from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
 from rarefy.tools.samples.row_ids import row_ids
 from rarefy.tools.samples.samples import Samples
 
@@ -41,7 +41,7 @@ def from_table(
     standardize: bool = False,
     classes: Sequence[str] | None = None,
 ) -> Samples:
-    """A table file with one row a sample.
+    """A table file with one row per sample.
 
     label: the column with the classes. columns: what is scored; by default the one column that
     holds lists of numbers of one length (embeddings), or else all columns of numbers, but for one
@@ -99,7 +99,7 @@ def _read(path: Path, label: str, columns: Sequence[str] | None, names: str | No
             kinds = csv.ConvertOptions(
                 column_types={label: pa.string(), **({names: pa.string()} if names else {})}
             )
-            with Gunzipped(path) if ending.endswith(".gz") else path.open("rb") as stream:
+            with LimitedGzip(path) if ending.endswith(".gz") else path.open("rb") as stream:
                 start = stream.read(4096)
                 stream.seek(0)
                 wide = start.startswith(UTF16)
@@ -159,7 +159,7 @@ def _samples(
     features, feature_names = _features(table, chosen, about)
     values = table.column(label)
     try:
-        labels, known = encoded(_labels(values), table.num_rows, classes)
+        labels, known = encode_labels(_labels(values), table.num_rows, classes)
     except UsageError as error:
         raise UsageError(f"{about}: column {label!r}: {error}") from None
     if len(known) == table.num_rows:

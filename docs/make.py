@@ -1,0 +1,52 @@
+"""Write pages of the documentation, each by its name.
+
+    python docs/make.py claims            docs/claims.md, from the ledger
+    python docs/make.py faults            docs/faults.md, from the tests in tests/faults
+    python docs/make.py longtail-table    docs/longtail-table.md and its pictures, from results/
+    python docs/make.py scoreboard        docs/scoreboard.md, from results/
+    python docs/make.py pictures          pictures of the README and of pages, from results/
+    python docs/make.py site              all of docs/ and a page per study, into build/docs
+
+All but the last are kept in the repository. The site runs every study at tiny scale, so a page that
+is there has worked.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pages import DOCS, ROOT, claims, faults, longtail, pictures, scoreboard, site
+
+FILES: dict[str, Callable[[Path], Mapping[str, str | bytes]]] = {
+    "claims": lambda results: {"claims.md": claims.page()},
+    "faults": lambda results: {"faults.md": faults.page()},
+    "longtail-table": longtail.files,
+    "scoreboard": lambda results: {"scoreboard.md": scoreboard.page(*scoreboard.newest(results))},
+    "pictures": pictures.files,
+}
+"""Contents by name of file, made of a folder of results."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    reader = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    reader.add_argument("pages", nargs="+", choices=[*FILES, "site"], metavar="PAGE")
+    reader.add_argument("--results", type=Path, default=ROOT / "results")
+    reader.add_argument("--out", type=Path, default=DOCS, help="folder for all but the site")
+    given = reader.parse_args(arguments)
+    for name in given.pages:
+        if name == "site":
+            site.write(ROOT / "build" / "docs")
+            continue
+        for file, content in FILES[name](given.results).items():
+            path = given.out / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+            print(path)
+
+
+if __name__ == "__main__":
+    main()
