@@ -7,9 +7,11 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
-from rarefy.studies.influence.covariance.claims import HALF, matrices, own_and_others
+from rarefy.measure.resampling import resampled_interval
+from rarefy.studies.influence.covariance.claims import HALF, matrices
 from rarefy.studies.influence.covariance.experiment import CovarianceExperiment
-from rarefy.studies.influence.drawn_sets import class_names, resampled_interval
+from rarefy.tools.influence.class_noise import own_and_others
+from rarefy.tools.influence.drawn_parts import class_names
 
 
 def pictures(experiment: CovarianceExperiment, results: xr.Dataset) -> list[Picture]:

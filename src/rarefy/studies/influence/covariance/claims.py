@@ -7,11 +7,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
+from rarefy.measure.resampling import resampled_interval
 from rarefy.measure.statistics import judge_difference
-from rarefy.studies.influence.class_noise import AS_THEY_ARE, UNIT_LENGTH
 from rarefy.studies.influence.covariance.experiment import CovarianceExperiment
-from rarefy.studies.influence.drawn_sets import class_names, resampled_interval
 from rarefy.studies.kit.reading import Naming
+from rarefy.tools.influence.class_noise import AS_THEY_ARE, UNIT_LENGTH, own_and_others
+from rarefy.tools.influence.drawn_parts import class_names
 
 HALF = 0.5
 """Share of the samples that a seed's first half has."""
@@ -26,18 +27,6 @@ def matrices(results: xr.Dataset, name: str, output: str) -> NDArray[np.float64]
     count = len(class_names(name))
     part = results[output].sel(data=name).transpose("seed", "class_a", "class_b")
     return np.asarray(part.values, dtype=np.float64)[:, :count, :count]
-
-
-def own_and_others(overlaps: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """log own / mean of others, and log own / largest of others: (seed, class) each.
-
-    Noise correlation ratios of 003 Theorem 1 up to the class sizes, which the halves keep as they
-    are.
-    """
-    count = overlaps.shape[-1]
-    own = np.diagonal(overlaps, axis1=1, axis2=2)
-    apart = np.where(np.eye(count, dtype=bool), np.nan, overlaps)
-    return np.log(own / np.nanmean(apart, axis=2)), np.log(own / np.nanmax(apart, axis=2))
 
 
 def verdicts(experiment: CovarianceExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:

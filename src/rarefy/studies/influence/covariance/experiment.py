@@ -12,21 +12,21 @@ import torch
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.parameters import AtLeast, Rule
 from rarefy.core.rng import Draws
-from rarefy.studies.influence.class_noise import (
+from rarefy.sweep.one_by_one import one_by_one
+from rarefy.tools.influence.class_noise import (
     RESIDUALS,
     accuracies_of_residuals,
     halves,
     overlaps_of,
     spread_out,
 )
-from rarefy.studies.influence.drawn_sets import (
+from rarefy.tools.influence.drawn_parts import (
     check_sets,
     drawn_order,
     identities,
     most_classes,
     training_part,
 )
-from rarefy.sweep.one_by_one import one_by_one
 
 POINTS = Rule("must be at least 50, or there is nothing to map", lambda value: value >= 50)
 CELL_BYTES = 3_000_000_000

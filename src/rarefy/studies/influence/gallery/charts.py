@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.studies.influence.drawn_sets import resampled_band, resampled_interval
+from rarefy.measure.resampling import resampled_band, resampled_interval
 from rarefy.studies.influence.gallery.claims import (
     ISOLATION,
     POINTS,
@@ -16,7 +16,7 @@ from rarefy.studies.influence.gallery.claims import (
     share_of,
 )
 from rarefy.studies.influence.gallery.experiment import INFLUENCE, RANDOM, GalleryExperiment
-from rarefy.studies.influence.out_of_fold import CLASSIFIERS
+from rarefy.tools.influence.out_of_fold import CLASSIFIERS
 
 SHOWN = {
     "error": (

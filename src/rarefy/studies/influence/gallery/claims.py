@@ -7,10 +7,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
+from rarefy.measure.resampling import resampled_interval
 from rarefy.measure.statistics import judge_difference
-from rarefy.studies.influence.drawn_sets import resampled_interval
 from rarefy.studies.influence.gallery.experiment import INFLUENCE, RANDOM, GalleryExperiment
-from rarefy.studies.influence.out_of_fold import CLASSIFIERS
+from rarefy.tools.influence.out_of_fold import CLASSIFIERS
 
 ISOLATION = "isolation"
 RIVALS = ("distance", "norm")

@@ -8,17 +8,16 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy import stats
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.parameters import Count, InRange, Rule
 from rarefy.core.rng import Draws
 from rarefy.measure.influence.passes import ClassScores, score_classes
 from rarefy.measure.ranking import auroc
-from rarefy.studies.influence.drawn_sets import check_sets, identities, some_of, training_part
-from rarefy.studies.influence.out_of_fold import CLASSIFIERS, folds_of, isolation, out_of_fold
+from rarefy.measure.ranking_in_class import DECILES, mean_by_decile, ranks_within, rho_within
 from rarefy.sweep.one_by_one import one_by_one
+from rarefy.tools.influence.drawn_parts import check_sets, identities, some_of, training_part
+from rarefy.tools.influence.out_of_fold import CLASSIFIERS, folds_of, isolation, out_of_fold
 from rarefy.tools.samples.samples import Samples
 
 INFLUENCE, RANDOM = "influence", "random"
@@ -26,7 +25,6 @@ SIGNALS = (INFLUENCE, "shared", "distance", "mahalanobis", "norm", RANDOM)
 """The score's part ``own`` grows with the distance: within a class both sort alike."""
 SCORES = ("shared", "distance", "mahalanobis", "norm")
 COMPARED = (*SCORES, "isolation", *(f"loss, {one}" for one in CLASSIFIERS))
-DECILES = 10
 MOST = 0.5
 """Largest share of a set that a seed draws: what all would draw alike has no spread to see."""
 SAMPLES = Rule("must be at least 200 (tenths of classes)", lambda value: value >= 200)
@@ -102,9 +100,9 @@ class GalleryExperiment(Experiment):
         loss = np.stack([hard[one].loss for one in CLASSIFIERS])
         lonely = isolation(samples, device)
         return {
-            "error": by_tenth(wrong, tenth),
-            "loss": by_tenth(loss, tenth),
-            "isolation": by_tenth(lonely[None], tenth)[0],
+            "error": mean_by_decile(wrong, tenth),
+            "loss": mean_by_decile(loss, tenth),
+            "isolation": mean_by_decile(lonely[None], tenth)[0],
             "mistakes": auroc(
                 torch.from_numpy(ranks)[None], torch.from_numpy(wrong > 0)[:, None]
             ).numpy(),
@@ -126,34 +124,3 @@ def scores_of(samples: Samples, device: torch.device) -> ClassScores:
         scale=samples.scale,
         device=device,
     )
-
-
-def ranks_within(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Share of its class that a sample is above, in [0, 1); equal values in order of place."""
-    found = np.empty(len(values))
-    for label in np.unique(labels):
-        mine = np.flatnonzero(labels == label)
-        found[mine[np.argsort(values[mine], kind="stable")]] = np.arange(len(mine)) / len(mine)
-    return found
-
-
-def by_tenth(values: NDArray[np.float64], tenth: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(classifier, signal, decile) means of (classifier, sample) values."""
-    found = np.empty((len(values), len(tenth), DECILES))
-    for place, mine in enumerate(tenth):
-        for decile in range(DECILES):
-            found[:, place, decile] = values[:, mine == decile].mean(axis=1)
-    return found
-
-
-def rho_within(
-    one: NDArray[np.float64], other: NDArray[np.float64], labels: NDArray[np.int64]
-) -> float:
-    """Spearman's rho, mean over the classes in which both numbers vary."""
-    found = [
-        stats.spearmanr(one[mine], other[mine]).statistic
-        for label in np.unique(labels)
-        for mine in [labels == label]
-        if np.ptp(one[mine]) > 0 and np.ptp(other[mine]) > 0
-    ]
-    return float(np.mean(found)) if found else float("nan")

@@ -8,7 +8,7 @@ import xarray as xr
 from rarefy.core.picture import HeatMap, Picture, Table
 from rarefy.studies.influence.scoreboard.claims import CLOSE, spoken, values_of, winners
 from rarefy.studies.influence.scoreboard.experiment import ScoreboardExperiment
-from rarefy.studies.influence.signals import WORDS
+from rarefy.tools.influence.signals import WORDS
 
 
 def pictures(experiment: ScoreboardExperiment, results: xr.Dataset) -> list[Picture]:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.estimates import Interval
+from rarefy.measure.resampling import resampled_interval
 from rarefy.measure.statistics import judge_difference
-from rarefy.studies.influence.drawn_sets import resampled_interval
 from rarefy.studies.influence.scoreboard.experiment import ScoreboardExperiment
 from rarefy.studies.kit.reading import Naming
 from rarefy.tools.influence.injections import Injection

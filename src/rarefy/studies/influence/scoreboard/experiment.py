@@ -16,10 +16,11 @@ from rarefy.core.parameters import AtLeast
 from rarefy.core.rng import Draws
 from rarefy.measure.influence.neighbours import Neighbours, nearest
 from rarefy.measure.ranking import auroc
-from rarefy.studies.influence.drawn_sets import check_sets, identities, some_of, training_part
-from rarefy.studies.influence.signals import SIGNALS, recall, signals_of
+from rarefy.measure.ranking_in_class import recall
 from rarefy.sweep.one_by_one import one_by_one
+from rarefy.tools.influence.drawn_parts import check_sets, identities, some_of, training_part
 from rarefy.tools.influence.injections import Injection
+from rarefy.tools.influence.signals import SIGNALS, signals_of
 from rarefy.tools.samples.samples import Samples
 
 CELL_BYTES = 1_500_000_000

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.rng import Draws
 from rarefy.measure.influence.neighbours import nearest
-from rarefy.studies.influence.drawn_sets import drawn_order
+from rarefy.tools.influence.drawn_parts import drawn_order
 from rarefy.tools.samples.samples import Samples
 
 LOGISTIC, NEIGHBOURS = "logistic regression", "nearest neighbours"

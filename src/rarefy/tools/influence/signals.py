@@ -1,4 +1,4 @@
-"""What samples can be sorted by without training, and how well that finds what was put in."""
+"""What samples can be sorted by without training."""
 
 from __future__ import annotations
 
@@ -46,16 +46,3 @@ def signals_of(
     values["conflict"] = copies_of(ids, labels).conflict
     values["random"] = draws.uniform("random", (len(labels),))[0].cpu().numpy()
     return np.stack([values[name].astype(np.float64) for name in SIGNALS])
-
-
-def recall(values: NDArray[np.float64], positive: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Share of the positives among as many samples as there are of them, the highest by each row
-    of values; of equal values at the end, what drawing lots among them gives on average."""
-    count = int(positive.sum())
-    if count == 0:
-        return np.full(len(values), np.nan)
-    last = -np.partition(-values, count - 1, axis=1)[:, count - 1 : count]
-    above, equal = values > last, values == last
-    lots = (count - above.sum(axis=1)) / equal.sum(axis=1)
-    found = (above & positive).sum(axis=1) + lots * (equal & positive).sum(axis=1)
-    return np.asarray(found / count, dtype=np.float64)

@@ -10,7 +10,7 @@ from rarefy.core.rng import Draws
 from rarefy.measure.influence.class_statistics import covariance_overlaps, gather_statistics
 from rarefy.measure.influence.mahalanobis import leading_directions
 from rarefy.measure.influence.rows import Rows
-from rarefy.studies.influence.drawn_sets import drawn_order, stratified
+from rarefy.tools.influence.drawn_parts import drawn_order, stratified
 from rarefy.tools.samples.samples import Samples
 
 AS_THEY_ARE, UNIT_LENGTH, SHUFFLED = "as they are", "of length 1", "labels shuffled"
@@ -49,6 +49,18 @@ def overlaps_of(
     )
     between = covariance_overlaps(parted, scale=samples.scale)[:count, count:]
     return same, (between + between.T) / 2
+
+
+def own_and_others(overlaps: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """log own / mean of others, and log own / largest of others: (seed, class) each.
+
+    Noise correlation ratios of 003 Theorem 1 up to the class sizes, which the halves keep as they
+    are.
+    """
+    count = overlaps.shape[-1]
+    own = np.diagonal(overlaps, axis1=1, axis2=2)
+    apart = np.where(np.eye(count, dtype=bool), np.nan, overlaps)
+    return np.log(own / np.nanmean(apart, axis=2)), np.log(own / np.nanmax(apart, axis=2))
 
 
 # ----------------------------------------------------------------------------- noise without means
