@@ -142,7 +142,7 @@ def held_out_best(
         smallest = judge.of(judge.thinned[-1])[:, 0]
         for seed in np.flatnonzero(known):
             others = known & (np.arange(len(gains)) != seed)
-            score = mean_band(gains[others] if others.any() else gains[[seed]]).mean
+            score = _mean(gains[others] if others.any() else gains[[seed]])
             if np.isfinite(score).any():
                 best = inner[int(np.nanargmax(score))]
                 reached = judge.of(best)[seed, 0]
@@ -152,6 +152,13 @@ def held_out_best(
     listed = sorted(picked.items(), key=lambda item: (-item[1], -item[0]))
     words = ", ".join(f"{keep:g} ({times} times)" for keep, times in listed) or "none"
     return words, *found.mean(axis=0)
+
+
+def _mean(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Over rows, missing values left out; without an interval, which takes ten times as long."""
+    there = np.isfinite(rows)
+    n = there.sum(axis=0)
+    return np.where(n > 0, np.where(there, rows, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
 
 
 def _best(paired: Paired) -> str:
