@@ -16,7 +16,7 @@ from harness import DEVICE, asked, keep, size, timed, timed_study
 from plain_topk import train_benign
 
 from rarefy.core.contracts import Context
-from rarefy.studies import get_study, load_studies
+from rarefy.studies import get_study, listed
 from rarefy.sweep.grid import grid_of
 
 SCALE = size("paper", "tiny")
@@ -26,9 +26,9 @@ PLAIN_STEPS = size(100, 1)
 def grids(names: list[str], limit: float) -> dict[str, dict[str, float]]:
     """Each study through the runner, nothing compiled."""
     found = {}
-    for name, kind in load_studies().items():
-        if kind.lab == "benign" and name in (names or [name]):
-            study = kind.at(SCALE, **size({}, {"seeds": 1}))
+    for name, entry in listed().items():
+        if entry.lab == "benign" and name in (names or [name]):
+            study = entry.load().at(SCALE, **size({}, {"seeds": 1}))
             taken = timed_study(study, False, DEVICE.type, max_seconds=limit)
             cells, done = taken.result.cells, taken.result.cells_done
             found[name] = {"cells": cells, "done": done, "seconds": taken.wall}

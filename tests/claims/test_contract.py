@@ -32,7 +32,8 @@ pytestmark = pytest.mark.usefixtures("eager")
 @every_study
 def test_it_says_what_it_is(kind: type[Study]) -> None:
     assert {"tiny", "quick", "paper"} <= set(kind.scales)
-    assert kind.name and kind.title and kind.lab and kind.paper_says and kind.needs
+    texts = (kind.name, kind.title, kind.papers, kind.shows, kind.paper_says, kind.needs)
+    assert all(texts)
     assert kind.__doc__ and isinstance(kind.version, int) and kind.version >= 1
     assert set(kind.random_axes) <= set(kind.axes)
 

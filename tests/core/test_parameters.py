@@ -23,6 +23,7 @@ from rarefy.core.parameters import (
     Unit,
     Whole,
     check_parameters,
+    check_size,
     parameters_of,
 )
 
@@ -70,7 +71,6 @@ def test_what_a_field_says() -> None:
         ({"count": 0}, "count=0: must be at least 1"),
         ({"count": 1.5}, "count=1.5: must be a whole number"),
         ({"count": True}, "count=True: must be a whole number"),
-        ({"count": 2**63}, "must be below 2^63"),
         ({"share": 1.1}, "share=1.1: must be between 0 and 1"),
         ({"share": math.nan}, "share=nan: must be between 0 and 1"),
         ({"rate": 0.1}, "rate=0.1: must be a list of values"),
@@ -85,13 +85,30 @@ def test_what_a_field_says() -> None:
         ({"level": 5}, "level=5: must be between 2 and 4"),
         ({"flag": 1}, "flag=1: must be true or false"),
         ({"seed": "a"}, "seed='a': must be a whole number"),
-        ({"free": math.nan}, "free=nan: must be finite"),
     ],
 )
 def test_wrong_values_are_named(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError) as error:
         check_parameters(Made(**wrong))
     assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(math.nan, "free=nan: must be finite"), (2**63, "must be below 2^63")]
+)
+def test_what_no_tensor_can_hold(value: float, told: str) -> None:
+    for one in (value, (1.0, value)):
+        with pytest.raises(UsageError, match=told.replace("^", r"\^")):
+            check_size("free", one)
+
+
+def test_a_new_default_keeps_the_rules() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Other(Made):
+        count: int = 7
+
+    with pytest.raises(UsageError, match="count=0: must be at least 1"):
+        check_parameters(Other(count=0))
 
 
 def test_right_values_pass() -> None:

@@ -181,7 +181,7 @@ class Younger(Toy):
 def test_d7_a_younger_parameter_has_its_default(
     folder: Path, written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(KNOWN, "toy", Younger)
+    only(monkeypatch, Younger)
     study, _, read = read_results(folder / "toy-tiny.json")
     assert study == Younger.at("tiny") and read.identical(whole(written))
     check_folder(Younger.at("tiny"), "tiny", "float32", folder)

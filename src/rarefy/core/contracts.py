@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from rarefy.core.errors import OutOfTime, bad_value, unknown
-from rarefy.core.parameters import Count, check_parameters
+from rarefy.core.parameters import Count, check_parameters, check_size
 from rarefy.core.picture import Picture, Table
 from rarefy.core.rng import Draws, key
 from rarefy.core.writing import OutputFolder
@@ -179,6 +179,8 @@ class Experiment(ABC):
         experiment = cls(**settled)
         check_parameters(experiment)
         experiment.check()
+        for name, value in settled.items():
+            check_size(name, value)
         return experiment
 
     def parameters(self) -> dict[str, Any]:

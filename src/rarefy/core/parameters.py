@@ -98,10 +98,10 @@ class Parameter:
     """a list of lists"""
 
     def check(self, value: Any, is_axis: bool) -> None:
-        """Kind, rules and size; ``is_axis``: a point may also be a tuple of its own."""
+        """Kind and rules; ``is_axis``: a point may also be a tuple of its own."""
         if value is None and self.optional:
             return
-        if not self.many:
+        if not self.many and not (is_axis and isinstance(value, tuple)):
             self._check_one(value)
         elif not isinstance(value, tuple):
             raise bad_value(self.name, value, "must be a list of values")
@@ -116,56 +116,56 @@ class Parameter:
             truth = isinstance(value, bool | np.bool_) and self.kind is not bool
             if not isinstance(value, allowed) or truth:
                 raise bad_value(self.name, value, complaint)
-        if isinstance(value, int) and abs(value) >= 2**63:
-            raise bad_value(self.name, f"{str(value)[:40]}...", "must be below 2^63")
         for rule in self.rules:
             if not rule.holds(value):
                 raise bad_value(self.name, value, rule.allowed)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise bad_value(self.name, value, "must be finite")
 
 
 @cache
 def parameters_of(cls: type) -> Mapping[str, Parameter]:
     """The parameters of an experiment, a frozen dataclass, in the order of its fields."""
-    hints, meanings = get_type_hints(cls, include_extras=True), _meanings(cls)
-    found = {}
+    meanings, found = _meanings(cls), {}
     for field in fields(cls):
-        unit, rules, shape = "", [], {"many": False, "optional": False, "nested": False}
-        hint, depth = hints[field.name], 0
-        while True:
-            origin = get_origin(hint)
-            if origin is Annotated:
-                hint, *notes = get_args(hint)
-                rules += [note for note in notes if isinstance(note, Rule)]
-                unit = next((note.name for note in notes if isinstance(note, Unit)), unit)
-            elif origin in (Union, types.UnionType):
-                shape["optional"] = True
-                hint = next(one for one in get_args(hint) if one is not type(None))
-            elif origin is tuple:
-                depth += 1
-                hint = get_args(hint)[0]
-            else:
-                break
-        shape |= {"many": depth > 0, "nested": depth > 1}
+        kind, notes, depth, optional = _shape(_hints(cls)[field.name])
+        for base in cls.__mro__[1:]:
+            # who gives a field another default need not say its rules again
+            if not notes and field.name in getattr(base, "__dataclass_fields__", {}):
+                notes = _shape(_hints(base)[field.name])[1]
         found[field.name] = Parameter(
             field.name,
-            hint if hint in _KINDS else None,
+            kind,
+            many=depth > 0,
+            optional=optional,
             default=field.default,
             meaning=meanings.get(field.name, ""),
-            unit=unit,
-            rules=tuple(rules) or _inherited_rules(cls, field.name),
-            **shape,
+            unit=next((note.name for note in notes if isinstance(note, Unit)), ""),
+            rules=tuple(note for note in notes if isinstance(note, Rule)),
+            nested=depth > 1,
         )
     return found
 
 
-def _inherited_rules(cls: type, name: str) -> tuple[Rule, ...]:
-    """A field that is only given another default keeps the rules of the class above."""
-    for base in cls.__mro__[1:]:
-        if name in base.__dict__.get("__annotations__", {}):
-            return parameters_of(base)[name].rules
-    return ()
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls, include_extras=True)
+
+
+def _shape(hint: Any) -> tuple[Any, list[Any], int, bool]:
+    """Kind of value, what the annotation says of it, how deep it is nested, whether None may be."""
+    notes: list[Any] = []
+    depth, optional = 0, False
+    while True:
+        origin = get_origin(hint)
+        if origin is Annotated:
+            hint, *more = get_args(hint)
+            notes += more
+        elif origin in (Union, types.UnionType):
+            optional = True
+            hint = next(one for one in get_args(hint) if one is not type(None))
+        elif origin is tuple:
+            depth, hint = depth + 1, get_args(hint)[0]
+        else:
+            return hint if hint in _KINDS else None, notes, depth, optional
 
 
 def _meanings(cls: type) -> dict[str, str]:
@@ -188,9 +188,19 @@ def _meanings(cls: type) -> dict[str, str]:
     return found
 
 
-def check_parameters(experiment: Any, names: Iterable[str] | None = None) -> None:
+def check_parameters(experiment: Any) -> None:
     """Raise ``UsageError`` for the first value that its field does not allow."""
     kind: type = type(experiment)
-    known = parameters_of(kind)
-    for name in known if names is None else names:
-        known[name].check(getattr(experiment, name), name in experiment.axes)
+    for name, parameter in parameters_of(kind).items():
+        parameter.check(getattr(experiment, name), name in experiment.axes)
+
+
+def check_size(name: str, value: Any) -> None:
+    """What no tensor can hold, or leaves no result a number: where no rule says it better."""
+    if isinstance(value, tuple):
+        for item in value:
+            check_size(name, item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise bad_value(name, value, "must be finite")
+    elif isinstance(value, int) and abs(value) >= 2**63:
+        raise bad_value(name, f"{str(value)[:40]}...", "must be below 2^63")

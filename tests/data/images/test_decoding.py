@@ -111,7 +111,7 @@ def test_a_large_jpeg_is_decoded_small_but_looks_the_same(tmp_path: Path) -> Non
     path = _save(tmp_path / "a.jpg", Image.fromarray(image), quality=95)
     pixels = decode(path, 16).pixels.astype(int)
     with Image.open(path) as whole:
-        exact = np.asarray(decoding.fitted(whole.convert("RGB"), 16)).astype(int)
+        exact = np.asarray(decoding.fit_to_square(whole.convert("RGB"), 16)).astype(int)
     assert abs(pixels - exact).max() <= 3  # of 255
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
