@@ -12,6 +12,7 @@ methods)`` compares methods, head and tail.
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rarefy.core.version import __version__
@@ -45,7 +46,6 @@ _HOMES = {
     "run": "rarefy.studies.api",
     "judge": "rarefy.studies.api",
     "influence": "rarefy.tools.influence.scoring",
-    "train": "rarefy.tools.train_images",
     "pretrain": "rarefy.tools.longtail.api",
     "pretrain_images": "rarefy.tools.longtail.pretrain_images",
     "probe": "rarefy.tools.longtail.api",
@@ -56,7 +56,17 @@ _HOMES = {
 }
 
 
+class CallableRoom(ModuleType):
+    """``rarefy.train`` is the verb and, by the same name, the room ``rarefy/train/``: the room can
+    be called."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return import_module("rarefy.tools.train_images").train(*arguments, **options)
+
+
 def __getattr__(name: str) -> Any:
+    if name == "train":
+        return import_module("rarefy.train")
     if name not in _HOMES:
         raise AttributeError(f"module 'rarefy' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
