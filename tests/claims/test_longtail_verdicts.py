@@ -15,8 +15,6 @@ from rarefy.cli.longtail_tables import differences
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
-from rarefy.studies.longtail.published import TABLE_2, published
-from rarefy.studies.longtail.words import spoken
 from rarefy.sweep.grid import grid_of
 from rarefy.sweep.runner import Execution
 from rarefy.tools.longtail.experiment import _separability
@@ -120,10 +118,6 @@ def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
 
 
 def test_what_was_published_stands_beside_it() -> None:
-    row = published("cifar10", 100)
-    assert row is not None and row.gain == pytest.approx(7.07)
-    assert published("digits", 100) is None and published("cifar10", 20) is None
-    assert len(TABLE_2) == 8
     cifar = get_study("longtail-table").at(
         "cifar10-rho100-500", algorithm=WAYS, protocols=("linear",), seeds=3
     )
@@ -131,6 +125,8 @@ def test_what_was_published_stands_beside_it() -> None:
     notes = {one.setting.rpartition(": ")[2]: one.note for one in said}
     assert "published +7.07" in notes["accuracy"] and "published -0.07" in notes["Delta_20"]
     assert "published" not in notes["accuracy of the few"]
+    for nowhere in (judged(results({})).values(), cifar.verdicts(results({}, (20.0,)), "quick")):
+        assert not any("published" in one.note for one in nowhere)
 
 
 @pytest.mark.parametrize("other", [{"head": "sdclr"}, {"split": "step"}, {"split": "as-is"}])
@@ -150,8 +146,11 @@ def test_settings_are_checked_without_the_images(monkeypatch: pytest.MonkeyPatch
 
 def test_methods_have_words_of_their_own() -> None:
     ways = ("sdclr", "sdclr:0.3", "sdclr+straight", "branches:0.3", "branches:0.1", "pruned:0.3")
-    assert len({spoken(way) for way in ways}) == len(ways)
-    assert spoken("sdclr:0.3") == "two branches as in SDCLR, 0.3 kept"
+    words = set()
+    for pair in (ways[:2], ways[2:4], ways[4:]):
+        found = results({}, (10.0,)).assign_coords(algorithm=["simclr", *pair])
+        words |= {what.partition(":")[0] for claim, what in judged(found) if claim == "P4"}
+    assert len(words) == len(ways) and "two branches as in SDCLR, 0.3 kept" in words
 
 
 def test_a_split_that_lacks_classes_keeps_its_looks_apart() -> None:
