@@ -26,27 +26,20 @@ def readings(results: xr.Dataset, protocol: str, which: str = "accuracy") -> xr.
     if protocol not in results["protocol"].values:
         known = ", ".join(map(str, results["protocol"].values))
         raise UsageError(f"protocol {protocol!r} was not asked for; there is {known}")
-    by_rank = PERCENT * results[which].sel(protocol=protocol)
     cells = ("images", "rho", "algorithm", "seed")
-    found = {
-        name: xr.DataArray(
-            np.full([results.sizes[dim] for dim in cells], np.nan),
-            dims=cells,
-            coords={dim: results[dim] for dim in cells},
-        )
-        for name in READINGS
-    }
-    for place in np.ndindex(*(results.sizes[dim] for dim in cells)):
-        where = dict(zip(cells, place, strict=True))
-        values = by_rank.isel(where).values
-        counts = results["class_count"].isel(where).values
-        there = np.isfinite(counts)  # (a split may lack classes)
-        if not np.isfinite(values[there]).any():
+    by_rank = PERCENT * results[which].sel(protocol=protocol).transpose(*cells, "rank").values
+    counts = results["class_count"].transpose(*cells, "rank").values
+    found = {name: np.full(by_rank.shape[:-1], np.nan) for name in READINGS}
+    for place in np.ndindex(*by_rank.shape[:-1]):
+        there = np.isfinite(counts[place])  # (a split may lack classes)
+        values = by_rank[place][there]
+        if not np.isfinite(values).any():
             continue
-        told = summary(values[there], [int(count) for count in counts[there]])
+        told = summary(values, [int(count) for count in counts[place][there]])
         for name in READINGS:
-            found[name][where] = getattr(told, name)
-    return xr.Dataset(found)
+            found[name][place] = getattr(told, name)
+    coordinates = {dim: results[dim] for dim in cells}
+    return xr.Dataset({name: (cells, values) for name, values in found.items()}, coordinates)
 
 
 def difference(told: xr.Dataset, name: str, method: str, baseline: str, **where: Any) -> Interval:
