@@ -25,13 +25,7 @@ from rarefy.sweep.grid import grid_of
 
 def parts(study: Any, cells: Cells, context: Context, step: float) -> dict[str, float]:
     """Milliseconds per step of ``step`` milliseconds, by part."""
-    experiment = study.setup(
-        cells,
-        context,
-        eps=study.eps(cells.column("eps_min", context)),
-        sigma=cells.column("sigma", context),
-        bias_scale=cells.column("bias_scale", context),
-    )
+    experiment = study.setup(cells, context)
     data, draws, problem = experiment.data, experiment.draws, experiment.problem
     parameters = {"weights": experiment.weights}
     shape = (2, study.batch, study.tokens, study.d1)

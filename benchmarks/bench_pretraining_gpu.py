@@ -26,10 +26,10 @@ from rarefy.nets.backbones import Encoder, Projection, build_backbone
 from rarefy.tools.longtail.pretraining import PretrainTask, new_pretraining
 from rarefy.tools.longtail.sets import Tail, parts_of
 from rarefy.tools.sparse_training import own_random_state
-from rarefy.train.contrast.method import Method
-from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import Scaling, generator_for
 from rarefy.train.recipe import Recipe
+from rarefy.train.simclr.method import Method
+from rarefy.train.simclr.pretraining import Pretraining
 from rarefy.train.views.views import Views
 
 DATA, NETWORK, BATCH = size(("cifar10", "resnet18", 512), ("digits", "lenet", 128))
@@ -89,7 +89,7 @@ def plain_epoch() -> Callable[[int], None]:
     parts = parts_of(DATA, TAIL, 0, DEVICE)
     images = parts.seen.images
     _, channels, side, _ = images.shape
-    views = Views.usual(channels, side)
+    views = Views.default(channels, side)
     scaling = Scaling(parts.mean, parts.std)
     torch.manual_seed(0)
     backbone, width = build_backbone(NETWORK, channels, side)

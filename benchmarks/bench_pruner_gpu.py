@@ -100,7 +100,7 @@ class Training:
 
 def _chosen_on_a_cpu(pruner: Pruner) -> bool:
     rule = pruner.rule
-    scores = {name: each.dense().cpu().abs() for name, each in pruner.held.items()}
+    scores = {name: each.dense().cpu().abs() for name, each in pruner.pruned.items()}
     expected = rule.granularity.masks(rule.filters, scores, rule.keep)
     found = {name: mask.cpu() for name, mask in pruner.masks.items()}
     return all(torch.equal(found[name], mask) for name, mask in expected.items())

@@ -110,19 +110,18 @@ def compare_precisions(cells: int = size(400, 4)) -> dict[str, object]:
 
 def step_time(count: int, reading: str, precision: str, seeds: int = 1) -> float:
     """Milliseconds per step of ``count`` cells; seeds one after the other, as the study does."""
-    study, context = get_study("topk-phase").at("paper"), Context(device=DEVICE, compiled=True)
-    steps = size(20, 1)
+    steps, context = size(20, 1), Context(device=DEVICE, compiled=True)
+    study = get_study("topk-phase").at("paper", steps=steps, reads=(steps,))
     cells = cells_of(study, count, seeds)
     total = 0.0
     for seed in range(seeds):
         part = cells.take(np.flatnonzero(cells.values["seed"] == seed))
-        sigma, keep = part.column("sigma", context), part.column("keep", context).long()
-        experiment = study.setup(part, context, sigma=sigma, mu=torch.ones_like(sigma))
+        keep, trial = part.column("keep", context).long(), study.setup(part, context)
 
         def train() -> object:
             pruning = TopKPruning(keep, reading, (10, 20, 200))  # noqa: B023
             last = {"loss": lambda state: state.loss}
-            return experiment.train(context, study.lr, steps, last, [steps], pruning)  # noqa: B023
+            return study.train(trial, context, last, [steps], pruning)  # noqa: B023
 
         with matrix_products(precision, DEVICE):
             total += milliseconds(train, 3) / steps

@@ -22,14 +22,14 @@ from torch import nn
 from torch.nn import functional
 
 from rarefy.core.contracts import Context
-from rarefy.nets.by_name import build
+from rarefy.nets.builder import build
 from rarefy.tools.image_data import on_device
 from rarefy.tools.sparse_training import Task, new_training, own_random_state
 from rarefy.train.evaluation import evaluate
-from rarefy.train.image_batches import Changes, Scaling
+from rarefy.train.image_batches import Augmentation, Scaling
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.recipe import Recipe
 from rarefy.train.supervised import Training
-from rarefy.train.thinning import Thinning
 
 DATA, NETWORK = size(("cifar10", "resnet18"), ("digits", "lenet"))
 BATCH, STEPS, WARM_UP = size((512, 40, 5), (64, 1, 1))
@@ -48,29 +48,29 @@ RECIPE = Recipe(
 """The third that was tried: 18 epochs ended at 91.8 %, 35 without smoothing at 93.1 to 93.6 %
 (``shorter_recipe`` in the committed result)."""
 PLAIN = "plain loop, float32"
-WAYS: dict[str, tuple[bool, bool, Thinning]] = {
-    "ours, eager": (False, False, Thinning()),
-    "ours, graphs": (False, True, Thinning()),
-    "ours, compiled": (True, False, Thinning()),
-    "ours, compiled, graphs": (True, True, Thinning()),
-    "ours, compiled, graphs, keep 0.3 every 10": (True, True, Thinning(0.3, every=10)),
-    "ours, compiled, graphs, keep 0.3 every 1": (True, True, Thinning(0.3)),
+WAYS: dict[str, tuple[bool, bool, PruningSpec]] = {
+    "ours, eager": (False, False, PruningSpec()),
+    "ours, graphs": (False, True, PruningSpec()),
+    "ours, compiled": (True, False, PruningSpec()),
+    "ours, compiled, graphs": (True, True, PruningSpec()),
+    "ours, compiled, graphs, keep 0.3 every 10": (True, True, PruningSpec(0.3, every=10)),
+    "ours, compiled, graphs, keep 0.3 every 1": (True, True, PruningSpec(0.3)),
 }
 
 
-def ours(compiled: bool, graphs: bool, thinning: Thinning, run_key: int = 0) -> Training:
+def ours(compiled: bool, graphs: bool, spec: PruningSpec, run_key: int = 0) -> Training:
     task = Task(
         DATA,
         NETWORK,
         RECIPE,
-        Changes(shift=4, flip=True),
+        Augmentation(shift=4, flip=True),
         batch=BATCH,
         compiled=compiled,
         graphs=graphs,
     )
     data = on_device(DATA, DEVICE)
     with own_random_state(run_key, DEVICE):
-        return new_training(task, thinning, data, data.train, run_key, Context(device=DEVICE))
+        return new_training(task, spec, data, data.train, run_key, Context(device=DEVICE))
 
 
 def our_steps(training: Training) -> Callable[[int], None]:
@@ -105,8 +105,8 @@ def plain_steps() -> Callable[[int], None]:
 def throughput(rounds: int) -> dict[str, Any]:
     loops: dict[str, Callable[[int], None]] = {PLAIN: plain_steps()}
     first: dict[str, float] = {}
-    for name, (compiled, graphs, thinning) in WAYS.items():
-        loops[name] = our_steps(ours(compiled, graphs, thinning))
+    for name, (compiled, graphs, spec) in WAYS.items():
+        loops[name] = our_steps(ours(compiled, graphs, spec))
     for name, steps in loops.items():
         first[name] = timed(partial(steps, WARM_UP)).wall
     seconds: dict[str, list[float]] = {name: [] for name in loops}
@@ -139,9 +139,9 @@ def to_target(seeds: int) -> dict[str, Any]:
     scaling = Scaling(data.mean, data.std)
     runs = []
     for seed in range(seeds):
-        training = ours(True, True, Thinning(), run_key=seed)
+        training = ours(True, True, PruningSpec(), run_key=seed)
         # compilation and recording, on a network that is thrown away
-        our_steps(ours(True, True, Thinning()))(2)
+        our_steps(ours(True, True, PruningSpec()))(2)
         wait()
         clock = {"last": time.perf_counter(), "trained": 0.0}
         seen: list[dict[str, float]] = []

@@ -24,9 +24,9 @@ from torch.nn import functional
 from rarefy.nets.resnet import ResNet18
 from rarefy.train.image_batches import Scaling
 from rarefy.train.views import Views, colour
-from rarefy.train.views.drawn import Drawn
+from rarefy.train.views.view_parameters import ViewParameters
 
-VIEWS = Views.usual(3, 32)
+VIEWS = Views.default(3, 32)
 SCALING = Scaling((0.49, 0.48, 0.45), (0.25, 0.24, 0.26))
 EPOCH, BATCH = size((12_406, 512), (1, 1))
 """CIFAR10-LT (5,000 to 50 images per class), and images in a batch of two views each."""
@@ -41,7 +41,7 @@ def some_images(count: int, device: torch.device) -> Tensor:
     return torch.randint(0, 256, shape, generator=generator, device=device, dtype=torch.uint8)
 
 
-def plain_loop(images: Tensor, drawn: Drawn) -> Tensor:
+def plain_loop(images: Tensor, drawn: ViewParameters) -> Tensor:
     """A view at a time; what was drawn is read from the device once, before the loop."""
     rows = zip(*(one.tolist() for one in drawn), strict=True)
     views = []

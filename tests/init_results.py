@@ -7,6 +7,7 @@ from typing import Any
 import xarray as xr
 
 import rarefy
+from rarefy.core.contracts import Verdict
 from rarefy.studies.contrastive.init.study import ContrastInit
 
 
@@ -19,3 +20,13 @@ def made(**parameters: Any) -> ContrastInit:
 def counted(parameters: dict[str, Any]) -> tuple[ContrastInit, xr.Dataset]:
     """A study and what it gives."""
     return made(**parameters), rarefy.run("contrast-init", scale="tiny", device="cpu", **parameters)
+
+
+_judged: dict[int, tuple[xr.Dataset, list[Verdict]]] = {}
+
+
+def judged(study: ContrastInit, results: xr.Dataset) -> list[Verdict]:
+    """The verdicts, once for all tests of the same results."""
+    if id(results) not in _judged:
+        _judged[id(results)] = (results, study.verdicts(results, "tiny"))
+    return _judged[id(results)][1]

@@ -2,58 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from small_granularity import coordinates_of
+from small_granularity import AS_CHOSEN, coordinates_of
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.granularity.common import LABELS
-from rarefy.studies.granularity.detectors.claims import GrowthJudge
-from rarefy.studies.granularity.detectors.end_claims import EndJudge, gain_of
-from rarefy.studies.granularity.detectors.judging import (
-    Judge,
-    Readings,
-    expected_sets,
-    predicted_rates,
-    predicted_stop,
-)
-from rarefy.studies.granularity.detectors.set_claims import SetJudge
-from rarefy.studies.granularity.detectors.study import GranularityDetectors
-from rarefy.studies.granularity.detectors.watch import AT_START, OVER_TIME, SETS
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.measure.detectors import STDS
+from rarefy.studies import get_study
+from rarefy.theory.granularity import first_rates, initial_sets, late_gain, phase_1_steps
 
 SUBCLASSES = (2, 4, 8, 16)
+SETS = ("printed", "detector", "able")
 
 
-def study(**parameters: Any) -> GranularityDetectors:
-    found = GranularityDetectors.at(
-        "paper", **{"variation": (AS_CHOSEN,), "subclasses": SUBCLASSES, "seeds": 12, **parameters}
-    )
-    assert isinstance(found, GranularityDetectors)
-    return found
+def study(**parameters: Any) -> Any:
+    given = {"variation": (AS_CHOSEN,), "subclasses": SUBCLASSES, "seeds": 12}
+    return get_study("granularity-detectors").at("paper", **{**given, **parameters})
 
 
 # ---------------------------------------------------------------------------------- made-up results
 
 
-def ideal(of: GranularityDetectors) -> xr.Dataset:
+def ideal(of: Any) -> xr.Dataset:
     """Results as the paper would have them, each value a per mille or so off."""
     noise = np.random.default_rng(3)
     reads = np.array(of.reads, dtype=float)
     shape = (1, len(SUBCLASSES), of.seeds, 2)
-    over = {name: np.zeros((*shape, len(reads))) for name in OVER_TIME}
-    start = {name: np.zeros(shape) for name in AT_START}
+    over = {one.name: np.zeros((*shape, len(reads))) for one in of.outputs() if "read" in one.dims}
+    start = {one.name: np.zeros(shape) for one in of.outputs() if "read" not in one.dims}
     s = of.feature_patches
-    printed, wide = expected_sets(of, True), expected_sets(of, False)
+    printed, wide = (
+        initial_sets(of.d, of.neurons, of.threshold, *margins)
+        for margins in ((), (of.spread, STDS * of.sigma * math.sqrt(of.d)))
+    )
+    given = {"lr": of.lr, "feature_patches": s, "patches": of.patches}
     for place, k in enumerate(SUBCLASSES):
-        for kind, labels in enumerate(LABELS):
+        for kind, labels in enumerate(("coarse", "fine")):
             at = (0, place, slice(None), kind)
-            rates = predicted_rates(of, labels, k)
-            gain = gain_of(Readings(of, xr.Dataset()), k, printed=False)
-            pace = gain if labels == "coarse" else 1 / (2 * predicted_stop(of, labels, k))
+            per_side = 1 if labels == "coarse" else k
+            rates = first_rates(**given, plus=k, minus=k, per_side=per_side, spread=of.spread)
+            gain = late_gain(**given, plus=k, detectors=printed.detectors)
+            slow = 1 / (2 * phase_1_steps(rates, printed.detectors, s, math.log(1.5)))
+            pace = gain if labels == "coarse" else slow
             score = np.log(1 + pace * reads)
             if labels == "coarse":
                 common = score / s * k / (k + 1) + 0.001
@@ -94,17 +88,9 @@ def ideal(of: GranularityDetectors) -> xr.Dataset:
     )
 
 
-JUDGES: dict[str, type[Judge]] = {"G3": GrowthJudge, "G4": SetJudge, "G5": EndJudge}
-
-
-def judged(
-    of: GranularityDetectors, results: xr.Dataset, claim: str | None = None
-) -> dict[str, Verdict]:
-    """By what they are about; all, or those of one claim."""
-    if claim:
-        found = JUDGES[claim](Readings(of, results), "paper").verdicts()  # type: ignore[attr-defined]
-    else:
-        found = of.verdicts(results, "paper")
+def judged(of: Any, results: xr.Dataset) -> dict[str, Verdict]:
+    """By what they are about."""
+    found = of.verdicts(results, "paper")
     by_words = {f"{each.claim} {each.setting.split(': ', 1)[1]}": each for each in found}
     assert len(by_words) == len(found)  # every setting says something of its own
     return by_words
@@ -141,7 +127,3 @@ def at_end(name: str, factor: float, labels: str) -> Callable[[xr.Dataset], None
         )
 
     return change
-
-
-def nothing(results: xr.Dataset) -> None:
-    """Broken by the same change as what is above."""

@@ -4,12 +4,13 @@ autograd; nothing is left out because it sleeps."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rarefy.core.rng import Draws
-from rarefy.data.multi_view import MultiView, Views
+from rarefy.data.multi_view import MultiView, MultiViewSamples
 from rarefy.data.multi_view_sets import Batch
 from rarefy.train.multi_view_classifier import initial_neurons
 
@@ -17,7 +18,7 @@ Rule = Callable[[Tensor], Tensor]
 """A neuron's movement, (output, m, d), to what its bias falls by, (output, m)."""
 
 
-def all_patches(views: Views) -> Tensor:
+def all_patches(views: MultiViewSamples) -> Tensor:
     """(sample, patch, d) of the only run."""
     return torch.cat([views.patches, views.noise()], dim=2)[0]
 
@@ -78,7 +79,7 @@ def descend(
     return weights, bias, last
 
 
-def error(
+def margins(
     weights: Tensor,
     bias: Tensor,
     data: MultiView,
@@ -87,14 +88,19 @@ def error(
     each: int,
     hard: bool,
     linear: bool = False,
-) -> float:
-    """Share of fresh samples on the wrong side; ``each`` must fit into one chunk of tests."""
+) -> Tensor:
+    """Score of the right side minus that of the wrong one, fresh samples; ``each`` of a subclass
+    must fit into one chunk of tests."""
     subclass = torch.arange(data.subclasses).repeat_interleave(each)[None]
     views = data.sample(draws, subclass, hard, f"test {'hard' if hard else 'easy'}", 0)
     answer = scores(weights, bias, all_patches(views), linear)
     plus, minus = answer[:, :per_side].amax(dim=1), answer[:, per_side:].amax(dim=1)
-    right = torch.where(subclass[0] < data.plus, plus > minus, minus > plus)
-    return float((~right).double().mean())
+    return torch.where(subclass[0] < data.plus, plus - minus, minus - plus)
+
+
+def error(*network_and_samples: Any) -> float:
+    """Share of fresh samples on the wrong side; arguments of ``margins``."""
+    return float((margins(*network_and_samples) <= 0).double().mean())
 
 
 def following(rate: float) -> Rule:

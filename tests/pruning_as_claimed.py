@@ -10,7 +10,6 @@ from pruning_results import Made, by_group, fabricated, one, pruning, with_pruni
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.estimates import bootstrap_interval
-from rarefy.studies.contrastive.pruned_pairs import growth_constant
 from rarefy.studies.contrastive.pruning.study import ContrastPruning
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
@@ -19,13 +18,12 @@ LAST, SEEDS = JUDGED.reads[-1], 25  # with fewer a share of 0.95 is never certai
 
 
 def rare_rate(c: xr.Dataset) -> xr.DataArray:
-    constant = growth_constant(JUDGED)
-    return minority_rate_order(c["eps_min"], c["alpha"], JUDGED.lr, constant)
+    return minority_rate_order(c["eps_min"], c["alpha"], JUDGED.lr, JUDGED.growth_constant)
 
 
 def other_rate(c: xr.Dataset) -> xr.DataArray:
-    constant = growth_constant(JUDGED)
-    return other_rate_order(c["eps_min"], c["alpha"], JUDGED.lr, constant, JUDGED.d)
+    rate = (JUDGED.lr, JUDGED.growth_constant, JUDGED.d)
+    return other_rate_order(c["eps_min"], c["alpha"], *rate)
 
 
 def begins(random: Made, theorem: Made) -> Made:

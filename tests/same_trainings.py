@@ -19,7 +19,7 @@ def in_common(made: Resumable) -> Everything:
         found |= {f"optimizer {number} {name}": value for name, value in state.items()}
     if made.pruner is not None:
         found |= {f"mask {name}": mask for name, mask in made.pruner.masks.items()}
-        for name, held in made.pruner.held.items():
+        for name, held in made.pruner.pruned.items():
             found[f"dense {name}"] = held.dense()
         found |= {"pruner step": made.pruner.step, "choices": made.pruner.trajectory.choices}
     return found | vars(made.history) | {"step": made.step}

@@ -9,20 +9,32 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rarefy.studies.benign.features.separation import separation
-from rarefy.studies.scale.regimes.experiment import PLACES
-from rarefy.studies.scale.regimes.questions import question_of
-from rarefy.studies.scale.regimes.study import RegimesAtScale
-from rarefy.studies.topk.regimes.limit import limit_ratio
+from rarefy.measure.separation import separation
+from rarefy.studies import get_study
+from rarefy.theory.unpruned_limit import limit_ratio
 
+STUDY = get_study("regimes-at-scale")
+PLACES = ("low", "boundary", "high")
 QUESTIONS = ("signal 0.5", "feature 0.1", "feature 0.01", "tail 2", "side 1", "side 2", "side 3")
 DIMENSIONS = (100, 10**4, 10**6, 10**9)
 
 
-def study_of(scale: str = "tiny", **parameters: Any) -> RegimesAtScale:
-    study = RegimesAtScale.at(scale, **parameters)
-    assert isinstance(study, RegimesAtScale)
-    return study
+def study_of(scale: str = "tiny", **parameters: Any) -> Any:
+    return STUDY.at(scale, **parameters)
+
+
+def read(word: str) -> tuple[str, float]:
+    """Path and number of a question."""
+    path, _, number = word.partition(" ")
+    return path, float(number)
+
+
+def ends_of(word: str, size: int, classes: int) -> tuple[float, float]:
+    """Of its path, log10: x, Gamma, or n SNR^2/T at SNR = 1/n and at SNR = T n^(-1/4)."""
+    path, n = read(word)[0], size * classes
+    if path == "signal":
+        return -math.log10(n * classes), math.log10(classes * math.sqrt(n))
+    return (-2.0, 2.5) if path == "feature" else (0.0, 2.5)
 
 
 Value = Callable[[str, int, int, int], float]
@@ -31,13 +43,13 @@ Value = Callable[[str, int, int, int], float]
 
 def as_theory(word: str, size: int, classes: int, d: int) -> float:
     """Boundaries, log10, that are what the theorems ask for."""
-    question = question_of(word)
-    if question.road == "signal":
+    path, number = read(word)
+    if path == "signal":
         return math.log10(float(limit_ratio(classes, 0.01, 0.8)))
-    if question.road == "feature":
+    if path == "feature":
         chance = 1 - 1 / classes
-        return 2 * math.log10(float(separation(question.number * chance, classes)))
-    return math.log10(12 * question.number**-2)
+        return 2 * math.log10(float(separation(number * chance, classes)))
+    return math.log10(12 * number**-2)
 
 
 def spread(seed: int) -> float:
@@ -45,7 +57,7 @@ def spread(seed: int) -> float:
 
 
 def results_of(
-    study: RegimesAtScale,
+    study: Any,
     place: Value = as_theory,
     outside: Value = lambda *_: 0,
     wobble: float = 1.0,
@@ -70,22 +82,25 @@ def results_of(
         for name, value in changed.items()
         if name in outputs
     }
-    arrays = {name: np.zeros((*shape, 3)) for name in (*outputs, "gamma", "rho")}
-    power = changed.get("power", 1.0)
+    chance = np.array(study.classes, dtype=float)[:, None, None, None]
+    units = {"test_loss": np.log(chance), "test_error": 1 - 1 / chance}
+    arrays = {
+        name: np.broadcast_to(
+            units.get(name, 1.0) * np.array([values[place] for place in PLACES]), (*shape, 3)
+        )
+        for name, values in outputs.items()
+    }
+    gamma, power = np.zeros((*shape, 3)), changed.get("power", 1.0)
     assert isinstance(power, float)
     for index in np.ndindex(shape):
         word, size = study.question[index[0]], study.size[index[1]]
         classes, d, seed = study.classes[index[2]], study.d[index[3]], index[4]
-        question = question_of(word)
-        low, high = question.ends(size, classes)
+        low, high = ends_of(word, size, classes)
         lies[index] = outside(word, size, classes, d)
         moved = place(word, size, classes, d) + wobble * spread(seed + 3 * index[1])
         boundary[index] = np.nan if lies[index] else moved
-        for name, values in outputs.items():
-            unit = {"test_loss": math.log(classes), "test_error": 1 - 1 / classes}.get(name, 1.0)
-            arrays[name][index] = [unit * values[where] for where in PLACES]
-        arrays["gamma"][index] = [10 ** (power * at) for at in (low, moved, high)]
-        arrays["rho"][index] = 1.0
+        gamma[index] = [10 ** (power * at) for at in (low, moved, high)]
+    arrays |= {"gamma": gamma, "rho": np.ones_like(gamma)}
     dims = ("question", "size", "classes", "d", "seed")
     data: dict[str, Any] = {name: ((*dims, "place"), value) for name, value in arrays.items()}
     data |= {"boundary": (dims, boundary), "outside": (dims, lies)}
@@ -95,6 +110,6 @@ def results_of(
     return xr.Dataset(data, {**coords, "seed": range(study.seeds), "place": list(PLACES)})
 
 
-def synthetic(**parameters: Any) -> RegimesAtScale:
+def synthetic(**parameters: Any) -> Any:
     given = {"question": QUESTIONS, "size": (8, 16, 32), "classes": (2, 4), "d": DIMENSIONS}
     return study_of(**{**given, "seeds": 8, "tail_level": 0.05, **parameters})

@@ -138,3 +138,24 @@ def naive_formula_5(
                 if s != k:  # the partners of the other samples are the negatives
                     gradient[i] += logit[s] * h_y[s][i] * slope
     return gradient / len(x)
+
+
+def population_gradient(
+    problem: Contrastive,
+    parameters: dict[str, Tensor],
+    data: SparseCoding,
+    draws: Draws,
+    samples: int,
+    batches: int,
+) -> tuple[Tensor, Tensor]:
+    """Gradient (22) by Monte Carlo over ``batches`` fresh batches, and its standard error."""
+    total = torch.zeros_like(parameters["weights"], dtype=torch.float64)
+    squares = torch.zeros_like(total)
+    for index in range(batches):
+        batch = data.sample(draws, samples, step=index)
+        gradient = problem.gradients(parameters, batch)[1]["weights"].to(torch.float64)
+        total += gradient
+        squares += gradient**2
+    mean = total / batches
+    variance = (squares / batches - mean**2).clamp(min=0) * batches / max(batches - 1, 1)
+    return mean, (variance / batches).sqrt()

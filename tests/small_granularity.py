@@ -17,10 +17,10 @@ from rarefy.core.contracts import Cells, Context, Study
 from rarefy.core.rng import Draws
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import Batch, FreshSamples
-from rarefy.studies.granularity.experiment import GranularityExperiment
 from rarefy.sweep.grid import grid_of
 
 SEEDS = 8
+AS_CHOSEN = "as chosen"
 FLOAT64 = Context(dtype=torch.float64)
 
 
@@ -42,7 +42,7 @@ def cells_at(study: Study, **at: Any) -> Cells:
 
 
 def plain_network(
-    study: GranularityExperiment,
+    study: Any,
     draws: Draws,
     batches: Callable[[int], Batch],
     outputs: int,
@@ -69,14 +69,15 @@ def plain_network(
 def assert_plain(
     found: dict[str, np.ndarray],
     at: tuple[int, ...],
-    study: GranularityExperiment,
+    study: Any,
     labels: Labels,
     draws: Draws,
     batches: Callable[[int], Batch],
     rule: plain.Rule | None = None,
     linear: bool = False,
-) -> None:
-    """Loss and errors of one network, at ``at`` of each output, are those of the plain loop."""
+) -> tuple[Tensor, Tensor]:
+    """Loss and errors of one network, at ``at`` of each output, are those of the plain loop, whose
+    weights and biases are given back."""
     weights, bias, loss = plain_network(study, draws, batches, labels.outputs, rule, linear)
     assert found["loss"][at] == pytest.approx(loss, rel=1e-9)
     for name, hard in (("easy_error", False), ("hard_error", True)):
@@ -84,39 +85,32 @@ def assert_plain(
             weights, bias, labels.data, draws, labels.per_side, study.test_each, hard, linear
         )
         assert found[name][at] == pytest.approx(error, abs=1e-12)
+    return weights, bias
 
 
 def assert_tuned_plain(
     found: dict[str, np.ndarray],
     at: tuple[int, ...],
-    study: GranularityExperiment,
+    study: Any,
     labels: Labels,
     draws: Draws,
-    batches: Callable[[int], Batch],
-    tune_steps: int,
-) -> None:
-    """Errors after fine-tuning are those of a plain loop that trains on with the clean coarse
-    question, as many fresh samples an update as the study's batch has."""
-    weights, bias, _ = plain_network(study, draws, batches, labels.outputs)
+    before: tuple[Tensor, Tensor],
+) -> tuple[Tensor, Tensor]:
+    """Errors after fine-tuning are those of a plain loop that trains on from ``before`` with the
+    clean coarse question, as many fresh samples per update as the study's batch has."""
     fresh = FreshSamples(
         labels.data, Labels(labels.data, 1), draws.spawn("fine-tuning"), study.batch
     )
     rule = plain.following(1 / math.log(study.d) ** 5)
     weights, bias, _ = plain.descend(
-        weights,
-        bias,
-        fresh,
-        study.lr,
-        study.patches,
-        tune_steps,
-        rule,
-        per_side=labels.per_side,
+        *before, fresh, study.lr, study.patches, study.tune_steps, rule, per_side=labels.per_side
     )
     for name, hard in (("tuned_easy_error", False), ("tuned_hard_error", True)):
         error = plain.error(
             weights, bias, labels.data, draws, labels.per_side, study.test_each, hard
         )
         assert found[name][at] == pytest.approx(error, abs=1e-12)
+    return weights, bias
 
 
 def assert_same_alone(study: Study, rows: np.ndarray) -> None:

@@ -64,8 +64,8 @@ def dense_weights(pruner: Pruner) -> dict[str, Tensor]:
 def assert_same(first: Pruner, second: Pruner, optimizers: bool = True) -> None:
     """Equal bit for bit: pruners, models, optimisers."""
     assert first.step == second.step
-    for name in first.held:
-        assert torch.equal(first.held[name].dense(), second.held[name].dense()), name
+    for name in first.pruned:
+        assert torch.equal(first.pruned[name].dense(), second.pruned[name].dense()), name
         assert torch.equal(first.masks[name], second.masks[name]), name
     for (name, one), two in zip(
         first.model.named_parameters(), second.model.parameters(), strict=True

@@ -11,13 +11,13 @@ from same_trainings import Everything, in_common, unlike
 from torch import Tensor, nn
 
 from rarefy.nets.backbones import Encoder, Features, Projection
-from rarefy.train.contrast import pretraining as room
-from rarefy.train.contrast.method import Method
-from rarefy.train.contrast.pretraining import Pretraining
-from rarefy.train.contrast.together import World
-from rarefy.train.contrast.view_batches import ViewBatches
 from rarefy.train.image_batches import Scaling
 from rarefy.train.recipe import Recipe
+from rarefy.train.simclr import pretraining as room
+from rarefy.train.simclr.data_parallel import World
+from rarefy.train.simclr.method import Method
+from rarefy.train.simclr.pretraining import Pretraining
+from rarefy.train.simclr.view_batches import ViewBatches
 from rarefy.train.views.views import Views
 
 SIZE, IMAGES, BATCH = 8, 26, 6
@@ -56,7 +56,7 @@ def batches(
 ) -> ViewBatches:
     pixels = images(count).to(device)
     return ViewBatches(
-        pixels, Views.usual(1, SIZE), Scaling((0.3,), (0.3,)), batch, run_key, dtype, world
+        pixels, Views.default(1, SIZE), Scaling((0.3,), (0.3,)), batch, run_key, dtype, world
     )
 
 
@@ -108,9 +108,11 @@ def everything(made: Pretraining) -> Everything:
     if made.pruner is not None:
         if made.pruner.branch is not None:
             found |= {f"branch {name}": one for name, one in made.pruner.branch.state().items()}
-        kept = made.learnt("masked").state_dict()
+        kept = made.export_encoder("masked").state_dict()
         found |= {f"masked {name}": one for name, one in kept.items()}
-    return found | {f"learnt {name}": one for name, one in made.learnt().state_dict().items()}
+    return found | {
+        f"learnt {name}": one for name, one in made.export_encoder().state_dict().items()
+    }
 
 
 def differences(first: Pretraining, second: Pretraining) -> list[str]:

@@ -10,7 +10,7 @@ from small_contrastive import Small, random_attention, small
 from torch import Tensor
 
 from rarefy.core.contracts import Context
-from rarefy.measure.pruned import PruningEffect
+from rarefy.measure.pruning_effect import PruningEffect
 
 EXACT = 1e-12
 RUNS, NEURONS, SAMPLES, BATCHES = 2, 4, 7, 3

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rarefy.data.sparse_coding import Pairs
 from rarefy.pruning.masks import neuron_norms
-from rarefy.pruning.updates import rule_codes
+from rarefy.pruning.update_rules import rule_codes
 from rarefy.train.contrastive import Contrastive
 from rarefy.train.descent import descend
 from rarefy.train.neuron_pruning import NeuronPruning

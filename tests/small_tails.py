@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import torch
+from small_noise import special_direction
 from torch import Tensor
 
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
-from rarefy.data.noise_spectrum import special_direction
 from rarefy.data.tail_noise import TailSamples
 
 CLASSES, D, M, RUNS = 3, 14, 6, 2

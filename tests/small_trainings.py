@@ -13,27 +13,27 @@ from torch import Tensor, nn
 from rarefy.core.contracts import Context
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.image_batches import Changes, ImageBatches, Scaling
+from rarefy.train.image_batches import Augmentation, ImageBatches, Scaling
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.recipe import Recipe
 from rarefy.train.resumable import Resumable
 from rarefy.train.supervised import Training
-from rarefy.train.thinning import Thinning
 
 Made = TypeVar("Made", bound=Resumable)
 
 SIZE, CLASSES, IMAGES, BATCH = 5, 3, 26, 5
 STEPS = IMAGES // BATCH
-THINNINGS = {
-    "dense": Thinning(),
-    "project": Thinning(0.4),
-    "project, every 3": Thinning(0.4, every=3),
-    "project, once an epoch": Thinning(0.4, every=0),
-    "dense rule": Thinning(0.4, "dense"),
-    "masked rule, every 3": Thinning(0.4, "masked", every=3),
-    "masked once": Thinning(0.4, "masked", once=True),
-    "neurons": Thinning(0.5, "masked", "neuron", every=2),
+PRUNING_SPECS = {
+    "dense": PruningSpec(),
+    "project": PruningSpec(0.4),
+    "project, every 3": PruningSpec(0.4, every=3),
+    "project, once an epoch": PruningSpec(0.4, every=0),
+    "dense rule": PruningSpec(0.4, "dense"),
+    "masked rule, every 3": PruningSpec(0.4, "masked", every=3),
+    "masked once": PruningSpec(0.4, "masked", once=True),
+    "neurons": PruningSpec(0.5, "masked", "neuron", every=2),
 }
-CHANGES = Changes(1, True, 0.2)
+CHANGES = Augmentation(1, True, 0.2)
 
 
 def network(dropout: float = 0.0) -> nn.Sequential:
@@ -59,7 +59,7 @@ def images() -> tuple[Tensor, Tensor]:
 
 def batches(
     dtype: torch.dtype = torch.float32,
-    changes: Changes = CHANGES,
+    changes: Augmentation = CHANGES,
     device: str = "cpu",
     memory_format: torch.memory_format = torch.contiguous_format,
 ) -> ImageBatches:
@@ -69,7 +69,7 @@ def batches(
 
 
 def training(
-    thinning: str | Thinning = "dense",
+    spec: str | PruningSpec = "dense",
     dropout: float = 0.0,
     model: nn.Module | None = None,
     shown: ImageBatches | None = None,
@@ -80,8 +80,8 @@ def training(
     **recipe: Any,
 ) -> Training:
     """The torch generator is seeded: dropout of two trainings is the same."""
-    if isinstance(thinning, str):
-        thinning = THINNINGS[thinning]
+    if isinstance(spec, str):
+        spec = PRUNING_SPECS[spec]
     settings = {"epochs": 3, "learning_rate": 0.05, **recipe}
     model = network(dropout) if model is None else model
     shown = batches(dtype, device=device) if shown is None else shown
@@ -89,7 +89,7 @@ def training(
         model.to(device, dtype),
         shown,
         Recipe(**settings),
-        thinning,
+        spec,
         precision=precision,
         graphs=graphs,
     )
@@ -134,7 +134,7 @@ def interrupted(make: Callable[[], Made], checkpoint: Checkpoint, *steps: int) -
 
 def everything(made: Training) -> Everything:
     """What two trainings must have in common to be the same."""
-    answering = made.answering().state_dict()
+    answering = made.evaluation_model().state_dict()
     return in_common(made) | {f"answer {name}": one for name, one in answering.items()}
 
 

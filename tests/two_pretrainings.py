@@ -15,8 +15,8 @@ from torch import Tensor
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, RunError
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.contrast.pretraining import Pretraining
-from rarefy.train.contrast.together import World
+from rarefy.train.simclr.data_parallel import World
+from rarefy.train.simclr.pretraining import Pretraining
 
 METHODS = ("simclr", "simclr+one-sided", "pruned:0.5", "pruned:0.5+neuron", "branches:0.3")
 EPOCHS, LATE = 2, 3
@@ -34,7 +34,7 @@ def made(method: str, world: World | None = None, norms: bool = False) -> Pretra
 def found(method: str, world: World | None = None) -> dict[str, Any]:
     training = made(method, world)
     seen = training.run(Context())
-    weights = training.learnt("dense").named_parameters()
+    weights = training.export_encoder("dense").named_parameters()
     return {
         "weights": {name: one.detach().clone() for name, one in weights},
         "masks": {} if training.pruner is None else training.pruner.masks,
@@ -62,7 +62,7 @@ def stopped(world: World, folder: Path) -> dict[str, Any]:
         training.run(context, checkpoint)
     except OutOfTime as error:
         said = str(error)
-    world.wait()
+    world.barrier()
     mean = training.model.get_buffer("backbone.network.1.running_mean").clone()
     state = Checkpoint(path).load(torch.device("cpu"))
     assert state is not None
@@ -73,8 +73,8 @@ def stopped(world: World, folder: Path) -> dict[str, Any]:
     return {
         **{"said": said, "step": training.step, "mean": mean},
         "saved": state["model"]["backbone.network.1.running_mean"],
-        "again": again.learnt("masked").state_dict(),
-        "whole": whole.learnt("masked").state_dict(),
+        "again": again.export_encoder("masked").state_dict(),
+        "whole": whole.export_encoder("masked").state_dict(),
     }
 
 
@@ -98,10 +98,10 @@ def gathered(world: World) -> list[Tensor]:
     lying = every[world.rank].T.contiguous().T  # columns side by side
     assert not lying.is_contiguous()
     mine = every[world.rank].clone().requires_grad_()
-    (world.gathered(mine) * torch.arange(6.0)[:, None]).sum().backward()
+    (world.all_gather(mine) * torch.arange(6.0)[:, None]).sum().backward()
     assert mine.grad is not None
-    half = world.gathered(every[world.rank].bfloat16())
-    return [world.gathered(lying), half.float(), mine.grad]
+    half = world.all_gather(every[world.rank].bfloat16())
+    return [world.all_gather(lying), half.float(), mine.grad]
 
 
 def worker(rank: int, folder: str) -> None:
@@ -114,7 +114,7 @@ def worker(rank: int, folder: str) -> None:
     results["stopped"] = stopped(world, Path(folder))
     results["apart"] = apart(world, Path(folder))
     results["gathered"] = gathered(world)
-    results["agreed"] = [world.agrees_on(number, torch.device("cpu")) for number in (7, rank)]
+    results["agreed"] = [world.agree_on(number, torch.device("cpu")) for number in (7, rank)]
     torch.save(results, Path(folder, f"rank{rank}.pt"))
     dist.barrier()
     dist.destroy_process_group()

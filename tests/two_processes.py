@@ -69,7 +69,7 @@ def train(way: str, rank: int | None = None) -> dict[str, Any]:
         "masks": masks,
         "gradients": gradients,
         "model": {name: each.detach().clone() for name, each in model.named_parameters()},
-        "dense": {name: each.dense().clone() for name, each in pruner.held.items()},
+        "dense": {name: each.dense().clone() for name, each in pruner.pruned.items()},
         "step": pruner.step,
     }
 

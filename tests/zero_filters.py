@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rarefy.pruning.finishing.removal import Removal, Removed, remove_zero_filters
+from rarefy.pruning.finishing.removal import LayerRemoval, Removal, remove_zero_filters
 
 CLOSE = 1e-5
 """What the library promises for float32."""
@@ -46,7 +46,7 @@ def lived_in(model: nn.Module) -> nn.Module:
 
 def removed(
     model: nn.Module, *example: Tensor, constant: bool = False
-) -> tuple[Any, dict[str, Removed], Removal]:
+) -> tuple[Any, dict[str, LayerRemoval], Removal]:
     """The smaller copy, after everything that holds for any copy was checked on new inputs."""
     before = {name: values.clone() for name, values in model.state_dict().items()}
     modes = [module.training for module in model.modules()]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import torch
 import xarray as xr
+from scipy import stats
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.benign.correlation.claims import behaves, resolution
+from rarefy.core.picture import Lines
 from rarefy.studies.benign.correlation.study import BenignCorrelation
-from rarefy.studies.benign.correlation.theory import Prediction
+from rarefy.theory import benign
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
 
 GAMMA, STRENGTH = (1.0, 4.0, 20.0, 200.0, 1400.0), (0.001, 1.0, 2.0, 3.8)
@@ -192,14 +194,78 @@ def test_a_grid_without_gaussian_noise_leaves_theorem_1_open() -> None:
     assert len(whole.picture(part)) == 2 and len(whole.tables(part)) == 1
 
 
-def test_an_error_below_resolution_is_below_any_bound() -> None:
-    whole, _ = made(good, falling)
-    prediction = Prediction.of(whole, np.array([0.001, 3.8]), np.array([4.0, 1400.0]))
-    lengths = np.array([1.0, 3.0])
-    unseen = resolution(whole)
-    tails = np.full((1, 2, 2, 2), unseen[1])
-    obeys = behaves(prediction, np.full((1, 2, 2), unseen[0]), tails, lengths, unseen)
-    assert obeys["features"].all() and obeys["tail"].all() and not obeys["harmful"].any()
-    more = behaves(prediction, np.full((1, 2, 2), 2 * unseen[0]), 2 * tails, lengths, unseen)
-    assert not more["features"][0, 1].any()  # bound far below
-    assert not more["tail"].any()
+# -------------------------------------------------------------------- what Theorem 1 says of a cell
+
+
+def gram_of(whole: BenignCorrelation) -> np.ndarray:
+    """|A_k^T A_j|_F^2 for j != k, (gamma,)."""
+    table = whole.spectrum(torch.tensor(GAMMA)).table().square().numpy()
+    return np.einsum("gd,gd->g", table[:, 0], table[:, 1])
+
+
+def test_the_bound_is_that_of_theorem_1_with_a_quarter_for_c_1() -> None:
+    """Errors a little below and above (K-1) exp(-x/4), and tests that see the smallest."""
+    whole = BenignCorrelation.at("paper", gamma=GAMMA, test_samples=10**9)
+    x = whole.size * np.array(STRENGTH)[:, None] ** 4 / gram_of(whole)
+    for factor, outcome in ((0.99, "holds"), (1.01, "fails")):
+        error = np.minimum(0.5, factor * 4 * np.exp(-x / 4))
+        _, results = made(lambda law, u, g, error=error: 1 - error, falling, spread=0.0)
+        verdicts = whole.verdicts(results, "paper")
+        assert outcomes(verdicts, "B3", "2(a)") == {outcome}
+    said = " ".join(v.setting for v in verdicts)
+    assert "where |S||u|^4/|A_k^T A_j|_F^2 >= 4" in said and "where only Gamma >= 4" in said
+    assert "3, error at least 0.2, where both ratios are at most 1" in said
+
+
+def test_the_table_counts_the_cells_of_each_regime() -> None:
+    whole, results = made(good, falling)
+    rows = whole.tables(results)[0].rows
+    sizes, norms = np.full(5, whole.size), np.array(STRENGTH)
+    table = whole.spectrum(torch.tensor(GAMMA)).gram().numpy()
+    for words, limits in (
+        ("C_1=C_2=4, C_3=1, c=1/4", (4.0, 4.0, 1.0)),
+        ("all 1, c_3=1/4", (1, 1, 1)),
+    ):
+        said = [
+            benign.regime(table[g], sizes, np.full(5, u), *limits)[0]
+            for u in norms
+            for g in range(len(GAMMA))
+        ]
+        counted = {row[2]: row[3] for row in rows if row[0] == words}
+        assert counted == {name: said.count(name) for name in counted}
+        assert sum(counted.values()) == len(GAMMA) * len(STRENGTH)
+
+
+def test_an_error_that_so_few_samples_cannot_tell_from_0_is_below_any_bound() -> None:
+    """3 of the test samples; twice as many are seen."""
+    for errors, outcome in ((3, "holds"), (6, "fails")):
+        whole, results = made(
+            lambda law, u, g, few=errors: 1 - np.full_like(u * g, few / 10_000),
+            lambda g, edges, few=errors: np.full_like(g * edges, few * 7 / 10_000),
+            spread=0.0,
+        )
+        assert (whole.test_samples, whole.tail_samples) == (10_000, 10_000)
+        verdicts = whole.verdicts(results, "paper")
+        assert outcomes(verdicts, "B3", "2(a)") == {outcome}
+        assert outcomes(verdicts, "B4", "2(b)") == {outcome}
+
+
+def test_strata_are_weighed_by_the_normal_law() -> None:
+    strata = np.array([0.5, 0.4, 0.3, 0.2, 0.1, 0.06, 0.02])
+    whole, results = made(good, lambda g, edges: strata + 0 * g)
+    tail = next(picture for picture in whole.picture(results) if picture.name == "tail")
+    assert isinstance(tail.panels[0], Lines)
+    beyond = 2 * stats.norm.sf([0.0, *whole.edges])
+    chance = beyond - np.append(beyond[1:], 0)
+    expected = [(strata * chance)[k:].sum() / beyond[k] for k in range(7)]
+    np.testing.assert_allclose(tail.panels[0].curves[0].y, expected, rtol=1e-9)
+
+
+def test_the_best_by_noise_alone_is_drawn_for_each_law() -> None:
+    whole, results = made(good, falling)
+    best = next(picture for picture in whole.picture(results) if picture.name == "best")
+    for panel, law in zip(best.panels, ("gaussian", "gaussian", "uniform"), strict=True):
+        assert isinstance(panel, Lines)
+        line = panel.curves[-1]
+        error = least_noise_error(special_ratio(line.x, 995), 5, law)
+        np.testing.assert_allclose(line.y, 1 - error, rtol=1e-12)

@@ -15,12 +15,7 @@ from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 from rarefy.studies.benign.correlation.study import BenignCorrelation
 from rarefy.studies.benign.features.study import BenignFeatures
-from rarefy.studies.benign.form import LARGE
 from rarefy.studies.benign.homogeneous.study import BenignHomogeneous
-from rarefy.studies.benign.majority.study import BenignMajority
-from rarefy.studies.benign.mixing.study import BenignMixing
-from rarefy.studies.benign.setting import ClassNoiseExperiment
-from rarefy.studies.benign.sizes.study import BenignSizes
 from rarefy.studies.benign.tail.study import BenignTail
 from rarefy.studies.benign.training.study import BenignTraining
 from rarefy.sweep.grid import grid_of
@@ -28,6 +23,8 @@ from rarefy.sweep.grid import grid_of
 pytestmark = pytest.mark.usefixtures("eager")
 
 HUGE = 10**9
+LARGE = 10**5
+"""Up to this d vectors are stored, unless asked otherwise."""
 FLOAT64 = Context(dtype=torch.float64)
 STUDIES: dict[str, dict[str, Any]] = {
     "benign-correlation": {"law": ("gaussian",)},
@@ -42,7 +39,7 @@ STUDIES: dict[str, dict[str, Any]] = {
 every_study = pytest.mark.parametrize("name", STUDIES)
 
 
-def tiny(name: str, d: int, **more: Any) -> ClassNoiseExperiment:
+def tiny(name: str, d: int, **more: Any) -> Any:
     """With filters that begin small against one sample's noise, whatever d is."""
     where: dict[str, Any] = {"d": d}
     if name == "benign-homogeneous":
@@ -50,9 +47,7 @@ def tiny(name: str, d: int, **more: Any) -> ClassNoiseExperiment:
     if name == "benign-training":
         where |= {"wide_d": d, "small_sigma_0": 0.1 / d**0.5}
     begin = {"initialisation": "gaussian", "sigma_0": 0.3 / d**0.5, "form": "dual"}
-    study = get_study(name).at("tiny", **{**STUDIES[name], **where, **begin, **more})
-    assert isinstance(study, ClassNoiseExperiment)
-    return study
+    return get_study(name).at("tiny", **{**STUDIES[name], **where, **begin, **more})
 
 
 def whole_grid(study: Study, context: Context = FLOAT64) -> dict[str, np.ndarray]:
@@ -66,7 +61,7 @@ def whole_grid(study: Study, context: Context = FLOAT64) -> dict[str, np.ndarray
 @every_study
 def test_a_study_runs_in_a_billion_coordinates(name: str) -> None:
     """From simulation to verdicts and tables, and nothing of d numbers is made on the way."""
-    study = tiny(name, HUGE)
+    study = tiny(name, HUGE, seeds=1)
     assert study.cost().bytes_per_cell < 10**7
     found = rarefy.run(type(study), scale="tiny", device="cpu", **_changed(study))
     assert (found["nonfinite_step"] == -1).all()
@@ -84,7 +79,7 @@ def test_a_study_runs_in_a_billion_coordinates(name: str) -> None:
         assert table.rows
 
 
-def _changed(study: ClassNoiseExperiment) -> dict[str, Any]:
+def _changed(study: Study) -> dict[str, Any]:
     """The parameters in which it differs from its scale."""
     usual = type(study).at("tiny").parameters()
     return {name: value for name, value in study.parameters().items() if usual[name] != value}
@@ -107,7 +102,6 @@ def test_a_cell_is_the_same_alone_and_in_any_batch(name: str) -> None:
 
 def test_sizes_share_initial_filters_and_test_samples() -> None:
     study = tiny("benign-sizes", HUGE)
-    assert isinstance(study, BenignSizes)
     cells = grid_of(study).cells(np.array([0]))
     both = []
     for size in study.size:
@@ -143,7 +137,6 @@ def test_auto_does_without_vectors_only_where_it_can_and_must() -> None:
 @pytest.mark.parametrize("form", ["auto", "primal", "dual"])
 def test_the_form_decides_how_a_study_trains(form: str) -> None:
     study = tiny("benign-tail", 60, form=form)
-    assert isinstance(study, BenignTail)
     cells = grid_of(study).cells(np.arange(2))
     experiment = study.setup(
         cells,
@@ -172,7 +165,6 @@ def test_rates_mean_the_same_above_a_thousand_coordinates() -> None:
 
 def test_stored_coordinates_do_not_grow_without_vectors() -> None:
     small, large = (tiny("benign-majority", d) for d in (10**6, 10**12))
-    assert isinstance(small, BenignMajority)
     assert small.cost() == large.cost()
     assert small.stored_axes(36) == 6 + 3 * (36 + 18)
     assert tiny("benign-majority", 400, form="primal").stored_axes(36) == 400
@@ -182,7 +174,6 @@ def test_the_special_coordinate_is_drawn_anew_and_nothing_else_moves() -> None:
     """Training sets of ``benign-mixing``: a share of long-tailed samples, in both forms."""
     for form in ("primal", "dual"):
         study = tiny("benign-mixing", 60, form=form, samples=200, moment=("held",), seeds=1)
-        assert isinstance(study, BenignMixing)
         grid = grid_of(study)
         rows = np.flatnonzero(grid.values["schedule"] == "printed")
         samples = study._prepared(grid.cells(rows), FLOAT64).samples
@@ -251,7 +242,6 @@ def test_what_has_no_such_form_is_named(name: str, wrong: dict[str, Any], messag
 
 def test_cases_that_begin_gaussian_may_do_without_vectors_alone() -> None:
     study = BenignTraining.at("tiny", case=("wide", "small start"), wide_d=HUGE, form="dual")
-    assert isinstance(study, BenignTraining)
     assert all(part.without_vectors() for part in study.parts())
     with pytest.raises(UsageError, match="initialisation='default'"):
         BenignTraining.at("tiny", case=("wide", "trained"), form="dual")

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
-from rarefy.studies.benign.majority.experiment import CONTROLS
+from rarefy.data.tail_noise import stratified
 from rarefy.studies.benign.majority.study import BenignMajority
-from rarefy.studies.benign.tail_draws import strata_draw
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.benign import noise_correlation_ratio
 
@@ -72,6 +71,7 @@ def test_a_held_ratio_keeps_the_noise_s_strength_and_gamma_as_far_as_it_can() ->
 
 # ------------------------------------------------------------------------------------- the verdicts
 
+CONTROLS = BenignMajority().control
 STUDY = BenignMajority(gamma=(4.0,), majority=(25, 100, 400), schedule=("trained",))
 SEEDS = 8
 
@@ -204,7 +204,8 @@ def test_a_cell_is_what_a_plain_loop_with_autograd_gives() -> None:
     expected = [losses[labels == k].mean().item() for k in range(3)]
     np.testing.assert_allclose(found["train_loss"][0], expected, rtol=1e-9)
     # accuracy on the stratified test samples, weighted by hand
-    tail = strata_draw(prepared.data, prepared.draws, study.lengths[1:], 300, 0)
+    fresh = (torch.arange(300) % 3)[None]
+    tail = stratified(prepared.data, prepared.draws, fresh, study.lengths[1:], "test", 0)
     truth, weight = tail.samples.labels[0], tail.log_weight[0].exp()
     scores = loop_scores(filters, tail.samples.noise[0], truth, study.strength)
     right = scores.argmax(dim=1) == truth

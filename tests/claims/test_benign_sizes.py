@@ -9,10 +9,9 @@ import pytest
 import torch
 import xarray as xr
 
-from rarefy.core.contracts import Context
+from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.noise_spectrum import special_spectrum
-from rarefy.studies.benign.sizes.claims import share_of_change
 from rarefy.studies.benign.sizes.study import BenignSizes
 from rarefy.sweep.grid import grid_of
 
@@ -26,8 +25,8 @@ def study(scale: str = "tiny", **parameters: Any) -> BenignSizes:
     return found
 
 
-def judged(accuracy: np.ndarray, seeds: int = 8, spread: float = 0.003) -> dict[str, str]:
-    """Outcomes by what a verdict is about, for accuracy (size, gamma)."""
+def verdicts(accuracy: np.ndarray, seeds: int = 8, spread: float = 0.003) -> list[Verdict]:
+    """Of accuracies (size, gamma)."""
     whole = study("paper", size=SIZES, gamma=GAMMA, schedule=("trained",), seeds=seeds)
     noise = spread * np.random.default_rng(2).standard_normal((seeds, *accuracy.shape))
     dims = ("schedule", "seed", "size", "gamma")
@@ -38,7 +37,12 @@ def judged(accuracy: np.ndarray, seeds: int = 8, spread: float = 0.003) -> dict[
         },
         {"schedule": ["trained"], "seed": range(seeds), "size": list(SIZES), "gamma": list(GAMMA)},
     )
-    found = whole.verdicts(results, "paper")
+    return whole.verdicts(results, "paper")
+
+
+def judged(accuracy: np.ndarray, seeds: int = 8, spread: float = 0.003) -> dict[str, str]:
+    """Outcomes by what a verdict is about."""
+    found = verdicts(accuracy, seeds, spread)
     assert {v.claim for v in found} == {"B8"} and len(found) == 4
     words = ("rises", "share", "largest", "at Gamma=800")
     return {w: v.outcome for w, v in zip(words, found, strict=True) if w in v.setting}
@@ -80,9 +84,12 @@ def test_few_seeds_that_disagree_decide_nothing() -> None:
 
 
 def test_the_share_of_change_is_a_ratio_of_means() -> None:
-    accuracy = np.array([[[0.2, 0.4], [0.3, 0.9]]])  # (seed, size, gamma)
-    assert share_of_change(accuracy).mean == pytest.approx((0.1 + 0.5) / (0.2 + 0.6))
-    assert np.isnan(share_of_change(np.full((1, 2, 2), 0.2)).mean)
+    ends = np.array([[0.2, 0.4], [0.3, 0.9]])  # (size, gamma)
+    share = verdicts(ends[[0, 1, 1]][:, [0, 0, 1, 1]], spread=0.0)[1]
+    # between the ends of an axis nothing counts
+    by_size, by_gamma = np.mean([0.1, 0.1, 0.5, 0.5]), np.mean([0.2, 0.6, 0.6])
+    assert share.measured.startswith(f"mean {by_size / by_gamma:.3g}")
+    assert "undefined" in verdicts(np.full((3, 4), 0.2), spread=0.0)[1].measured
 
 
 def test_sizes_share_initial_filters_and_test_samples() -> None:
@@ -114,7 +121,7 @@ def test_the_rate_of_trained_runs_goes_with_the_size() -> None:
     ("wrong", "message"),
     [
         ({"schedule": ("half",)}, "schedule='half': must be one of printed, trained"),
-        ({"size": (0,)}, "size=0: every class needs at least 1 sample"),
+        ({"size": (0,)}, "size=0: must be at least 1"),
         ({"gamma": (0.5,)}, "gamma=0.5: must be finite and at least 1"),
         ({"strength": -1.0}, "strength=-1.0: must be finite and at least 0"),
     ],

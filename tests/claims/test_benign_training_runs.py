@@ -11,8 +11,7 @@ import xarray as xr
 
 import rarefy
 from rarefy.core.contracts import Context
-from rarefy.data.noise_ratio import spectrum_for
-from rarefy.studies.benign.training.cases import CASES, ENDS, STAGE_1
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies.benign.training.study import BenignTraining
 from rarefy.sweep.grid import grid_of
 
@@ -28,8 +27,8 @@ def test_end_measures_are_those_of_matrices_written_out() -> None:
     context = Context(dtype=torch.float64)
     cells = grid_of(study).cells(np.arange(1))
     found = study.simulate(cells, context)
-    there = study.at_case(CASES["small start"])
-    spectrum = spectrum_for(10.0, there.size, there.d, there.classes, there.base)
+    there = study.at_case("small start")
+    spectrum = spectrum_for(10.0, there.d, there.classes, there.base)
     table = spectrum.table()
     experiment = there.setup(
         cells,
@@ -105,10 +104,10 @@ def tiny() -> tuple[BenignTraining, xr.Dataset]:
 
 def test_each_case_measures_its_part_and_no_more() -> None:
     _, data = tiny()
-    for case in STAGE_1:
+    for case in ("slow", "slow m/4", "slow 2m", "slow 4eta", "slow uneven"):
         assert data["constant"].sel(case=case).notnull().all()
         assert data["rank_share"].sel(case=case).isnull().all()
-    for case in ENDS:
+    for case in ("printed", "trained", "small start", "wide", "wide large start"):
         assert data["rank_share"].sel(case=case).notnull().all()
         assert data["decision"].sel(case=case).notnull().all()
     assert data["numbered_over_floor"].sel(case="wide").notnull().all()

@@ -5,20 +5,19 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import torch
+import pytest
 
 from rarefy.core.contracts import Context
 from rarefy.studies.contrastive.alignment.study import ContrastAlignment
 from rarefy.sweep.grid import Grid, grid_of
 
+pytestmark = pytest.mark.usefixtures("eager")
 EARLY = 3
 """a read before any T1 at this learning rate"""
 
 
 @cache
 def measured() -> tuple[ContrastAlignment, Grid, dict[str, np.ndarray]]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     study = ContrastAlignment.at(
         "tiny",
         seeds=30,
@@ -30,7 +29,6 @@ def measured() -> tuple[ContrastAlignment, Grid, dict[str, np.ndarray]]:
     assert isinstance(study, ContrastAlignment)
     grid = grid_of(study)
     found = study.simulate(grid.cells(np.arange(len(grid))), Context())
-    torch.set_num_threads(threads)
     return study, grid, found
 
 

@@ -14,14 +14,12 @@ import xarray as xr
 from pruning_results import Made, fabricated, one
 from torch import Tensor
 
-from rarefy.core.contracts import Cells, Context, Verdict
+from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.sparse_coding import Companions, SparseCoding
 from rarefy.measure.alignment import projections, squared_cosines
-from rarefy.studies.contrastive.beyond.experiment import described
 from rarefy.studies.contrastive.beyond.study import ContrastBeyond
-from rarefy.studies.contrastive.setting import Trial, group_means
 from rarefy.sweep.grid import Grid, grid_of
 from rarefy.train.contrastive import TRAINED_ATTENTION
 
@@ -66,30 +64,18 @@ def close(found: np.ndarray, expected: np.ndarray) -> None:
 # -------------------------------------------------------------------------- when neither is dropped
 
 
-def plain_experiment(study: ContrastBeyond, cells: Cells, context: Context) -> Trial:
-    """The dynamics of the alignment study: no companions, nothing pruned, attention fixed."""
-    eps_min = cells.column("eps_min", context)
-    return study.setup(
-        cells,
-        context,
-        eps=study.eps(eps_min),
-        sigma=study.sigma * torch.ones_like(eps_min),
-        bias_scale=cells.column("bias_scale", context),
-    )
+def group_means(study: ContrastBeyond, values: Tensor) -> Tensor:
+    groups = values.split([study.majority, study.minority], dim=1)
+    return torch.stack([group.mean(dim=1) for group in groups], dim=1)
 
 
-def measured_energy(study: ContrastBeyond, experiment: Trial, context: Context) -> np.ndarray:
-    atoms = experiment.data.dictionary
-    found = experiment.train(
-        context,
-        {
-            "energy": lambda s: group_means(
-                projections(s.parameters["weights"], atoms).square().sum(dim=1), study.majority
-            )
-        },
-        study.reads,
-    )
-    return found.records["energy"].numpy()
+def measured_energy(study: ContrastBeyond, trial: Any, context: Context) -> np.ndarray:
+    def energy(state: Any) -> Tensor:
+        along = projections(state.parameters["weights"], trial.data.dictionary)
+        return group_means(study, along.square().sum(dim=1))
+
+    found = trial.train(context, {"energy": energy}, study.reads)
+    return np.asarray(found.records["energy"].numpy())
 
 
 class SignsOfTheirOwn(SparseCoding):
@@ -103,10 +89,10 @@ class SignsOfTheirOwn(SparseCoding):
 def test_no_companions_fixed_attention_no_pruning_is_the_plain_dynamics_but_for_signs() -> None:
     study, grid, found = measured()
     here = rows(grid, share=0.0, attention="fixed", alpha=0.0)
-    experiment = plain_experiment(study, grid.cells(here), FLOAT64)
-    given = {field.name: getattr(experiment.data, field.name) for field in fields(SparseCoding)}
+    trial = study.setup(grid.cells(here), FLOAT64)  # as in the alignment study
+    given = {field.name: getattr(trial.data, field.name) for field in fields(SparseCoding)}
     assert given["companions"] is None
-    alike = replace(experiment, data=SignsOfTheirOwn(**given))
+    alike = replace(trial, data=SignsOfTheirOwn(**given))
     close(found["energy"][here], measured_energy(study, alike, FLOAT64))
 
 
@@ -117,7 +103,7 @@ def test_and_signs_change_nothing_in_law() -> None:
     grid = grid_of(study)
     cells = grid.cells(rows(grid, alpha=0.0))
     apart = study.simulate(cells, Context())["energy"]
-    plain = measured_energy(study, plain_experiment(study, cells, Context()), Context())
+    plain = measured_energy(study, study.setup(cells, Context()), Context())
     assert (apart != plain).mean() > 0.9
     gap = np.log(apart) - np.log(plain)
     error = gap.std(axis=0, ddof=1) / np.sqrt(len(gap))
@@ -149,22 +135,13 @@ def test_trained_attention_does_not_decay() -> None:
     """Neurons of weight zero give attention no gradient: then it stays where it begins."""
     study = beyond(weight_decay=0.1, attention=("trained",))
     cells = grid_of(study).cells(np.arange(2))
-    eps_min = cells.column("eps_min", FLOAT64)
-    experiment = study.setup(
-        cells,
-        FLOAT64,
-        eps=study.eps(eps_min),
-        sigma=study.sigma * torch.ones_like(eps_min),
-        bias_scale=cells.column("bias_scale", FLOAT64),
-        train_attention=True,
-    )
-    nothing = {**experiment.parameters, "weights": torch.zeros_like(experiment.weights)}
-    after = replace(experiment, parameters=nothing).train(FLOAT64, {}, []).parameters
+    trial = study.setup(cells, FLOAT64, train_attention=True)
+    nothing = {**trial.parameters, "weights": torch.zeros_like(trial.weights)}
+    after = replace(trial, parameters=nothing).train(FLOAT64, {}, []).parameters
+    moved = trial.train(FLOAT64, {}, []).parameters
     for name in TRAINED_ATTENTION:
-        assert torch.equal(after[name], experiment.parameters[name])
-    moved = experiment.train(FLOAT64, {}, []).parameters
-    for name in TRAINED_ATTENTION:
-        assert not torch.equal(moved[name], experiment.parameters[name])
+        assert torch.equal(after[name], trial.parameters[name])
+        assert not torch.equal(moved[name], trial.parameters[name])
 
 
 def test_pruning_and_attention_are_told_apart_in_any_order_of_the_cells() -> None:
@@ -178,9 +155,9 @@ def test_pruning_and_attention_are_told_apart_in_any_order_of_the_cells() -> Non
 def test_best_is_the_largest_cosine() -> None:
     study, grid, found = measured()
     here = rows(grid, share=0.0, attention="fixed", alpha=0.0)
-    experiment = plain_experiment(study, grid.cells(here), FLOAT64)
-    cosine = squared_cosines(experiment.weights, experiment.data.dictionary).sqrt().amax(dim=1)
-    close(found["best"][here, 0], group_means(cosine, study.majority).numpy())
+    trial = study.setup(grid.cells(here), FLOAT64)
+    cosine = squared_cosines(trial.weights, trial.data.dictionary).sqrt().amax(dim=1)
+    close(found["best"][here, 0], group_means(study, cosine).numpy())
 
 
 # --------------------------------------------------------------------------------------- companions
@@ -199,10 +176,8 @@ def test_with_share_1_a_rare_feature_comes_with_its_companion_only() -> None:
     grid = grid_of(study)
     cells = grid.cells(np.arange(len(grid)))
     share = cells.column("share", FLOAT64)
-    data = replace(
-        plain_experiment(study, cells, FLOAT64).data,
-        companions=Companions(study.companions(), share),
-    )
+    companions = Companions(study.companions(), share)
+    data = study.setup(cells, FLOAT64, companions=companions).data
     present = data.sample(cells.draws(FLOAT64), 400, 0).present()
     rare, companion = present[:, :, study.majority :], present[:, :, : study.minority]
     alone = (rare & ~companion).any(dim=1).any(dim=1)
@@ -303,9 +278,15 @@ def test_each_setting_is_judged_by_its_own_runs() -> None:
 
 
 def test_settings_are_named_in_words() -> None:
-    assert described("fixed", 0.0) == "attention fixed, independent"
-    assert described("trained", 1.0) == "attention trained, always with companion"
-    assert described("fixed", 0.5) == "attention fixed, companion 0.5"
+    study = beyond(share=(0.0, 0.5, 1.0))
+    results = fabricated(study, 2, dict.fromkeys(OUTPUTS, one))
+    named = {v.setting.split("alpha=0.3, ")[-1] for v in study.verdicts(results, "tiny")}
+    for words in (
+        "attention fixed, independent, no bias, d=9 m=24",
+        "attention trained, always with companion, no bias, d=9 m=24",
+        "attention fixed, companion 0.5, no bias, d=9 m=24",
+    ):
+        assert words in named
 
 
 # ---------------------------------------------------------------------------------------- bad input
@@ -314,15 +295,15 @@ def test_settings_are_named_in_words() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"share": (0.0, 1.5)}, "share=1.5: must be in [0, 1]: it is a chance"),
-        ({"share": (-0.1,)}, "share=-0.1: must be in [0, 1]: it is a chance"),
-        ({"share": (float("nan"),)}, "share=nan: must be in [0, 1]: it is a chance"),
+        ({"share": (0.0, 1.5)}, "share=1.5: must be between 0 and 1"),
+        ({"share": (-0.1,)}, "share=-0.1: must be between 0 and 1"),
+        ({"share": (float("nan"),)}, "share=nan: must be between 0 and 1"),
         ({"attention": ("free",)}, "attention='free': must be one of fixed, trained"),
         ({"alpha": (0.0, 1.0)}, "alpha=1.0: the share of neurons left out must be in [0, 1)"),
         ({"alpha": (0.1, 0.2)}, "alpha=(0.1, 0.2): needs 0 (not pruned) and a value above it"),
         ({"alpha": (0.0, 0.02)}, "alpha=0.02: leaves out none of the 24 neurons; must be more"),
         ({"alpha": (0.0,)}, "alpha=(0.0,): needs 0 (not pruned) and a value above it"),
-        ({"minority": 0}, "minority=0: must be at least 1: no feature is rare"),
+        ({"minority": 0}, "minority=0: must be at least 1"),
         ({"eps_min": (0.0,)}, "eps_min=0.0: a feature frequency must be in (0, 1]"),
         ({"d1": 8}, "d1=8: must be at least the number of features, 9"),
         ({"reads": (0, 17)}, "reads=(0, 17): rising steps between 0 and steps=16"),

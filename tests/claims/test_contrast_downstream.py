@@ -14,9 +14,7 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context, Study
 from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.measure.probes import Probe, fit_probe
-from rarefy.studies.contrastive.downstream import DownstreamExperiment, Encoders
 from rarefy.studies.contrastive.regression.study import ContrastRegression
-from rarefy.studies.contrastive.separability import experiment as contrast_separability
 from rarefy.studies.contrastive.separability.study import ContrastSeparability
 from rarefy.studies.contrastive.similarity.study import ContrastSimilarity
 from rarefy.sweep.grid import Grid, grid_of
@@ -29,10 +27,10 @@ pytestmark = pytest.mark.usefixtures("eager")
 
 
 @cache
-def measured(kind: type[Study], **changes: Any) -> tuple[Grid, dict[str, np.ndarray]]:
+def measured(kind: type[Study]) -> tuple[Grid, dict[str, np.ndarray]]:
     # probes are the costly ones
     seeds = 8 if kind is ContrastSeparability else 20
-    study = kind.at("tiny", seeds=seeds, **changes)
+    study = kind.at("tiny", seeds=seeds, reads=(0, 10, 40))
     grid = grid_of(study)
     return grid, study.simulate(grid.cells(np.arange(len(grid))), Context())
 
@@ -53,13 +51,12 @@ def standard_errors_between(first: np.ndarray, second: np.ndarray) -> float:
 # ------------------------------------------------------------------------- what is tested on what
 
 
-def encoders(eps_min: float = 0.1) -> tuple[DownstreamExperiment, Encoders]:
+def encoders(eps_min: float = 0.1) -> tuple[ContrastSimilarity, Any]:
     study = ContrastSimilarity.at("tiny")
     assert isinstance(study, ContrastSimilarity)
     cells = grid_of(study).cells(np.arange(4))
     values = {**cells.values, "eps_min": np.full(4, eps_min)}
-    same = Cells(values, cells.keys)
-    return study, study.trained(same, FLOAT64, same.column("sigma", FLOAT64))
+    return study, study.trained(Cells(values, cells.keys), FLOAT64)
 
 
 def test_every_read_is_the_network_of_that_step_and_all_see_the_same_pairs() -> None:
@@ -69,14 +66,14 @@ def test_every_read_is_the_network_of_that_step_and_all_see_the_same_pairs() -> 
     assert f.shape == (4, 2, len(study.reads), 20, study.neurons)
     for read in range(len(study.reads)):
         weights = {"weights": found.weights[:, read]}
-        found.experiment.bias.value = found.bias[:, read]
+        found.trial.bias.value = found.bias[:, read]
         for view, tokens in enumerate((pairs.x, pairs.y)):
-            expected = found.experiment.problem.embed(weights, tokens)
+            expected = found.trial.problem.embed(weights, tokens)
             torch.testing.assert_close(f[:, view, read], expected, rtol=1e-12, atol=1e-14)
-    assert torch.equal(found.weights[:, 0], found.experiment.weights)  # read 0 is untrained
+    assert torch.equal(found.weights[:, 0], found.trial.weights)  # read 0 is untrained
     atoms = found.data.dictionary
-    found.experiment.bias.value = torch.zeros(4, study.d, dtype=torch.float64)
-    expected = found.experiment.problem.embed({"weights": atoms.mT}, pairs.x)
+    found.trial.bias.value = torch.zeros(4, study.d, dtype=torch.float64)
+    expected = found.trial.problem.embed({"weights": atoms.mT}, pairs.x)
     torch.testing.assert_close(pure[:, 0], expected, rtol=1e-12, atol=1e-14)
 
 
@@ -93,7 +90,7 @@ def test_pairs_come_in_whole_chunks_but_the_last_and_training_never_saw_them() -
     study, found = encoders()
     chunks = list(found.pairs("test", 2 * study.batch + 5, "as trained"))
     assert [chunk.tokens.shape[2] for chunk in chunks] == [study.batch, study.batch, 5]
-    trained = found.data.sample(found.experiment.draws, study.batch, 0).tokens
+    trained = found.data.sample(found.trial.draws, study.batch, 0).tokens
     other = next(iter(found.pairs("head", study.batch, "as trained"))).tokens
     for tokens in (trained, other):
         assert not (chunks[0].tokens[:, :, 0] == tokens[:, :, 0]).any()
@@ -166,7 +163,7 @@ def test_c11_an_untrained_network_shows_the_trend_on_pairs_as_trained_only() -> 
 
 
 def test_c11_without_a_bias_training_makes_minority_pairs_alike_earlier_if_frequent() -> None:
-    grid, found = measured(ContrastSimilarity, reads=(0, 10, 40))
+    grid, found = measured(ContrastSimilarity)
     rare, frequent = (
         found["by_group"][at(grid, eps_min=eps, bias_scale=0.0)][:, 1, BALANCED, 1]
         for eps in (0.1, 0.5)
@@ -196,7 +193,7 @@ def test_c12_nothing_beats_one_neuron_a_feature_by_much_and_errors_are_consisten
 
 
 def test_c12_early_on_minority_features_are_read_better_if_frequent_in_training() -> None:
-    grid, found = measured(ContrastRegression, reads=(0, 10, 40))
+    grid, found = measured(ContrastRegression)
     rare, frequent = (
         found["by_group"][at(grid, eps_min=eps, bias_scale=0.0)][:, 1, BALANCED, 1]
         for eps in (0.1, 0.5)
@@ -229,7 +226,7 @@ def test_c16_one_lost_probe_costs_itself_and_not_its_run(monkeypatch: pytest.Mon
         trained[0, 2] = False
         return replace(probe, trained=trained)
 
-    monkeypatch.setattr(contrast_separability, "fit_probe", losing)
+    monkeypatch.setattr("rarefy.studies.contrastive.separability.experiment.fit_probe", losing)
     study = ContrastSeparability.at("tiny")
     found = study.simulate(grid_of(study).cells(np.arange(2)), FLOAT64)
     assert np.isfinite(found["literal"]).all() and np.isfinite(found["ceiling"]).all()
@@ -247,8 +244,8 @@ WRONG: list[tuple[tuple[type[Study], ...], dict[str, Any], str]] = [
     (ALL, {"figure_read": 7}, r"figure_read=7: must be one of reads=\(0, 20, 40\)"),
     (ALL, {"test_pairs": 0}, "test_pairs=0: must be at least 1"),
     (ALL, {"eps_min": (0.0,)}, "eps_min=0.0: a feature frequency must be in"),
-    (ALL[:2], {"sigma": (0.1, -1.0)}, "sigma=-1.0: the noise std must be"),
-    (ALL[2:], {"sigma": -1.0}, "sigma=-1.0: the noise std must be"),
+    (ALL[:2], {"sigma": (0.1, -1.0)}, "sigma=-1.0: must be finite and at least 0"),
+    (ALL[2:], {"sigma": -1.0}, "sigma=-1.0: must be finite and at least 0"),
     (
         ALL[1:2],
         {"head_pairs": 24},

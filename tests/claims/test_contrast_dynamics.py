@@ -16,6 +16,7 @@ from rarefy.studies.contrastive.dynamics.study import ContrastDynamics
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.contrastive import outside_decay, stage_1_growth, uniform_attention_moment
 
+pytestmark = pytest.mark.usefixtures("eager")
 TOLERANCE = 0.05
 """relative; the standard error of a group's mean over 100 seeds is at most 0.012"""
 STEPS, EPS_MIN = 8, (0.25, 0.5, 1.0)
@@ -39,27 +40,23 @@ FORMS: dict[str, dict[str, Any]] = {
 
 @cache
 def measured(form: str) -> tuple[ContrastDynamics, np.ndarray, dict[str, np.ndarray]]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     study = ContrastDynamics.at("tiny", **SMALL, **FORMS[form])
     assert isinstance(study, ContrastDynamics)
     grid = grid_of(study)
     found = study.simulate(grid.cells(np.arange(len(grid))), Context())
-    torch.set_num_threads(threads)
     return study, grid.values["eps_min"], found
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_c1_growth_is_the_predicted_constant_times_the_frequency(form: str) -> None:
     study, eps_min, found = measured(form)
-    factor = study.tau if study.loss_form == "times-tau" else 1.0
     for value in EPS_MIN:
         for group, eps in enumerate((1.0, value)):
             # with spread "all" attention changes nothing: every token carries the same latent
             moment = uniform_attention_moment(eps, study.activation, study.tokens, study.spread)
-            growth = stage_1_growth(
-                moment, study.lr, study.tau, study.batch, factor, study.weight_decay
-            )
+            factor = study.tau if study.loss_form == "times-tau" else 1.0
+            rule = (study.lr, study.tau, study.batch, factor, study.weight_decay)
+            growth = stage_1_growth(moment, *rule)
             mean = found["stage_1_factor"][eps_min == value, group].mean()
             relative = (mean - 1) / (growth**STEPS - 1)
             assert relative == pytest.approx(1, abs=TOLERANCE), (value, group)
@@ -107,7 +104,7 @@ def test_t1_of_001_is_of_the_run_alone() -> None:
     together = study.simulate(grid.cells(runs), context)["t1_001"]
     reached = np.flatnonzero(together > 1)
     assert len(reached) > 20
-    for run in reached[:8]:
+    for run in reached[:3]:
         alone = study.simulate(grid.cells(runs[[run]]), context)["t1_001"]
         assert alone[0] == together[run]
 

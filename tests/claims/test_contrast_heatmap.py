@@ -7,27 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 import xarray as xr
 
 import rarefy
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
-from rarefy.studies.contrastive.heatmap.charts import cell_notes
 from rarefy.studies.contrastive.heatmap.study import ContrastHeatmap
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
-
-
-def test_marks_are_set_by_rule_on_the_paper_s_two_examples() -> None:
-    lucky, mixed, neither = np.full((3, 9), 0.002)
-    lucky[4] = 0.3
-    mixed[[0, 2, 7]] = 0.13, 0.18, 0.15
-    notes = cell_notes(np.stack([mixed, neither, lucky]))
-    assert sorted(notes) == [(0, 0, "mix"), (0, 2, "mix"), (0, 7, "mix"), (2, 4, "pure")]
-    assert cell_notes(neither[None]) == []
 
 
 # ------------------------------------------------------------------------------------- the verdicts
@@ -78,6 +67,26 @@ def results(values: dict[str, Any]) -> xr.Dataset:
             full *= np.exp(0.02 * noise.normal(size=full.shape))
         data[output.name] = ((*STUDY.axes, "seed", *output.dims), full)
     return xr.Dataset(data, coordinates)
+
+
+def marks(cosines: np.ndarray) -> list[tuple[int, int, str]]:
+    """The notes on a map whose first neurons have these squared cosines, the others none."""
+    made = results(AS_CLAIMED)
+    whole = np.zeros((STUDY.neurons, STUDY.d))
+    whole[: len(cosines)] = cosines
+    made["map"] = (("neuron", "feature"), whole)
+    made["map"] = made["map"].expand_dims({name: made[name] for name in (*STUDY.axes, "seed")})
+    panel = STUDY.picture(made)[0].panels[0]
+    assert isinstance(panel, HeatMap)
+    return sorted(panel.notes)
+
+
+def test_marks_are_set_by_rule_on_the_paper_s_two_examples() -> None:
+    lucky, mixed, neither = np.full((3, 9), 0.002)
+    lucky[4] = 0.3
+    mixed[[0, 2, 7]] = 0.13, 0.18, 0.15
+    notes = marks(np.stack([mixed, neither, lucky]))
+    assert notes == [(0, 0, "mix"), (0, 2, "mix"), (0, 7, "mix"), (2, 4, "pure")]
 
 
 def judged(values: dict[str, Any]) -> list[Verdict]:
@@ -146,13 +155,10 @@ def test_balanced_data_alone_give_no_answer_but_for_the_random_level() -> None:
 
 @cache
 def measured() -> tuple[ContrastHeatmap, dict[str, np.ndarray], dict[str, np.ndarray]]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     study = ContrastHeatmap.at("tiny", seeds=20, eps_min=(0.2, 1.0), figure_eps=0.2)
     assert isinstance(study, ContrastHeatmap)
     grid = grid_of(study)
     found = study.simulate(grid.cells(np.arange(len(grid))), Context())
-    torch.set_num_threads(threads)
     return study, dict(grid.values), found
 
 
@@ -173,7 +179,7 @@ def test_the_numbers_are_those_of_the_map() -> None:
     for run in np.flatnonzero(values["seed"] == 0):
         shown = study.shown(values["variant"][run])
         cosines = found["map"][run, :shown].astype(np.float64)
-        notes = cell_notes(cosines)
+        notes = marks(cosines)
         pure = [j for _, j, text in notes if text == "pure"]
         mixed = {i for i, _, text in notes if text == "mix"}
         assert found["pure"][run, at].tolist() == [
@@ -211,17 +217,15 @@ def test_every_map_that_is_kept_is_drawn() -> None:
     assert isinstance(panels[2], HeatMap)
     assert np.array_equal(panels[2].values, kept.transpose("neuron", "feature").values)
     assert pictures["map-000"].caption.startswith("The first 2 runs")
-
-
-def test_the_map_drawn_is_the_first_run_with_its_neurons_in_order() -> None:
-    study = ContrastHeatmap.at("tiny")
-    results = rarefy.run("contrast-heatmap", scale="tiny", device="cpu")
-    pictures = {picture.name: picture for picture in study.picture(results)}
+    # the neurons of 001 in order, its first 13
     panel = pictures["map-001"].panels[1]
     assert isinstance(panel, HeatMap)
     kept = results["map"].sel(variant="001", bias_scale=1.0, eps_min=0.5, seed=0)
     assert np.array_equal(panel.values, kept.transpose("neuron", "feature").values[:13])
     assert panel.notes and {text for *_, text in panel.notes} <= {"pure", "mix"}
+    single = ContrastHeatmap.at("tiny").picture(results.sel(seed=[0]))[0]
+    assert single.caption.startswith("One run, the first (seed 0)")
+    assert [panel.title for panel in single.panels] == ["no bias", "paper's bias"]
 
 
 @pytest.mark.parametrize(

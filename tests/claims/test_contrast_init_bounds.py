@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from init_results import counted, made
+from init_results import counted, judged, made
 
 import rarefy
 from rarefy.core.contracts import Verdict
@@ -34,9 +34,7 @@ def measured() -> tuple[ContrastInit, xr.Dataset]:
 
 def verdict(results: xr.Dataset, start: str, study: ContrastInit | None = None) -> Verdict:
     study = study or measured()[0]
-    (found,) = [
-        v for v in study.verdicts(results, "tiny") if v.setting == f"{start}, {study.setting}"
-    ]
+    (found,) = [v for v in judged(study, results) if v.setting == f"{start}, {study.setting}"]
     return found
 
 

@@ -18,7 +18,7 @@ from rarefy.core.contracts import Study
 from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import projections
 from rarefy.measure.neurons import lucky
-from rarefy.measure.pruned import PruningEffect
+from rarefy.measure.pruning_effect import PruningEffect
 from rarefy.studies.contrastive.pruning.study import ContrastPruning
 from rarefy.studies.contrastive.pruning.watch import PruningWatch
 from rarefy.studies.contrastive.pruning_map.study import ContrastPruningMap
@@ -44,19 +44,12 @@ def test_cells_without_pruning_are_an_unpruned_run_of_the_same_draws(begin: str)
     study, grid, found = measured()
     here = (grid.values["alpha"] == 0) & (grid.values["begin"] == begin)
     cells = grid.cells(np.flatnonzero(here))
-    eps_min = cells.column("eps_min", FLOAT64)
-    experiment = study.setup(
-        cells,
-        FLOAT64,
-        eps=study.eps(eps_min),
-        sigma=study.sigma * torch.ones_like(eps_min),
-        bias_scale=cells.column("bias_scale", FLOAT64),
-    )
+    trial = study.setup(cells, FLOAT64)
     if begin == "theorem":
-        parameters = theorem_state(experiment, FLOAT64, study.eps(eps_min), study.relax)
-        experiment = replace(experiment, parameters=parameters)
-    atoms = experiment.data.dictionary
-    unpruned = experiment.train(
+        parameters = theorem_state(trial, FLOAT64, study.relax)
+        trial = replace(trial, parameters=parameters)
+    atoms = trial.data.dictionary
+    unpruned = trial.train(
         FLOAT64,
         {
             "energy": lambda s: group_means(
@@ -129,13 +122,13 @@ def test_lucky_neurons_are_counted_once_at_the_start() -> None:
     grid, found = simulated(study)
     here = np.arange(len(grid))
     cells = grid.cells(here)
-    experiment = study.experiment("random", cells, FLOAT64)
-    along = projections(experiment.weights, experiment.data.dictionary)
+    trial = study.trial("random", cells, FLOAT64)
+    along = projections(trial.weights, trial.data.dictionary)
     rare = lucky(along, cells.column("eps_min", FLOAT64))[:, :, study.majority :].any(dim=2)
     assert rare.any()
     np.testing.assert_array_equal(found["lucky"][here], rare.sum(dim=1).numpy())
-    assert experiment.pruning is not None
-    out = ~experiment.pruning.mask(experiment.weights)
+    assert trial.pruning is not None
+    out = ~trial.pruning.mask(trial.weights)
     first = found["lucky_pruned"][here][:, 0]
     np.testing.assert_array_equal(first, (rare & out).sum(dim=1).numpy())
     assert (found["lucky_pruned"] <= found["lucky"][:, None]).all()
@@ -211,12 +204,10 @@ def watched(begin: str, alpha: float) -> tuple[ContrastPruning, Trial, PruningWa
     study = pruning(alpha=(0.0, alpha), start=(0,), begin=("theorem",), bias_scale=(0.0,))
     grid = grid_of(study)
     cells = grid.cells(np.flatnonzero(grid.values["alpha"] == alpha))
-    experiment = study.experiment("theorem", cells, FLOAT64)
-    return (
-        study,
-        experiment,
-        PruningWatch(study, experiment, cells.column("eps_min", FLOAT64), begin),
-    )
+    trial = study.trial("theorem", cells, FLOAT64)
+    eps_min, moments = cells.column("eps_min", FLOAT64), study.moment_steps().tolist()
+    rest = (study.majority, eps_min, moments, study.effect_batches, begin == "theorem")
+    return study, trial, PruningWatch(trial, *rest)
 
 
 def seen(watch: PruningWatch, weights: torch.Tensor, name: str) -> np.ndarray:
@@ -224,47 +215,47 @@ def seen(watch: PruningWatch, weights: torch.Tensor, name: str) -> np.ndarray:
     return watch.trackers()[name](State(0, {"weights": weights}, nothing)).numpy()
 
 
-def turned(study: ContrastPruning, experiment: Trial) -> tuple[torch.Tensor, torch.Tensor]:
+def turned(study: ContrastPruning, trial: Trial) -> tuple[torch.Tensor, torch.Tensor]:
     """The neurons of rare features, but twice as strong on feature 0; and their own weight."""
-    atoms = experiment.data.dictionary
+    atoms = trial.data.dictionary
     rare = own_feature(study.neurons, study.d) >= study.majority
-    own = experiment.weights.norm(dim=2)[:, rare]
-    weights = experiment.weights.clone()
+    own = trial.weights.norm(dim=2)[:, rare]
+    weights = trial.weights.clone()
     weights[:, rare] += 2 * own[:, :, None] * atoms[:, None, :, 0]
     return weights, own
 
 
 def test_in_the_theorems_state_a_neuron_keeps_its_feature_whatever_becomes_of_it() -> None:
-    study, experiment, watch = watched("theorem", 0.2)
-    weights, own = turned(study, experiment)
+    study, trial, watch = watched("theorem", 0.2)
+    weights, own = turned(study, trial)
     found = seen(watch, weights, "weight")
     close(found[:, 1], own.mean(dim=1).numpy())
     assert (seen(watch, weights, "neurons_rare") == 0).all()  # by their strongest feature
 
 
 def test_from_random_weights_a_neuron_belongs_to_its_strongest_feature() -> None:
-    study, experiment, watch = watched("random", 0.2)
-    weights, _ = turned(study, experiment)
+    study, trial, watch = watched("random", 0.2)
+    weights, _ = turned(study, trial)
     assert np.isnan(seen(watch, weights, "weight")[:, 1]).all()  # rare features have none left
 
 
 @pytest.mark.parametrize("begin", ["random", "theorem"])
 def test_extra_growth_is_that_of_rare_features_with_a_pruned_neuron(begin: str) -> None:
     """Two neurons of the first rare feature are the smallest by far: (15) is about that one."""
-    study, experiment, watch = watched(begin, 2 / 36)
+    study, trial, watch = watched(begin, 2 / 36)
     feature = own_feature(study.neurons, study.d)
     small = torch.nonzero(feature == study.majority)[:2, 0]
-    weights = experiment.weights.clone()
+    weights = trial.weights.clone()
     weights[:, small] *= 0.5
     found = seen(watch, weights, "extra_growth")
     kept = torch.ones(len(weights), study.neurons, dtype=torch.bool)
     kept[:, small] = False
     effect = PruningEffect(
-        experiment.problem,
+        trial.problem,
         {"weights": weights},
         kept,
-        experiment.data,
-        experiment.draws.spawn("effect 0"),
+        trial.data,
+        trial.draws.spawn("effect 0"),
         torch.arange(study.majority, study.d),
         study.batch,
         study.effect_batches,
@@ -277,7 +268,7 @@ def test_extra_growth_is_that_of_rare_features_with_a_pruned_neuron(begin: str) 
     close(found[:, 0], everyone.mean(dim=1).numpy())
     close(seen(watch, weights, "predicted_fall"), effect.first_order_fall()[:, 0].numpy())
     close(seen(watch, weights, "simple_fall"), effect.fall_without_negatives()[:, 0].numpy())
-    close(seen(watch, weights, "telling"), effect.telling().numpy())
+    close(seen(watch, weights, "telling"), effect.auroc_scores().numpy())
 
 
 # ---------------------------------------------------------------------------------------- bad input
@@ -292,7 +283,7 @@ WRONG: list[tuple[tuple[type[Study], ...], dict[str, Any], str]] = [
     (BOTH, {"alpha": "much"}, "alpha='much': must be a number"),
     (BOTH, {"start": (0, 40)}, "start=40: pruning must start at a step in 0..39"),
     (BOTH, {"start": (-1,)}, "start=-1: pruning must start at a step in 0..39"),
-    (BOTH, {"minority": 0}, "minority=0: must be at least 1: no feature is rare"),
+    (BOTH, {"minority": 0}, "minority=0: must be at least 1"),
     (BOTH, {"majority": 0}, "majority=0: must be at least 1"),
     (BOTH, {"d1": 8}, "d1=8: must be at least the number of features, 9"),
     ((PRUNING,), {"eps_min": (0.5, 0.0)}, "eps_min=0.0: a feature frequency must be in (0, 1]"),

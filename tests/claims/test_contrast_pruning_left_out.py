@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 from pruning_as_claimed import (
     AS_CLAIMED,
@@ -16,11 +17,14 @@ from pruning_as_claimed import (
     other_rate,
     rare_rate,
 )
-from pruning_results import Made, by_group, outcomes, pruning
+from pruning_results import START, Made, by_group, outcomes, pruning
 
-from rarefy.studies.contrastive.pruned_pairs import RESTLESS, pruned_number
+from rarefy.pruning.masks import kept_count
+from rarefy.theory.contrastive import stage_1_growth, uniform_attention_moment
 
 pytestmark = pytest.mark.usefixtures("eager")
+RESTLESS = 10.0
+"""times the squared weight of its unpruned twin: a run that has outgrown it"""
 
 
 def restless(c: xr.Dataset, seeds: int) -> xr.DataArray:
@@ -99,10 +103,13 @@ def test_p1_and_p5_leave_out_what_the_theorem_does_not_speak_of(
 def test_a_few_rare_neurons_that_are_all_pruned_are_an_overlap_of_one() -> None:
     """Over the smaller set: 1.8 rare neurons cannot be half of eleven pruned ones."""
     rare = 0.05 * JUDGED.neurons
-    found = judged(
-        neurons_rare=lambda c: 0.05,
-        pruned_rare=lambda c: rare / pruned_number(JUDGED, c["alpha"]).clip(min=1),
-    )
+
+    def among(c: xr.Dataset) -> xr.DataArray:
+        alpha = torch.tensor(c["alpha"].values.tolist(), dtype=torch.float64)
+        kept = kept_count(alpha, JUDGED.neurons)
+        return rare / c["alpha"].copy(data=JUDGED.neurons - kept.numpy()).clip(min=1)
+
+    found = judged(neurons_rare=lambda c: 0.05, pruned_rare=among)
     (overlap,) = [v for v in found if "overlap over the smaller set" in v.setting]
     assert overlap.outcome == "holds" and overlap.measured == "mean 1 [1, 1]"
     none = judged(neurons_rare=lambda c: 0.0, pruned_rare=lambda c: 0.0)
@@ -125,3 +132,42 @@ def test_in_the_theorems_state_only_the_first_start_is_judged_and_p4_is_not() ->
     assert {verdict.claim for verdict in found} == {"P1", "P2", "P3", "P5"}
     names = [f"{v.claim} {v.setting}" for v in judged(study)]
     assert len(set(names)) == len(names)
+
+
+def test_a_lost_run_is_not_at_rest() -> None:
+    def energy(c: xr.Dataset) -> xr.DataArray:
+        return xr.where(restless(c, 2), np.nan, AS_CLAIMED["energy"](c))
+
+    late = [v for v in judged(energy=energy) if f"alpha=0.3, step {LAST}" in v.setting]
+    assert late and all("6 of 75 runs grow without rest" in v.note for v in late)
+
+
+@pytest.mark.parametrize(
+    ("begin", "start", "state", "early"),
+    [
+        ("theorem", 0, 0, 4),
+        ("random", 0, 4, 4),  # never untrained random weights
+        ("random", 4, 4, START),
+        ("theorem", 5, START, START),
+        ("random", 11, 12, 12),
+    ],
+)
+def test_the_state_that_is_judged(begin: str, start: int, state: int, early: int) -> None:
+    few: dict[str, Any] = {"alpha": (0.0, 0.1), "eps_min": (0.2, 0.8), "bias_scale": (0.0,)}
+    found = judged(pruning(begin=(begin,), start=(start,), **few))
+    (growth,) = [v for v in found if "rare features gain more than others" in v.setting]
+    assert f"same state, step {state}; mean over eps_min 0.2, 0.8" in growth.note
+    nearer = [v.setting for v in found if "nearer 0 than without pruning" in v.setting]
+    assert len(nearer) == len({early, 12}) and f"alpha=0.1, step {early}," in nearer[0]
+
+
+@pytest.mark.parametrize("tau", [1.0, 0.5])
+@pytest.mark.parametrize("loss_form", ["plain", "times-tau"])
+def test_the_growth_constant_is_that_of_stage_1_for_either_form_of_the_loss(
+    loss_form: str, tau: float
+) -> None:
+    study = pruning(tau=tau, loss_form=loss_form)
+    moment = uniform_attention_moment(1.0, study.activation, study.tokens, study.spread)
+    factor = tau if loss_form == "times-tau" else 1.0
+    growth = stage_1_growth(moment, study.lr, tau, study.batch, factor)
+    assert study.growth_constant == pytest.approx((growth - 1) / study.lr)

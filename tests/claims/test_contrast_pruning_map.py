@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 import xarray as xr
 from pruning_results import (
     FLOAT64,
@@ -22,12 +21,11 @@ from pruning_results import (
 
 from rarefy.core.picture import HeatMap
 from rarefy.measure.alignment import projections
-from rarefy.studies.contrastive.pruned_pairs import RESTLESS
-from rarefy.studies.contrastive.pruning_map.experiment import gains
 from rarefy.studies.contrastive.pruning_map.study import ContrastPruningMap
-from rarefy.studies.contrastive.setting import group_means
 
 pytestmark = pytest.mark.usefixtures("eager")
+RESTLESS = 10.0
+"""times the squared weight of its unpruned twin: a run that has outgrown it"""
 MAP_SMALL: dict[str, Any] = {
     "seeds": 2,
     "alpha": (0.0, 0.3),
@@ -54,17 +52,11 @@ def test_map_cells_without_pruning_are_one_unpruned_run_whatever_the_rule_and_st
         pruned = np.flatnonzero(here & (grid.values["alpha"] > 0))
         assert len(np.unique(found["energy"][np.append(pruned, none[0]), 0])) == 7
         cells = grid.cells(none[:1])
-        eps_min = torch.full((1,), study.eps_min, dtype=torch.float64)
-        experiment = study.setup(
-            cells,
-            FLOAT64,
-            eps=study.eps(eps_min),
-            sigma=torch.full_like(eps_min, study.sigma),
-            bias_scale=cells.column("bias_scale", FLOAT64),
-        )
-        weights = experiment.train(FLOAT64, {}, []).parameters["weights"]
-        energy = projections(weights, experiment.data.dictionary).square().sum(dim=1)
-        close(found["energy"][none[:1]], group_means(energy, study.majority).numpy())
+        trial = study.setup(cells, FLOAT64)
+        weights = trial.train(FLOAT64, {}, []).parameters["weights"]
+        energy = projections(weights, trial.data.dictionary).square().sum(dim=1).numpy()
+        groups = (energy[:, : study.majority], energy[:, study.majority :])
+        close(found["energy"][none[:1]], np.stack([group.mean(axis=1) for group in groups], 1))
 
 
 MAP = ContrastPruningMap.at(
@@ -177,20 +169,19 @@ def test_pruning_that_only_harms_fails() -> None:
 
 def test_gains_are_paired_by_seed() -> None:
     results = map_results(lambda c: 2.0 * at(c, 0.1, 20))
-    shifted = results.copy()
-    shifted["pure"] = results["pure"] + 10.0 * results["seed"]
-    for quantity in ("pure", "balance"):
-        gain = gains(shifted, quantity)
-        assert gain["alpha"].values.tolist() == [0.1, 0.3, 0.5]
-        expected = 2.0 * at(gain, 0.1, 20)  # type: ignore[arg-type]
-        np.testing.assert_allclose(gain - expected, 0.0, atol=1e-12)
+    results["pure"] = results["pure"] + 10.0 * results["seed"]
+    panel = map_of_pure_neurons(results)
+    assert list(panel.x) == ["0.1", "0.3", "0.5"]
+    np.testing.assert_allclose(panel.values, [[0.0, 0.0, 0.0], [2.0, 0.0, 0.0]], atol=1e-12)
+    assert set(panel.notes) == {(1, 0, "+")}
 
 
 def test_an_unpruned_energy_of_zero_has_no_logarithm_and_no_warning() -> None:
     results = map_results(lambda c: 1.0)
-    results["energy"] = results["energy"] * (results["seed"] > 0)
-    assert gains(results, "balance").isel(seed=0).isnull().all()
-    assert outcomes(MAP.verdicts(results, "tiny"), "log of squared weight") == {"holds"}
+    results["energy"] = results["energy"] * (results["seed"] > 1)
+    verdicts = MAP.verdicts(results, "tiny")
+    assert outcomes(verdicts, "log of squared weight") == {"holds"}
+    assert [verdict.n for verdict in verdicts] == [3, 4]  # one of the judged seeds has none
 
 
 def map_of_pure_neurons(results: xr.Dataset) -> HeatMap:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from scipy import stats
 from small_granularity import (
+    AS_CHOSEN,
     FLOAT64,
     assert_plain,
     assert_same_alone,
@@ -23,16 +24,11 @@ from small_granularity import (
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples
-from rarefy.studies.granularity.ablation.arms import Arm, Detectors, arms, awake_share
-from rarefy.studies.granularity.ablation.study import GranularityAblation
-from rarefy.studies.granularity.variations import AS_CHOSEN
-from rarefy.train.descent import State
+from rarefy.studies import get_study
+from rarefy.train.multi_view_classifier import initial_neurons
 
 pytestmark = pytest.mark.usefixtures("eager")
-
-STUDY: Any = GranularityAblation.at(
-    "paper", arm=arms(("paper", "0.1")), variation=(AS_CHOSEN, "c_b 1.3")
-)
+STUDY = get_study("granularity-ablation")
 
 
 # ---------------------------------------------------------------------------------------- learners
@@ -42,7 +38,7 @@ STUDY: Any = GranularityAblation.at(
     "arm", ["following-0.1", "following-paper", "scheduled-0.1", "linear-1", "linear-4"]
 )
 def test_a_learner_is_what_a_plain_loop_gives(arm: str) -> None:
-    study: Any = GranularityAblation.at("tiny", steps=5, reads=(5,), test_each=4, seeds=1)
+    study: Any = STUDY.at("tiny", steps=5, reads=(5,), test_each=4, seeds=1)
     cells = cells_at(study, variation=AS_CHOSEN, world="noisy", arm=arm)
     found = study.simulate(cells, FLOAT64)
     here = study.in_world("noisy")
@@ -67,8 +63,9 @@ def test_a_learner_is_what_a_plain_loop_gives(arm: str) -> None:
     assert np.isnan(found["own_weight"]).all() and np.isnan(found["kept"]).all()
 
 
-def test_fine_tuning_is_what_a_plain_loop_gives() -> None:
-    study: Any = GranularityAblation.at(
+def test_fine_tuning_and_detectors_are_what_a_plain_loop_gives() -> None:
+    """Detectors are the neurons that a feature wakes at the start."""
+    study: Any = STUDY.at(
         "tiny", steps=6, reads=(6,), tune_steps=4, tune_reads=(0, 4), test_each=4, seeds=1
     )
     cells = cells_at(study, variation=AS_CHOSEN, world="quiet", arm="tuned")
@@ -77,64 +74,36 @@ def test_fine_tuning_is_what_a_plain_loop_gives() -> None:
     rule = plain.following(1 / math.log(study.d) ** 5)
     coarse = Labels(data, 1)
     for place, per_side in enumerate((1, 2)):
+        start = initial_neurons(draws, 2 * per_side, study.neurons, study.d, 0.01, study.threshold)
+        woken = start["weights"][0] > -start["bias"][0][..., None]
         batches = FreshSamples(data, Labels(data, per_side), draws, study.batch)
-        weights, bias, _ = plain_network(study, draws, batches, 2 * per_side, rule)
+        before, level, _ = plain_network(study, draws, batches, 2 * per_side, rule)
         fresh = FreshSamples(data, coarse, draws.spawn("fine-tuning"), study.batch)
-        weights, bias, _ = plain.descend(
-            weights, bias, fresh, study.lr, study.patches, 4, rule, per_side=per_side
+        after, bias, _ = plain.descend(
+            before, level, fresh, study.lr, study.patches, 4, rule, per_side=per_side
         )
-        error = plain.error(weights, bias, data, draws, per_side, 4, True)
+        error = plain.error(after, bias, data, draws, per_side, 4, True)
         assert found["tuned_hard_error"][0, place, -1] == pytest.approx(error, abs=1e-12)
-        # the response of its own output to a subclass's feature, mean over subclasses
-        own = [(s * per_side) // 2 for s in range(4)]
-        answer = [
-            float(torch.relu(weights[own[s], :, 2 + s] + bias[own[s]]).sum()) for s in range(4)
-        ]
-        assert found["own_response"][0, place, -1] == pytest.approx(np.mean(answer), rel=1e-9)
-
-
-def test_detectors_are_the_neurons_a_feature_wakes_at_the_start() -> None:
-    study: Any = GranularityAblation.at("tiny", seeds=1)
-    cells = cells_at(study, variation=AS_CHOSEN, world="quiet", arm="tuned")
-    experiment = study.setup(cells, FLOAT64, Labels(study.model(2), 2))
-    watch = Detectors.of(experiment)
-    weights, bias = (experiment.initial[name][0] for name in ("weights", "bias"))
-    generator = torch.Generator().manual_seed(1)
-    moved = weights + 0.01 * torch.randn(weights.shape, generator=generator, dtype=torch.float64)
-    means, weaker, awake = [], 0, 0
-    for s in range(4):
-        there = weights[s, :, 2 + s] > -bias[s]
-        if there.any():
-            means.append(float(moved[s, there, 2 + s].mean()))
-        awake += int(there.sum())
-        weaker += int((moved[s, there, 2 + s] < weights[s, there, 2 + s]).sum())
-    state = State(0, {"weights": moved[None], "bias": bias[None]}, torch.zeros(1))
-    assert float(watch.look(state)[0, 0]) == pytest.approx(np.mean(means))
-    after = {"weights": moved[None], "bias": bias[None]}
-    assert float(watch.kept(experiment.initial, after)) == pytest.approx(1 - weaker / awake)
-    assert float(watch.kept(experiment.initial, experiment.initial)) == 1
+        # a subclass's feature in its own output, mean over subclasses
+        answers, means, kept, awake = [], [], 0, 0
+        for s in range(4):
+            own, v = (s * per_side) // 2, 2 + s
+            answers.append(float(torch.relu(after[own, :, v] + bias[own]).sum()))
+            there = woken[own, :, v]
+            if there.any():
+                means.append(float(after[own, there, v].mean()))
+            still = there & (before[own, :, v] + level[own] > 0)
+            awake += int(still.sum())
+            kept += int((after[own, still, v] >= before[own, still, v] - 1e-9).sum())
+        assert 0 < awake
+        assert found["own_response"][0, place, -1] == pytest.approx(np.mean(answers), rel=1e-9)
+        assert found["own_weight"][0, place, -1] == pytest.approx(np.mean(means), rel=1e-9)
+        assert found["kept"][0, place] == pytest.approx(kept / awake)
 
 
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = GranularityAblation.at(
-        "tiny", steps=4, reads=(4,), tune_steps=2, tune_reads=(0, 2), seeds=3
-    )
+    study: Any = STUDY.at("tiny", steps=4, reads=(4,), tune_steps=2, tune_reads=(0, 2), seeds=3)
     assert_same_alone(study, rows_at(study, variation=AS_CHOSEN, world="quiet"))
-
-
-def test_arms_are_named_and_read() -> None:
-    words = arms(("paper", "0.1"), ("1",))
-    assert words == (
-        "following-paper",
-        "following-0.1",
-        "scheduled-paper",
-        "scheduled-0.1",
-        "linear-1",
-        "tuned",
-    )
-    assert Arm.parse("following-paper", 100) == Arm("following", 1 / math.log(100) ** 5)
-    assert Arm.parse("scheduled-0.3", 100) == Arm("scheduled", 0.3)
-    assert awake_share(STUDY) == pytest.approx(stats.norm.sf(math.sqrt(math.log(128))))
 
 
 # ------------------------------------------------------------------------------------------ errors
@@ -143,12 +112,12 @@ def test_arms_are_named_and_read() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"subclasses": 0}, "subclasses=0: must be at least 1 a side"),
+        ({"subclasses": 0}, "subclasses=0: must be at least 1"),
         ({"subclasses": 8, "batch": 64}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
         ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
         ({"batch": 10}, "batch=10: must be a multiple of 2 k = 4"),
         ({"variation": ("no such",)}, "unknown variation 'no such'"),
-        ({"world": ("loud",)}, "unknown world 'loud'"),
+        ({"world": ("loud",)}, "world='loud': must be one of quiet, noisy"),
         ({"arm": ("following",)}, "arm='following': must be following-RATE, scheduled-RATE"),
         ({"arm": ("tuned-1",)}, "arm='tuned-1': must be"),
         ({"arm": ("following-fast",)}, "arm='following-fast': its rate must be paper or a number"),
@@ -161,4 +130,4 @@ def test_arms_are_named_and_read() -> None:
 )
 def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        GranularityAblation.at("tiny", **wrong)
+        STUDY.at("tiny", **wrong)

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from small_granularity import coordinates_of
+from small_granularity import AS_CHOSEN, coordinates_of
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.granularity.ablation.arms import arms, linear_readout, matched_rate
-from rarefy.studies.granularity.ablation.study import GranularityAblation
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies import get_study
 
-STUDY: Any = GranularityAblation.at(
-    "paper", arm=arms(("paper", "0.1")), variation=(AS_CHOSEN, "c_b 1.3")
+ABLATION = get_study("granularity-ablation")
+STUDY: Any = ABLATION.at(
+    "paper", arm=ABLATION.scales["tiny"]["arm"], variation=(AS_CHOSEN, "c_b 1.3")
 )
 
 
@@ -121,7 +120,6 @@ def test_the_best_readout_without_relu_is_named() -> None:
     note = judged(made_up({}, {}), "noisy", "without ReLU, easy error").note
     assert "best readout by one sum a side, closed form: 0.131" in note
     drawn = replace(STUDY, counts="drawn")
-    assert linear_readout(drawn, 8) is None
     assert all("one sum" not in v.note for v in drawn.verdicts(made_up({}, {}), "paper"))
     assert drawn.picture(made_up({}, {})) and drawn.tables(made_up({}, {}))
 
@@ -162,8 +160,6 @@ def test_without_schedules_there_is_nothing_to_judge() -> None:
 
 
 def test_the_matched_rate_is_k_times_as_large() -> None:
-    for k in (1, 4, 8):
-        assert matched_rate(0.1, k) == pytest.approx(0.1 * k)
     (learners,) = (t for t in STUDY.tables(made_up({}, {})) if t.name == "learners")
     shown = {row[1]: row[3] for row in learners.rows}
     assert shown["scheduled-0.1"] == "0.8" and shown["following-0.1"] == ""
@@ -206,4 +202,12 @@ def test_without_the_quiet_world_fine_tuning_is_not_judged() -> None:
     found = [v for v in study.verdicts(results, "paper") if v.claim == "G14"]
     assert [v.outcome for v in found] == ["inconclusive"] and "needs world quiet" in found[0].note
     assert [picture.name for picture in study.picture(results)] == ["learners", "schedule"]
-    assert "tuning" not in {table.name for table in study.tables(results)}
+    tables = {table.name: table for table in study.tables(results)}
+    assert "tuning" not in tables and tables["setting"].columns[2:] == ("noisy",)
+
+
+def test_the_setting_of_both_worlds_is_in_a_table() -> None:
+    (table,) = (t for t in STUDY.tables(made_up({}, {})) if t.name == "setting")
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["sigma"] == ("noise of every patch", "0.02", "0.2")
+    assert rows["patches"][1:] == ("24", "100") and rows["steps"][1:] == ("200", "200")

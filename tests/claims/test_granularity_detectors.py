@@ -8,27 +8,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_granularity import FLOAT64, cells_at, plain_network
+from small_granularity import AS_CHOSEN, FLOAT64, cells_at, plain_network
 from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples
-from rarefy.studies.granularity.detectors.experiment import FURTHER
-from rarefy.studies.granularity.detectors.study import GranularityDetectors
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
+STUDY = get_study("granularity-detectors")
 
 
 # --------------------------------------------------------------------------------------- simulation
 
 
-def plain_run(
-    of: GranularityDetectors, k: int, per_side: int, seed: int
-) -> list[tuple[Tensor, Tensor, float]]:
+def plain_run(of: Any, k: int, per_side: int, seed: int) -> list[tuple[Tensor, Tensor, float]]:
     """One network by autograd over full tensors: weights, biases and last loss at every read."""
     draws = cells_at(of, seed=seed).draws(FLOAT64)
     labels = Labels(of.model(k), per_side)
@@ -57,10 +54,9 @@ def mean_answer(weights: Tensor, bias: Tensor, pairs: list[tuple[int, int]]) -> 
 
 
 def test_simulate_is_a_plain_loop_over_steps() -> None:
-    of = GranularityDetectors.at(
+    of: Any = STUDY.at(
         "tiny", seeds=2, variation=AS_CHOSEN, subclasses=2, steps=12, reads=(0, 1, 12), sigma=0.05
     )
-    assert isinstance(of, GranularityDetectors)
     k, seed = 2, 1
     found = of.simulate(grid_of(of).cells(np.arange(2)), FLOAT64)
     log = math.log(of.d)
@@ -99,7 +95,7 @@ def test_simulate_is_a_plain_loop_over_steps() -> None:
 
 
 def test_only_the_main_number_of_subclasses_is_varied() -> None:
-    of = GranularityDetectors.at("tiny", seeds=1, steps=5, reads=(0, 1, 5))
+    of = STUDY.at("tiny", seeds=1, steps=5, reads=(0, 1, 5))
     grid = grid_of(of)
     done = []
     context = Context(advance=done.append)
@@ -112,11 +108,11 @@ def test_only_the_main_number_of_subclasses_is_varied() -> None:
 
 
 def test_its_own_variations_change_noise_and_strengths() -> None:
-    of: Any = GranularityDetectors.at("paper", variation=(AS_CHOSEN, *FURTHER))
-    assert of.changed("noise as in other studies").sigma == 0.02
-    assert of.changed("strengths as in other studies").spread == 0.1
-    assert of.changed("c_b 1.3").threshold == 1.3
-    assert of.changed(AS_CHOSEN) == of
+    of: Any = STUDY.at("paper")
+    assert of.varied("noise as in other studies").sigma == 0.02
+    assert of.varied("strengths as in other studies").spread == 0.1
+    assert of.varied("c_b 1.3").threshold == 1.3
+    assert of.varied(AS_CHOSEN) == of
 
 
 # ---------------------------------------------------------------------------------------- bad input
@@ -125,7 +121,7 @@ def test_its_own_variations_change_noise_and_strengths() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"subclasses": (0, 2)}, "subclasses=0: must be at least 1 a side"),
+        ({"subclasses": (0, 2)}, "subclasses=0: must be at least 1"),
         ({"subclasses": (2, 8)}, r"d=12: must be at least 2 \+ k_\+ \+ k_- = 18"),
         ({"feature_patches": 6}, "feature_patches=6: its samples need 12 patches, there are 10"),
         ({"batch": 6}, "batch=6: must be a multiple of 2 k = 4: equal subclasses"),
@@ -142,5 +138,5 @@ def test_its_own_variations_change_noise_and_strengths() -> None:
 )
 def test_what_makes_no_sense_is_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
-        GranularityDetectors.at("tiny", **wrong)
+        STUDY.at("tiny", **wrong)
     assert "\n" not in str(caught.value)

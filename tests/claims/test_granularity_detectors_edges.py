@@ -1,17 +1,14 @@
-"""The verdicts on detectors where data are missing, and their parts one by one."""
+"""The verdicts on detectors where data are missing."""
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from made_up_detectors import ideal, judged, study
+import math
 
-from rarefy.studies.granularity.detectors.judging import (
-    STOP,
-    Readings,
-    judge_exponent,
-    judge_range,
-)
+import numpy as np
+from made_up_detectors import ideal, judged, scaled, study
+
+STOP = math.log(1.5)
+BEFORE = "growth ratio common/subclass just before own scores reach log(3/2)"
 
 
 def test_what_the_data_do_not_show_stays_open() -> None:
@@ -30,18 +27,24 @@ def test_what_the_data_do_not_show_stays_open() -> None:
     words = "G5 fine labels, response ratio common/subclass when own scores reach log(3/2)"
     assert found[words].outcome == "inconclusive"
     assert "never (k=16)" in found[words].note and "too few values" in found[words].note
-    words = "G3 fine labels, updates until own scores reach log(3/2)"
-    assert found[words].outcome == "inconclusive"
-    words = "G3 coarse labels, growth a step of common detectors at the first step"
-    assert found[words].outcome == "inconclusive"
+    for words in (
+        "G3 fine labels, updates until own scores reach log(3/2)",
+        "G3 coarse labels, growth a step of common detectors at the first step",
+    ):
+        assert found[words].outcome == "inconclusive"
 
 
-def test_one_k_that_never_stops_keeps_the_others_from_holding() -> None:
+def test_one_k_without_values_keeps_the_others_from_holding_but_not_from_failing() -> None:
     of = study()
     results = ideal(of)
     for kind in ("common", "subclass"):
         results[f"{kind}_response"][{"subclasses": 1, "labels": 1}] *= 1e-3
-    found = judged(of, results, "G5")
+    # a stop that is never reached: none of the fine claims about it
+    results["common_growth"][{"subclasses": 1, "labels": 0}] = np.nan
+    results["common_growth"][{"subclasses": 0, "labels": 0, "seed": [1, 2, 5]}] = np.nan
+    results["able_size"][{"subclasses": 1}] = np.nan
+    scaled("able_size", 1.3)(results)
+    found = judged(of, results)
     for words in (
         "score from common patches over log(3/2)",
         "score from subclass patches over log(3/2)",
@@ -50,29 +53,29 @@ def test_one_k_that_never_stops_keeps_the_others_from_holding() -> None:
         verdict = found[f"G5 fine labels, {words} when own scores reach log(3/2)"]
         assert verdict.outcome == "inconclusive" and "no interval at k=4" in verdict.note
         assert "never (k=4)" in verdict.note
+    lost = "seeds without a value: 3 of 12 at k=2"
+    rate = found["G3 coarse labels, growth a step of common detectors at the first step"]
+    slope = found["G3 coarse labels, growth ratio common/subclass against k at the first step"]
+    for verdict, why in ((rate, "no interval at k=4"), (slope, "no value at k=4")):
+        assert verdict.outcome == "inconclusive" and why in verdict.note and lost in verdict.note
+    (size,) = (each for name, each in found.items() if "expectation: S, all" in name)
+    assert size.outcome == "fails" and "the worst of 4 cases; no interval at k=4" in size.note
 
 
-def test_seeds_without_detectors_are_counted() -> None:
+def test_an_exponent_that_is_wrong_fails_although_a_k_is_missing() -> None:
     of = study()
     results = ideal(of)
-    results["common_growth"][{"subclasses": 0, "labels": 0, "seed": [1, 2, 5]}] = np.nan
-    found = judged(of, results, "G3")
-    said = "seeds without a value: 3 of 12 at k=2"
-    for words in ("growth a step of common detectors at", "growth ratio common/subclass against k"):
-        named = [each for name, each in found.items() if f"coarse labels, {words}" in name]
-        assert named and all(said in each.note for each in named)
-
-
-def test_an_exponent_needs_every_k() -> None:
-    identity = ("G3", "s", "paper", "x")
-    rows = np.random.default_rng(0).uniform(0.99, 1.01, 6)
-    columns = {k: k * rows for k in (2, 4, 8)}
-    assert judge_exponent(identity, columns, 1.0, 0.1).outcome == "holds"
-    columns[4] = np.full(6, np.nan)
-    found = judge_exponent(identity, columns, 1.0, 0.1)
-    assert found.outcome == "inconclusive" and "no value at k=4" in found.note
-    assert judge_exponent(identity, columns, 2.0, 0.1).outcome == "fails"
-    assert judge_exponent(identity, columns, 2.0, 0.1, at_most=True).outcome == "inconclusive"
+    results["subclass_response"][{"subclasses": 1, "labels": 0}] = np.nan
+    results["common_growth"][{"subclasses": 1}] = np.nan
+    k = results["subclasses"].astype(float)
+    results["common_growth"] = (results["common_growth"] * k).transpose(
+        *results["common_growth"].dims
+    )
+    found = judged(of, results)
+    slope = found["G3 coarse labels, growth ratio common/subclass against k at the first step"]
+    assert slope.outcome == "fails"
+    bound = found["G5 coarse labels, final response to a subclass patch against k"]
+    assert bound.outcome == "inconclusive" and "no value at k=4" in bound.note
 
 
 def test_times_of_the_stop_lie_between_reads() -> None:
@@ -85,26 +88,19 @@ def test_times_of_the_stop_lie_between_reads() -> None:
     own[{**at, "seed": 0}] = np.array(of.reads) * STOP / s / 12  # crosses after 12 updates
     own[{**at, "seed": 1}] = STOP  # above from the start
     own[{**at, "seed": 2, "read": slice(5, None)}] = 2 * STOP / s  # halfway between 8 and 16
-    read = Readings(of, results)
-    times = read.stop_time("fine", 2)
-    assert times[:3] == pytest.approx([12, 0, 12]) and np.isnan(times[3])
-    results["subclass_response"][at] = 0.0
-    assert read.stop("fine", 2) == -1 and read.before_stop("fine", 2) == of.steps
-    results["subclass_response"][at] = STOP
-    assert read.stop("fine", 2) == 0 and read.before_stop("fine", 2) == 0
-    results["subclass_response"][{**at, "read": slice(0, 4)}] = 0.0
-    assert read.stop("fine", 2) == 4 and read.before_stop("fine", 2) == of.reads[3]
+    phases = {table.name: table for table in of.tables(results)}["phases"]
+    (row,) = (row for row in phases.rows if row[:2] == ["fine", 2])
+    assert row[3].startswith("8.000 [")  # mean of 12, 0 and 12; one never
 
 
-def test_a_range_is_judged_by_its_worst_case() -> None:
-    identity = ("G3", "s", "paper", "x")
-    fine, bad = np.array([1.0, 1.01, 0.99]), np.array([3.0, 3.01, 2.99])
-    good = judge_range(identity, {"a": fine, "b": fine}, 0.5, 2, "1", "none")
-    assert good.outcome == "holds" and "the worst of 2 cases" in good.note
-    assert judge_range(identity, {"a": fine, "b": bad}, 0.5, 2, "1", "none").outcome == "fails"
-    nothing = np.array([np.nan, np.nan])
-    open_case = judge_range(identity, {"a": fine, "b": nothing}, 0.5, 2, "1", "none")
-    assert open_case.outcome == "inconclusive" and "no interval at b" in open_case.note
-    assert judge_range(identity, {"a": bad, "b": nothing}, 0.5, 2, "1", "none").outcome == "fails"
-    ratio = np.stack([2 * fine, fine], axis=1)
-    assert judge_range(identity, {"a": ratio}, 1.9, 2.1, "2", "none").outcome == "holds"
+def test_growth_is_read_just_before_the_stop() -> None:
+    of = study(seeds=2)
+    results = ideal(of)
+    at = {"variation": 0, "labels": 1}
+    results["common_response"][at] = 0.0
+    own = results["subclass_response"]
+    own[{**at, "subclasses": 0}] = 0.0  # never: all updates
+    own[{**at, "subclasses": slice(1, None)}] = STOP  # from the start: none
+    own[{**at, "subclasses": 2, "read": slice(0, 4)}] = 0.0
+    note = judged(of, results)[f"G3 fine labels, {BEFORE}"].note
+    assert f"updates: {of.steps} (k=2), 0 (k=4), {of.reads[3]} (k=8), 0 (k=16)" in note

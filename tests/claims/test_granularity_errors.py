@@ -6,10 +6,11 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+import plain_multi_view as plain
 import pytest
-import torch
 import xarray as xr
 from small_granularity import (
+    AS_CHOSEN,
     FLOAT64,
     SEEDS,
     assert_plain,
@@ -23,19 +24,14 @@ from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import FreshSamples, StoredSamples
-from rarefy.studies.granularity.common import MEASURES
-from rarefy.studies.granularity.errors.claims import first_after_phase_1, loss_at_own_score
-from rarefy.studies.granularity.errors.experiment import stratum_errors
-from rarefy.studies.granularity.errors.study import GranularityErrors
-from rarefy.studies.granularity.premises import premises
-from rarefy.studies.granularity.setting import setting_table, share_curve
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies import get_study
 from rarefy.studies.kit.worst import judge_worst
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
 
-STUDY = GranularityErrors(
+ERRORS: Any = get_study("granularity-errors")
+STUDY = ERRORS(
     variation=(AS_CHOSEN, "noise x2"), d=48, main=4, subclasses=(2, 4, 8), samples=(0, 8)
 )
 
@@ -49,7 +45,7 @@ def made_up(
     hardest: float = 0.02,
     label: float = 0.02,
     early: float | None = None,
-    study: GranularityErrors = STUDY,
+    study: Any = STUDY,
     scatter: float = 0.002,
 ) -> xr.Dataset:
     """The same at every number of subclasses and samples; ``early``: hard error at the second
@@ -68,8 +64,8 @@ def made_up(
     }
     dims = ("seed", "variation", "subclasses", "samples", "labels", "read")
     values: dict[str, Any] = {}
-    for name in MEASURES:
-        filled = np.array(levels[name])[:, None] + noise
+    for name, level in levels.items():
+        filled = np.array(level)[:, None] + noise
         if name == "hard_error" and early is not None:
             filled[..., 0, 1] = early + noise[..., 0, 1]
         values[name] = (dims, filled)
@@ -79,7 +75,7 @@ def made_up(
     return xr.Dataset(values, coordinates_of(study))
 
 
-def outcomes(results: xr.Dataset, words: str, study: GranularityErrors = STUDY) -> list[str]:
+def outcomes(results: xr.Dataset, words: str, study: Any = STUDY) -> list[str]:
     return [v.outcome for v in study.verdicts(results, "paper") if words in v.setting]
 
 
@@ -198,14 +194,16 @@ def with_phase_1(reached: int) -> xr.Dataset:
     return results
 
 
-def test_the_end_of_phase_1_is_found() -> None:
-    here = with_phase_1(3).sel(variation=AS_CHOSEN, labels="fine", samples=0, subclasses=4)
+def test_the_end_of_phase_1_is_found_by_the_loss_or_by_the_margin() -> None:
+    results = with_phase_1(3)
+    here = {"labels": "fine", "subclasses": 4, "samples": 0}
+    results["easy_margin"].loc[{**here, "read": 10, "seed": 1}] = 0.41
+    results["loss"].loc[{**here, "read": 5, "seed": 2}] = 1.7
+    words = "(6) error on easy samples at the first"
+    (note,) = (v.note for v in STUDY.verdicts(results, "paper") if words in v.setting)
+    assert "read at updates 5 to 20 (the read before: 0)" in note
     # own score log 1.5, seven others 0: the loss is log(7 + 1.5) - log(1.5) = 1.73
-    assert loss_at_own_score(4) == pytest.approx(-np.log(1.5 / 8.5))
-    assert set(first_after_phase_1(here, 4).place) == {3}
-    here["easy_margin"].loc[{"read": 10, "seed": 1}] = 0.41
-    here["loss"].loc[{"read": 5, "seed": 2}] = 1.7
-    assert list(first_after_phase_1(here, 4).place[:4]) == [3, 2, 1, 3]
+    assert "at T_0 1.73" in note
 
 
 def test_errors_at_the_end_of_phase_1_are_judged_apart_from_the_end() -> None:
@@ -243,45 +241,14 @@ def test_the_worst_case_decides_for_all() -> None:
     assert judge_worst(("G1", "s", "x", "y"), {}, 0.3, "at_most").outcome == "inconclusive"
 
 
-def test_premises_list_both_kinds_of_labels_once() -> None:
-    lines = [each.formula for each in premises(STUDY, 4)]
-    assert len(set(lines)) == len(lines)
-    assert sum("c_b = sqrt(4" in line for line in lines) == 2
-    assert sum("c_b = sqrt(2" in line for line in lines) == 2
-
-
-def test_bands_of_shares_stay_shares() -> None:
-    curve = share_curve("error", [1, 2], [[0.0, 0.9], [0.02, 1.0], [0.0, 1.0]])
-    assert curve.low is not None and curve.high is not None
-    assert curve.low[0] == 0 and curve.high[1] == 1
-    assert 0 < curve.high[0] < 1 and 0 < curve.low[1] < 1
-
-
-def test_the_setting_is_in_a_table() -> None:
-    rows = {row[0]: row[2] for row in setting_table(STUDY).rows}
+def test_the_setting_and_its_premises_are_in_tables() -> None:
+    tables = {table.name: table for table in STUDY.tables(made_up())}
+    rows = {row[0]: row[2] for row in tables["setting"].rows}
     assert (rows["feature_patches"], rows["sigma"], rows["steps"]) == ("3", "0.02", "400")
-    both = setting_table(STUDY, quiet=STUDY, noisy=dataclasses.replace(STUDY, sigma=0.2))
-    assert both.columns[2:] == ("quiet", "noisy")
-    assert ("0.02", "0.2") in [tuple(row[2:]) for row in both.rows]
-
-
-# -------------------------------------------------------------------------------------- the strata
-
-
-def test_strata_are_equal_groups_by_margin() -> None:
-    generator = torch.Generator().manual_seed(3)
-    margin = torch.randn(3, 23, generator=generator)
-    wrong = torch.rand(3, 2, 23, generator=generator) < 0.4
-    found = stratum_errors(margin, wrong, 4)
-    assert found.shape == (3, 2, 4)
-    for run in range(3):
-        order = np.argsort(margin[run].numpy(), kind="stable")
-        group = np.empty(23, dtype=int)
-        group[order] = np.arange(23) * 4 // 23
-        for network in range(2):
-            for stratum in range(4):
-                expected = wrong[run, network].numpy()[group == stratum].mean()
-                assert found[run, network, stratum] == pytest.approx(expected)
+    asked = [row[2] for row in tables["premises"].rows]
+    assert len(set(asked)) == len(asked)  # a line that is the same for both labels comes once
+    for base in ("4", "2"):
+        assert sum(f"c_b = sqrt({base}" in line for line in asked) == 2
 
 
 # ----------------------------------------------------------------------------------- the simulation
@@ -289,7 +256,7 @@ def test_strata_are_equal_groups_by_margin() -> None:
 
 @pytest.mark.parametrize("samples", [0, 2])
 def test_a_cell_is_what_a_plain_loop_gives(samples: int) -> None:
-    study: Any = GranularityErrors.at("tiny", steps=10, reads=(0, 10), seeds=1)
+    study: Any = ERRORS.at("tiny", steps=10, reads=(0, 10), seeds=1)
     cells = cells_at(study, variation=AS_CHOSEN, subclasses=3, samples=samples)
     found = study.simulate(cells, FLOAT64)
     draws, data = cells.draws(FLOAT64), study.model(3)
@@ -298,11 +265,17 @@ def test_a_cell_is_what_a_plain_loop_gives(samples: int) -> None:
         batches: Any = FreshSamples(data, labels, draws, study.batch)
         if samples:
             batches = StoredSamples(data, labels, draws, samples, study.batch)
-        assert_plain(found, (0, place, -1), study, labels, draws, batches)
+        network = assert_plain(found, (0, place, -1), study, labels, draws, batches)
+        margin = plain.margins(*network, data, draws, per_side, study.test_each, True).numpy()
+        if per_side == 1:  # strata are equal groups by margin in the coarse network
+            group = np.empty(len(margin), dtype=int)
+            group[np.argsort(margin, kind="stable")] = np.arange(len(margin)) * 5 // len(margin)
+        strata = [(margin[group == stratum] <= 0).mean() for stratum in range(5)]
+        np.testing.assert_allclose(found["stratum_error"][0, place], strata)
 
 
 def test_only_as_chosen_is_run_everywhere() -> None:
-    study: Any = GranularityErrors.at("tiny", steps=2, reads=(2,), seeds=1)
+    study: Any = ERRORS.at("tiny", steps=2, reads=(2,), seeds=1)
     grid = grid_of(study)
     done: list[float] = []
     cells = grid.cells(np.arange(len(grid)))
@@ -315,14 +288,14 @@ def test_only_as_chosen_is_run_everywhere() -> None:
 
 
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = GranularityErrors.at("tiny", steps=6, reads=(3, 6), seeds=3)
+    study: Any = ERRORS.at("tiny", steps=6, reads=(3, 6), seeds=3)
     assert_same_alone(study, rows_at(study, samples=2, variation=AS_CHOSEN))
 
 
 def test_one_subclass_makes_the_labels_the_same() -> None:
-    study: Any = GranularityErrors.at("tiny", steps=4, reads=(4,), seeds=1)
+    study: Any = ERRORS.at("tiny", steps=4, reads=(4,), seeds=1)
     found = study.simulate(cells_at(study, subclasses=1, variation=AS_CHOSEN), FLOAT64)
-    for name in MEASURES:
+    for name in ("loss", "hard_error", "hard_label_error", "easy_margin"):
         np.testing.assert_array_equal(found[name][:, 0], found[name][:, 1])
 
 
@@ -332,7 +305,7 @@ def test_one_subclass_makes_the_labels_the_same() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"subclasses": (0, 3)}, "subclasses=0: must be at least 1 a side"),
+        ({"subclasses": (0, 3)}, "subclasses=0: must be at least 1"),
         ({"subclasses": (3, 8), "batch": 48}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
         ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
         ({"batch": 8}, "batch=8: must be a multiple of 2 k = 6"),
@@ -345,4 +318,4 @@ def test_one_subclass_makes_the_labels_the_same() -> None:
 )
 def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        GranularityErrors.at("tiny", **wrong)
+        ERRORS.at("tiny", **wrong)

@@ -11,6 +11,7 @@ import pytest
 import torch
 import xarray as xr
 from small_granularity import (
+    AS_CHOSEN,
     FLOAT64,
     SEEDS,
     assert_plain,
@@ -24,14 +25,13 @@ from small_granularity import (
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
-from rarefy.studies.granularity.extreme.claims import LEARNT, when_learnt
-from rarefy.studies.granularity.extreme.study import GranularityExtreme
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
 
-STUDY: Any = GranularityExtreme.at(
+EXTREME = get_study("granularity-extreme")
+STUDY: Any = EXTREME.at(
     "paper", patch_noise=(0.2,), per_side=(1, 8, 64), variation=(AS_CHOSEN, "c_b 1.3")
 )
 
@@ -143,12 +143,14 @@ def test_coarse_labels_that_are_as_good_fail_the_other_arm() -> None:
 
 
 def test_the_first_read_with_learnt_labels_is_chosen_by_the_training_loss() -> None:
-    results = made_up().sel(variation=AS_CHOSEN, patch_noise=0.2)
-    results["loss"].loc[{"per_side": 8}] = 1.0
-    results["loss"].loc[{"per_side": 8, "seed": 3, "read": 20}] = LEARNT * math.log(16)
-    results["hard_error"].loc[{"per_side": 8, "seed": 3, "read": 20}] = 0.77
-    found = when_learnt(results, "hard_error", 8)
-    assert found[3] == 0.77 and np.isnan(np.delete(found, 3)).all()
+    results = made_up()
+    here = {"variation": AS_CHOSEN, "per_side": 8}
+    results["loss"].loc[here] = 1.0
+    at = {**here, "seed": 3, "read": 20}
+    results["loss"].loc[at] = 0.1 * math.log(16)  # a tenth of the loss of guessing
+    results["hard_error"].loc[at] = 0.77
+    (row,) = (row for row in STUDY.tables(results)[0].rows if row[1] == 8)
+    assert row[-2:] == ("0.770", f"1 of {SEEDS}")
 
 
 def test_pictures_and_tables_are_made_even_where_labels_were_never_learnt() -> None:
@@ -181,7 +183,7 @@ def test_sensitivity_is_of_the_paired_differences_after_fine_tuning() -> None:
 
 @pytest.mark.parametrize("per_side", [2, 8])
 def test_a_cell_is_what_a_plain_loop_gives(per_side: int) -> None:
-    study: Any = GranularityExtreme.at("tiny", steps=8, reads=(8,), seeds=1)
+    study: Any = EXTREME.at("tiny", steps=8, reads=(8,), seeds=1)
     cells = cells_at(study, variation=AS_CHOSEN, patch_noise=0.3, per_side=per_side)
     found = study.simulate(cells, FLOAT64)
     here = study.at_noise(0.3)
@@ -190,17 +192,17 @@ def test_a_cell_is_what_a_plain_loop_gives(per_side: int) -> None:
     stored = StoredSamples(labels.data, labels, draws, study.samples, study.batch)
     if per_side == 8:  # one label a sample
         assert sorted(stored(0).label[0].tolist()) == list(range(16))
-    assert_plain(found, (0, -1), here, labels, draws, stored)
-    assert_tuned_plain(found, (0,), here, labels, draws, stored, study.tune_steps)
+    network = assert_plain(found, (0, -1), here, labels, draws, stored)
+    assert_tuned_plain(found, (0,), here, labels, draws, network)
 
 
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = GranularityExtreme.at("tiny", steps=5, reads=(5,), seeds=3)
+    study: Any = EXTREME.at("tiny", steps=5, reads=(5,), seeds=3)
     assert_same_alone(study, rows_at(study, per_side=8, patch_noise=0.3))
 
 
 def test_progress_adds_up_to_the_declared_cost() -> None:
-    study: Any = GranularityExtreme.at("tiny", steps=2, reads=(2,), tune_steps=1)
+    study: Any = EXTREME.at("tiny", steps=2, reads=(2,), tune_steps=1)
     cells = grid_of(study).cells(rows_at(study, seed=0))
     done: list[float] = []
     study.simulate(cells, dataclasses.replace(FLOAT64, advance=done.append))
@@ -208,7 +210,7 @@ def test_progress_adds_up_to_the_declared_cost() -> None:
 
 
 def test_all_granularities_see_the_same_samples() -> None:
-    study: Any = GranularityExtreme.at("tiny")
+    study: Any = EXTREME.at("tiny")
     cells = grid_of(study).cells(np.array([0]))
     data, draws = study.model(2), cells.draws(FLOAT64)
     sets = [StoredSamples(data, Labels(data, n), draws, 4, 16)(0).views for n in (1, 2, 8)]
@@ -223,7 +225,7 @@ def test_all_granularities_see_the_same_samples() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"subclasses": 0}, "subclasses=0: must be at least 1 a side"),
+        ({"subclasses": 0}, "subclasses=0: must be at least 1"),
         ({"subclasses": 8, "batch": 64}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
         ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
         ({"batch": 18}, "batch=18: must be a multiple of 2 k = 4"),
@@ -231,15 +233,15 @@ def test_all_granularities_see_the_same_samples() -> None:
         ({"variation": ("no such",)}, "unknown variation 'no such'"),
         ({"per_side": (1, 2, 16)}, "per_side=16: at most 8, one label a sample"),
         ({"per_side": (1, 2)}, "per_side=\\(1, 2\\): must have 8 \\(one label a sample\\)"),
-        ({"per_side": (1, 8)}, "per_side=\\(1, 8\\): must have 2 \\(subclasses\\)"),
-        ({"per_side": (2, 8)}, "per_side=\\(2, 8\\): must have 1 \\(coarse labels\\)"),
+        ({"per_side": (1, 8)}, "per_side=\\(1, 8\\): must have 2 \\(fine\\)"),
+        ({"per_side": (2, 8)}, "per_side=\\(2, 8\\): must have 1 \\(coarse\\)"),
         ({"per_side": (1, 2, 3, 8)}, "per_side=3: must divide k=2 or be a multiple of it"),
         ({"main_noise": 0.5}, "main_noise=0.5: must be one of patch_noise"),
         ({"tune_steps": 0}, "tune_steps=0: must be at least 1"),
-        ({"samples": 0}, "samples=0: every subclass needs at least 1 sample"),
-        ({"patch_noise": (-0.1, 0.3)}, "sigma=-0.1: must be finite and at least 0"),
+        ({"samples": 0}, "samples=0: must be at least 1"),
+        ({"patch_noise": (-0.1, 0.3)}, "patch_noise=-0.1: must be finite and at least 0"),
     ],
 )
 def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        GranularityExtreme.at("tiny", **wrong)
+        EXTREME.at("tiny", **wrong)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from small_granularity import (
+    AS_CHOSEN,
     FLOAT64,
     SEEDS,
     assert_plain,
@@ -23,22 +24,24 @@ from rarefy.core.contracts import Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
-from rarefy.studies.granularity.labels.claims import gain, halfway, words_of
-from rarefy.studies.granularity.labels.study import GranularityLabels
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
 
-STUDY: Any = GranularityLabels.at("paper", patch_noise=(0.2,), variation=(AS_CHOSEN, "c_b 1.3"))
+LABELS = get_study("granularity-labels")
+STUDY: Any = LABELS.at("paper", patch_noise=(0.2,), variation=(AS_CHOSEN, "c_b 1.3"))
 
 
 def made_up(
-    gains: list[float], scatter: float = 0.005, tuned: list[float] | None = None
+    gains: list[float],
+    scatter: float = 0.005,
+    tuned: list[float] | None = None,
+    study: Any = STUDY,
 ) -> xr.Dataset:
     """Hard errors of coarse labels 0.5, easy ones 0.1 for both; fine labels gain as given, turn by
     turn, in the mean over easy and hard samples; the same after fine-tuning unless given."""
-    shape = (SEEDS, 2, 1, 3, len(STUDY.turn), 2, len(STUDY.reads))
+    shape = (SEEDS, 2, 1, 3, len(study.turn), 2, len(study.reads))
     noise = scatter * np.random.default_rng(0).normal(size=shape)
     noise -= noise.mean(axis=0)  # means over seeds are exactly those given
     dims = ("seed", "variation", "patch_noise", "knob", "turn", "labels", "read")
@@ -55,7 +58,7 @@ def made_up(
         "tuned_easy_error": (dims[:-1], np.full(shape[:-1], 0.1)),
         "tuned_hard_error": (dims[:-1], hard(tuned or gains)[..., -1]),
     }
-    return xr.Dataset(values, coordinates_of(STUDY))
+    return xr.Dataset(values, coordinates_of(study))
 
 
 def judged(results: xr.Dataset, stage: str = "after") -> tuple[list[Verdict], ...]:
@@ -122,40 +125,35 @@ def test_ends_that_could_hardly_fail_say_so() -> None:
 
 
 def test_turns_on_the_way_are_fixed_and_missing_ones_decide_nothing() -> None:
-    assert list(halfway(STUDY, "noisy").values()) == [2, 3]
-    assert list(halfway(STUDY, "starved")) == ["8 samples a subclass", "4 samples a subclass"]
-    quick: Any = GranularityLabels.at("quick")
-    for knob in quick.knob:
-        assert -1 not in halfway(quick, knob).values()
-    short: Any = GranularityLabels.at(
-        "paper",
-        patch_noise=(0.2,),
-        variation=(AS_CHOSEN, "c_b 1.3"),
-        turn=(0, 1),
-        wrong=(0.0, 1.0),
-        crossed=(0.0, 1.0),
-        samples=(16, 1),
-    )
-    results = made_up([0.2] * 6).isel(turn=[0, 5]).assign_coords(turn=[0, 1])
-    lost = [v for v in short.verdicts(results, "paper") if "gain lost" in v.setting]
-    assert len({v.setting for v in lost}) == len(lost) == 12
-    assert {v.outcome for v in lost} == {"inconclusive"}
-    assert all("no such turn in the grid" in v.note for v in lost)
+    quick: Any = LABELS.at("quick")
+    for study, samples in ((STUDY, (16, 8, 4)), (quick, (8, 4, 2))):
+        found = study.verdicts(made_up([0.2] * len(study.turn), study=study), "paper")
+        lost = {v.setting.partition("gain lost with ")[2] for v in found} - {""}
+        assert {each for each in lost if "random" in each} == {
+            f"{share}% random labels, against 0% random labels" for share in (25, 50)
+        }
+        assert {each for each in lost if "samples a" in each} == {
+            f"{count} samples a subclass, against {samples[0]} samples a subclass"
+            for count in samples[1:]
+        }
+    two = {"turn": (0, 1), "wrong": (0.0, 1.0), "crossed": (0.0, 1.0), "samples": (16, 1)}
+    short: Any = LABELS.at("paper", patch_noise=(0.2,), variation=STUDY.variation, **two)
+    found = short.verdicts(made_up([0.2] * 2, study=short), "paper")
+    absent = [v for v in found if "gain lost" in v.setting]
+    assert len({v.setting for v in absent}) == len(absent) == 12
+    assert {v.outcome for v in absent} == {"inconclusive"}
+    assert all("no such turn in the grid" in v.note for v in absent)
 
 
 def test_the_gain_is_on_a_test_set_of_which_half_is_hard() -> None:
     results = made_up([0.2] * 6, scatter=0.0)
     for name in ("easy_error", "tuned_easy_error"):
         results[name].loc[{"labels": "fine"}] = 0.3
-    here = results.sel(variation=AS_CHOSEN, patch_noise=0.2, knob="noisy")
-    for stage in ("before", "after"):
-        np.testing.assert_allclose(gain(here, stage), 0.1)
-
-
-def test_turns_are_put_into_words() -> None:
-    assert words_of(STUDY, "noisy")[2] == "25% random labels"
-    assert words_of(STUDY, "misaligned")[1].endswith("in 12.5% of subclasses")
-    assert words_of(STUDY, "starved")[-2:] == ["2 samples a subclass", "1 sample a subclass"]
+    (table,) = (table for table in STUDY.tables(results) if table.name == "knobs")
+    assert {row[-1].split()[0] for row in table.rows} == {"0.100"}
+    words = [row[2] for row in table.rows]
+    assert "side tossed sample by sample in 12.5% of subclasses" in words
+    assert "1 sample a subclass" in words
 
 
 def test_pictures_and_tables_show_both_stages() -> None:
@@ -184,20 +182,20 @@ def test_pictures_and_tables_show_both_stages() -> None:
 def test_a_cell_is_what_a_plain_loop_gives(
     knob: str, samples: int, spoilt: dict[str, float]
 ) -> None:
-    study: Any = GranularityLabels.at("tiny", steps=8, reads=(8,), seeds=1)
+    study: Any = LABELS.at("tiny", steps=8, reads=(8,), seeds=1)
     cells = cells_at(study, variation=AS_CHOSEN, knob=knob, turn=1)
     found = study.simulate(cells, FLOAT64)
     here = study.at_noise(0.3)
     draws, data = cells.draws(FLOAT64), here.model(2)
     for place, labels in enumerate((Labels(data, 1), Labels(data, 2, **spoilt))):
         stored = StoredSamples(data, labels, draws, samples, study.batch)
-        assert_plain(found, (0, place, -1), here, labels, draws, stored)
-        assert_tuned_plain(found, (0, place), here, labels, draws, stored, study.tune_steps)
+        network = assert_plain(found, (0, place, -1), here, labels, draws, stored)
+        assert_tuned_plain(found, (0, place), here, labels, draws, network)
 
 
 def test_the_first_turn_is_the_same_for_all_knobs_and_the_baseline_is_clean() -> None:
     """Cell by cell, where no network can serve two of them; and together, where it does."""
-    study: Any = GranularityLabels.at("tiny", steps=4, reads=(4,), seeds=1)
+    study: Any = LABELS.at("tiny", steps=4, reads=(4,), seeds=1)
     grid = grid_of(study)
     rows = rows_at(study, variation=AS_CHOSEN)
     turn, knob = grid.values["turn"][rows], grid.values["knob"][rows]
@@ -217,7 +215,7 @@ def test_the_first_turn_is_the_same_for_all_knobs_and_the_baseline_is_clean() ->
 
 
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
-    study: Any = GranularityLabels.at("tiny", steps=5, reads=(5,), seeds=3)
+    study: Any = LABELS.at("tiny", steps=5, reads=(5,), seeds=3)
     rows = [rows_at(study, turn=1, knob=knob) for knob in ("noisy", "misaligned")]
     assert_same_alone(study, np.sort(np.concatenate(rows)))
 
@@ -228,16 +226,16 @@ def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"subclasses": 0}, "subclasses=0: must be at least 1 a side"),
+        ({"subclasses": 0}, "subclasses=0: must be at least 1"),
         ({"subclasses": 8, "batch": 64}, "d=16: must be at least 2 \\+ k_\\+ \\+ k_- = 18"),
         ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
         ({"batch": 18}, "batch=18: must be a multiple of 2 k = 4"),
         ({"variation": ("no such",)}, "unknown variation 'no such'"),
-        ({"knob": ("rusty",)}, "unknown knob 'rusty'"),
+        ({"knob": ("rusty",)}, "knob='rusty': must be one of noisy, misaligned, starved"),
         ({"wrong": (0.0,)}, "wrong=\\(0.0,\\): turn must be 0, 1, 2"),
         ({"turn": (1, 0)}, "turn must be 0, 1, 2, ... and name a place"),
-        ({"wrong": (0.0, 1.5)}, "noise=1.5: must be in \\[0, 1\\]"),
-        ({"crossed": (0.0, -0.5)}, "misaligned=-0.5: must be in \\[0, 1\\]"),
+        ({"wrong": (0.0, 1.5)}, "wrong=1.5: must be between 0 and 1"),
+        ({"crossed": (0.0, -0.5)}, "crossed=-0.5: must be between 0 and 1"),
         ({"samples": (4, 0)}, "samples=0: must be at least 1"),
         ({"tune_steps": 0}, "tune_steps=0: must be at least 1"),
         ({"main_noise": 0.5}, "main_noise=0.5: must be one of patch_noise"),
@@ -245,4 +243,4 @@ def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
 )
 def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        GranularityLabels.at("tiny", **wrong)
+        LABELS.at("tiny", **wrong)

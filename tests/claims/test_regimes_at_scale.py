@@ -8,25 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scale_results import study_of
+from scale_results import STUDY, ends_of, study_of
 
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
-from rarefy.studies.scale.regimes.experiment import ROADS
-from rarefy.studies.scale.regimes.questions import question_of
-from rarefy.studies.scale.regimes.study import RegimesAtScale
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
 WIDE = Context(dtype=torch.float64)
 
 
-def cells_of(study: RegimesAtScale) -> Cells:
+def cells_of(study: Any) -> Cells:
     grid = grid_of(study)
     return grid.cells(np.arange(len(grid)))
 
 
-def small(**parameters: Any) -> RegimesAtScale:
+def small(**parameters: Any) -> Any:
     words = ("side 1", "signal 0.5", "tail 2", "feature 0.5", "side 2", "feature 0.2")
     given = {"question": words, "size": (6,), "classes": (2,), "precision": 0.5, "filters": 6}
     return study_of(**{**given, "test_samples": 100, **parameters})
@@ -49,15 +46,16 @@ def test_bisection_finds_what_a_full_grid_finds() -> None:
     found = study.simulate(cells, WIDE)
     for word in study.question:
         rows = np.flatnonzero(np.asarray(cells.values["question"]) == word)
-        question = question_of(word)
-        road = ROADS[question.world](study, 6, 2, cells.take(rows), WIDE)
-        low, high = question.ends(6, 2)
+        world = "noise" if word == "side 2" else word.split()[0]
+        path = study.path(world, 6, 2, cells.take(rows), WIDE)
+        low, high = ends_of(word, 6, 2)
         halvings = math.ceil(math.log2((high - low) / study.precision))
         places = np.linspace(low, high, 2**halvings + 1)
-        level = study.level(question, 2)
+        # half of log T, half of chance, the tail's level of chance
+        level = {"signal": 0.5 * math.log(2), "feature": 0.25, "noise": 0.025}[world]
         turned = np.stack(
             [
-                (road.judged(road.at(torch.full((len(rows),), place, dtype=torch.float64))) < level)
+                (path.judged(path.at(torch.full((len(rows),), place, dtype=torch.float64))) < level)
                 for place in places
             ]
         )
@@ -105,7 +103,7 @@ def test_signal_and_noise_are_told_only_where_002_speaks() -> None:
         assert np.isfinite(found[name][signal][:, [0, 2]]).all(), name
         assert np.isnan(found[name][~signal]).all(), name
     ratio = found["gamma"][signal] / found["rho"][signal]
-    low, high = question_of("signal 0.5").ends(6, 2)
+    low, high = ends_of("signal 0.5", 6, 2)
     np.testing.assert_allclose(np.log10(ratio[:, [0, 2]]), [[low, high]] * signal.sum(), atol=0.15)
     share = found["noise_active"][signal][:, [0, 2]]
     assert ((share > 0.3) & (share <= 1)).all()
@@ -141,5 +139,5 @@ def test_signal_and_noise_are_told_only_where_002_speaks() -> None:
 )
 def test_what_cannot_be_asked_is_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
-        RegimesAtScale.at("tiny", **wrong)
+        STUDY.at("tiny", **wrong)
     assert "\n" not in str(caught.value)

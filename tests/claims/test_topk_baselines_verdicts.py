@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
-import pytest
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.topk.baselines.choice import choices
-from rarefy.studies.topk.baselines.claims import failing, failing_loss
 from rarefy.studies.topk.baselines.study import TopKBaselines
 
 ARMS = (
@@ -58,6 +57,17 @@ def results(levels: dict[str, float], spread: float = 0.01, **others: float) -> 
     return xr.Dataset(found, coords=coords)
 
 
+def row(data: xr.Dataset, method: str, sigma: str = "1") -> tuple[str, ...]:
+    """Of the table of choices: knob, validation loss, test loss, test error."""
+    (one,) = [each for each in STUDY.tables(data)[0].rows if list(each[:2]) == [sigma, method]]
+    return tuple(str(value) for value in one[2:])
+
+
+def judged(data: xr.Dataset) -> list[object]:
+    """At which noise levels dense training fails."""
+    return [each[-1] for each in STUDY.tables(data)[1].rows]
+
+
 def verdict(found: list[Verdict], *words: str) -> Verdict:
     (one,) = [each for each in found if all(word in each.setting for word in words)]
     return one
@@ -68,42 +78,41 @@ def verdict(found: list[Verdict], *words: str) -> Verdict:
 
 def test_the_knob_is_chosen_by_validation_and_never_by_the_test() -> None:
     data = results({"revive": 1.0})
-    by_validation = choices(STUDY, data)["revive"]
-    assert (by_validation.knob[:, 1:] == 2).all()
+    assert row(data, "TopK revive")[0] == row(data, "TopK revive", "1.5")[0] == "K 2*"
     other = data.copy(deep=True)
     other["test_loss"].loc[{"arm": "revive-8"}] = 0.0  # the test would have preferred it
-    again = choices(STUDY, other)["revive"]
-    np.testing.assert_array_equal(again.knob, by_validation.knob)
-    np.testing.assert_array_equal(again.loss[:, 1:], by_validation.loss[:, 1:])
+    assert row(other, "TopK revive") == row(data, "TopK revive")
+    assert STUDY.verdicts(other, "quick") == STUDY.verdicts(data, "quick")
 
 
 def test_each_seed_and_noise_level_chooses_for_itself() -> None:
     data = results({})
     data["validation_loss"].loc[{"arm": "fixed-8", "seed": 3, "sigma": 1.0}] = 0.01
-    found = choices(STUDY, data)["fixed"]
-    assert found.knob[3, 1] == 8 and (np.delete(found.knob[:, 1], 3) == 2).all()
-    expected = data["test_loss"].sel(arm="fixed-8", seed=3, sigma=1.0, read=500)
-    assert found.loss[3, 1] == float(expected)
+    data["test_loss"].loc[{"arm": "fixed-8", "seed": 3, "sigma": 1.0}] = 100.0
+    knob, _, loss, _ = row(data, "TopK fixed")
+    others = data["test_loss"].sel(arm="fixed-2", sigma=1.0, read=500).drop_sel(seed=3)
+    assert knob == "K 2* (2 to 8)" and loss == f"{(float(others.sum()) + 100) / SEEDS:.3g}"
+    assert row(data, "TopK fixed", "1.5")[0] == "K 2*"
 
 
 def test_early_stopping_reads_the_dense_run_where_validation_is_lowest() -> None:
     data = results({"dense": 3.0, "early": 2.0})
-    found = choices(STUDY, data)
-    assert (found["early"].knob[:, 1:] == 50).all()
-    half_way = data["test_loss"].sel(arm="dense", read=50).transpose("seed", "sigma").values
-    np.testing.assert_array_equal(found["early"].loss[:, 1:], half_way[:, 1:])
-    assert (found["dense"].loss[:, 1:] > 2.9).all() and np.isnan(found["dense"].knob).all()
+    knob, _, loss, _ = row(data, "early stopping")
+    half_way = data["test_loss"].sel(arm="dense", read=50, sigma=1.0).mean()
+    assert knob == "steps 50" and loss == f"{float(half_way):.3g}"
+    knob, _, loss, _ = row(data, "dense")
+    assert knob == "none" and float(loss) > 2.9
 
 
 def test_a_run_that_went_wrong_is_never_chosen_and_of_equals_the_first_is() -> None:
     data = results({})
     data["validation_loss"].loc[{"arm": "revive-2"}] = np.nan
-    assert (choices(STUDY, data)["revive"].knob == 8).all()
+    assert row(data, "TopK revive")[0] == "K 8*"
     data["validation_loss"].loc[{"arm": ["revive-2", "revive-8"]}] = 1.0
-    assert (choices(STUDY, data)["revive"].knob == 2).all()
+    assert row(data, "TopK revive")[0] == "K 2*"
     for name in data:
         data[name].loc[{"arm": ["revive-2", "revive-8"]}] = np.nan
-    assert np.isnan(choices(STUDY, data)["revive"].loss).all()
+    assert row(data, "TopK revive")[1:] == ("undefined",) * 3
     assert verdict(STUDY.verdicts(data, "quick"), "revive against dense", "loss").n == 0
 
 
@@ -111,17 +120,19 @@ def test_a_run_that_went_wrong_is_never_chosen_and_of_equals_the_first_is() -> N
 
 
 def test_two_is_failure_for_ten_classes_and_as_near_to_guessing_for_others() -> None:
-    assert failing_loss(10) == pytest.approx(2)
-    assert failing_loss(4) / np.log(4) == pytest.approx(2 / np.log(10))
+    data = results({})
+    assert "at least 2 (Fig. 2" in STUDY.tables(data)[1].caption
+    fewer = dataclasses.replace(STUDY, classes=4).tables(data)[1].caption
+    assert f"at least {2 * np.log(4) / np.log(10):.3g} (Fig. 2" in fewer
 
 
 def test_dense_training_fails_by_its_validation_loss_alone() -> None:
     data = results({"dense": 1.9})
     data["test_loss"].loc[{"arm": "dense"}] = 5.0
-    assert not failing(choices(STUDY, data)["dense"], 10).any()
+    assert judged(data) == ["no", "no", "no"]
     data = results({"dense": 2.1})
     data["test_loss"].loc[{"arm": "dense"}] = 0.1
-    assert failing(choices(STUDY, data)["dense"], 10).tolist() == [False, True, True]
+    assert judged(data) == ["no", "yes", "yes"]
 
 
 def test_where_dense_never_fails_nothing_is_concluded() -> None:

@@ -12,9 +12,6 @@ import xarray as xr
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.measure.coefficients import accumulated_coefficients
-from rarefy.studies.topk.regimes.limit import limit_stage
-from rarefy.studies.topk.stages.claims import EXPONENTS, constants, stage_of
-from rarefy.studies.topk.stages.experiment import QUANTITIES
 from rarefy.studies.topk.stages.study import TopKStages
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.topk import noise_threshold_order, signal_threshold_order
@@ -22,6 +19,11 @@ from rarefy.train.patch_classifier import PatchClassifier
 
 pytestmark = pytest.mark.usefixtures("eager")
 STUDY = TopKStages()
+QUANTITIES = STUDY.varied
+EXPONENTS = {
+    "signal": {"filters": 1, "classes": 1, "lr": -1, "mu": -2},  # m T/(eta mu^2)
+    "noise": {"filters": 1, "samples": 1, "lr": -1, "sigma": -2, "d": -1},  # m n/(eta sigma_p^2 d)
+}
 
 
 def test_one_quantity_at_a_time_is_varied_and_the_learning_rate_stays() -> None:
@@ -52,8 +54,7 @@ def test_a_stage_ends_when_the_last_positive_filter_has_reached_the_level() -> N
     grid = grid_of(study)
     cells = grid.cells(np.arange(2))
     found = study.simulate(cells, context)
-    sizes = [study.sizes(regime, "mu", 1.0) for regime in study.regime]
-    experiment = study.prepare(sizes, cells, context)
+    experiment = study.prepare(cells, context)
     problem = PatchClassifier.of(experiment.samples, experiment.scale)
     filters = experiment.initial
     held = filters.new_zeros(*filters.shape[:3], len(experiment.samples) + 4)
@@ -79,14 +80,6 @@ def test_a_stage_ends_when_the_last_positive_filter_has_reached_the_level() -> N
     assert ("gamma", 1, 1.0) not in first  # in the noise regime no signal is learnt
 
 
-def test_the_closed_form_of_a_stage_is_its_differential_equation_s() -> None:
-    for classes, level, active in ((2, 3.0, 0.5), (16, 1.0, 0.7)):
-        held = np.linspace(0, level, 20001)
-        slowness = (classes - 1 + np.exp(active * held)) / (classes - 1)
-        time = np.trapezoid(slowness, held)
-        assert np.isclose(limit_stage(level, classes, active), time, rtol=1e-6)
-
-
 # ---------------------------------------------------------------------------------------- verdicts
 
 
@@ -98,7 +91,7 @@ def results(**off: float) -> xr.Dataset:
     jitter = np.exp(0.01 * np.random.default_rng(0).normal(size=(2, 7, 4, STUDY.seeds, 2)))
     data = {}
     for name, regime in (("gamma_stage", "signal"), ("rho_stage", "noise")):
-        powers = np.array([EXPONENTS[regime][q] + off.get(q, 0.0) for q in STUDY.varied])
+        powers = np.array([EXPONENTS[regime].get(q, 0) + off.get(q, 0.0) for q in STUDY.varied])
         values = 200 * factor ** powers[:, None, None, None] * np.array(STUDY.levels)
         data[name] = ((*STUDY.axes, "seed", "level"), values[None] * jitter)
     return xr.Dataset(data, coordinates)
@@ -112,34 +105,32 @@ def test_the_lemmas_exponents_hold_and_every_cell_has_the_same_constant() -> Non
     said = judged(results())
     assert len(said) == 2 * 2 * (len(QUANTITIES) + 1)
     assert {verdict.outcome for verdict in said.values()} == {"holds"}
-    for regime in STUDY.regime:
-        found = constants(STUDY, stage_of(results(), regime, 3.0), regime)
-        assert found.shape == (STUDY.seeds, len(QUANTITIES) * len(STUDY.factor))
-        assert np.allclose(found / found.mean(), 1, atol=0.1)
+    for name, verdict in said.items():
+        if name.startswith("one constant"):
+            assert verdict.interval is not None and verdict.interval[1] < 1.1
 
 
 @pytest.mark.parametrize("varied", QUANTITIES)
 def test_another_exponent_fails(varied: str) -> None:
-    said = judged(results(**{varied: 0.5}))
+    other = "mu" if varied != "mu" else "lr"
+    said = judged(results(**{varied: 0.5}).sel(varied=[varied, other]))
     wrong = [name for name, verdict in said.items() if verdict.outcome == "fails"]
     assert len(wrong) == 4 and all(name.startswith(f"exponent in {varied},") for name in wrong)
 
 
 def test_constants_that_differ_too_much_fail() -> None:
-    said = judged(results(d=1.0))
+    said = judged(results(d=1.0).sel(level=[3.0]))
     wrong = [name for name, verdict in said.items() if verdict.outcome == "fails"]
-    assert sum(name.startswith("one constant") for name in wrong) == 4
+    assert sum(name.startswith("one constant") for name in wrong) == 2
 
 
 def test_a_stage_that_was_not_reached_is_missing_and_said_to_be() -> None:
-    data = results()
+    data = results().sel(level=[3.0], varied=["mu", "lr"])
     data["gamma_stage"] = data["gamma_stage"].where(data["seed"] > 2)
-    verdict = judged(data)[f"exponent in mu, signal regime, gamma >= 3, {STUDY.setting}"]
+    said, where = judged(data), f"signal regime, gamma >= 3, {STUDY.setting}"
+    verdict = said[f"exponent in mu, {where}"]
     assert verdict.n == STUDY.seeds - 3 and "12 runs did not reach it" in verdict.note
-    constant = judged(data)[
-        f"one constant for all cells, signal regime, gamma >= 3, {STUDY.setting}"
-    ]
-    assert constant.outcome == "inconclusive"
+    assert said[f"one constant for all cells, {where}"].outcome == "inconclusive"
 
 
 def test_what_the_cells_miss_of_condition_4_1_is_in_a_table() -> None:
@@ -150,7 +141,7 @@ def test_what_the_cells_miss_of_condition_4_1_is_in_a_table() -> None:
 
 
 def test_runs_that_were_too_slow_at_one_factor_bend_no_exponent() -> None:
-    data = results()
+    data = results().sel(level=[3.0], varied=["filters", "mu"])
     slow = (data["seed"] < 5) & (data["factor"] == 4.0) & (data["varied"] == "filters")
     data["gamma_stage"] = xr.where(data["seed"] < 5, 3.0, 1.0) * data["gamma_stage"]
     data["gamma_stage"] = data["gamma_stage"].where(~slow)

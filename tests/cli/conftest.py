@@ -19,7 +19,7 @@ from rarefy.core.writing import OutputFolder
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.pretraining import pretrain_one
 from rarefy.tools.longtail.sets import Tail
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 Described = dict[str, Any]
 Pretrain = Callable[..., Described]

@@ -15,7 +15,7 @@ from small_longtail import CPU, rewritten
 from rarefy import cli
 from rarefy.core.writing import OutputFolder
 from rarefy.nets.backbones import build_backbone
-from rarefy.nets.by_name import build
+from rarefy.nets.builder import build
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.sets import Tail
 from rarefy.tools.saved_networks import save_network

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
-from rarefy.data.multi_view import MINUS, PLUS, MultiView, Views
+from rarefy.data.multi_view import MINUS, PLUS, MultiView, MultiViewSamples
 
 SMALL: dict[str, Any] = {"d": 16, "patches": 12, "plus": 3, "minus": 3, "feature_patches": 2}
 
@@ -39,7 +39,7 @@ models = st.builds(
 )
 
 
-def held(model: MultiView, hard: bool, runs: int = 3) -> tuple[Views, Tensor, Tensor]:
+def held(model: MultiView, hard: bool, runs: int = 3) -> tuple[MultiViewSamples, Tensor, Tensor]:
     """Samples of every subclass; their sides; the coordinate and strength of each patch."""
     subclass = torch.arange(model.subclasses).repeat(2)[None]
     views = model.sample(draws(runs), subclass, hard)
@@ -216,10 +216,7 @@ def test_a_balanced_batch_has_every_subclass_equally_often(
         ({"minus": 0}, "minus=0: must be at least 1"),
         ({"feature_patches": 0}, "feature_patches=0: must be at least 1"),
         ({"d": 7}, r"d=7: must be at least 2 \+ k_\+ \+ k_- = 8: features are orthogonal"),
-        (
-            {"feature_patches": 7},
-            "feature_patches=7: its samples need 14 patches, there are 12",
-        ),
+        ({"feature_patches": 7}, "feature_patches=7: its samples need 14 patches, there are 12"),
         ({"distractors": 10}, "feature_patches=2: its samples need 13 patches, there are 12"),
         ({"spread": 1.0}, r"spread=1.0: must be in \[0, 1\)"),
         ({"spread": -0.1}, r"spread=-0.1: must be in \[0, 1\)"),

@@ -93,7 +93,7 @@ def test_batches_of_a_stored_set_are_balanced_draws_from_it() -> None:
 
 
 def test_pieces_of_a_stored_set_have_one_label_each() -> None:
-    """The finest: one label a sample."""
+    """The finest: one label per sample."""
     batches = StoredSamples(DATA, Labels(DATA, 6), draws(), each=2, size=12)
     assert sorted(batches.label[0].tolist()) == list(range(12))
 
@@ -134,7 +134,7 @@ UNEVEN = MultiView(d=14, patches=9, plus=2, minus=4, feature_patches=2)
             {"data": UNEVEN, "labels": Labels(UNEVEN, 2)},
             r"minus=4: a stored set needs k_- = k_\+ = 2",
         ),
-        ({"labels": Labels(DATA, 12), "each": 3}, "per_side=12: at most 9, one label a sample"),
+        ({"labels": Labels(DATA, 12), "each": 3}, "per_side=12: at most 9, one label per sample"),
         ({"each": 5, "size": 8}, "batch=8: must be a multiple of 2 k = 6"),
     ],
 )

@@ -9,10 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_noise import special_direction
 
 from rarefy.core.errors import UsageError
-from rarefy.data.noise_ratio import eigenvalues_for, spectrum_for
-from rarefy.data.noise_spectrum import Spectrum, special_direction, special_spectrum
+from rarefy.data.noise_spectrum import Spectrum, special_spectrum, spectrum_for
 from rarefy.data.noise_structure import gram, homogeneous, noise_correlation_ratio
 
 F64 = torch.float64
@@ -58,12 +58,10 @@ def test_a_table_lists_kinds_one_after_the_other_and_what_is_silent_last() -> No
     assert found[1, 0].tolist() == [0, 0, 3, 1, 0, 0, 0, 0]
 
 
-@pytest.mark.parametrize(("rank", "own"), [(None, None), (5, None), (2, True), (3, False)])
-def test_special_directions_of_every_rank(rank: int | None, own: bool | None) -> None:
+@pytest.mark.parametrize("rank", [None, 5, 3])
+def test_special_directions_of_every_rank(rank: int | None) -> None:
     special = torch.tensor([[1.5, 2.0, 0.5], [3.0, 3.0, 3.0]], dtype=F64)
-    spectrum = special_spectrum(special, 12, 3, 0.8, rank, own)
-    matches_its_table(spectrum)
-    assert torch.equal(spectrum.table(), special_direction(special, 12, 3, 0.8, rank, own))
+    matches_its_table(special_spectrum(special, 12, 3, 0.8, rank))
 
 
 def test_equal_special_eigenvalues_are_noise_of_one_kind() -> None:
@@ -92,17 +90,29 @@ def test_joined_ones_keep_their_rows() -> None:
 # ------------------------------------------------------------------------- a billion of directions
 
 
-@pytest.mark.parametrize("sizes", [[7, 7, 7], [3, 9, 5]])
-def test_a_wanted_ratio_in_a_billion_of_directions(sizes: list[int]) -> None:
+def test_the_papers_grid_has_all_ratios_equal_to_the_wanted_one() -> None:
+    # 003 Fig. 3: K = 5, d = 1000, Gamma from 1 to 1400, equal sizes
+    wanted = torch.linspace(1, 1400, 100, dtype=torch.float64)
+    table = spectrum_for(wanted, 1000, 5).table()
+    assert table.shape == (100, 5, 1000)
+    ratio = noise_correlation_ratio(gram(table), torch.full((1, 5), 100))
+    off = ~torch.eye(5, dtype=torch.bool)
+    assert (ratio[:, off] / wanted[:, None] - 1).abs().max() < 1e-9
+    # all but one of the d - K non-zero eigenvalues are 0.5
+    assert bool(((table == 0.5).sum(dim=2)[1:] == 994).all())
+    assert torch.equal(table[0], 0.5 * homogeneous(1000, 5)[0])
+    special = table[:, 0].amax(dim=1)
+    assert bool((special.diff() > 0).all())
+
+
+def test_a_wanted_ratio_in_a_billion_of_directions() -> None:
     gamma = torch.tensor([4.0, 30.0, 1000.0], dtype=F64)
-    found = spectrum_for(gamma, sizes, 10**9, 3)
-    ratio = noise_correlation_ratio(found.gram(), torch.tensor([sizes]))
+    found = spectrum_for(gamma, 10**9, 3)
+    ratio = noise_correlation_ratio(found.gram(), torch.full((1, 3), 7))
     ratio = ratio.masked_fill(torch.eye(3, dtype=torch.bool), torch.inf).amin(dim=2)
     # float64 has 1e-16 of a sum of a billion, the special direction's share of it is 1e-5 or more
     np.testing.assert_allclose(ratio, gamma[:, None].expand(-1, 3), rtol=1e-9)
     assert found.eigenvalues.numel() == 3 * 3 * 7 and found.d.tolist() == [1e9]
-    small = spectrum_for(gamma, sizes, 50, 3)
-    assert torch.equal(small.table(), eigenvalues_for(gamma, sizes, 50, 3))
 
 
 # ------------------------------------------------------------------------------------------- errors
@@ -115,6 +125,11 @@ def test_a_wanted_ratio_in_a_billion_of_directions(sizes: list[int]) -> None:
             lambda: special_direction(1.0, 10**9, 2),
             "d=1000000000: too many directions to write out; use the dual form",
         ),
+        *(
+            (lambda gamma=gamma: spectrum_for(gamma, 10, 3), f"gamma={gamma}: .* is .1, inf")
+            for gamma in (0.999, -1.0, float("nan"), float("inf"))
+        ),
+        (lambda: spectrum_for(2.0, 10, 3, rank=8), "rank=8: must be in 3..7 with 3 classes and d"),
         (
             lambda: kinds([[2, 1], [0, 2]], [1.0]).table(),
             r"count=\[7.0, 8.0\]: all runs need the same d",
@@ -123,7 +138,8 @@ def test_a_wanted_ratio_in_a_billion_of_directions(sizes: list[int]) -> None:
         (lambda: kinds([[1, 1]], [-2.0]), "count=-2.0: must be at least 0"),
         (
             lambda: Spectrum(torch.zeros(1, 2, 3), torch.ones(1, 3)),
-            r"eigenvalues=\(1, 2, 3\): needs 4 kinds at least: a feature and a special one a class",
+            r"eigenvalues=\(1, 2, 3\): needs 4 kinds at least: a feature and a special one per "
+            r"class",
         ),
         (
             lambda: Spectrum(torch.zeros(3, 2, 4), torch.ones(2, 4)),

@@ -6,11 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws, key
-from rarefy.data.patches import ORTHOGONAL, PatchSamples, check_features, labels_by_size
+from rarefy.data.patches import PatchSamples, labels_by_size
 
 
 def samples_of(runs: int = 3, n: int = 7, classes: int = 2, d: int = 5) -> PatchSamples:
@@ -70,54 +69,3 @@ def test_patches_times_scales_are_the_patches_of_each_run() -> None:
         feature = samples.strength[run][:, None] * samples.features[0]
         torch.testing.assert_close(real[run], torch.cat([noise, feature]))
     torch.testing.assert_close(samples.noise_norms(), real[:, :7].square().sum(dim=2))
-
-
-@settings(deadline=None, max_examples=30)
-@given(
-    classes=st.integers(1, 4),
-    extra=st.integers(0, 3),
-    groups=st.integers(1, 3),
-    seed=st.integers(0, 10**6),
-)
-def test_check_features_splits_orthogonal_vectors_into_directions_and_norms(
-    classes: int, extra: int, groups: int, seed: int
-) -> None:
-    d = classes + extra
-    draws = Draws([key("features", seed, group) for group in range(groups)], dtype=torch.float64)
-    basis = torch.linalg.qr(draws.normal("basis", (d, classes))).Q.transpose(1, 2)
-    norms = 1e-6 + 10 * draws.uniform("norms", (classes,))
-    unit, found = check_features(norms[:, :, None] * basis, d)
-    torch.testing.assert_close(unit, basis, rtol=0, atol=1e-12)
-    torch.testing.assert_close(found, norms, rtol=1e-12, atol=0)
-
-
-def test_check_features_takes_one_table_for_all_runs() -> None:
-    unit, norms = check_features(torch.tensor([[0.0, 2.0, 0.0], [3.0, 0.0, 0.0]]))
-    assert unit.shape == (1, 2, 3) and norms.tolist() == [[2.0, 3.0]]
-    assert unit[0].tolist() == [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
-
-
-def test_a_cosine_just_inside_the_tolerance_is_rounding_and_just_outside_is_not() -> None:
-    for cosine, good in ((0.9 * ORTHOGONAL, True), (1.1 * ORTHOGONAL, False)):
-        features = torch.tensor([[1.0, 0.0], [cosine, 1.0]], dtype=torch.float64)
-        if good:
-            check_features(features)
-        else:
-            with pytest.raises(UsageError, match="^features='largest cosine 0.00011'"):
-                check_features(features)
-
-
-@pytest.mark.parametrize(
-    ("features", "d", "message"),
-    [
-        (torch.eye(2, 3), 4, r"features=\(1, 2, 3\): each must have d=4 coordinates"),
-        (torch.ones(3, 2), None, "classes=3: must be at most d=2: features are orthogonal"),
-        (torch.eye(2, 3) * torch.tensor([[1.0], [0.0]]), None, "features=0.0: every norm must be"),
-        (torch.tensor([[1.0, 0.0], [1.0, 1.0]]), None, "features='largest cosine 0.707': feat"),
-        (torch.tensor([[1.0, 0.0], [torch.nan, 1.0]]), None, "features=nan: every norm must"),
-        (torch.tensor([[1.0, 0.0], [torch.inf, 1.0]]), None, "features="),
-    ],
-)
-def test_check_features_refuses(features: Tensor, d: int | None, message: str) -> None:
-    with pytest.raises(UsageError, match=f"^{message}"):
-        check_features(features, d)

@@ -107,7 +107,7 @@ def test_the_noise_is_independent_between_coordinates_tokens_views_samples_and_s
     draws = draws_of(1, "independent")
     data = model(draws, torch.ones(1, 2), d1=3, sigma=1.0, tokens=2)
     first, later = (noise_of(data, data.sample(draws, 20_000, step))[0] for step in (0, 1))
-    # one column for every (step, view, token, coordinate), one row a sample
+    # one column for every (step, view, token, coordinate), one row per sample
     columns = torch.cat([first, later], dim=0).permute(1, 0, 2, 3).reshape(20_000, -1).double()
     covariance = columns.T @ columns / len(columns)
     # a product of independent normals has variance 1, a square has variance 2

@@ -15,13 +15,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from small_noise import special_direction
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws, key
 from rarefy.data.class_noise import ClassNoise, rotation
 from rarefy.data.noise_laws import law_of
-from rarefy.data.noise_spectrum import special_direction
 from rarefy.data.patches import PatchSamples
 from rarefy.data.tail_noise import TailSamples, long_tailed, stratified, tilted
 
@@ -271,7 +271,7 @@ N = labels_of(6)
         ),
         (
             lambda: stratified(model(), draws_of(), labels_of(5), [1.0, 2.0]),
-            "labels=2: every class that is there needs 3 samples, one a stratum",
+            "labels=2: every class that is there needs 3 samples, one per stratum",
         ),
         (
             lambda: tilted(model("uniform"), draws_of(), N, 1.0),

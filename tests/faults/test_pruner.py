@@ -78,7 +78,7 @@ class Both:
         assert self.pruner.keep == 0.5
         for name, weight in weights(self.pruner.copy_of("masked")).items():
             expected = self.plain.dense[name] * self.plain.masks.get(name, 1.0)
-            if not self.pruner.silencers:
+            if not self.pruner.neuron_masks:
                 torch.testing.assert_close(weight, expected, rtol=0, atol=1e-12, msg=name)
 
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from rarefy import Pruner
 from rarefy.core.errors import UsageError
-from rarefy.pruning.models import together
-from rarefy.pruning.models.held import Held
+from rarefy.pruning.models import foreach_ops
+from rarefy.pruning.models.pruned_parameter import PrunedParameter
 
 GONE = object()
 
@@ -154,16 +154,18 @@ def test_lower_nan_in_a_left_out_weight(
 ) -> None:
     if at_once:
         monkeypatch.setattr(
-            together, "launched", lambda each: each.zeroes and each.waiting is not None
+            foreach_ops, "is_batched", lambda each: each.zeroes and each.waiting is not None
         )
-        monkeypatch.setattr(Held, "touched", lambda each: each.parameter._version != each._version)
+        monkeypatch.setattr(
+            PrunedParameter, "touched", lambda each: each.parameter._version != each._version
+        )
     model = mlp()
     # whatever the weights are, the first of a filter are left out
     order = {"score": lambda name, weight, gradient: torch.arange(weight.numel()).view_as(weight)}
     optimizer, pruner = pruned(model, keep=0.5, update=rule, **order)
     odd = torch.tensor([math.nan, math.inf, -math.inf])
     with torch.no_grad():
-        (model[0].weight if rule == "project" else pruner.held["0.weight"].waiting)[0, :3] = odd
+        (model[0].weight if rule == "project" else pruner.pruned["0.weight"].waiting)[0, :3] = odd
     if rule == "project":
         with pytest.warns(UserWarning, match="0.weight written by somebody else"):
             assert pruner.keep == 0.5
@@ -174,7 +176,7 @@ def test_lower_nan_in_a_left_out_weight(
             weight = found[0].weight
             assert weight.isfinite().all() and torch.equal(weight != 0, mask)
         if rule != "project":
-            assert not pruner.held["0.weight"].dense()[0, :3].isfinite().any()
+            assert not pruner.pruned["0.weight"].dense()[0, :3].isfinite().any()
 
 
 @pytest.mark.parametrize("granularity", ["filter", "global"])

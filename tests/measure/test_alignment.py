@@ -13,7 +13,6 @@ from torch import Tensor
 from rarefy.core.rng import Draws, key
 from rarefy.data.sparse_coding import dictionary
 from rarefy.measure.alignment import (
-    decompose,
     growth_factor,
     inside_fraction,
     outside,
@@ -93,16 +92,6 @@ def test_a_random_neuron_has_squared_cosine_1_over_d1_on_average() -> None:
     # Beta(1/2, 49/2): variance 2 (d1-1)/(d1^2 (d1+2)); 36,000 nearly independent entries
     error = math.sqrt(2 * 49 / (2500 * 52) / found.numel())
     assert float(found.mean()) == pytest.approx(1 / 50, abs=5 * error)
-
-
-def test_the_decomposition_adds_up_to_the_weights_and_respects_the_sets() -> None:
-    weights, atoms = case()
-    member = projections(weights, atoms) > 0
-    parts = decompose(weights, atoms, member)
-    assert not parts.alpha[~member].any() and not parts.alpha_prime[member].any()
-    together = (parts.alpha + parts.alpha_prime) @ atoms.transpose(1, 2) + parts.beta
-    torch.testing.assert_close(together, weights, rtol=EXACT, atol=EXACT)
-    assert torch.equal(parts.alpha[member], projections(weights, atoms)[member])
 
 
 def test_growth_is_recovered_exactly_without_noise_and_without_bias_with_it() -> None:

@@ -16,10 +16,7 @@ from rarefy.measure.bisection import find_boundary
 LOW, HIGH = torch.full((1,), -3.0), torch.full((1,), 2.0)
 
 
-@given(
-    turns=st.lists(st.floats(-2.9, 1.9), min_size=1, max_size=5),
-    precision=st.floats(1e-3, 0.5),
-)
+@given(turns=st.lists(st.floats(-2.9, 1.9), min_size=1, max_size=5), precision=st.floats(1e-3, 0.5))
 @settings(deadline=None)
 def test_it_finds_every_rows_turn_to_the_precision(turns: list[float], precision: float) -> None:
     true = torch.tensor(turns, dtype=torch.float64)

@@ -6,17 +6,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from projected import projected_coefficients
 from torch import Tensor
 
-from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.patches import PatchSamples
 from rarefy.data.signal_noise import SignalNoise
-from rarefy.measure.coefficients import (
-    Coefficients,
-    accumulated_coefficients,
-    projected_coefficients,
-)
+from rarefy.measure.coefficients import Coefficients, accumulated_coefficients
 from rarefy.train.descent import descend
 from rarefy.train.optimisers import Sgd
 from rarefy.train.patch_classifier import PatchClassifier
@@ -59,10 +55,7 @@ def test_recursion_and_projection_agree(
     data, start, end = trained(key, classes, samples, d, 20, shared)
     recursion = accumulated_coefficients(end["coefficients"], data)
     projection = projected_coefficients(start, end["filters"], data)
-    for first, second in (
-        (recursion.gamma, projection.gamma),
-        (recursion.rho, projection.rho),
-    ):
+    for first, second in ((recursion.gamma, projection.gamma), (recursion.rho, projection.rho)):
         # patches in as many dimensions as there are of them can be nearly dependent
         torch.testing.assert_close(first, second, rtol=1e-5, atol=1e-7)
 
@@ -122,17 +115,3 @@ def test_own_coefficients_are_those_of_a_class_and_of_a_sample_s_class() -> None
                 assert held.own_gamma[run, k, r] == gamma[run, k, r, k]
             for i, label in enumerate(labels[0].tolist()):
                 assert own_rho[run, r, i] == rho[run, label, r, i]
-
-
-def test_float32_filters_are_projected_in_float64() -> None:
-    data, start, end = trained(3, 2, 4, 20, 10)
-    exact = projected_coefficients(start, end["filters"], data)
-    rounded = projected_coefficients(start.float(), end["filters"].float(), data)
-    assert rounded.gamma.dtype == torch.float64
-    torch.testing.assert_close(rounded.rho, exact.rho, rtol=1e-3, atol=1e-5)
-
-
-def test_more_patches_than_dimensions_are_refused() -> None:
-    data, start, end = trained(3, 2, 7, 8, 1)
-    with pytest.raises(UsageError, match="samples=7: samples \\+ classes must be at most d=8"):
-        projected_coefficients(start, end["filters"], data)

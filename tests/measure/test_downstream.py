@@ -197,11 +197,7 @@ def test_errors_of_a_linear_function_follow_from_those_of_the_coordinates() -> N
     ("samples", "ridge", "message"),
     [
         (7, 0.0, "samples=7: must be more than the 7 neurons of the head"),
-        (
-            19,
-            0.0,
-            "samples=19: must be at least 20: a neuron active on fewer has no coefficient",
-        ),
+        (19, 0.0, "samples=19: must be at least 20: a neuron active on fewer has no coefficient"),
         (60, -1.0, "ridge=-1.0: must be finite and at least 0"),
         (60, float("inf"), "ridge=inf: must be finite and at least 0"),
     ],

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rarefy.measure.statistics import (
-    bootstrap_interval,
-    mean_band,
-    mean_interval,
-    wilson_interval,
-)
+from rarefy.measure.statistics import bootstrap_interval, mean_band, mean_interval, wilson_interval
 
 
 def generator(seed: int = 0) -> np.random.Generator:

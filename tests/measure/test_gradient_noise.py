@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rarefy.core.errors import UsageError
-from rarefy.measure.gradient_noise import GradientNoise, doubt, measure_gradients
+from rarefy.measure.gradient_noise import GradientNoise, measure_gradients, no_signal_p_value
 
 CLASSES, D = 3, 6
 Batches = list[tuple[Tensor, Tensor]]
@@ -138,14 +138,14 @@ def test_kept_energies_follow_the_ranking() -> None:
 def test_signal_is_seen_where_it_is_and_rarely_where_it_is_not() -> None:
     model = network()
     with_signal = [measure_gradients(model, drawn(seed)).projections for seed in range(5)]
-    assert all(doubt(each) < 0.01 for each in with_signal)
+    assert all(no_signal_p_value(each) < 0.01 for each in with_signal)
     without = [measure_gradients(model, drawn(seed, labels=False)) for seed in range(80)]
-    wrong = sum(doubt(each.projections) < 0.05 for each in without)
+    wrong = sum(no_signal_p_value(each.projections) < 0.05 for each in without)
     assert wrong <= 11  # binomial(80, 0.05): more in one of 1000 cases
 
 
 def test_no_projections_at_all_is_no_signal() -> None:
-    assert doubt([0.0, 0.0, 0.0]) == 1.0
+    assert no_signal_p_value([0.0, 0.0, 0.0]) == 1.0
 
 
 def test_the_model_stays_what_it_was() -> None:
@@ -201,7 +201,7 @@ def test_tied_attention_and_unused_weights() -> None:
     assert "attention.in_proj_weight" in names
     unused = seen.layers[names.index("unused.weight")]
     assert unused.kept_energies(np.array([1.0]), 1.0, 1.0)[0][0] == 0
-    assert doubt(unused.projections) == 1.0
+    assert no_signal_p_value(unused.projections) == 1.0
 
 
 def test_frozen_weights_are_passed_over() -> None:

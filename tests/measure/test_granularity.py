@@ -7,7 +7,7 @@ from torch import Tensor
 
 from rarefy.core.rng import Draws
 from rarefy.data.granularity_labels import Labels
-from rarefy.data.multi_view import MultiView, Views
+from rarefy.data.multi_view import MultiView, MultiViewSamples
 from rarefy.measure.granularity import CHUNK, Answers, answers
 from rarefy.train.multi_view_classifier import MultiViewClassifier, initial_neurons
 
@@ -21,7 +21,7 @@ def draws(runs: int = 3, first: int = 0) -> Draws:
 def asked(given: Tensor, labels: Labels, each: int = 3, hard: bool = False) -> Answers:
     """Answers of a network whose scores are (subclass, output), whatever it is shown."""
 
-    def scores(views: Views) -> Tensor:
+    def scores(views: MultiViewSamples) -> Tensor:
         return given[views.subclass].transpose(1, 2)
 
     def label_of(subclass: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ def test_samples_are_fresh_and_the_same_alone_and_in_a_batch() -> None:
         def label_of(subclass: Tensor) -> Tensor:
             return labels.of(subclass, torch.zeros_like(subclass), source)
 
-        def scores(views: Views) -> Tensor:
+        def scores(views: MultiViewSamples) -> Tensor:
             return problem.scores(parameters, views)
 
         return answers(scores, DATA, source, label_of, labels.side(), CHUNK + 2, hard)

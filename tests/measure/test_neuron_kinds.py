@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rarefy.measure.neuron_kinds import (
-    KINDS,
-    count_by_group,
-    lucky_examples,
-    neuron_kinds,
-)
+from rarefy.measure.neuron_kinds import KINDS, count_by_group, lucky_examples, neuron_kinds
 
 LITTLE = 0.002
 

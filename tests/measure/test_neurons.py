@@ -76,11 +76,7 @@ def test_at_larger_d_they_are_not() -> None:
 
 
 @settings(deadline=None, max_examples=25)
-@given(
-    st.integers(0, 10**6),
-    st.floats(0.1, 1.0),
-    st.integers(2, 40),
-)
+@given(st.integers(0, 10**6), st.floats(0.1, 1.0), st.integers(2, 40))
 def test_lucky_neurons_are_ordinary_and_lucky_in_one_feature_only(
     seed: int, value: float, d: int
 ) -> None:

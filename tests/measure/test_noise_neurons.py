@@ -9,12 +9,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_noise import special_direction
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
-from rarefy.data.noise_spectrum import special_direction
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.measure.generalisation import sample_losses, scores_of
 from rarefy.measure.noise_neurons import (
@@ -23,7 +23,7 @@ from rarefy.measure.noise_neurons import (
     by_chunks,
     equivalent_length,
     log_imbalance,
-    memorised,
+    memorisation,
     noise_response,
     noise_spectrum,
     numerical_rank,
@@ -158,21 +158,21 @@ def test_memory_of_own_and_other_noise_by_hand() -> None:
     # class 0 has samples 0 and 1, class 1 sample 2
     response = torch.tensor([[[4.0, 2.0, 1.0], [3.0, 0.0, 6.0]]])
     one_hot = torch.tensor([[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]])
-    found = memorised(response, one_hot, factor=3)
+    found = memorisation(response, one_hot, factor=3)
     assert found.own.tolist() == [[3.0, 6.0]] and found.other.tolist() == [[1.0, 1.5]]
     assert found.worst.tolist() == [[2.0, 2.0]]
     assert found.pairs.tolist() == [[0.5, 0.5]]  # 4 >= 3 but 2 < 3; 6 < 9 but 6 >= 0
     unseen = torch.tensor([[[4.0, 2.0, 0.0], [0.0, 0.0, 6.0]]])
-    assert memorised(unseen, one_hot).worst.tolist() == [[math.inf, math.inf]]
+    assert memorisation(unseen, one_hot).worst.tolist() == [[math.inf, math.inf]]
 
 
 def test_memory_needs_two_classes_and_a_factor() -> None:
     response = torch.ones(1, 2, 2)
     alone = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
     with pytest.raises(UsageError, match="one_hot=.*at least two classes"):
-        memorised(response, alone)
+        memorisation(response, alone)
     with pytest.raises(UsageError, match="factor=0: must be more than 0"):
-        memorised(response, torch.eye(2)[None], factor=0)
+        memorisation(response, torch.eye(2)[None], factor=0)
 
 
 # -------------------------------------------------------------------------------- (8) and Lemma 7

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from rarefy.core.rng import Draws, key
 from rarefy.data.sparse_coding import Pairs
-from rarefy.measure.pruned import (
+from rarefy.measure.pruning_effect import (
     PruningEffect,
     mean_where,
     random_mask,
@@ -146,7 +146,7 @@ def test_the_scores_tell_what_they_say_and_the_controls_know_no_mask() -> None:
     case = specialised(0.3, runs=3, activation=0.5)
     kept = ALL_BUT_LAST.expand(3, -1)
     effect = effect_of(case, kept, (2,), samples=20)
-    share_lost, fall, by_chance, size = effect.telling().T
+    share_lost, fall, by_chance, size = effect.auroc_scores().T
     assert (share_lost == 1).all()  # only samples with the feature lose anything
     assert (fall > 0.9).all()
     # two controls, the same whoever is left out: as many neurons at random, and the whole size
@@ -161,7 +161,7 @@ def test_the_scores_tell_what_they_say_and_the_controls_know_no_mask() -> None:
         expected.append(roc_auc_score(effect.contains[run].numpy(), torch.cat(square).numpy()))
     close(size, expected)
     assert ((size > 0.5) & (size < 1)).all()
-    other = effect_of(case, kept.roll(1, dims=1), (2,), samples=20).telling()
+    other = effect_of(case, kept.roll(1, dims=1), (2,), samples=20).auroc_scores()
     assert torch.equal(other[:, 3], size) and torch.equal(other[:, 2], by_chance)
     assert (other[:, 0] != 1).all()
 

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from rarefy.core.errors import UsageError
-from rarefy.measure.statistics import (
-    linear_slope,
-    loglog_slope,
-    mean_interval,
-    spearman_trend,
-)
+from rarefy.measure.statistics import linear_slope, loglog_slope, mean_interval, spearman_trend
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -79,7 +74,7 @@ def test_linear_slope_of_an_exact_line() -> None:
     assert fit.slope_interval == pytest.approx((0.25, 0.25))
     # three samples: Student's interval of their own intercepts, 0.5, 1.5 and 2.5
     assert fit.intercept_interval == pytest.approx(mean_interval([0.5, 1.5, 2.5])[1:3], rel=0.05)
-    assert fit.as_slope.n_samples == 3
+    assert fit.n_samples == 3
     bent = linear_slope(x, (x - 2) ** 2 * np.ones((2, 1)))
     assert bent.r_squared == pytest.approx(0.0, abs=1e-12)
 

@@ -48,7 +48,7 @@ def test_stratified_samples_say_the_same_as_plain_ones(by_plain_draws: Tails) ->
         12_000,
     )
     agree(found, by_plain_draws)
-    # and see more of the tail: 400 samples a class and thousand of which one in five is beyond 2
+    # and see more of the tail: 400 samples per class and thousand of which one in five is beyond 2
     far = found.by["special"].beyond().effective[..., -1]
     same = by_plain_draws.by["special"].beyond().effective[..., -1] * 12_000 / 30_000
     assert (far > 2 * same).all()
@@ -63,7 +63,7 @@ def test_tilted_samples_say_the_same_as_plain_ones(by_plain_draws: Tails) -> Non
 
 
 def test_small_errors_of_the_tail_are_seen() -> None:
-    """One filter a class along its special direction, and one of class 2 along another: class 0
+    """One filter per class along its special direction, and one of class 2 along another: class 0
     errs where zeta_s < c zeta_b, an event beyond L whose probability is an integral."""
     table = torch.zeros(1, 2, 6, dtype=torch.float64)
     table[:, :, 2:] = 1.0

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from rarefy.core.errors import UsageError
-from rarefy.nets.backbones import Encoder, Projection, build_backbone, norms_behind
-from rarefy.nets.by_name import NETWORKS, build
+from rarefy.nets.backbones import Encoder, Projection, build_backbone, following_norms
+from rarefy.nets.builder import NETWORKS, build
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -75,7 +75,7 @@ def test_every_convolution_of_resnet_has_its_normalisation_behind() -> None:
         for name, module in encoder.named_modules()
         if name.startswith("backbone.") and isinstance(module, nn.Conv2d)
     ]
-    behind = norms_behind(encoder, layers, torch.rand(2, 3, 16, 16))
+    behind = following_norms(encoder, layers, torch.rand(2, 3, 16, 16))
     assert len(layers) == 20 and len(set(behind.values())) == 20
     assert behind["backbone.network.stem"] == "backbone.network.norm"
     first = "backbone.network.blocks.2"
@@ -87,4 +87,4 @@ def test_every_convolution_of_resnet_has_its_normalisation_behind() -> None:
 
 def test_a_layer_without_normalisation_stands_for_itself() -> None:
     network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4))
-    assert norms_behind(network, ["0", "2"], torch.rand(2, 1, 8, 8)) == {"0": "0", "2": "3"}
+    assert following_norms(network, ["0", "2"], torch.rand(2, 1, 8, 8)) == {"0": "0", "2": "3"}

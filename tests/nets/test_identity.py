@@ -14,7 +14,7 @@ import pytest
 from torch import nn
 
 from rarefy.core.errors import UsageError
-from rarefy.nets.by_name import NETWORKS, identity
+from rarefy.nets.builder import NETWORKS, identity
 
 Written = Callable[[str], str]
 

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from rarefy.core.errors import UsageError
-from rarefy.nets.by_name import describe
-from rarefy.nets.image_cnn import LEAST, ImageCNN, halvings, usual_width
+from rarefy.nets.builder import describe
+from rarefy.nets.image_cnn import LEAST, ImageCNN, default_width, halvings
 from rarefy.pruning.finishing.removal import remove_zero_filters
 
 
@@ -32,7 +32,7 @@ def test_halving_stops_before_the_image_is_gone(size: int) -> None:
 
 def test_the_sizes_of_the_known_sets() -> None:
     assert [halvings(size) for size in (8, 28, 32, 64)] == [2, 4, 4, 4]
-    assert [usual_width(size) for size in (8, 15, 16, 28, 31, 32, 64)] == [
+    assert [default_width(size) for size in (8, 15, 16, 28, 31, 32, 64)] == [
         *(16, 16, 32, 32, 32),
         *(64, 64),
     ]

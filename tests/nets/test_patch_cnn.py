@@ -7,13 +7,7 @@ import torch
 
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
-from rarefy.nets.patch_cnn import (
-    class_scores,
-    initial_filters,
-    output_scale,
-    pooled,
-    responses,
-)
+from rarefy.nets.patch_cnn import class_scores, initial_filters, output_scale, pooled, responses
 
 
 def random(*shape: int, seed: int = 0) -> torch.Tensor:

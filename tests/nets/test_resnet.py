@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from rarefy.nets.by_name import describe
+from rarefy.nets.builder import describe
 from rarefy.nets.resnet import ResNet18
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rarefy.core.errors import UsageError
-from rarefy.nets.backbones import build_backbone, norms_behind
+from rarefy.nets.backbones import build_backbone, following_norms
 
 
 def test_a_layer_of_ten_inside_is_no_classifier(
@@ -30,7 +30,7 @@ def test_a_layer_of_ten_inside_is_no_classifier(
     with pytest.raises(UsageError) as error:
         build_backbone("other_nets:Pair", 1, 8)
     assert str(error.value) == (
-        "network='other_nets:Pair': must give a row of numbers an image, not tuple"
+        "network='other_nets:Pair': must give a row of numbers per image, not tuple"
     )
 
 
@@ -49,5 +49,5 @@ class Attends(nn.Module):
 
 
 def test_layers_that_are_never_called_have_nothing_behind_them() -> None:
-    found = norms_behind(Attends(), ["wide", "attention.out_proj"], torch.rand(2, 3, 2, 2))
+    found = following_norms(Attends(), ["wide", "attention.out_proj"], torch.rand(2, 3, 2, 2))
     assert found == {"wide": "wide"}

@@ -9,8 +9,15 @@ import torch
 from torch import nn
 
 from rarefy.core.errors import UsageError
-from rarefy.nets.by_name import describe
-from rarefy.nets.vit import PLACE_SPREAD, ViT, _Attention, tokens_a_side, usual_depth, usual_patch
+from rarefy.nets.builder import describe
+from rarefy.nets.vit import (
+    PLACE_SPREAD,
+    ViT,
+    _Attention,
+    default_depth,
+    default_patch,
+    tokens_per_side,
+)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -21,11 +28,11 @@ def test_a_row_of_answers_for_each_image(size: int, channels: int) -> None:
 
 
 def test_patches_of_the_known_sets() -> None:
-    assert [usual_patch(size) for size in (8, 14, 16, 28, 32, 33, 64)] == [2, 2, 2, 4, 4, 8, 8]
-    assert [usual_depth(size) for size in (8, 15, 16, 28, 32)] == [3, 3, 6, 6, 6]
+    assert [default_patch(size) for size in (8, 14, 16, 28, 32, 33, 64)] == [2, 2, 2, 4, 4, 8, 8]
+    assert [default_depth(size) for size in (8, 15, 16, 28, 32)] == [3, 3, 6, 6, 6]
     assert ViT(1, 28, 10).place.shape == (1, 49, 64)
     for size in range(2, 200):
-        assert tokens_a_side(size, usual_patch(size)) ** 2 <= 64
+        assert tokens_per_side(size, default_patch(size)) ** 2 <= 64
 
 
 def test_pixels_that_hang_over_are_seen() -> None:

@@ -13,10 +13,7 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.pruning import masks
-from rarefy.pruning.masks import (
-    keep_largest,
-    project_largest,
-)
+from rarefy.pruning.masks import keep_largest, project_largest
 
 
 def by_hand(scores: list[float], count: int) -> list[bool]:

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.pruning.masks import (
-    factor,
+    apply_mask,
     keep_largest,
-    masked,
+    mask_factor,
     project_largest,
     search_levels,
 )
@@ -78,5 +78,5 @@ def test_rows_that_hardly_change_are_not_sorted_again(monkeypatch: pytest.Monkey
 def test_what_is_masked_is_zero_whatever_it_was(dtype: torch.dtype) -> None:
     weights = torch.tensor([math.nan, -2.0, math.inf, -math.inf, 3.0, -0.0], dtype=dtype)
     kept = torch.tensor([False, True, False, True, False, True])
-    for form in (kept, factor(kept, weights)):
-        assert masked(weights, form).tolist() == [0.0, -2.0, 0.0, -math.inf, 0.0, 0.0]
+    for form in (kept, mask_factor(kept, weights)):
+        assert apply_mask(weights, form).tolist() == [0.0, -2.0, 0.0, -math.inf, 0.0, 0.0]

@@ -8,11 +8,11 @@ import torch
 from rarefy.core.errors import UsageError
 from rarefy.pruning.scores import (
     RANDOM,
-    checked,
+    check_scores,
+    get_score,
     magnitude,
     random_scores,
     saliency,
-    score_named,
 )
 
 WEIGHT = torch.tensor([[1.0, -2.0], [0.5, 0.0]])
@@ -30,19 +30,19 @@ def test_saliency_is_weight_times_gradient_and_magnitude_before_there_is_one() -
 
 
 def test_names_stand_for_functions_and_functions_for_themselves() -> None:
-    assert score_named("magnitude") is magnitude
-    assert score_named("saliency") is saliency
-    assert score_named("random") == RANDOM
+    assert get_score("magnitude") is magnitude
+    assert get_score("saliency") is saliency
+    assert get_score("random") == RANDOM
 
     def own(name: str, weight: torch.Tensor, gradient: torch.Tensor | None) -> torch.Tensor:
         return weight
 
-    assert score_named(own) is own
+    assert get_score(own) is own
 
 
 def test_an_unknown_score_is_named_with_the_nearest() -> None:
     with pytest.raises(UsageError) as error:
-        score_named("magnitud")
+        get_score("magnitud")
     assert str(error.value) == (
         "unknown score 'magnitud'; did you mean 'magnitude'? "
         "(known: magnitude, norm, random, saliency)"
@@ -67,7 +67,7 @@ def test_a_score_that_is_no_tensor_of_the_weights_shape_is_refused(
     found: object, words: str
 ) -> None:
     with pytest.raises(UsageError) as error:
-        checked("head.weight", WEIGHT, found)
+        check_scores("head.weight", WEIGHT, found)
     assert str(error.value) == (
         f"score of head.weight: must be a tensor of shape (2, 2), not {words}"
     )
@@ -75,4 +75,4 @@ def test_a_score_that_is_no_tensor_of_the_weights_shape_is_refused(
 
 def test_a_score_is_cut_off_from_its_graph() -> None:
     weight = WEIGHT.clone().requires_grad_()
-    assert not checked("w", weight, weight.abs()).requires_grad
+    assert not check_scores("w", weight, weight.abs()).requires_grad

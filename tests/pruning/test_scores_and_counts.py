@@ -10,11 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rarefy.pruning.masks import (
-    keep_largest,
-    kept_count,
-    neuron_norms,
-)
+from rarefy.pruning.masks import keep_largest, kept_count, neuron_norms
 
 many = settings(deadline=None, max_examples=60)
 

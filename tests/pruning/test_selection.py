@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.pruning.filters import Filters
-from rarefy.pruning.selection import Granularity, counted
+from rarefy.pruning.selection import Granularity, count_to_keep
 
 many = settings(deadline=None, max_examples=60)
 # few different values: most scores are equal to another one
@@ -167,7 +167,7 @@ def test_ties_are_broken_by_index_and_the_count_stays_exact() -> None:
 
 @pytest.mark.parametrize(("share", "stay"), [(0.8, 7), (0.5, 4), (0.3, 3), (0.1, 1), (0.01, 1)])
 def test_counts_of_a_three_by_three_kernel(share: float, stay: int) -> None:
-    assert counted(share, 9) == stay
+    assert count_to_keep(share, 9) == stay
 
 
 @given(st.integers(1, 2**33), st.data())
@@ -175,20 +175,20 @@ def test_a_count_is_kept_as_it_is_however_many_there_are(
     candidates: int, data: st.DataObject
 ) -> None:
     count = data.draw(st.integers(1, candidates))
-    assert counted(count, candidates) == count
+    assert count_to_keep(count, candidates) == count
 
 
 @given(st.integers(1, 2**30), st.sampled_from([1, 3, 7, 9, 13]))
 def test_a_share_of_very_many_is_exact(blocks: int, part: int) -> None:
     """part/16 is a binary number: there is nothing to round."""
-    assert counted(part / 16, 16 * blocks) == part * blocks
+    assert count_to_keep(part / 16, 16 * blocks) == part * blocks
 
 
 def test_a_gradual_way_counts_between_everything_and_keep() -> None:
     """keep 0.2 of 100: 0.2 + 0.8 way."""
-    found = [counted(0.2, 100, way) for way in (1.0, 27 / 64, 1 / 8, 1 / 64, 0.0)]
+    found = [count_to_keep(0.2, 100, way) for way in (1.0, 27 / 64, 1 / 8, 1 / 64, 0.0)]
     assert found == [100, 54, 30, 21, 20]  # 53.75, 30, 21.25
-    assert [counted(20, 100, way) for way in (1.0, 1 / 8, 0.0)] == [100, 30, 20]
+    assert [count_to_keep(20, 100, way) for way in (1.0, 1 / 8, 0.0)] == [100, 30, 20]
 
 
 def test_the_way_goes_into_every_granularity() -> None:

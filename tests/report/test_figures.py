@@ -16,11 +16,11 @@ from PIL import Image
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import Curve, HeatMap, Lines
 from rarefy.report import interactive, static, style
-from rarefy.report.shaping import (
+from rarefy.report.panel_data import (
     MOST_POINTS,
     grows_upward,
+    prepare_lines,
     round_cells,
-    shape,
     tick_labels,
 )
 
@@ -110,7 +110,7 @@ def test_hover_names_the_values() -> None:
 
 
 def test_log_axes_leave_zeros_out_and_count_them() -> None:
-    shaped = shape(toy.crowded())
+    shaped = prepare_lines(toy.crowded())
     assert shaped.hidden == 1
     measured = shaped.curves[4]
     assert np.isnan(measured.y[[0, 4]]).all()
@@ -118,8 +118,8 @@ def test_log_axes_leave_zeros_out_and_count_them() -> None:
     assert np.nanmin(measured.low) > 0, "an interval down to zero ends at the picture's bottom"
     assert len(measured.band()) == 2, "the missing value splits the band"
     plain = Lines([Curve("a", np.arange(3), np.zeros(3))], "x", "y")
-    assert shape(plain).hidden == 0
-    assert not shape(plain).empty
+    assert prepare_lines(plain).hidden == 0
+    assert not prepare_lines(plain).empty
 
 
 @pytest.mark.parametrize(("top", "step"), [(3.0, "D1"), (100.0, "D2"), (1e4, 1), (1e20, 3)])
@@ -137,7 +137,7 @@ def test_log_axes_are_neither_bare_nor_crowded(top: float, step: object) -> None
 @pytest.mark.parametrize("logarithmic", [False, True])
 def test_long_trajectories_are_thinned_between_their_ends(logarithmic: bool) -> None:
     x = np.arange(1, 50_001)
-    (curve,) = shape(Lines([Curve("a", x, x)], "x", "y", x_log=logarithmic)).curves
+    (curve,) = prepare_lines(Lines([Curve("a", x, x)], "x", "y", x_log=logarithmic)).curves
     assert len(curve.x) <= MOST_POINTS
     assert (curve.x[0], curve.x[-1]) == (1, 50_000)
     assert (np.median(curve.x) < 5000) == logarithmic
@@ -145,7 +145,7 @@ def test_long_trajectories_are_thinned_between_their_ends(logarithmic: bool) -> 
 
 def test_wrong_lengths_are_named() -> None:
     with pytest.raises(UsageError, match="y of curve 'a'"):
-        shape(Lines([Curve("a", np.arange(3), np.arange(4))], "x", "y"))
+        prepare_lines(Lines([Curve("a", np.arange(3), np.arange(4))], "x", "y"))
     with pytest.raises(UsageError, match="heat map"):
         static.draw_panel(HeatMap(np.ones((2, 3)), [1, 2], [1, 2, 3], "x", "y", "z"))
 

@@ -12,7 +12,7 @@ from matplotlib import colormaps
 
 from rarefy.core.picture import HeatMap
 from rarefy.report import interactive, static, style
-from rarefy.report.shaping import colour_limits, own_limits
+from rarefy.report.panel_data import colour_limits, own_limits
 
 
 def test_heat_maps_of_one_quantity_share_their_scale() -> None:

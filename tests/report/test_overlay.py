@@ -18,7 +18,7 @@ from PIL import Image
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import Curve, HeatMap
 from rarefy.report import interactive, static, style
-from rarefy.report.overlay import overlay, places
+from rarefy.report.overlay import axis_positions, overlay
 
 X, Y = [0.1, 0.2, 0.3, 0.4], [10, 20, 30]
 
@@ -38,24 +38,26 @@ def line(x: object, y: object, **options: Any) -> Curve:
 
 
 def test_cells_lie_at_whole_positions_and_the_rest_between() -> None:
-    along = places([0.0, 1.0, 4.0, 5.0], "x")
+    along = axis_positions([0.0, 1.0, 4.0, 5.0], "x")
     values = np.array([0.0, 1.0, 2.5, 4.0, 5.0, 5.5, -1.0])
     assert along.of(values) == pytest.approx([0, 1, 1.5, 2, 3, 3.5, -1])
-    falling = places([5.0, 4.0, 1.0], "x")
+    falling = axis_positions([5.0, 4.0, 1.0], "x")
     assert falling.of(np.array([5.0, 4.5, 1.0, 0.0])) == pytest.approx([0, 0.5, 2, 7 / 3])
 
 
 def test_where_cells_follow_by_a_ratio_so_do_the_places_between() -> None:
-    along = places([10, 100, 1000], "x")
+    along = axis_positions([10, 100, 1000], "x")
     assert along.by_ratio
     assert along.of(np.array([10**1.5, 1e4])) == pytest.approx([0.5, 3])
     assert np.isnan(along.of(np.array([0.0, -1.0]))).all()
-    assert not places([1, 2, 3, 4], "x").by_ratio
-    assert not places([10, 20], "x").by_ratio, "two cells say nothing"
+    assert not axis_positions([1, 2, 3, 4], "x").by_ratio
+    assert not axis_positions([10, 20], "x").by_ratio, "two cells say nothing"
 
 
 def test_one_cell_has_one_place() -> None:
-    assert places([3], "x").of(np.array([3.0, 4.0])) == pytest.approx([0, np.nan], nan_ok=True)
+    assert axis_positions([3], "x").of(np.array([3.0, 4.0])) == pytest.approx(
+        [0, np.nan], nan_ok=True
+    )
     drawn = overlay(heat_map(line([1, 1], [10, 30]), x=[1]))
     assert drawn[0].y == pytest.approx([0, 2])
 
@@ -66,7 +68,7 @@ def test_one_cell_has_one_place() -> None:
     st.floats(0.01, 1e7),
 )
 def test_places_can_be_read_back(cells: list[int], falling: bool, value: float) -> None:
-    along = places(sorted(cells, reverse=falling), "x")
+    along = axis_positions(sorted(cells, reverse=falling), "x")
     at = along.of(np.array([value]))
     if np.abs(at).max() < 1e3:  # far outside, rounding is all there is
         assert along.units(at) == pytest.approx([value], rel=1e-6, abs=1e-6 * max(cells))
@@ -268,7 +270,7 @@ def test_the_largest_map_stays_small() -> None:
     panel = toy.phase_boundaries()
     text = json.dumps(interactive.figure(panel), separators=(",", ":"), allow_nan=False)
     assert len(text) < 170_000
-    assert len(interactive.packed(text)) < 75_000
+    assert len(interactive.gzip_base64(text)) < 75_000
     drawing = static.draw_panel(panel)
     small = static.as_small_webp(drawing, panel)
     assert len(small) < 40_000

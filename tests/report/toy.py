@@ -53,7 +53,7 @@ def crowded() -> Lines:
     y[0], y[4] = 0.0, np.nan
     curves.append(Curve("measured", x, y, y - 0.02, y + 0.02, role="lucky", style="points"))
     curves.append(Curve("bound (14)", x, 0.5 * x, role="theory", style="dotted"))
-    return Lines(curves, "ε_min / ε_max", "neurons a feature", "Counts", x_log=True, y_log=True)
+    return Lines(curves, "ε_min / ε_max", "neurons per feature", "Counts", x_log=True, y_log=True)
 
 
 def cosines(shift: float = 0.0) -> HeatMap:

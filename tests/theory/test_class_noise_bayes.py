@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
+from small_noise import eigenvalues_for
 
 from rarefy.core.errors import UsageError
 from rarefy.data.noise_laws import law_of
-from rarefy.data.noise_ratio import eigenvalues_for
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
 
 GENERATOR = np.random.default_rng(7)
@@ -38,7 +38,7 @@ def log_density(law: str, noise: np.ndarray, eigenvalues: np.ndarray) -> np.ndar
 def test_it_is_the_error_of_comparing_densities(law: str, gamma: float, classes: int) -> None:
     """The full log densities of all d coordinates; of equal ones the largest special coordinate."""
     d, n = 2 * classes + 6, 40_000
-    table = eigenvalues_for(gamma, 1, d, classes)[0].numpy()[:, classes:]
+    table = eigenvalues_for(gamma, d, classes)[0].numpy()[:, classes:]
     labels = GENERATOR.integers(0, classes, n)
     drawn = zeta(law, (n, d - classes))
     noise = drawn * table[labels]
@@ -55,7 +55,7 @@ def test_it_is_the_error_of_comparing_densities(law: str, gamma: float, classes:
 
 def test_the_special_ratio_is_that_of_the_data() -> None:
     gamma = [1.0, 1.2, 10.0, 1400.0]
-    table = eigenvalues_for(torch.tensor(gamma, dtype=torch.float64), 100, 1000, 5)
+    table = eigenvalues_for(torch.tensor(gamma, dtype=torch.float64), 1000, 5)
     np.testing.assert_allclose(special_ratio(gamma, 995), table[:, 0, 5] / 0.5, rtol=1e-12)
 
 

@@ -10,13 +10,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_contrastive import small
+from small_contrastive import population_gradient, small
 
 from rarefy.measure.alignment import growth_factor, outside, projections
 from rarefy.measure.contrastive_data import latent_moment
 from rarefy.nets.brelu_transformer import Attention
 from rarefy.theory import contrastive as theory
-from rarefy.train.contrastive import population_gradient
 
 RUNS, BATCH, BATCHES = 40, 8, 400
 
@@ -141,20 +140,6 @@ def test_the_convergence_window_at_d_9() -> None:
     assert theory.t4(9, 0.05) == pytest.approx(1584.8, abs=0.1)
     assert theory.t4(9, 0.5) == pytest.approx(158.48, abs=0.01)
     assert theory.t4(9, 0.5) / theory.t3(9, 0.5) == pytest.approx(9**0.98)
-
-
-def test_orders_of_stage_times_have_the_papers_shape() -> None:
-    base = theory.t1_order(64, 1000, 0.1)
-    assert theory.t1_order(64, 2000, 0.1) == pytest.approx(2 * base)  # (33): linear in d1
-    assert theory.t1_order(64, 1000, 0.2) == pytest.approx(base / 2)
-    assert base == pytest.approx(1000 * math.log(64) / (0.1 * math.log(math.log(64))))
-    # 001 (40) has d in place of d1
-    other = theory.t1_order(64, 1000, 0.1, paper="001")
-    assert other == pytest.approx(base * 64 / 1000) == theory.t1_order(64, 5, 0.1, paper="001")
-    second = theory.t2_minus_t1_order(64, 0.1, tau=1.0)
-    assert theory.t2_minus_t1_order(64, 0.1, tau=3.0) == pytest.approx(3 * second)
-    assert theory.t2_minus_t1_order(64, 0.1, 1.0, eps_max=0.5) == pytest.approx(2 * second)
-    assert second == pytest.approx(64 * math.log(64) / (0.1 * math.log(math.log(64))))
 
 
 # ---------------------------------------------------------------------------- sets and coefficients

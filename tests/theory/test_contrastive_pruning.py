@@ -53,7 +53,6 @@ def test_monotone_in_alpha() -> None:
     for rates in (
         theory.minority_rate_order(0.3, alpha, LR, 0.4),
         theory.other_rate_order(0.3, alpha, LR, 0.4, 9),
-        theory.minority_rate_with_width(0.3, alpha, LR, 0.4, 36, 5.0),
     ):
         assert (np.diff(rates) > 0).all()
         np.testing.assert_allclose(rates / alpha, rates[0] / alpha[0])  # and in proportion to it
@@ -77,22 +76,12 @@ def test_exponents_in_eps_and_d() -> None:
     ) == pytest.approx(-2)
 
 
-def test_the_rate_before_it_is_simplified() -> None:
-    """(174): what (15) leaves out is the chance of the feature, the neurons and Xi_2^2."""
-    eps, alpha, constant, m, xi_2 = 0.3, 0.1, 0.4, 36, 5.0
-    whole = theory.minority_rate_with_width(eps, alpha, LR, constant, m, xi_2)
-    short = theory.minority_rate_order(eps, alpha, LR, constant)
-    assert whole / short == pytest.approx(constant * m / xi_2**2)
-    assert theory.pure_count_with_pruning_order(m, 9) == 4.0
-
-
 @pytest.mark.parametrize("make", [np.array, lambda v: torch.tensor(v, dtype=torch.float64)])
 def test_arrays_and_tensors_broadcast(make: Callable[[list[Any]], Any]) -> None:
     eps, alpha = make([[0.1], [0.4]]), make([0.05, 0.1, 0.3])
     for of in (
         lambda e, a: theory.minority_rate_order(e, a, LR, 0.4),
         lambda e, a: theory.other_rate_order(e, a, LR, 0.4, 9),
-        lambda e, a: theory.minority_rate_with_width(e, a, LR, 0.4, 36, 5.0),
         lambda e, a: theory.elapsed_time(e, e, a, LR, 0.4),
         lambda e, a: theory.logit_change(e, a, 0.7),
     ):

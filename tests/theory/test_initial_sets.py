@@ -14,7 +14,7 @@ from scipy import stats
 from rarefy.core.errors import UsageError
 from rarefy.theory import initial_sets as theory
 from rarefy.theory.contrastive import lucky_count_order, set_constants
-from rarefy.theory.shares import joint_probability
+from rarefy.theory.dirichlet_shares import joint_probability
 
 
 def weights(d: int, n: int = 200_000) -> np.ndarray:
@@ -162,11 +162,7 @@ def test_width_of_two_features_that_share_all_neurons() -> None:
 
 
 @settings(deadline=None, max_examples=30)
-@given(
-    d=st.integers(2, 100),
-    share=st.floats(1e-6, 1.0),
-    chance=st.floats(0.05, 0.999),
-)
+@given(d=st.integers(2, 100), share=st.floats(1e-6, 1.0), chance=st.floats(0.05, 0.999))
 def test_the_width_is_the_smallest_that_will_do(d: int, share: float, chance: float) -> None:
     p = share / d
     m = int(theory.minimum_width(p, d, chance))

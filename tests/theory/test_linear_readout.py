@@ -71,7 +71,7 @@ def test_the_closed_form_is_what_samples_give(weight: float, hard: bool) -> None
 
 
 def test_a_readout_by_maxima_can_do_better_on_easy_samples() -> None:
-    """So the closed form is no floor for a network with several outputs a side."""
+    """So the closed form is no floor for a network with several outputs per side."""
     readout = replace(NOISY, spread=0.0)
     added, side = sums(readout, False)
     k = readout.subclasses

@@ -179,23 +179,6 @@ def test_the_published_curves() -> None:
     )
 
 
-def test_cells_have_their_edges() -> None:
-    assert theory.cell_kind([4, 5, 7, 9, 10], 5, 9).tolist() == [
-        "too few",
-        "window",
-        "window",
-        "window",
-        "too many",
-    ]
-    # curves that crossed leave no window
-    assert theory.cell_kind([2, 5, 9], 8, 4).tolist() == ["too few", "too few", "too many"]
-    keep, sigma = np.arange(2, 201)[:, None], np.linspace(0.01, 1.0, 100)
-    found = theory.cell_kind(keep, theory.figure_lower(sigma), theory.figure_upper(sigma))
-    assert found.shape == (199, 100) and set(np.unique(found)) == set(theory.CELLS)
-    inside = (found == "window").sum(axis=0)
-    assert (np.diff(inside) <= 0).all() and inside[0] == 199 and inside[-1] == 95 - 72
-
-
 @pytest.mark.parametrize("make", [np.array, lambda v: torch.tensor(v, dtype=torch.float64)])
 def test_arrays_and_tensors_broadcast(make: Callable[[list[Any]], Any]) -> None:
     mu, sigma = make([[0.5], [2.0]]), make([0.1, 0.5, 1.0])

@@ -18,9 +18,9 @@ from rarefy.tools import sparse_training as tool
 from rarefy.tools.image_data import some_of
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.evaluation import Score, evaluate
-from rarefy.train.image_batches import Changes, Scaling, unit_pixels
+from rarefy.train.image_batches import Augmentation, Scaling, unit_pixels
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.recipe import Recipe
-from rarefy.train.thinning import Thinning
 
 CPU = torch.device("cpu")
 
@@ -35,9 +35,9 @@ def forgetful() -> Iterator[None]:
 
 def train(**options: Any) -> Outcome:
     recipe = Recipe(epochs=2, learning_rate=0.05)
-    changes = options.pop("changes", Changes())
+    changes = options.pop("changes", Augmentation())
     asked = Task("digits", "small_trainings:tiny", recipe, changes, 16, **options)
-    return train_one(asked, Thinning(), 5, Context())
+    return train_one(asked, PruningSpec(), 5, Context())
 
 
 def instead_of_digits(monkeypatch: pytest.MonkeyPatch, data: ImageData) -> None:
@@ -118,7 +118,7 @@ def test_no_two_sets_of_images_are_asked_with_the_same_noise(
         return found
 
     monkeypatch.setattr(network_evaluation, "evaluate", watched)
-    train(test_noise=(0.3, 0.5), changes=Changes(noise=0.3))
+    train(test_noise=(0.3, 0.5), changes=Augmentation(noise=0.3))
     # without noise: training images, and both halves once more
     clean = [place for place, one in enumerate(drawn) if float(one.abs().max()) < 1e-5]
     assert clean == [4, 5, 7]

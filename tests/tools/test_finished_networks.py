@@ -13,16 +13,16 @@ from torch import Tensor, nn
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
-from rarefy.nets.by_name import build
+from rarefy.nets.builder import build
 from rarefy.tools import image_data
 from rarefy.tools import sparse_training as tool
 from rarefy.tools.keep_advisor import Advice
 from rarefy.tools.network_evaluation import final_network
 from rarefy.tools.sparse_training import Task, advised_for, train_one
-from rarefy.train.image_batches import Changes, Scaling
+from rarefy.train.image_batches import Augmentation, Scaling
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.recipe import Recipe
 from rarefy.train.supervised import Training
-from rarefy.train.thinning import Thinning
 
 KEY = 5
 NETWORK = "small_trainings:tiny"
@@ -38,7 +38,7 @@ def forgetful() -> Iterator[None]:
 def task(**options: Any) -> Task:
     recipe = Recipe(epochs=2, learning_rate=0.05)
     settings: dict[str, Any] = {"network": NETWORK, "batch": 32, "samples": 200}
-    return Task(data="digits", recipe=recipe, **{**settings, "changes": Changes(), **options})
+    return Task(data="digits", recipe=recipe, **{**settings, "changes": Augmentation(), **options})
 
 
 def seen_by_norm(network: nn.Module, shown: Iterator[tuple[Tensor, Tensor]]) -> Tensor:
@@ -50,12 +50,12 @@ def seen_by_norm(network: nn.Module, shown: Iterator[tuple[Tensor, Tensor]]) -> 
 
 
 def test_other_batches_of_the_same_images() -> None:
-    quiet = batches(changes=Changes(1, True, 0.2)).without_noise()
-    assert (quiet.batch, quiet.changes) == (BATCH, Changes(1, True, 0.0))
-    plain = batches(changes=Changes(1, True))
+    quiet = batches(changes=Augmentation(1, True, 0.2)).without_noise()
+    assert (quiet.batch, quiet.changes) == (BATCH, Augmentation(1, True, 0.0))
+    plain = batches(changes=Augmentation(1, True))
     for (x, y), (expected, labels) in zip(quiet.epoch(3), plain.epoch(3), strict=True):
         assert torch.equal(x, expected) and torch.equal(y, labels)  # moved and mirrored alike
-    shown = batches(changes=Changes(noise=0.2, fresh=False))
+    shown = batches(changes=Augmentation(noise=0.2, fresh=False))
     small = shown.in_batches_of(2)
     assert (small.batch, small.changes, small.steps) == (2, shown.changes, 13)
     first, again = (torch.cat([x for x, _ in one.epoch(3)]) for one in (shown, small))
@@ -76,11 +76,11 @@ def test_dense_and_pruned_networks_are_measured_alike(name: str) -> None:
     assert network is not made.model
     for key, one in made.model.state_dict().items():
         assert torch.equal(one, kept[key]), key  # the training is as it was
-    for key, one in made.answering().named_parameters():
+    for key, one in made.evaluation_model().named_parameters():
         assert torch.equal(dict(network.named_parameters())[key], one), key
     seen = seen_by_norm(network, made.batches.epoch(0))  # images as they were shown, with noise
     torch.testing.assert_close(network[1].running_mean, seen.mean((0, 2, 3)), rtol=1e-4, atol=1e-5)
-    if not made.thinning.dense_between(made.batches.steps):
+    if not made.pruning_spec.dense_between(made.batches.steps):
         assert not torch.allclose(made.model[1].running_mean, network[1].running_mean, atol=1e-5)
 
 
@@ -111,8 +111,8 @@ def test_clean_halves_are_asked_of_statistics_without_noise(
         return made[-1]
 
     monkeypatch.setattr(tool, "new_training", remembered)
-    noisy = task(changes=Changes(noise=1.0), test_noise=(0.0, 1.0))
-    outcome = train_one(noisy, Thinning(0.5), KEY, Context())
+    noisy = task(changes=Augmentation(noise=1.0), test_noise=(0.0, 1.0))
+    outcome = train_one(noisy, PruningSpec(0.5), KEY, Context())
     network = final_network(made[0])
     data = image_data.on_device("digits", torch.device("cpu"))
     scaling = Scaling(data.mean, data.std)
@@ -133,8 +133,8 @@ def test_clean_halves_are_asked_of_statistics_without_noise(
 
 
 def test_without_noise_clean_halves_are_the_halves() -> None:
-    for thinning in (Thinning(), Thinning(0.3)):
-        outcome = train_one(task(), thinning, KEY, Context())
+    for spec in (PruningSpec(), PruningSpec(0.3)):
+        outcome = train_one(task(), spec, KEY, Context())
         assert outcome.clean_halves == outcome.halves[0]
 
 
@@ -205,7 +205,7 @@ def test_switched_off_branches_are_probed_switched_on(monkeypatch: pytest.Monkey
 
 def test_a_probe_changes_nothing_of_the_training() -> None:
     first, second = (
-        train_one(task(network=NETWORK, probed=probed), Thinning(), KEY, Context())
+        train_one(task(network=NETWORK, probed=probed), PruningSpec(), KEY, Context())
         for probed in (0, 5)
     )
     assert dataclasses.replace(first, advised=second.advised) == second

@@ -9,7 +9,7 @@ import torch
 
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.tools.recipes import usual_recipe
-from rarefy.train.image_batches import Changes
+from rarefy.train.image_batches import Augmentation
 from rarefy.train.recipe import Recipe
 
 
@@ -74,6 +74,6 @@ def test_a_transformer_is_trained_with_adamw() -> None:
 @pytest.mark.parametrize("network", ["cnn", "vit"])
 def test_every_recipe_can_be_used(network: str) -> None:
     found = usual_recipe(data(100, 3), network)
-    Changes(found.pop("shift"), found.pop("flip"))
+    Augmentation(found.pop("shift"), found.pop("flip"))
     assert found.pop("batch") >= 2
     Recipe(**found)

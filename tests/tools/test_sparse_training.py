@@ -23,10 +23,10 @@ from rarefy.tools import image_data
 from rarefy.tools import sparse_training as tool
 from rarefy.tools.sparse_training import Outcome, Task, train_one
 from rarefy.train.evaluation import evaluate
-from rarefy.train.image_batches import Changes, Scaling
+from rarefy.train.image_batches import Augmentation, Scaling
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.recipe import Recipe
 from rarefy.train.supervised import Training
-from rarefy.train.thinning import Thinning
 
 CPU = torch.device("cpu")
 KEY = 5
@@ -43,12 +43,12 @@ def forgetful() -> Iterator[None]:
 def task(**options: Any) -> Task:
     recipe = Recipe(epochs=options.pop("epochs", 2), learning_rate=0.05)
     settings: dict[str, Any] = {"network": "small_trainings:tiny", "batch": 32, "samples": 200}
-    return Task(data="digits", recipe=recipe, **{**settings, "changes": Changes(), **options})
+    return Task(data="digits", recipe=recipe, **{**settings, "changes": Augmentation(), **options})
 
 
-def train(thinning: Thinning | None = None, **options: Any) -> Outcome:
+def train(spec: PruningSpec | None = None, **options: Any) -> Outcome:
     context = options.pop("context", Context())
-    return train_one(task(**options), thinning or Thinning(), KEY, context)
+    return train_one(task(**options), spec or PruningSpec(), KEY, context)
 
 
 def same(first: Outcome, second: Outcome) -> bool:
@@ -64,9 +64,9 @@ def instead_of_digits(monkeypatch: pytest.MonkeyPatch, data: ImageData) -> None:
 
 
 def test_the_same_key_gives_the_same_outcome_and_another_another() -> None:
-    first = train(Thinning(0.5), test_noise=(0.0, 0.2), watched=(1, 2))
-    assert same(first, train(Thinning(0.5), test_noise=(0.0, 0.2), watched=(1, 2)))
-    other = train_one(task(), Thinning(0.5), KEY + 1, Context())
+    first = train(PruningSpec(0.5), test_noise=(0.0, 0.2), watched=(1, 2))
+    assert same(first, train(PruningSpec(0.5), test_noise=(0.0, 0.2), watched=(1, 2)))
+    other = train_one(task(), PruningSpec(0.5), KEY + 1, Context())
     assert other.history.loss != first.history.loss
     assert len(first.test) == 2 and len(first.history.watched["accuracy"]) == 2
     # the last look is at the finished network, but for BatchNorm as training left it
@@ -82,17 +82,17 @@ def test_pairs_share_first_weights_and_batches(monkeypatch: pytest.MonkeyPatch) 
         shown[-1].append(batch[0].clone())
         return update(self, batch)
 
-    def remembered(task: Task, thinning: Thinning, *rest: Any) -> Training:
-        made = make(task, Thinning(), *rest)  # before anything is pruned
+    def remembered(task: Task, spec: PruningSpec, *rest: Any) -> Training:
+        made = make(task, PruningSpec(), *rest)  # before anything is pruned
         begun.append({name: one.clone() for name, one in made.model.state_dict().items()})
         shown.append([])
         torch.manual_seed(0)  # (the second network below draws too)
-        return make(task, thinning, *rest)
+        return make(task, spec, *rest)
 
     monkeypatch.setattr(tool, "new_training", remembered)
     monkeypatch.setattr(Training, "update", watched)
-    for thinning in (Thinning(), Thinning(0.3), Thinning(0.3, "masked", every=2)):
-        train(thinning, changes=Changes(1, True, 0.1))
+    for spec in (PruningSpec(), PruningSpec(0.3), PruningSpec(0.3, "masked", every=2)):
+        train(spec, changes=Augmentation(1, True, 0.1))
     for weights, images in zip(begun[1:], shown[1:], strict=True):
         assert all(torch.equal(weights[name], one) for name, one in begun[0].items())
         assert len(images) == len(shown[0]) == 12
@@ -100,24 +100,22 @@ def test_pairs_share_first_weights_and_batches(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    "thinning",
+    "spec",
     [
-        Thinning(),
-        Thinning(0.3),
-        Thinning(0.3, every=5),
-        Thinning(0.3, "dense"),
-        Thinning(0.3, "masked", every=5),
-        Thinning(0.3, granularity="layer"),
+        PruningSpec(),
+        PruningSpec(0.3),
+        PruningSpec(0.3, every=5),
+        PruningSpec(0.3, "dense"),
+        PruningSpec(0.3, "masked", every=5),
+        PruningSpec(0.3, granularity="layer"),
     ],
 )
-def test_what_is_kept_and_saved_is_what_was_asked(thinning: Thinning, tmp_path: Path) -> None:
+def test_what_is_kept_and_saved_is_what_was_asked(spec: PruningSpec, tmp_path: Path) -> None:
     asked = task(test_noise=(0.0, 0.3))
-    outcome = train_one(
-        asked, thinning, KEY, Context(models=OutputFolder(tmp_path / "nets")), "one"
-    )
+    outcome = train_one(asked, spec, KEY, Context(models=OutputFolder(tmp_path / "nets")), "one")
     # filters of 9 and 54 weights: 3 of 9 and 16 of 54 are nearest to 0.3; as a layer 16 and 162
-    kept = {"filter": 6 * 3 + 10 * 16, "layer": 16 + 162}[thinning.granularity] / (54 + 540)
-    assert outcome.kept == (1.0 if thinning.keep == 1 else pytest.approx(kept, abs=6 / 594))
+    kept = {"filter": 6 * 3 + 10 * 16, "layer": 16 + 162}[spec.granularity] / (54 + 540)
+    assert outcome.kept == (1.0 if spec.keep == 1 else pytest.approx(kept, abs=6 / 594))
     stored = torch.load(tmp_path / "nets" / "one.pt", weights_only=True)
     assert [path.name for path in seen_in(tmp_path / "nets")] == ["one.pt"]
     network = tiny(1, 8, 10)
@@ -131,11 +129,11 @@ def test_what_is_kept_and_saved_is_what_was_asked(thinning: Thinning, tmp_path: 
     assert found.accuracy == pytest.approx(outcome.test[0].accuracy, abs=1e-9)
     assert found.loss == pytest.approx(outcome.test[0].loss, rel=1e-5)
     assert outcome.test[0].accuracy > 0.2  # it has learnt
-    assert stored["thinning"] == dataclasses.asdict(thinning)
+    assert stored["thinning"] == dataclasses.asdict(spec)
 
 
 def test_scores_on_training_images_with_noise_and_without() -> None:
-    plain, noisy = train(), train(changes=Changes(noise=0.5))
+    plain, noisy = train(), train(changes=Augmentation(noise=0.5))
     assert plain.train == plain.train_clean
     assert noisy.train.loss > noisy.train_clean.loss
 
@@ -143,7 +141,7 @@ def test_scores_on_training_images_with_noise_and_without() -> None:
 def test_noise_drawn_once_is_memorised_and_new_noise_undoes_that() -> None:
     """Images drowned in noise of their own can be learnt by heart, which the epochs show; the
     training score asks with new noise, and nothing is left of it."""
-    found = train(changes=Changes(noise=3.0, fresh=False), samples=60, epochs=60, batch=20)
+    found = train(changes=Augmentation(noise=3.0, fresh=False), samples=60, epochs=60, batch=20)
     assert found.history.accuracy[-1] > 0.9
     assert found.train.accuracy < 0.5  # ten classes
 
@@ -161,18 +159,18 @@ def test_torchs_own_random_state_is_given_back() -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
-@pytest.mark.parametrize("thinning", [Thinning(), Thinning(0.3, every=3)])
+@pytest.mark.parametrize("spec", [PruningSpec(), PruningSpec(0.3, every=3)])
 @pytest.mark.parametrize("steps", [0, 3, 6, 11])
 def test_stopped_and_gone_on_with_it_is_the_same(
-    thinning: Thinning, steps: int, tmp_path: Path
+    spec: PruningSpec, steps: int, tmp_path: Path
 ) -> None:
-    options: dict[str, Any] = {"changes": Changes(1, True, 0.1), "watched": (1, 2)}
-    whole = train(thinning, **options)
+    options: dict[str, Any] = {"changes": Augmentation(1, True, 0.1), "watched": (1, 2)}
+    whole = train(spec, **options)
     context = dataclasses.replace(stopped_after(steps), scratch=tmp_path / "scratch")
     with pytest.raises(Enough):
-        train(thinning, context=context, **options)
+        train(spec, context=context, **options)
     assert len(list((tmp_path / "scratch").glob("*.pt"))) == (steps > 0)
-    again = train(thinning, context=Context(scratch=tmp_path / "scratch"), **options)
+    again = train(spec, context=Context(scratch=tmp_path / "scratch"), **options)
     assert same(whole, again)
     assert list((tmp_path / "scratch").glob("*")) == []
 
@@ -183,14 +181,14 @@ def test_no_training_goes_on_with_another_ones_checkpoint(
     def stop(**options: Any) -> None:
         context = dataclasses.replace(stopped_after(3), scratch=tmp_path)
         with pytest.raises(Enough):
-            train(Thinning(options.pop("keep", 1.0)), context=context, **options)
+            train(PruningSpec(options.pop("keep", 1.0)), context=context, **options)
 
     data = made_up()
     instead_of_digits(monkeypatch, data)
     plain = train(samples=0, epochs=4)
     stop(samples=0, epochs=4, keep=0.5)
     stop(samples=0, epochs=5)
-    stop(samples=0, epochs=4, changes=Changes(noise=0.1))
+    stop(samples=0, epochs=4, changes=Augmentation(noise=0.1))
     instead_of_digits(monkeypatch, made_up(44))  # other images of the same name
     stop(samples=0, epochs=4)
     instead_of_digits(monkeypatch, data)
@@ -222,7 +220,7 @@ def test_progress_adds_up_and_says_how_it_goes() -> None:
 @pytest.mark.parametrize("keep", [1.0, 0.3])
 def test_a_training_that_blows_up_still_has_an_outcome(keep: float) -> None:
     wild = dataclasses.replace(task(watched=(1, 2)), recipe=Recipe(2, learning_rate=1e30))
-    found = train_one(wild, Thinning(keep, every=2), KEY, Context())
+    found = train_one(wild, PruningSpec(keep, every=2), KEY, Context())
     assert 0 <= found.history.nonfinite_step < 12
     assert not math.isfinite(found.history.loss[-1])
 
@@ -236,7 +234,9 @@ def test_images_that_are_not_square_are_one_line(monkeypatch: pytest.MonkeyPatch
 def test_a_folder_for_models_that_is_a_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "nets").write_text("in the way")
     with pytest.raises(RunError, match="cannot write .*one.pt") as caught:
-        train_one(task(), Thinning(), KEY, Context(models=OutputFolder(tmp_path / "nets")), "one")
+        train_one(
+            task(), PruningSpec(), KEY, Context(models=OutputFolder(tmp_path / "nets")), "one"
+        )
     assert "\n" not in str(caught.value)
 
 

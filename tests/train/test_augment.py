@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from rarefy.train.augment import cut, draw_shifts, mirror_some, padded
+from rarefy.train.augment import crop_windows, draw_shifts, random_flip, reflect_pad
 
 SIZES = st.integers(1, 6)
 
@@ -32,7 +32,7 @@ def test_the_border_is_mirrored_as_pytorch_mirrors_floats(
     shift = data.draw(st.integers(0, min(height, width) - 1))  # more PyTorch does not take
     stored = images(2, 3, height, width)
     expected = functional.pad(stored.double(), [shift] * 4, mode="reflect")
-    found = padded(stored, shift)
+    found = reflect_pad(stored, shift)
     assert found.dtype == torch.uint8
     assert torch.equal(found.double(), expected)
 
@@ -53,7 +53,7 @@ def test_a_shift_beyond_the_image_goes_on_mirroring(height: int, width: int, shi
         return seen
 
     stored = images(1, 1, height, width)
-    found = padded(stored, shift)
+    found = reflect_pad(stored, shift)
     assert found.shape == (1, 1, height + 2 * shift, width + 2 * shift)
     # to the right and down from the image's first pixel, and to the left and up from it
     rows, columns = walk(height), walk(width)
@@ -69,9 +69,9 @@ def test_a_shift_beyond_the_image_goes_on_mirroring(height: int, width: int, shi
 
 def test_without_a_shift_nothing_is_copied() -> None:
     stored = images(2, 1, 3, 3)
-    assert padded(stored, 0) is stored
+    assert reflect_pad(stored, 0) is stored
     chosen = torch.tensor([1, 0, 1])
-    assert torch.equal(cut(stored, chosen, None, (3, 3)), stored[chosen])
+    assert torch.equal(crop_windows(stored, chosen, None, (3, 3)), stored[chosen])
 
 
 @settings(max_examples=40, deadline=None)
@@ -81,12 +81,12 @@ def test_without_a_shift_nothing_is_copied() -> None:
 def test_every_window_is_the_slice_at_its_corner(
     height: int, width: int, shift: int, channels: int, data: st.DataObject
 ) -> None:
-    larger = padded(images(4, channels, height, width), shift)
+    larger = reflect_pad(images(4, channels, height, width), shift)
     count = data.draw(st.integers(1, 7))
     draws = generator(data.draw(st.integers(0, 1000)))
     chosen = torch.randint(0, 4, (count,), generator=draws)
     corners = draw_shifts(count, shift, draws)
-    found = cut(larger, chosen, corners, (height, width))
+    found = crop_windows(larger, chosen, corners, (height, width))
     by_hand = [
         larger[image, :, top : top + height, left : left + width]
         for image, top, left in zip(
@@ -99,8 +99,8 @@ def test_every_window_is_the_slice_at_its_corner(
 @pytest.mark.parametrize("corner", [(0, 0), (0, 4), (4, 0), (4, 4), (2, 2), (1, 3)])
 def test_a_corner_says_down_first_and_right_second(corner: tuple[int, int]) -> None:
     stored = images(1, 1, 5, 7)
-    larger = padded(stored, 2)
-    found = cut(larger, torch.tensor([0]), torch.tensor(corner)[:, None], (5, 7))
+    larger = reflect_pad(stored, 2)
+    found = crop_windows(larger, torch.tensor([0]), torch.tensor(corner)[:, None], (5, 7))
     down, right = corner
     assert torch.equal(found[0, 0], larger[0, 0, down : down + 5, right : right + 7])
     if corner == (2, 2):
@@ -121,12 +121,12 @@ def test_corners_are_uniform_over_all_places() -> None:
 
 def test_an_image_is_mirrored_left_to_right_or_left_alone() -> None:
     stored = images(400, 1, 2, 3)
-    found = mirror_some(stored, generator(1))
+    found = random_flip(stored, generator(1))
     turned = stored.flip(3)
     as_it_was = (found == stored).flatten(1).all(dim=1)
     as_mirrored = (found == turned).flatten(1).all(dim=1)
     assert bool((as_it_was ^ as_mirrored).all())
     # 200 of 400, a standard error of 10: five of them
     assert abs(int(as_mirrored.sum()) - 200) < 50
-    assert torch.equal(found, mirror_some(stored, generator(1)))
-    assert not torch.equal(found, mirror_some(stored, generator(2)))
+    assert torch.equal(found, random_flip(stored, generator(1)))
+    assert not torch.equal(found, random_flip(stored, generator(2)))

@@ -8,13 +8,20 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_contrastive import Small, naive_brelu, naive_mixed_tokens, random_attention, small
+from small_contrastive import (
+    Small,
+    naive_brelu,
+    naive_mixed_tokens,
+    population_gradient,
+    random_attention,
+    small,
+)
 from torch import Tensor
 
 from rarefy.core.rng import Draws, key
 from rarefy.core.settings import compiler_present
 from rarefy.nets.brelu_transformer import Attention
-from rarefy.train.contrastive import initial_weights, population_gradient
+from rarefy.train.contrastive import initial_weights
 from rarefy.train.descent import automatic_gradients
 
 RELATIVE = 1e-12

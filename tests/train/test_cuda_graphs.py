@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_trainings import (
-    STEPS,
-    THINNINGS,
-    batches,
-    interrupted,
-    network,
-    training,
-)
+from small_trainings import PRUNING_SPECS, STEPS, batches, interrupted, network, training
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -25,11 +18,11 @@ from rarefy.core.writing import OutputFolder
 from rarefy.tools import image_data
 from rarefy.tools.sparse_training import Task, own_random_state, train_one
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.cuda_graphs import recorded
-from rarefy.train.image_batches import Changes
+from rarefy.train.cuda_graphs import record_forward
+from rarefy.train.image_batches import Augmentation
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.recipe import Recipe
 from rarefy.train.supervised import Training
-from rarefy.train.thinning import Thinning
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
@@ -63,7 +56,7 @@ def gradients(model: nn.Module, forward: Any) -> list[Tensor]:
 
 def test_a_recording_gives_the_gradients_of_the_network() -> None:
     plain, model = network().to(GPU), network().to(GPU)
-    forward = recorded(model, model, shown()[0], "float32")
+    forward = record_forward(model, model, shown()[0], "float32")
     assert forward is not model
     for _ in range(3):  # with momentum of BatchNorm moving on the way
         expected, found = gradients(plain, plain), gradients(model, forward)
@@ -78,7 +71,7 @@ def test_recording_leaves_no_trace() -> None:
     before = {name: one.clone() for name, one in model.state_dict().items()}
     random = torch.cuda.get_rng_state()
     places = {name: one.data_ptr() for name, one in model.state_dict().items()}
-    recorded(model, model, shown()[0], "float32")
+    record_forward(model, model, shown()[0], "float32")
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name]) and value.data_ptr() == places[name]
     assert all(one.grad is None for one in model.parameters())
@@ -88,7 +81,7 @@ def test_recording_leaves_no_trace() -> None:
 @pytest.mark.parametrize("update", ["project", "dense", "masked"])
 def test_weights_changed_in_place_are_seen(update: str) -> None:
     model = network().to(GPU)
-    forward = recorded(model, model, shown()[0], "float32")
+    forward = record_forward(model, model, shown()[0], "float32")
     x, _ = shown()
     before = forward(x).detach().clone()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -108,19 +101,19 @@ def test_a_network_that_looks_at_values_runs_as_it_is() -> None:
             return self.inner(x) * (2.0 if x.sum().item() > 0 else 1.0)
 
     plain, model = Looks().to(GPU), Looks().to(GPU)
-    forward = recorded(model, model, shown()[0], "float32")
+    forward = record_forward(model, model, shown()[0], "float32")
     assert forward is model
     for one, other in zip(gradients(plain, plain), gradients(model, forward), strict=True):
         torch.testing.assert_close(other, one, **NEAR)
     # and the device is still of use, for another recording too
     again = network().to(GPU)
-    assert recorded(again, again, shown()[0], "float32") is not again
+    assert record_forward(again, again, shown()[0], "float32") is not again
     torch.cuda.synchronize()
 
 
 def test_a_copy_of_a_recorded_network_is_independent() -> None:
     model = network().to(GPU)
-    forward = recorded(model, model, shown()[0], "float32")
+    forward = record_forward(model, model, shown()[0], "float32")
     x, _ = shown()
     copied = copy.deepcopy(model)
     with torch.no_grad():
@@ -133,7 +126,7 @@ def test_a_copy_of_a_recorded_network_is_independent() -> None:
 
 def test_dropout_is_drawn_anew_at_every_call() -> None:
     model = network(dropout=0.5).to(GPU)
-    forward = recorded(model, model, shown()[0], "float32")
+    forward = record_forward(model, model, shown()[0], "float32")
     x, _ = shown()
     assert not torch.equal(forward(x).clone(), forward(x).clone())
 
@@ -144,7 +137,7 @@ def on_gpu(name: str, graphs: bool, **options: Any) -> Training:
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-@pytest.mark.parametrize("name", THINNINGS)
+@pytest.mark.parametrize("name", PRUNING_SPECS)
 def test_a_training_with_and_without_graphs_agrees(name: str, optimizer: str) -> None:
     rate = 0.02 if optimizer == "sgd" else 0.002
     eager, graphed = (
@@ -175,7 +168,7 @@ def test_a_stopped_training_goes_on(name: str, graphs: bool, tmp_path: Path) -> 
 def test_bfloat16_with_graphs_learns_as_without() -> None:
     losses = []
     for graphs in (False, True):
-        made = batches(torch.bfloat16, Changes(), GPU, torch.channels_last)
+        made = batches(torch.bfloat16, Augmentation(), GPU, torch.channels_last)
         options: dict[str, Any] = {"epochs": 10, "learning_rate": 0.02, "precision": "bf16"}
         made_training = on_gpu("project", graphs, shown=made, **options)
         losses.append(made_training.run(Context()).loss[-1])
@@ -183,14 +176,14 @@ def test_bfloat16_with_graphs_learns_as_without() -> None:
 
 
 def test_a_whole_training_of_digits(tmp_path: Path) -> None:
-    changes = Changes(1, False, 0.1)
+    changes = Augmentation(1, False, 0.1)
     task = Task("digits", "cnn", Recipe(epochs=8, learning_rate=0.05), changes, 64, samples=600)
     context = Context(
         device=torch.device(GPU), scratch=tmp_path, models=OutputFolder(tmp_path / "nets")
     )
     accuracies = []
-    for thinning in (Thinning(), Thinning(0.3), Thinning(0.3, every=5)):
-        found = train_one(task, thinning, 1, context, f"{thinning.every}")
+    for spec in (PruningSpec(), PruningSpec(0.3), PruningSpec(0.3, every=5)):
+        found = train_one(task, spec, 1, context, f"{spec.every}")
         accuracies.append(found.test[0].accuracy)
         assert found.history.nonfinite_step == -1
     assert min(accuracies) > 0.6

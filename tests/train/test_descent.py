@@ -30,23 +30,15 @@ from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, UsageError
-from rarefy.core.rng import Draws, key
-from rarefy.train.descent import (
-    HandWritten,
-    State,
-    Trajectory,
-    automatic_gradients,
-    descend,
-    minibatches,
-)
-from rarefy.train.optimisers import Adam, Sgd
+from rarefy.train.descent import HasGradients, State, Trajectory, automatic_gradients, descend
+from rarefy.train.optimisers import Sgd
 
 # ---------------------------------------------------------------------------------------- gradients
 
 
 def test_autograd_is_the_default_and_hand_written_gradients_give_the_same() -> None:
     automatic = descend(Regression(), START, everything, Sgd(0.1), 30)
-    assert not isinstance(Regression(), HandWritten) and isinstance(ByHand(), HandWritten)
+    assert not isinstance(Regression(), HasGradients) and isinstance(ByHand(), HasGradients)
     assert_same(descend(ByHand(), START, everything, Sgd(0.1), 30), automatic)
 
 
@@ -99,15 +91,12 @@ def test_full_batch_descent_solves_the_least_squares_problem() -> None:
 # ---------------------------------------------------------------- runs in company, hyper-parameters
 
 
-@pytest.mark.parametrize("rule", ["sgd", "adam"])
-def test_runs_with_their_own_hyper_parameters_are_those_run_alone(rule: str) -> None:
+def test_runs_with_their_own_hyper_parameters_are_those_run_alone() -> None:
     lr = torch.tensor([0.01, 0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
     decay = torch.tensor([0.0, 0.1, 0.0, 0.2, 0.3], dtype=torch.float64)
 
     def optimiser(runs: Any) -> Any:
-        if rule == "adam":
-            return Adam(lr[runs], weight_decay=decay[runs])
-        return Sgd(lr[runs], momentum=decay[runs], weight_decay=decay[runs])
+        return Sgd(lr[runs], weight_decay=decay[runs])
 
     options: dict[str, Any] = {"trackers": {"w": seen_weights}, "record": [0, 1, 20]}
     together = descend(Regression(), START, everything, optimiser(slice(None)), 20, **options)
@@ -118,29 +107,6 @@ def test_runs_with_their_own_hyper_parameters_are_those_run_alone(rule: str) -> 
             Regression(), rows(START, one), lambda s, own=own: own, optimiser(one), 20, **options
         )
         assert_same(together, alone, one)
-
-
-def test_minibatches_are_drawn_per_run_and_the_same_in_any_company() -> None:
-    keys = [key("minibatch", run) for run in range(RUNS)]
-    batch = minibatches(Draws(keys, dtype=torch.float64), DATA, 4)
-    together = descend(Regression(), START, batch, Sgd(0.1), 15)
-    one = slice(3, 4)
-    own = minibatches(Draws(keys[one], dtype=torch.float64), rows(DATA, one), 4)
-    assert_same(together, descend(Regression(), rows(START, one), own, Sgd(0.1), 15), one)
-
-
-def test_a_minibatch_keeps_inputs_and_targets_together_and_reaches_every_sample() -> None:
-    number = torch.arange(SAMPLES, dtype=torch.float64).expand(RUNS, -1)
-    stored = {"x": number[..., None], "y": 10 * number}
-    batch = minibatches(Draws(list(range(RUNS))), stored, 7)
-    met = []
-    for step in range(60):
-        found = batch(step)
-        assert found["x"].shape == (RUNS, 7, 1) and torch.equal(10 * found["x"][..., 0], found["y"])
-        met.append(found["y"])
-    for run in range(RUNS):
-        assert len(torch.cat(met, dim=1)[run].unique()) == SAMPLES
-    assert not torch.equal(met[0], met[1]) and not torch.equal(met[0][0], met[0][1])
 
 
 # ------------------------------------------------------------------------------------------ records

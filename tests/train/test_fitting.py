@@ -11,11 +11,11 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.nets.patch_cnn import initial_filters
 from rarefy.train.descent import State
-from rarefy.train.fitting import BLOCK, Fitted, StopAtLoss, fit
+from rarefy.train.fitting import BLOCK, FitResult, StopAtLoss, fit
 
 M, D = 5, 40
 SIZES = torch.tensor([[3, 9, 5]])
@@ -29,7 +29,7 @@ def ready(runs: slice = slice(None), shared: bool = True) -> tuple[PatchSamples,
     keys = [7] if shared else list(range(4))[runs]
     draws = Draws(keys, dtype=torch.float64)
     data = ClassNoise(
-        spectrum_for(gamma, SIZES, D, 3).table(), strength[:, None].expand(-1, 3).contiguous()
+        spectrum_for(gamma, D, 3).table(), strength[:, None].expand(-1, 3).contiguous()
     )
     start = 0.1 * initial_filters(draws, 3, M, D)
     return data.sample(draws, labels_by_size(SIZES)), start.expand(len(gamma), -1, -1, -1)
@@ -43,7 +43,7 @@ def fitted(
     steps: int = STEPS,
     lr: float = LR,
     done: list[float] | None = None,
-) -> Fitted:
+) -> FitResult:
     samples, start = ready(runs, shared)
     context = Context(dtype=torch.float64, advance=(done if done is not None else []).append)
     return fit(samples, start, 1 / M, start.new_full((len(start),), lr), steps, stop, context, form)

@@ -11,17 +11,17 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from projected import projected_coefficients
 from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
-from rarefy.data.noise_ratio import spectrum_for
-from rarefy.data.noise_spectrum import special_spectrum
+from rarefy.data.noise_spectrum import special_spectrum, spectrum_for
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.data.signal_noise import SignalNoise
-from rarefy.measure.coefficients import accumulated_coefficients, projected_coefficients
+from rarefy.measure.coefficients import accumulated_coefficients
 from rarefy.measure.generalisation import scores_of
 from rarefy.nets.patch_cnn import initial_filters, output_scale, responses
 from rarefy.train.descent import State, Trajectory
@@ -57,7 +57,7 @@ def class_noise(shared: bool, homogeneous: bool) -> World:
     those = draws(1 if shared else RUNS)
     spectrum = special_spectrum(0.5, D, 3, 0.5)
     if not homogeneous:
-        spectrum = spectrum_for(torch.tensor([3.5, 5.0, 40.0]), SIZES, D, 3)
+        spectrum = spectrum_for(torch.tensor([3.5, 5.0, 40.0]), D, 3)
     strength = torch.tensor([[0.1, 1.0, 2.0]] * RUNS, dtype=torch.float64)
     data = ClassNoise(spectrum.table(), strength)
     fresh = data.sample(those, (torch.arange(50) % 3)[None], "test")
@@ -169,8 +169,7 @@ def test_products_are_as_exact_as_asked_for_during_the_steps_alone(
     """What a GPU would be told; the first and last products stay in full."""
     told: list[str] = []
     monkeypatch.setattr(
-        "rarefy.train.forms.matrix_products",
-        lambda precision, device: _noting(told, precision),
+        "rarefy.train.forms.matrix_products", lambda precision, device: _noting(told, precision)
     )
     samples, _, start = class_noise(True, False)
     train_unpruned(samples, start, 0.2, 0.1, 2, WIDE)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from small_noise import eigenvalues_for
 
 from rarefy.core.rng import Draws, key
 from rarefy.data.class_noise import ClassNoise
-from rarefy.data.noise_ratio import eigenvalues_for
 from rarefy.data.patches import PatchSamples, labels_by_size
 from rarefy.data.signal_noise import SignalNoise
 from rarefy.nets.patch_cnn import initial_filters
@@ -33,7 +33,7 @@ def class_noise(shared: bool) -> tuple[Draws, PatchSamples]:
     keys = [key("gram", i) for i in range(1 if shared else RUNS)]
     draws = Draws(keys, dtype=torch.float64)
     gamma = torch.tensor([2.0, 5.0, 40.0])
-    table = eigenvalues_for(gamma, [4, 2, 6], 20, 3)  # imbalanced classes
+    table = eigenvalues_for(gamma, 20, 3)  # imbalanced classes
     strength = torch.tensor([[0.1, 1.0, 2.0]] * RUNS, dtype=torch.float64)
     noise = ClassNoise(table, strength)
     return draws, noise.sample(draws, labels_by_size(torch.tensor([[4, 2, 6]])))

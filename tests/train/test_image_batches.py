@@ -1,4 +1,4 @@
-"""Batches of images: each image once an epoch, the same tensors wherever a training goes on."""
+"""Batches of images: each image once per epoch, the same tensors wherever a training goes on."""
 
 from __future__ import annotations
 
@@ -11,17 +11,23 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.train import image_batches
-from rarefy.train.image_batches import Changes, ImageBatches, Scaling, generator_for, unit_pixels
+from rarefy.train.image_batches import (
+    Augmentation,
+    ImageBatches,
+    Scaling,
+    generator_for,
+    unit_pixels,
+)
 
 PLAIN = Scaling((0.0,), (1.0,))
 CHANGES = {
-    "nothing": Changes(),
-    "moved": Changes(shift=2),
-    "mirrored": Changes(flip=True),
-    "noisy": Changes(noise=0.3),
-    "noisy for good": Changes(noise=0.3, fresh=False),
-    "all": Changes(2, True, 0.3),
-    "all for good": Changes(2, True, 0.3, False),
+    "nothing": Augmentation(),
+    "moved": Augmentation(shift=2),
+    "mirrored": Augmentation(flip=True),
+    "noisy": Augmentation(noise=0.3),
+    "noisy for good": Augmentation(noise=0.3, fresh=False),
+    "all": Augmentation(2, True, 0.3),
+    "all for good": Augmentation(2, True, 0.3, False),
 }
 
 
@@ -89,7 +95,7 @@ def test_parts_of_an_epoch_draw_numbers_of_their_own(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(image_batches, "PART_BYTES", 4 * 16 * 4)
     black = torch.zeros(8, 1, 4, 4, dtype=torch.uint8)
     for fresh in (True, False):
-        first, second = batches(black, changes=Changes(noise=1.0, fresh=fresh)).epoch(0)
+        first, second = batches(black, changes=Augmentation(noise=1.0, fresh=fresh)).epoch(0)
         assert not torch.isclose(first[0], second[0]).any()
 
 
@@ -110,7 +116,7 @@ def test_two_runs_and_two_epochs_differ(name: str) -> None:
 @pytest.mark.parametrize("fresh", [True, False])
 def test_noise_has_the_std_it_was_asked_for(noise: float, fresh: bool) -> None:
     grey = torch.full((64, 1, 32, 32), 51, dtype=torch.uint8)
-    made = batches(grey, batch=64, changes=Changes(noise=noise, fresh=fresh))
+    made = batches(grey, batch=64, changes=Augmentation(noise=noise, fresh=fresh))
     x = next(made.epoch(0))[0].double()
     # 65536 draws: relative standard error of the std 0.0028, of the mean 0.0039: five of them
     assert float(x.std()) == pytest.approx(noise, rel=0.014)
@@ -119,7 +125,7 @@ def test_noise_has_the_std_it_was_asked_for(noise: float, fresh: bool) -> None:
 
 def test_noise_is_in_units_of_pixels_before_they_are_scaled() -> None:
     grey = torch.full((16, 1, 32, 32), 51, dtype=torch.uint8)
-    made = batches(grey, 16, changes=Changes(noise=0.1), scaling=Scaling((0.2,), (0.25,)))
+    made = batches(grey, 16, changes=Augmentation(noise=0.1), scaling=Scaling((0.2,), (0.25,)))
     x = next(made.epoch(0))[0].double()
     # 16384 draws, as above
     assert float(x.std()) == pytest.approx(0.4, rel=0.03)
@@ -128,12 +134,12 @@ def test_noise_is_in_units_of_pixels_before_they_are_scaled() -> None:
 
 def test_noise_drawn_once_is_the_same_every_epoch_and_moves_with_its_image() -> None:
     black = torch.zeros(6, 1, 5, 5, dtype=torch.uint8)
-    still = batches(black, batch=6, changes=Changes(noise=1.0, fresh=False))
+    still = batches(black, batch=6, changes=Augmentation(noise=1.0, fresh=False))
     x, y = next(still.epoch(0))
     again, order = next(still.epoch(9))
     own = x[y.argsort()]
     assert torch.equal(own, again[order.argsort()])
-    moving = batches(black, batch=6, changes=Changes(2, True, 1.0, False))
+    moving = batches(black, batch=6, changes=Augmentation(2, True, 1.0, False))
     x, y = next(moving.epoch(4))
     larger = torch.nn.functional.pad(own, [2] * 4, mode="reflect")
     for image, label in zip(x, y.tolist(), strict=True):
@@ -164,7 +170,7 @@ def test_batches_are_of_the_type_and_layout_asked_for(dtype: torch.dtype) -> Non
     images = torch.randint(0, 256, (12, 3, 4, 4), dtype=torch.uint8)
     options: dict[str, Any] = {
         "scaling": Scaling((0.3, 0.4, 0.5), (0.2, 0.3, 0.1)),
-        "changes": Changes(1, True, 0.1),
+        "changes": Augmentation(1, True, 0.1),
     }
     last = torch.channels_last
     made = batches(images, dtype=dtype, memory_format=last, **options)
@@ -208,13 +214,13 @@ def test_batches_draw_from_no_global_generator() -> None:
 
 def test_a_negative_shift_is_refused() -> None:
     with pytest.raises(UsageError, match="shift=-1: must be at least 0 pixels"):
-        Changes(shift=-1)
+        Augmentation(shift=-1)
 
 
 @pytest.mark.parametrize("noise", [-0.1, math.inf, math.nan])
 def test_noise_must_be_finite(noise: float) -> None:
     with pytest.raises(UsageError, match="noise=.*must be finite and at least 0"):
-        Changes(noise=noise)
+        Augmentation(noise=noise)
 
 
 def test_an_empty_batch_is_refused() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.pruning.masks import keep_largest, neuron_norms
-from rarefy.pruning.updates import UPDATE_RULES, rule_codes
+from rarefy.pruning.update_rules import UPDATE_RULES, rule_codes
 from rarefy.train.bias_schedule import BiasSchedule
 from rarefy.train.descent import State, Trajectory, descend
 from rarefy.train.neuron_pruning import NEVER, NeuronPruning, check_alpha

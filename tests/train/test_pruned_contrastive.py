@@ -26,7 +26,7 @@ from torch import Tensor
 from rarefy.core.settings import compiler_present
 from rarefy.data.sparse_coding import Pairs
 from rarefy.pruning.masks import keep_largest, neuron_norms
-from rarefy.pruning.updates import UPDATE_RULES, rule_codes
+from rarefy.pruning.update_rules import UPDATE_RULES, rule_codes
 from rarefy.train.descent import automatic_gradients
 from rarefy.train.losses import softmax_weights
 from rarefy.train.neuron_pruning import NEVER, NeuronPruning

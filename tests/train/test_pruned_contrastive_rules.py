@@ -21,7 +21,7 @@ from small_pruned_steps import (
 from torch import Tensor
 
 from rarefy.pruning.masks import keep_largest, neuron_norms
-from rarefy.pruning.updates import UPDATE_RULES
+from rarefy.pruning.update_rules import UPDATE_RULES
 from rarefy.train.contrastive import Contrastive
 from rarefy.train.descent import descend
 from rarefy.train.optimisers import Sgd

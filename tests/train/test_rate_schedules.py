@@ -35,8 +35,7 @@ def test_factors_of_a_hundred_steps(schedule: str, step: int, factor: float) -> 
 
 
 @pytest.mark.parametrize(
-    ("step", "factor"),
-    [(0, 1 / 11), (4, 5 / 11), (9, 10 / 11), (10, 1.0), (55, 0.5), (100, 0.0)],
+    ("step", "factor"), [(0, 1 / 11), (4, 5 / 11), (9, 10 / 11), (10, 1.0), (55, 0.5), (100, 0.0)]
 )
 def test_the_rate_rises_first_and_the_schedule_has_the_rest(step: int, factor: float) -> None:
     assert rate_factor("cosine", step, 100, warm_up=0.1) == pytest.approx(factor, abs=1e-12)
@@ -48,10 +47,7 @@ def test_a_stepped_rate_falls_at_shares_of_what_is_left_after_the_rise() -> None
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@given(
-    steps=st.integers(1, 200),
-    warm_up=st.floats(0, 0.99, allow_nan=False),
-)
+@given(steps=st.integers(1, 200), warm_up=st.floats(0, 0.99, allow_nan=False))
 def test_a_rate_is_positive_at_most_one_and_never_rises_after_its_top(
     schedule: str, steps: int, warm_up: float
 ) -> None:

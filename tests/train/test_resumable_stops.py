@@ -25,7 +25,7 @@ from rarefy.core import progress
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.contrast.together import World
+from rarefy.train.simclr.data_parallel import World
 from rarefy.train.supervised import Training
 
 CPU = torch.device("cpu")
@@ -241,7 +241,7 @@ COMMAND = (
 SLOW_ONCE = f"""
 import runpy, sys, time
 from rarefy.core import progress
-from rarefy.train.contrast.pretraining import Pretraining
+from rarefy.train.simclr.pretraining import Pretraining
 
 progress.LINE_EVERY_SECONDS = 0.0
 quick = Pretraining.gradients_of

@@ -9,27 +9,19 @@ from typing import Any
 
 import pytest
 import torch
-from small_trainings import (
-    BATCH,
-    STEPS,
-    THINNINGS,
-    batches,
-    counted,
-    network,
-    training,
-)
+from small_trainings import BATCH, PRUNING_SPECS, STEPS, batches, counted, network, training
 from torch import Tensor, nn
 from torch.nn import functional
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.image_batches import Changes
+from rarefy.train.image_batches import Augmentation
 from rarefy.train.precision import resolve_precision
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.rate_schedules import rate_factor
 from rarefy.train.recipe import Recipe
 from rarefy.train.supervised import Training
-from rarefy.train.thinning import Thinning
 
 DOUBLE = torch.float64
 
@@ -38,7 +30,7 @@ def by_hand(
     optimizer: torch.optim.Optimizer, model: nn.Module, epochs: int, schedule: str, smoothing: float
 ) -> tuple[list[float], list[float]]:
     """The loop anybody would write; losses and accuracies of its epochs."""
-    shown = batches(DOUBLE, Changes())
+    shown = batches(DOUBLE, Augmentation())
     losses, accuracies = [], []
     for epoch in range(epochs):
         loss_sum, right = 0.0, 0
@@ -75,7 +67,7 @@ def test_a_dense_training_is_the_plain_loop_bit_for_bit(optimizer: str, schedule
         recipe["momentum"] = momentum
     losses, accuracies = by_hand(plain, model, 3, schedule, 0.1)
     made = training(
-        shown=batches(DOUBLE, Changes()),
+        shown=batches(DOUBLE, Augmentation()),
         dtype=DOUBLE,
         optimizer=optimizer.split()[-1],
         label_smoothing=0.1,
@@ -91,7 +83,7 @@ def test_a_dense_training_is_the_plain_loop_bit_for_bit(optimizer: str, schedule
 
 def test_training_learns() -> None:
     """Else everything here could be true of a loop that does nothing."""
-    history = training(epochs=30, shown=batches(changes=Changes())).run(Context())
+    history = training(epochs=30, shown=batches(changes=Augmentation())).run(Context())
     assert history.accuracy[-1] > 0.9 and history.loss[-1] < 0.4 * history.loss[0]
 
 
@@ -117,17 +109,17 @@ def test_a_network_of_matrices_alone_can_be_trained() -> None:
     assert math.isfinite(training(model=model).run(Context()).loss[-1])
 
 
-@pytest.mark.parametrize("name", THINNINGS)
+@pytest.mark.parametrize("name", PRUNING_SPECS)
 def test_the_network_that_answers_is_as_thin_as_was_asked(name: str) -> None:
     made = training(name)
     made.run(Context())
-    answering = made.answering()
-    thinning = THINNINGS[name]
+    answering = made.evaluation_model()
+    spec = PRUNING_SPECS[name]
     weights = [answering[0].weight, answering[5].weight]
     kept = sum(int((one != 0).sum()) for one in weights) / sum(one.numel() for one in weights)
     if name == "dense":
         assert made.pruner is None and kept == 1
-    elif thinning.granularity == "neuron":
+    elif spec.granularity == "neuron":
         # the answers stay whole: a class that is left out would never be answered
         assert list(made.pruner.masks) == ["0.weight"] and bool((weights[1] != 0).all())
         rows = (weights[0] != 0).flatten(1)
@@ -136,17 +128,17 @@ def test_the_network_that_answers_is_as_thin_as_was_asked(name: str) -> None:
     else:
         # of 9 entries 4 are kept, of 54 22
         assert kept == (6 * 4 + 3 * 22) / (6 * 9 + 3 * 54)
-    copied = thinning.dense_between(STEPS) and made.pruner is not None
+    copied = spec.dense_between(STEPS) and made.pruner is not None
     assert (answering is made.model) == (not copied)
     answering(torch.zeros(2, 1, 5, 5))
 
 
 def test_between_two_choices_the_answer_is_projected_and_the_training_is_not() -> None:
-    made = training(Thinning(0.4, every=4))
+    made = training(PruningSpec(0.4, every=4))
     made.run(Context())  # 15 updates
     before = made.model[5].weight.detach().clone()
     assert (before != 0).all()
-    answer = made.answering()[5].weight
+    answer = made.evaluation_model()[5].weight
     largest = before.abs().topk(22, dim=1).indices
     expected = torch.zeros_like(before).scatter(1, largest, before.gather(1, largest))
     assert torch.equal(answer, expected)
@@ -191,7 +183,7 @@ def test_a_loss_that_is_no_number_ends_the_run_and_progress_adds_up(
     ended = at // STEPS + 1
     assert len(history.loss) == ended and not math.isfinite(history.loss[-1])
     assert watched == list(range(1, ended))
-    made.answering()  # a study still asks it
+    made.evaluation_model()  # a study still asks it
 
 
 def test_the_deadline_of_a_context_ends_a_training_and_is_kept(tmp_path: Path) -> None:

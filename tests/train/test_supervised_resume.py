@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_trainings import (
     BATCH,
+    PRUNING_SPECS,
     STEPS,
-    THINNINGS,
     Enough,
     batches,
     counted,
@@ -29,7 +29,7 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import RunError
 from rarefy.train import checkpoints
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.image_batches import Changes
+from rarefy.train.image_batches import Augmentation
 from rarefy.train.supervised import Training
 
 OPTIMIZERS = ("sgd", "adamw")
@@ -41,7 +41,7 @@ def watch(now: Training) -> None:
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("name", THINNINGS)
+@pytest.mark.parametrize("name", PRUNING_SPECS)
 def test_stopped_before_any_update_it_ends_as_if_undisturbed(
     name: str, optimizer: str, tmp_path: Path
 ) -> None:
@@ -60,7 +60,7 @@ def test_stopped_before_any_update_it_ends_as_if_undisturbed(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    name=st.sampled_from(sorted(THINNINGS)),
+    name=st.sampled_from(sorted(PRUNING_SPECS)),
     optimizer=st.sampled_from(OPTIMIZERS),
     fresh=st.booleans(),
     stops=st.lists(st.integers(0, 4), min_size=2, max_size=3),
@@ -69,7 +69,7 @@ def test_stopped_several_times_it_ends_as_if_undisturbed(
     name: str, optimizer: str, fresh: bool, stops: list[int], tmp_path: Path
 ) -> None:
     def make() -> Training:
-        shown = batches(changes=Changes(1, True, 0.2, fresh))
+        shown = batches(changes=Augmentation(1, True, 0.2, fresh))
         return training(name, shown=shown, optimizer=optimizer)
 
     checkpoint = Checkpoint(tmp_path / "one.pt")

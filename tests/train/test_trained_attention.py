@@ -16,9 +16,8 @@ from rarefy.core.contracts import Cells, Context
 from rarefy.core.rng import key
 from rarefy.data.sparse_coding import Companions, Pairs
 from rarefy.nets.brelu_transformer import Attention
-from rarefy.pruning.updates import rule_codes
+from rarefy.pruning.update_rules import rule_codes
 from rarefy.studies.contrastive.alignment.study import ContrastAlignment
-from rarefy.studies.contrastive.setting import ImbalancedExperiment
 from rarefy.train.contrastive import TRAINED_ATTENTION, Contrastive, identity_attention
 from rarefy.train.descent import descend
 from rarefy.train.losses import info_nce, info_nce_gradient
@@ -191,17 +190,16 @@ def test_a_study_hands_on_trained_attention_pruning_and_companions() -> None:
     study = ContrastAlignment.at(
         "tiny", d1=20, majority=2, minority=1, steps=3, reads=(0, 3), figure_read=3
     )
-    assert isinstance(study, ImbalancedExperiment) and study.d == 3
-    cells = Cells({}, np.array([key("handed on", run) for run in range(RUNS)]))
+    assert isinstance(study, ContrastAlignment) and study.d == 3
+    values = {"eps_min": 0.5, "sigma": 0.1, "bias_scale": 1.0}
+    columns = {name: np.full(RUNS, value) for name, value in values.items()}
+    cells = Cells(columns, np.array([key("handed on", run) for run in range(RUNS)]))
     context = Context(dtype=torch.float64)
     one = torch.ones(RUNS, dtype=torch.float64)
     pruning = NeuronPruning(
         0.5 * one, torch.zeros(RUNS), rule_codes(["dense"] * RUNS), study.neurons
     )
     options: dict[str, Any] = {
-        "eps": study.eps(0.5 * one),
-        "sigma": 0.1 * one,
-        "bias_scale": one,
         "pruning": pruning,
         "companions": Companions((0, 1, 0), one),
     }

@@ -24,7 +24,7 @@ from rarefy.studies.longtail.published import TABLE_2
 from rarefy.studies.longtail.tables import shown
 from rarefy.studies.longtail.words import protocol_words, spoken
 from rarefy.tools.longtail.readings import FEWEST
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 NAMES = {"pruned": "Algorithm 1 (one masked branch)", "branches": "Two branches (SDCLR)"}
 CHANCE = 0.05

@@ -16,7 +16,7 @@ from rarefy.studies import get_study
 from rarefy.studies.api import read_results
 from rarefy.sweep.results import find_results
 from rarefy.tools.longtail.readings import LONG_TAIL, readings
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 STUDY = "longtail-table"
 SCALES = get_study(STUDY).scales

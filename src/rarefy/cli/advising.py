@@ -68,7 +68,7 @@ def advise(
     from rarefy.measure.gradient_noise import LEAST_BATCHES
     from rarefy.tools.image_data import with_options
     from rarefy.tools.sparse_training import Task, advised_for
-    from rarefy.train.image_batches import Changes
+    from rarefy.train.image_batches import Augmentation
     from rarefy.train.recipe import Recipe
 
     if batches < LEAST_BATCHES:
@@ -78,7 +78,7 @@ def advise(
             raise bad_value("plot", str(plot), "must end in .png")
         check_output(plot, "advice", option="plot")
     data = with_options(data, size, test_share, skip_bad)
-    task = Task(data, network, Recipe(), Changes(noise=noise), batch=batch, probed=batches)
+    task = Task(data, network, Recipe(), Augmentation(noise=noise), batch=batch, probed=batches)
     advice = advised_for(task, seed, Context(device=resolve_device(device)))
     ratio = advice.network.ratio
     if as_json:

@@ -1,1 +1,1 @@
-"""Where samples come from: the papers' data models, one a file."""
+"""Where samples come from: the papers' data models, one per file."""

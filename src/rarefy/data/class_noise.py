@@ -16,9 +16,11 @@ from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
 from rarefy.data.noise_laws import Law, Quantile, law_of
 from rarefy.data.noise_structure import check_eigenvalues, gram, special_axes
-from rarefy.data.patches import ORTHOGONAL, PatchSamples, check_features
+from rarefy.data.patches import PatchSamples
 
 AXES = ("rotated", "original")
+ORTHOGONAL = 1e-4
+"""Largest cosine between two columns of a rotation that counts as rounding."""
 
 
 def rotation(draws: Draws, d: int) -> Tensor:
@@ -77,48 +79,6 @@ class ClassNoise:
         if self.rotation is not None:
             _check_rotation(self.rotation, self.d)
 
-    @classmethod
-    def of_features(
-        cls,
-        features: Tensor,
-        directions: Tensor,
-        eigenvalues: Tensor,
-        law: str | Law | Quantile = "gaussian",
-        zeta_axes: str = "rotated",
-        coordinates: str = "original",
-    ) -> ClassNoise:
-        """The model of features given by hand, (classes, d) or (run, classes, d), and of noise with
-        ``eigenvalues``, (run or 1, classes, r), along ``directions``, (d, r) or (run or 1, d, r).
-
-        Refuses features and directions that are not orthogonal to each other (u_k^T A_y = 0).
-        """
-        unit, norms = check_features(features.double())
-        classes, d = unit.shape[1:]
-        along = directions.double() if directions.dim() == 3 else directions.double()[None]
-        count = along.shape[2]
-        agree = len(along) == 1 or len(unit) in (1, len(along))
-        if along.shape[1] != d or count > d - classes or not agree:
-            allowed = f"must be (d, r) or (run, d, r), with d={d}, r at most {d - classes}"
-            raise bad_value("directions", tuple(directions.shape), allowed)
-        if eigenvalues.dim() != 3 or eigenvalues.shape[1:] != (classes, count):
-            shape = f"must be (run or 1, {classes}, {count}), one for each class and direction"
-            raise bad_value("eigenvalues", tuple(eigenvalues.shape), shape)
-        along, norm = along / along.norm(dim=1, keepdim=True), along.norm(dim=1)
-        if not bool((norm > 0).all()):
-            raise bad_value("directions", norm.min().item(), "every norm must be more than 0")
-        _check_cosines("directions", "the noise must be orthogonal to the features", unit @ along)
-        between = along.transpose(1, 2) @ along - torch.eye(count, dtype=along.dtype)
-        _check_cosines("directions", "must be orthogonal to each other", between)
-        groups = max(len(unit), len(along))
-        known = torch.cat(
-            [unit.transpose(1, 2).expand(groups, -1, -1), along.expand(groups, -1, -1)], 2
-        )
-        complete = torch.linalg.qr(known, mode="complete").Q
-        basis = torch.cat([known, complete[:, :, classes + count :]], dim=2)
-        table = torch.zeros(len(eigenvalues), classes, d, dtype=eigenvalues.dtype)
-        table[:, :, classes : classes + count] = eigenvalues
-        return cls(table, norms, law, basis, zeta_axes, coordinates)
-
     @property
     def classes(self) -> int:
         return self.eigenvalues.shape[1]
@@ -136,14 +96,14 @@ class ClassNoise:
         if self.special is not None:
             return torch.tensor(self.special)
         if 2 * self.classes > self.d:
-            allowed = f"must be at least {2 * self.classes}: one special direction a class"
+            allowed = f"must be at least {2 * self.classes}: one special direction per class"
             raise bad_value("d", self.d, allowed)
         return special_axes(self.classes)
 
     def sample(
         self, draws: Draws, labels: Tensor, stream: str = "train", step: int = 0
     ) -> PatchSamples:
-        """Samples with ``labels``, (run or 1, n). ``draws`` has one key a run, or one for all: then
+        """Samples with ``labels``, (run or 1, n). ``draws``: one key per run, or one for all: then
         all runs share zeta, and the noise too unless their eigenvalues differ."""
         self.check_labels(labels)
         return self.assemble(labels, self.zeta(draws, labels.shape[-1], stream, step))
@@ -207,12 +167,7 @@ def _check_rotation(matrix: Tensor, d: int) -> None:
     if matrix.dim() != 3 or matrix.shape[1:] != (d, d):
         raise bad_value("rotation", tuple(matrix.shape), f"must be (run or 1, {d}, {d})")
     error = matrix.transpose(1, 2) @ matrix - torch.eye(d, dtype=matrix.dtype, device=matrix.device)
-    _check_cosines("rotation", "its columns must be orthonormal", error)
-
-
-def _check_cosines(name: str, rule: str, cosines: Tensor) -> None:
-    largest = cosines.abs().max().item() if cosines.numel() else 0.0
+    largest = error.abs().max().item()
     if not largest <= ORTHOGONAL:
-        raise bad_value(
-            name, f"largest cosine {largest:.3g}", f"{rule}: at most {ORTHOGONAL:g} is rounding"
-        )
+        rule = f"its columns must be orthonormal: at most {ORTHOGONAL:g} is rounding"
+        raise bad_value("rotation", f"largest cosine {largest:.3g}", rule)

@@ -1,7 +1,7 @@
 """Labels of every granularity for multi-view samples, and what can be wrong with them (004 Sec. 6.2
 and 7).
 
-A granularity is a number of labels a side: 1 is coarse, k_y fine; fewer than k_y merge neighbouring
+Granularity is the number of labels per side: 1 is coarse, k_y fine; fewer than k_y merge adjacent
 subclasses, more cut every subclass into pieces by the number a sample has in it, down to one label
 a sample. Labels of + come first.
 """
@@ -20,7 +20,7 @@ from rarefy.data.multi_view import MultiView
 
 @dataclass(frozen=True)
 class Labels:
-    """per_side: labels a side; noise: share of samples with a label drawn from all; misaligned:
+    """per_side: labels per side; noise: share of samples with a label drawn from all; misaligned:
     share of subclasses whose fine label is tossed between it and its counterpart of the other side,
     so that labels cut across the superclasses."""
 

@@ -23,7 +23,7 @@ PLUS, MINUS = 0, 1
 
 
 @dataclass(frozen=True)
-class Views:
+class MultiViewSamples:
     """A batch of samples, leading axis run.
 
     subclass: (run, n), 0..k_+ + k_- - 1; patches: (run, n, slot, d), those that hold something;
@@ -119,7 +119,7 @@ class MultiView:
         first, second = (place * side // (count // 2) for side in (self.plus, self.minus))
         return torch.cat([first, self.plus + second])
 
-    def grouped(self, views: Views) -> Views:
+    def grouped(self, views: MultiViewSamples) -> MultiViewSamples:
         """The same, if ``views`` are easy samples of equally many of each subclass, sorted: told
         that their patches come in groups of one feature."""
         alike = self.counts == "fixed" and self.plus == self.minus
@@ -132,7 +132,7 @@ class MultiView:
         hard: bool = False,
         stream: str = "train",
         step: int = 0,
-    ) -> Views:
+    ) -> MultiViewSamples:
         """Easy or hard samples of given subclasses, (run or 1, n)."""
         runs, n = len(draws), subclass.shape[-1]
         subclass = subclass.to(draws.keys.device).expand(runs, -1)
@@ -157,7 +157,7 @@ class MultiView:
             return self._noise(draws, f"{stream} noise", (n, rest), step, self.sigma)
 
         strongest = max((1 + self.spread) ** 0.5, self.distraction[1])
-        return Views(subclass, patches, feature, noise, rest, self.sigma, strongest)
+        return MultiViewSamples(subclass, patches, feature, noise, rest, self.sigma, strongest)
 
     def _noise(
         self, draws: Draws, stream: str, shape: tuple[int, int], step: int, sigma: float

@@ -10,14 +10,14 @@ from torch import Tensor
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
 from rarefy.data.granularity_labels import Labels
-from rarefy.data.multi_view import MultiView, Views
+from rarefy.data.multi_view import MultiView, MultiViewSamples
 
 
 @dataclass(frozen=True)
 class Batch:
     """Samples and their labels, (run, n)."""
 
-    views: Views
+    views: MultiViewSamples
     label: Tensor
 
 
@@ -44,7 +44,7 @@ class FreshSamples:
 
 
 class StoredSamples:
-    """A set of ``each`` samples a subclass, drawn once. Batches of ``size``, equally many of every
+    """A set of ``each`` samples per subclass, drawn once. Batches of ``size``, equally many per
     subclass, each drawn with replacement; the whole set where it is no larger than that."""
 
     def __init__(self, data: MultiView, labels: Labels, draws: Draws, each: int, size: int) -> None:
@@ -53,7 +53,7 @@ class StoredSamples:
         if data.plus != data.minus:
             raise bad_value("minus", data.minus, f"a stored set needs k_- = k_+ = {data.plus}")
         if labels.per_side > each * data.plus:
-            most = f"at most {each * data.plus}, one label a sample"
+            most = f"at most {each * data.plus}, one label per sample"
             raise bad_value("per_side", labels.per_side, most)
         self.draws, self.each, self.size = draws, each, size
         subclass = torch.arange(data.subclasses).repeat_interleave(each)

@@ -24,7 +24,7 @@ SYMMETRY_TOLERANCE = 1e-6
 """Largest |quantile(p) + quantile(1-p)|, relative to sizes above 1: float64 rounding of 1-p gives
 under 1e-8 at the smallest p compared (2^-24)."""
 VARIANCE_TOLERANCE = 1e-3
-"""The variance is integrated with 1024 points an octave: a law with jumps is off by up to 3e-4."""
+"""The variance is integrated with 1024 points per octave: a law with jumps is off by up to 3e-4."""
 PROXY_LIMIT = 4.0
 """Largest variance proxy: the paper's sigma_p = Theta(1) read with the factor 4 of every O(1)."""
 ENOUGH_POSITIVE = 0.4

@@ -1,7 +1,7 @@
 """Eigenvalues of all A_k and how often each occurs: noise of a billion directions in few numbers.
 
 The columns are kinds of direction. The first ``classes`` are the features, along which there is no
-noise, and the next ``classes`` the special directions, one a class (``rarefy.data.noise_structure``
+noise, the next ``classes`` the special directions, one per class (``rarefy.data.noise_structure``
 has the same order, direction by direction). Each of these is a single direction; any other kind may
 have any number of them, or none.
 """
@@ -39,7 +39,7 @@ class Spectrum:
         check_eigenvalues(self.eigenvalues)
         groups, classes, kinds = self.eigenvalues.shape
         if kinds < 2 * classes:
-            allowed = f"needs {2 * classes} kinds at least: a feature and a special one a class"
+            allowed = f"needs {2 * classes} kinds at least: a feature and a special one per class"
             raise bad_value("eigenvalues", tuple(self.eigenvalues.shape), allowed)
         rows = {len(self.count), len(self.silent)} - {1, groups}
         if self.count.dim() != 2 or self.count.shape[1] != kinds or rows:
@@ -116,22 +116,16 @@ class Spectrum:
 
 
 def special_spectrum(
-    special: Tensor | float,
-    d: int,
-    classes: int,
-    base: float = 0.5,
-    rank: int | None = None,
-    own: bool | None = None,
+    special: Tensor | float, d: int, classes: int, base: float = 0.5, rank: int | None = None
 ) -> Spectrum:
-    """Eigenvalues ``base`` but one a class, ``special``, a number or (group, classes), along its
+    """Eigenvalues ``base`` but one per class, ``special``, a number or (group, classes), along its
     special direction (003 Sec. 5.1). With ``special`` equal to ``base`` all noise is of one kind.
 
-    rank: non-zero eigenvalues a class, the special one included (default: as many as fit). Along
+    rank: non-zero eigenvalues per class, the special one included (default: as many as fit). Along
     the special direction of another class the eigenvalue is ``base``, so that all classes have
-    noise along the same ``rank`` directions; with ``own`` it is 0, and classes share rank - 1
-    directions. ``own`` is the default where rank < classes, which leaves no room for the former.
+    noise along the same ``rank`` directions.
     """
-    rank, own = check_rank(d, classes, rank, own)
+    rank = check_rank(d, classes, rank)
     if not 0 < base < float("inf"):
         raise bad_value("base", base, "must be finite and more than 0")
     values = torch.as_tensor(special, dtype=torch.float64)
@@ -139,23 +133,29 @@ def special_spectrum(
     if not bool((values > 0).all()):
         raise bad_value("special", values.min().item(), "a special eigenvalue must be more than 0")
     groups, like = len(values), values
-    common = rank - 1 if own else rank - classes
     features = like.new_zeros(groups, classes, classes)
-    axes = like.new_full((groups, classes, classes), 0.0 if own else base)
+    axes = like.new_full((groups, classes, classes), base)
     axes = torch.diagonal_scatter(axes, values, dim1=1, dim2=2)
     bulk = like.new_full((groups, classes, 1), base)
-    count = like.new_tensor([[1.0] * (2 * classes) + [float(common)]])
-    silent = like.new_tensor([float(d - 2 * classes - common)])
+    count = like.new_tensor([[1.0] * (2 * classes) + [float(rank - classes)]])
+    silent = like.new_tensor([float(d - classes - rank)])
     return Spectrum(torch.cat([features, axes, bulk], dim=2), count, silent)
 
 
-def special_direction(
-    special: Tensor | float,
-    d: int,
-    classes: int,
-    base: float = 0.5,
-    rank: int | None = None,
-    own: bool | None = None,
-) -> Tensor:
-    """``special_spectrum``, direction by direction: (group, classes, d)."""
-    return special_spectrum(special, d, classes, base, rank, own).table()
+def spectrum_for(
+    gamma: Tensor | float, d: int, classes: int, base: float = 0.5, rank: int | None = None
+) -> Spectrum:
+    """Noise with all ratios Gamma_kj = ``gamma``, a number or (run,), between classes of one size
+    (003 Theorem 1, the family of Sec. 5.1). Its cost does not depend on d.
+
+    With x = (special / base)^2 and r the rank, Gamma = (r - 1 + x^2)/(r - 2 + 2 x), which is
+    (Gamma - 1)(Gamma + r - 1) = (x - Gamma)^2: no classes of one size have Gamma below 1.
+    """
+    rank = check_rank(d, classes, rank)
+    wanted = torch.as_tensor(gamma, dtype=torch.float64).reshape(-1)
+    good = (wanted >= 1) & torch.isfinite(wanted)
+    if not bool(good.all()):
+        raise bad_value("gamma", wanted[~good][0].item(), "the reachable range is [1, inf)")
+    squared = wanted + ((wanted - 1) * (wanted + rank - 1)).sqrt()
+    special = (base * squared.sqrt())[:, None].expand(-1, classes)
+    return special_spectrum(special, d, classes, base, rank)

@@ -14,9 +14,6 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 
-ORTHOGONAL = 1e-4
-"""Largest cosine between two features that counts as rounding."""
-
 
 @dataclass(frozen=True)
 class PatchSamples:
@@ -38,7 +35,7 @@ class PatchSamples:
         return self.features.shape[1]
 
     def __len__(self) -> int:
-        """Samples a run."""
+        """Samples per run."""
         return self.labels.shape[1]
 
     @property
@@ -68,7 +65,7 @@ class PatchSamples:
 
 
 def labels_by_size(sizes: Tensor) -> Tensor:
-    """Labels of a training set with ``sizes``, (group, classes), samples a class: (group, n).
+    """Labels of a training set with ``sizes``, (group, classes), samples per class: (group, n).
 
     Every group needs the same total; every class at least one sample.
     """
@@ -81,31 +78,3 @@ def labels_by_size(sizes: Tensor) -> Tensor:
     ends = sizes.cumsum(dim=1)
     place = torch.arange(int(totals[0]), device=sizes.device)
     return (place[None, :, None] >= ends[:, None, :]).sum(dim=2)
-
-
-def check_features(features: Tensor, d: int | None = None) -> tuple[Tensor, Tensor]:
-    """Features given by hand, (classes, d) or (group, classes, d), as unit vectors and their norms.
-
-    Refuses vectors of norm 0 and vectors that are not orthogonal to each other, with the cosine.
-    """
-    features = features if features.dim() == 3 else features[None]
-    if d is not None and features.shape[2] != d:
-        raise bad_value("features", tuple(features.shape), f"each must have d={d} coordinates")
-    classes = features.shape[1]
-    if classes > features.shape[2]:
-        raise bad_value(
-            "classes", classes, f"must be at most d={features.shape[2]}: features are orthogonal"
-        )
-    norms = torch.linalg.vector_norm(features, dim=2)
-    if not bool(((norms > 0) & torch.isfinite(norms)).all()):
-        raise bad_value("features", norms.min().item(), "every norm must be finite, more than 0")
-    unit = features / norms[:, :, None]
-    cosines = unit @ unit.transpose(1, 2)
-    largest = (cosines - torch.eye(classes, dtype=unit.dtype, device=unit.device)).abs().max()
-    if not largest <= ORTHOGONAL:
-        raise bad_value(
-            "features",
-            f"largest cosine {largest.item():.3g}",
-            f"features must be orthogonal: cosines at most {ORTHOGONAL:g}",
-        )
-    return unit, norms

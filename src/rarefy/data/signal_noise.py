@@ -35,7 +35,7 @@ class SignalNoise:
     def sample(
         self, draws: Draws, samples: int, stream: str = "train", step: int = 0
     ) -> PatchSamples:
-        """``samples`` samples; ``draws`` has one key a run, or one for all runs together."""
+        """``samples`` samples; ``draws`` has one key per run, or one for all runs together."""
         if samples < 1:
             raise bad_value("samples", samples, "must be at least 1")
         classes, d, like = self.classes, self.d, self.mu

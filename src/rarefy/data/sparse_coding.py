@@ -59,7 +59,7 @@ def dictionary(draws: Draws, d1: int, d: int) -> Tensor:
     its columns (LAPACK's choice), which symmetric latents make irrelevant."""
     if not 1 <= d <= d1:
         raise bad_value("d", d, f"needs 1 <= d <= d1, and d1={d1}")
-    # float64 on the CPU whatever the run's dtype: orthonormal to the last place, once a run
+    # float64 on the CPU whatever the run's dtype: orthonormal to the last place, once per run
     gauss = draws.normal("dictionary", (d1, d)).to("cpu", torch.float64)
     orthonormal = torch.linalg.qr(gauss).Q
     return orthonormal.to(draws.keys.device, draws.dtype)

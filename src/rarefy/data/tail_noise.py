@@ -101,7 +101,7 @@ def stratified(
     stratum = place % strata
     sizes = there.sum(dim=1).gather(1, labels)  # of each sample's class
     if bool((sizes < strata).any()):
-        allowed = f"every class that is there needs {strata} samples, one a stratum"
+        allowed = f"every class that is there needs {strata} samples, one per stratum"
         raise bad_value("labels", int(sizes.min()), allowed)
     # the first size % strata of them have one sample more
     filled = sizes // strata + (stratum < sizes % strata)

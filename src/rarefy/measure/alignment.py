@@ -1,8 +1,6 @@
-"""How neurons lie relative to features: projections, squared cosines, the decomposition (12)."""
+"""How neurons lie relative to features: projections and squared cosines."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -28,30 +26,6 @@ def squared_cosines(weights: Tensor, dictionary: Tensor) -> Tensor:
 def inside_fraction(weights: Tensor, dictionary: Tensor) -> Tensor:
     """|M M^T w_i|^2 / |w_i|^2, the share of (34): (run, m)."""
     return squared_cosines(weights, dictionary).sum(dim=2)
-
-
-@dataclass(frozen=True)
-class Decomposition:
-    """000 eq. 12: w_i = sum over N_i of alpha M_j + sum over the rest of alpha' M_j + outside.
-
-    alpha, alpha_prime: (run, m, d), zero where they do not apply; beta: (run, m, d1), the outside
-    part itself (the paper expands it in an arbitrary basis of the complement).
-    """
-
-    alpha: Tensor
-    alpha_prime: Tensor
-    beta: Tensor
-
-
-def decompose(weights: Tensor, dictionary: Tensor, member: Tensor) -> Decomposition:
-    """Split weights by the sets N_i, ``member``: (run, m, d) boolean."""
-    along = projections(weights, dictionary)
-    zero = torch.zeros_like(along)
-    return Decomposition(
-        torch.where(member, along, zero),
-        torch.where(member, zero, along),
-        outside(weights, dictionary),
-    )
 
 
 def growth_factor(before: Tensor, after: Tensor, dim: int | tuple[int, ...]) -> Tensor:

@@ -27,7 +27,7 @@ class Boundary:
     the range; ``outside``: 1 where the outcome is not there even at the upper end, -1 where it is
     at the lower end already, else 0; ``agree``: share of the audits that fit a single turn.
 
-    runs: decisions made a row, the ends included, audits not; grid: those that a full grid of the
+    runs: decisions made per row, the ends included, audits not; grid: those that a full grid of the
     same precision takes; audits: decisions made to check."""
 
     place: Tensor

@@ -2,8 +2,7 @@
 
     w_jr = w_jr(0) + sum_tau gamma_jrt mu^-2 mu_tau + sum_i rho_jri |xi_i|^-2 xi_i
 
-Two ways to the same numbers: the recursions of Def. D.1, accumulated while training, and, where
-nothing was pruned and the patches are linearly independent, projection of the weights.
+By the recursions of Def. D.1, accumulated while training.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rarefy.core.errors import bad_value
 from rarefy.data.patches import PatchSamples
-from rarefy.nets.patch_cnn import responses
 
 
 @dataclass(frozen=True)
@@ -44,32 +41,3 @@ def accumulated_coefficients(accumulated: Tensor, samples: PatchSamples) -> Coef
     rho = accumulated[..., :n] * norms[:, None, None, :]
     gamma = accumulated[..., n : n + samples.classes] * samples.strength[:, None, None, :]
     return Coefficients(gamma, rho)
-
-
-def projected_coefficients(initial: Tensor, filters: Tensor, samples: PatchSamples) -> Coefficients:
-    """The same from the weights alone, by least squares on the patches, in float64.
-
-    Meaningful where nothing was pruned. The decomposition is unique only for linearly independent
-    patches: refused when there are more patches than dimensions.
-    """
-    patches = samples.patches().to(torch.float64)
-    count, d = patches.shape[1:]
-    if count > d:
-        raise bad_value(
-            "samples",
-            len(samples),
-            f"samples + classes must be at most d={d} for unique gamma, rho",
-        )
-    moved = (filters - initial).to(torch.float64)
-    gram = patches @ patches.transpose(1, 2)
-    seen = responses(moved, patches)
-    found = torch.linalg.solve(gram[:, None], seen.transpose(2, 3)).transpose(2, 3)
-    return accumulated_coefficients(found, _as_float64(samples))
-
-
-def _as_float64(samples: PatchSamples) -> PatchSamples:
-    wide = {
-        name: getattr(samples, name).to(torch.float64)
-        for name in ("noise", "features", "noise_scale", "strength")
-    }
-    return PatchSamples(labels=samples.labels, **wide)

@@ -9,7 +9,7 @@ from rarefy.core.picture import Curve
 from rarefy.measure.estimates import mean_band
 
 
-def banded(
+def mean_curve(
     label: str, x: ArrayLike, samples: ArrayLike, role: str | None = None, style: str = "solid"
 ) -> Curve:
     """The mean of ``samples``, (samples, points), with its 95 % interval."""

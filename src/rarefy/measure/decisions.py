@@ -93,15 +93,6 @@ class Margin:
         ``one_hot`` of the training samples, (run or 1, training sample, classes)."""
         return self.noise @ one_hot.to(self.noise)
 
-    def most_influential(self, count: int) -> tuple[Tensor, Tensor]:
-        """The training samples whose noise moves the margin most, and by how much: two arrays (run,
-        sample, count), largest size first; among equals the first sample comes first."""
-        most = self.noise.shape[2]
-        if not 1 <= count <= most:
-            raise bad_value("count", count, f"must be in 1..{most} (the training samples)")
-        order = self.noise.abs().argsort(dim=2, descending=True, stable=True)[..., :count]
-        return order, self.noise.gather(2, order)
-
 
 def decisions(
     initial: Tensor,

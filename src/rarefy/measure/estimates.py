@@ -76,10 +76,14 @@ def bootstrap_interval(
     if n == 0:
         return Interval(np.nan, np.nan, np.nan, 0)
     generator = np.random.default_rng(seed)
-    replicas = [
-        statistic(np.asarray(values.take(generator.integers(0, n, n), axis=axis)))
-        for _ in range(resamples if n > 1 else 0)
-    ]
+    known: dict[bytes, float] = {}
+    replicas = []
+    for _ in range(resamples if n > 1 else 0):
+        # samples have no order: of few samples few resamples differ
+        drawn = np.sort(generator.integers(0, n, n))
+        if drawn.tobytes() not in known:
+            known[drawn.tobytes()] = statistic(np.asarray(values.take(drawn, axis=axis)))
+        replicas.append(known[drawn.tobytes()])
     value = float(statistic(values))
     return Interval(value, *bootstrap_ends(value, np.asarray(replicas), level, n), n)
 

@@ -1,4 +1,4 @@
-"""Loss and error on fresh samples, overall and a class, for a batch of runs.
+"""Loss and error on fresh samples, overall and per class, for a batch of runs.
 
 Test samples are drawn and forgotten chunk by chunk, so that ten thousand of them cost the memory of
 a few hundred. A sample counts as an error unless its own class's score is strictly the largest: a

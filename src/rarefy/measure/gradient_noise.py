@@ -118,7 +118,7 @@ class GradientNoise:
     """of every batch but the first on the sum of those before, all layers together"""
 
 
-def doubt(projections: list[float]) -> float:
+def no_signal_p_value(projections: list[float]) -> float:
     """p-value of "there is no signal", one-sided."""
     values = np.array(projections)
     spread = values.std(ddof=1)
@@ -136,7 +136,7 @@ def measure_gradients(
 ) -> GradientNoise:
     """Gradients of the weights as they are, in training mode and without autocast.
 
-    ``loss`` must be a mean over samples, labels one class a sample. The model stays what it was:
+    ``loss`` must be a mean over samples, labels one class per sample. The model stays what it was:
     weights, buffers, ``.grad``, training flags and the state of the random generators. Frozen
     weights are passed over. Memory: about eight times the prunable weights, beside a training step.
     """

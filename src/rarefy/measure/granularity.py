@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from rarefy.core.rng import Draws
-from rarefy.data.multi_view import MultiView, Views
+from rarefy.data.multi_view import MultiView, MultiViewSamples
 from rarefy.train.multi_view_classifier import side_scores
 
 CHUNK = 8
 """Samples of every subclass at a time. It must not depend on the batch."""
 
-Scores = Callable[[Views], Tensor]
+Scores = Callable[[MultiViewSamples], Tensor]
 """Samples to scores, (run, output, n)."""
 
 

@@ -100,7 +100,7 @@ def equivalent_length(filters: Tensor, samples: PatchSamples, eigenvalues: Tenso
 
 
 @dataclass(frozen=True)
-class Memorised:
+class Memorisation:
     """Lemma 5 for every class j, (run, classes) each: mean response of its filters to the noise of
     its own and of other classes' training samples, the smallest quotient of an own by another one
     (infinite where no other is seen), and the share of pairs in which own is at least ``factor``
@@ -113,7 +113,7 @@ class Memorised:
     factor: float
 
 
-def memorised(response: Tensor, one_hot: Tensor, factor: float = 1.0) -> Memorised:
+def memorisation(response: Tensor, one_hot: Tensor, factor: float = 1.0) -> Memorisation:
     """From ``noise_response``, (run, classes, n), on the training samples; ``one_hot``: (run or 1,
     n, classes)."""
     if not factor > 0:
@@ -131,7 +131,7 @@ def memorised(response: Tensor, one_hot: Tensor, factor: float = 1.0) -> Memoris
         enough = row[:, :, None] >= factor * row[:, None, :]
         pair = own[:, k, :, None] & ~own[:, k, None, :]
         good[:, k] = (enough & pair).sum(dim=(1, 2)).to(good.dtype)
-    return Memorised(
+    return Memorisation(
         own=torch.where(own, response, zero).sum(dim=2) / mine,
         other=torch.where(own, zero, response).sum(dim=2) / others,
         worst=torch.where(most > 0, least / most, torch.inf),

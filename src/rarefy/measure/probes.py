@@ -2,7 +2,7 @@
 
 Logistic regression and not a least-squares classifier, because it is what a linear probe means in
 the papers; solved by Newton's method, because a probe that is only nearly trained would measure its
-optimiser. One step needs a Hessian a label, (m+1) x (m+1), which is cheap for tens of neurons and
+optimiser. One step needs a Hessian per label, (m+1) x (m+1), which is cheap for tens of neurons and
 feasible for hundreds.
 """
 
@@ -29,7 +29,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Probe:
-    """One linear classifier a label, on standardised embeddings.
+    """One linear classifier per label, on standardised embeddings.
 
     centre, scale: (run, m), of the training samples (scale 0: a silent neuron, left out);
     coefficients: (run, label, m); intercept: (run, label); trained: (run, label), false where the

@@ -1,4 +1,4 @@
-"""From estimates to verdicts: one judge a kind of claim.
+"""From estimates to verdicts: one judge per kind of claim.
 
 The estimates themselves (``rarefy.measure.estimates``) are importable from here too: a study needs
 this one module. Every judge takes the verdict's identity first, never raises for lack of data (the
@@ -109,11 +109,7 @@ def judge_trend(
 
 
 def judge_slope(
-    identity: Identity,
-    slope: Slope,
-    predicted: float,
-    tolerance: float,
-    note: str = "",
+    identity: Identity, slope: Slope, predicted: float, tolerance: float, note: str = ""
 ) -> Verdict:
     """Holds: the whole interval lies in predicted ± tolerance; fails: all of it lies outside."""
     return _by_interval(

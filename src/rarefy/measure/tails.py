@@ -214,7 +214,7 @@ def balanced_log_weight(log_ratios: Sequence[Tensor], shares: Sequence[float]) -
     below the data's own.
     """
     if len(log_ratios) != len(shares) or abs(sum(shares) - 1) > 1e-9 or min(shares) <= 0:
-        raise bad_value("shares", list(shares), "must be more than 0, one a law, and add up to 1")
+        raise bad_value("shares", list(shares), "must be more than 0, one per law, and add up to 1")
     parts = [
         ratio.double() + math.log(share) for ratio, share in zip(log_ratios, shares, strict=True)
     ]

@@ -41,11 +41,6 @@ class LinearFit:
     n_samples: int
     n_points: int
 
-    @property
-    def as_slope(self) -> Slope:
-        """The slope alone, as the judges take it."""
-        return Slope(self.slope, *self.slope_interval, self.n_samples, self.n_points)
-
 
 @dataclass(frozen=True)
 class Trend:
@@ -183,7 +178,7 @@ def _laid_out(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[
 def _bootstrap_fits(
     x: NDArray[np.float64], y: NDArray[np.float64], resamples: int, seed: int, logarithm: bool
 ) -> tuple[NDArray[np.float64], int, int]:
-    """Rows (slope, intercept, r squared): the samples' own fit, then one a resample.
+    """Rows (slope, intercept, r squared): the samples' own fit, then one per resample.
 
     A resample is a vector of how often each sample was drawn, so that all its point means are
     one matrix product.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from rarefy.core.errors import bad_value
-from rarefy.nets.by_name import build, untouched
+from rarefy.nets.builder import build, preserve_state
 
 CLASSES = 10
 """A network is built as a classifier, whose last layer is then taken off."""
@@ -14,7 +14,7 @@ NORMALISATIONS = ("batch", "none")
 
 
 class Features(nn.Module):
-    """A network that gives a row of numbers an image, whatever shape it ends in: maps are averaged
+    """A network that gives a row of numbers per image, whatever shape it ends in: maps are averaged
     over their places."""
 
     def __init__(self, network: nn.Module) -> None:
@@ -68,11 +68,11 @@ def build_backbone(name: str, channels: int, size: int) -> tuple[Features, int]:
     network = build(name, channels, size, CLASSES, any_width=True)
     example = torch.zeros(2, channels, size, size)
     example = example.to(next(iter(network.parameters()), example).device)
-    with untouched(network):
+    with preserve_state(network):
         answers = network(example)
     if not isinstance(answers, Tensor):
         kind = type(answers).__name__
-        raise bad_value("network", name, f"must give a row of numbers an image, not {kind}")
+        raise bad_value("network", name, f"must give a row of numbers per image, not {kind}")
     linear = [place for place, module in network.named_modules() if _classifies(module)]
     # (one somewhere inside of a network that gives features is no classifier)
     if linear and answers.shape[-1:] == (CLASSES,):
@@ -80,11 +80,11 @@ def build_backbone(name: str, channels: int, size: int) -> tuple[Features, int]:
             raise bad_value("network", name, "is its own classifier: there are no features before")
         network.set_submodule(linear[-1], nn.Identity())
     backbone = Features(network)
-    with untouched(backbone):
+    with preserve_state(backbone):
         found = backbone(example)
     if found.ndim != 2 or len(found) != 2 or not found.is_floating_point():
         shape = tuple(found.shape)
-        raise bad_value("network", name, f"must give a row of numbers an image, not {shape} for 2")
+        raise bad_value("network", name, f"must give a row of numbers per image, not {shape} for 2")
     return backbone, found.shape[1]
 
 
@@ -92,7 +92,7 @@ def _classifies(module: nn.Module) -> bool:
     return isinstance(module, nn.Linear) and module.out_features == CLASSES
 
 
-def norms_behind(network: nn.Module, layers: list[str], images: Tensor) -> dict[str, str]:
+def following_norms(network: nn.Module, layers: list[str], images: Tensor) -> dict[str, str]:
     """For each layer the normalisation that reads its output, or the layer itself where none does:
     where a whole filter can be left out without its normalisation dividing by nothing. Found by
     sending ``images`` through. Layers whose module is never called (the output projection of an
@@ -123,7 +123,7 @@ def norms_behind(network: nn.Module, layers: list[str], images: Tensor) -> dict[
     hooks = [modules[layer].register_forward_hook(wrote(layer)) for layer in layers]
     hooks += [module.register_forward_pre_hook(read(name)) for name, module in norms.items()]
     try:
-        with untouched(network):
+        with preserve_state(network):
             network(images)
     finally:
         for hook in hooks:

@@ -17,10 +17,10 @@ from rarefy.core.errors import bad_value
 STAGES = (2, 4, 4)
 """Filters of the stages after the first convolution, in widths."""
 LEAST = 2
-"""Images are halved only while this many pixels a side are left for the last, global pooling."""
+"""Images are halved only while this many pixels per side are left for the last, global pooling."""
 
 
-def usual_width(size: int) -> int:
+def default_width(size: int) -> int:
     """Filters of the first convolution, by the images' size.
 
     16 below 16 pixels: digits of 8 x 8 are learnt in a second on one CPU core and a wider network
@@ -44,7 +44,7 @@ class ImageCNN(nn.Module):
 
     def __init__(self, channels: int, size: int, classes: int, width: int | None = None) -> None:
         super().__init__()
-        width = usual_width(size) if width is None else width
+        width = default_width(size) if width is None else width
         if width < 1:
             raise bad_value("width", width, "must be at least 1")
         times = halvings(size)

@@ -21,21 +21,21 @@ validation images of MNIST after 234 updates, and 32 % if all weights begin with
 made for networks ten times as wide."""
 
 
-def usual_patch(size: int) -> int:
+def default_patch(size: int) -> int:
     """The smallest power of two, from 2 on, that makes at most 64 tokens: 2 for digits of 8 x 8
     (16 tokens), 4 for 28 x 28 (49) and 32 x 32 (64), 8 for 64 x 64."""
     patch = 2
-    while tokens_a_side(size, patch) ** 2 > MOST_TOKENS:
+    while tokens_per_side(size, patch) ** 2 > MOST_TOKENS:
         patch *= 2
     return patch
 
 
-def usual_depth(size: int) -> int:
+def default_depth(size: int) -> int:
     """3 blocks below 16 pixels, where there are few tokens to relate; else 6."""
     return 3 if size < 16 else 6
 
 
-def tokens_a_side(size: int, patch: int) -> int:
+def tokens_per_side(size: int, patch: int) -> int:
     """Patches from edge to edge; the last one may hang over."""
     return -(-size // patch)
 
@@ -56,15 +56,15 @@ class ViT(nn.Module):
         ratio: int = 4,
     ) -> None:
         super().__init__()
-        patch = usual_patch(size) if patch is None else patch
-        depth = usual_depth(size) if depth is None else depth
+        patch = default_patch(size) if patch is None else patch
+        depth = default_depth(size) if depth is None else depth
         if not 1 <= patch <= size:
             raise bad_value("patch", patch, f"must be from 1 to the images' size, {size}")
         if heads < 1 or width < 1 or width % heads:
             raise bad_value("heads", heads, f"must divide the width, {width}")
         if depth < 1:
             raise bad_value("depth", depth, "must be at least 1")
-        side = tokens_a_side(size, patch)
+        side = tokens_per_side(size, patch)
         self.missing = side * patch - size
         self.patches = nn.Conv2d(channels, width, patch, stride=patch)
         self.place = nn.Parameter(zeros(1, side**2, width))

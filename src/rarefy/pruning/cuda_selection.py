@@ -57,7 +57,7 @@ def _launch(rows: Tensor, keep: Tensor, out: Tensor, project: bool) -> None:
     width = rows.shape[-1]
     count = rows.numel() // width
     block = triton.next_power_of_2(width)
-    # a row and a warp a program: rows end their search at different times, and never wait
+    # one row and one warp per program: rows end their search at different times, and never wait
     # (longer rows get so many warps that a thread holds no more than 32 numbers, then 16)
     warps = 1 if block <= 1024 else 4 if block <= 4096 else block // 512
     keep = keep.to(torch.int32).contiguous().reshape(-1)

@@ -57,7 +57,7 @@ class Filters:
 
     def sums(self, weight: Tensor) -> Tensor:
         """Sum of each filter's entries, whatever their order in memory: (filter,). Of a mask it is
-        exact, up to 2^24 weights a filter."""
+        exact, up to 2^24 weights per filter."""
         if not self.transposed_groups:
             return weight.sum(dim=tuple(range(1, weight.dim())), dtype=torch.float32)
         split = weight.unflatten(0, (self.transposed_groups, -1))

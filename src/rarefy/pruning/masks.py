@@ -77,7 +77,7 @@ def project_largest(weights: Tensor, keep: Tensor | int, levels: Tensor | None =
         return cuda_selection.project_largest(weights, keep)
     kind = _WHOLE[weights.dtype]
     magnitudes = weights.contiguous().view(kind) & torch.iinfo(kind).max  # all but the sign's bit
-    return masked(weights, _marks(magnitudes, keep, levels))
+    return apply_mask(weights, _marks(magnitudes, keep, levels))
 
 
 def search_levels(weights: Tensor) -> Tensor | None:
@@ -89,12 +89,12 @@ def search_levels(weights: Tensor) -> Tensor | None:
     )
 
 
-def factor(kept: Tensor, like: Tensor) -> Tensor:
-    """A mask in the form that is fastest for ``masked`` with weights such as ``like``."""
+def mask_factor(kept: Tensor, like: Tensor) -> Tensor:
+    """A mask in the form that is fastest for ``apply_mask`` with weights such as ``like``."""
     return kept.to(_WHOLE[like.dtype]) if _by_bits(like) else kept
 
 
-def masked(weights: Tensor, kept: Tensor) -> Tensor:
+def apply_mask(weights: Tensor, kept: Tensor) -> Tensor:
     """The weights where ``kept`` is true or 1, and zero elsewhere, whatever they are there."""
     if kept.dtype == torch.bool:
         return torch.where(kept, weights, 0.0)

@@ -49,12 +49,7 @@ class Regrowth:
         return self.share / 2 * (1 + math.cos(math.pi * step / self.until))
 
     def moved(
-        self,
-        kept: Tensor,
-        magnitude: Tensor,
-        growth: Tensor,
-        step: int,
-        total: int | None = None,
+        self, kept: Tensor, magnitude: Tensor, growth: Tensor, step: int, total: int | None = None
     ) -> Tensor:
         """The next mask. kept, magnitude, growth: (row, candidate), each row with as many kept;
         ``growth``: score by which those that are left out come. What has just gone does not come

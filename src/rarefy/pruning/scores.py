@@ -35,11 +35,9 @@ RANDOM = "random"
 NORM = "norm"
 """Every weight of a filter has the filter's norm: filters are kept one after the other. Computed by
 whoever knows the layer's filters."""
-FROM_GRADIENT = ("saliency",)
-"""Scores that need the gradient of pruned weights too."""
 
 
-def score_named(score: str | Score) -> Score | str:
+def get_score(score: str | Score) -> Score | str:
     """The function behind a name; ``"random"`` stays a word, functions stay what they are."""
     if callable(score):
         return score
@@ -56,7 +54,7 @@ def random_scores(weight: Tensor, generator: torch.Generator) -> Tensor:
     return torch.rand(weight.shape, generator=generator).to(weight.device)
 
 
-def checked(name: str, weight: Tensor, found: object) -> Tensor:
+def check_scores(name: str, weight: Tensor, found: object) -> Tensor:
     """What a user's score function gave, refused if it is no score."""
     if not isinstance(found, Tensor) or found.shape != weight.shape:
         shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.pruning.distributions import Keep
 from rarefy.pruning.filters import Filters
 from rarefy.pruning.masks import keep_largest, kept_count
-from rarefy.pruning.shares import Keep
 
 GRANULARITIES = ("filter", "layer", "global", "neuron")
 
@@ -105,7 +105,7 @@ class Granularity:
         for name, each in rows.items():
             share: Keep = self.n / self.m if self.kind == "n:m" else keep[name]
             kind = (each.shape[1], each.dtype, each.device) if each.is_cuda else name
-            groups.setdefault((kind, counted(share, each.shape[1], way)), []).append(name)
+            groups.setdefault((kind, count_to_keep(share, each.shape[1], way)), []).append(name)
         return groups
 
     def candidates(self, filters: Filters, scores: Tensor) -> Tensor:
@@ -124,15 +124,11 @@ class Granularity:
         return filters.weights(kept.reshape(filters.count, filters.size))
 
     def _everywhere(
-        self,
-        layers: Mapping[str, Filters],
-        scores: Mapping[str, Tensor],
-        keep: Keep,
-        way: float,
+        self, layers: Mapping[str, Filters], scores: Mapping[str, Tensor], keep: Keep, way: float
     ) -> dict[str, Tensor]:
         parts = {name: self.candidates(layers[name], scores[name]) for name in layers}
         together = torch.cat(list(parts.values()), dim=1)
-        kept = keep_largest(together, counted(keep, together.shape[1], way))
+        kept = keep_largest(together, count_to_keep(keep, together.shape[1], way))
         pieces = kept.split([part.shape[1] for part in parts.values()], dim=1)
         return {
             name: self.spread(layers[name], piece)
@@ -141,7 +137,7 @@ class Granularity:
 
 
 @lru_cache(maxsize=4096, typed=True)  # asked at every update; a count is not a share: 1 is not 1.0
-def counted(keep: Keep, candidates: int, way: float = 0.0) -> int:
+def count_to_keep(keep: Keep, candidates: int, way: float = 0.0) -> int:
     """How many of ``candidates`` stay; ``way``: see ``Granularity.masks``."""
     if isinstance(keep, int):
         keep = keep / candidates

@@ -16,28 +16,28 @@ import numpy as np
 from rarefy.core.picture import HeatMap, Lines
 from rarefy.report import style
 from rarefy.report.interactive_map import heat_map
+from rarefy.report.panel_data import CurveData, prepare_lines
 from rarefy.report.plotly_parts import (
     FORMAT,
     LEGEND,
     Figure,
+    escape,
     no_values,
     numbers,
     plain_layout,
-    safe,
 )
-from rarefy.report.shaping import Drawn, shape
 
 
 @cache
 def plotly_script() -> str:
-    """plotly.js, to be embedded once a page: 2 MB instead of 5. The page unpacks it; a browser
+    """plotly.js, to be embedded once per page: 2 MB instead of 5. The page unpacks it; a browser
     that cannot (older than 2023) shows the still images."""
     from plotly.offline import get_plotlyjs
 
-    return packed(get_plotlyjs())
+    return gzip_base64(get_plotlyjs())
 
 
-def packed(text: str) -> str:
+def gzip_base64(text: str) -> str:
     """gzip in base64: for what a page's script unpacks when it is needed."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
@@ -49,7 +49,7 @@ def figure(panel: Lines | HeatMap, limits: tuple[float, float] | None = None) ->
 
 
 def _lines(panel: Lines) -> Figure:
-    shaped = shape(panel)
+    shaped = prepare_lines(panel)
     layout = plain_layout(panel, 340 + 22 * max(0, len(panel.curves) - 2))
     if shaped.empty:
         return no_values(layout)
@@ -77,17 +77,17 @@ def _scale(logarithmic: bool, extent: tuple[float, float]) -> Figure:
     return scale | {"dtick": int(np.ceil(decades / 8))}
 
 
-def _curve(curve: Drawn, panel: Lines, group: str) -> Figure:
+def _curve(curve: CurveData, panel: Lines, group: str) -> Figure:
     points_only = curve.look.style == "points"
     mode = "markers" if points_only else "lines+markers" if curve.marked else "lines"
     hover = (
-        f"<b>{safe(curve.label)}</b><br>{safe(panel.x_label)}: %{{x:{FORMAT}}}"
-        f"<br>{safe(panel.y_label)}: %{{y:{FORMAT}}}"
+        f"<b>{escape(curve.label)}</b><br>{escape(panel.x_label)}: %{{x:{FORMAT}}}"
+        f"<br>{escape(panel.y_label)}: %{{y:{FORMAT}}}"
     )
     trace: Figure = {
         "type": "scatter",
         "mode": mode,
-        "name": safe(curve.label),
+        "name": escape(curve.label),
         "legendgroup": group,
         "x": numbers(curve.x),
         "y": numbers(curve.y),
@@ -108,8 +108,8 @@ def _curve(curve: Drawn, panel: Lines, group: str) -> Figure:
     return trace
 
 
-def _band(curve: Drawn, group: str) -> Figure:
-    """One closed outline a run of points; the gaps (None) between them stay empty."""
+def _band(curve: CurveData, group: str) -> Figure:
+    """One closed outline per run of points; the gaps (None) between them stay empty."""
     x: list[float | int | None] = []
     y: list[float | int | None] = []
     for at, low, high in curve.band():
@@ -155,7 +155,7 @@ def _mark(
     ]
     layout["annotations"] = [
         {
-            "text": safe(style.shortened(label, 20)),
+            "text": escape(style.shortened(label, 20)),
             "x": float(place),
             "yref": "paper",
             "y": 1,

@@ -9,23 +9,17 @@ from numpy.typing import NDArray
 
 from rarefy.core.picture import HeatMap
 from rarefy.report import style
-from rarefy.report.overlay import Over, overlay
+from rarefy.report.overlay import OverlayLine, overlay
+from rarefy.report.panel_data import grows_upward, heat_values, own_limits, round_cells, tick_labels
 from rarefy.report.plotly_parts import (
     FORMAT,
     LEGEND,
     Figure,
+    escape,
     no_values,
     numbers,
     plain_layout,
-    safe,
     title,
-)
-from rarefy.report.shaping import (
-    grows_upward,
-    heat_values,
-    own_limits,
-    round_cells,
-    tick_labels,
 )
 
 
@@ -38,8 +32,8 @@ def heat_map(panel: HeatMap, limits: tuple[float, float] | None) -> Figure:
     low, high = limits or own_limits(panel)
     trace: Figure = {
         "type": "heatmap",
-        "x": _distinct([safe(label) for label in tick_labels(panel.x)]),
-        "y": _distinct([safe(label) for label in tick_labels(panel.y)]),
+        "x": _distinct([escape(label) for label in tick_labels(panel.x)]),
+        "y": _distinct([escape(label) for label in tick_labels(panel.y)]),
         "z": [numbers(row, _digits(values)) for row in values],
         "zmin": low,
         "zmax": high,
@@ -50,15 +44,15 @@ def heat_map(panel: HeatMap, limits: tuple[float, float] | None) -> Figure:
             "outlinewidth": 0,
             "exponentformat": "power",
         },
-        "hovertemplate": f"{safe(panel.x_label)}: %{{x}}<br>{safe(panel.y_label)}: %{{y}}"
-        f"<br><b>{safe(panel.colour_label)}: %{{z:{FORMAT}}}</b><extra></extra>",
+        "hovertemplate": f"{escape(panel.x_label)}: %{{x}}<br>{escape(panel.y_label)}: %{{y}}"
+        f"<br><b>{escape(panel.colour_label)}: %{{z:{FORMAT}}}</b><extra></extra>",
         "hoverongaps": False,
     }
     layout["annotations"] = [
         {
             "x": trace["x"][column],
             "y": trace["y"][row],
-            "text": safe(text),
+            "text": escape(text),
             "showarrow": False,
             "captureevents": False,
             "font": {
@@ -117,7 +111,7 @@ def _over(layout: Figure, panel: HeatMap, upward: bool) -> list[Figure]:
     return [trace for turn, line in enumerate(lines) for trace in _over_line(line, panel, turn)]
 
 
-def _over_line(line: Over, panel: HeatMap, turn: int) -> list[Figure]:
+def _over_line(line: OverlayLine, panel: HeatMap, turn: int) -> list[Figure]:
     """The line and, under it, its outline. Black is ink here too, and its outline paper."""
     width, halo = style.LEVEL_WIDTHS if line.thin else style.OVER_WIDTHS
     points = line.look.style == "points"
@@ -142,13 +136,9 @@ def _over_line(line: Over, panel: HeatMap, turn: int) -> list[Figure]:
     if points:
         under["marker"] = {"color": style.HALO, "symbol": symbol, "size": 10}
     over = under | {
-        "name": safe(line.label),
+        "name": escape(line.label),
         "showlegend": True,
-        "line": {
-            "color": line.look.colour,
-            "width": width,
-            "dash": style.DASHES[line.look.style],
-        },
+        "line": {"color": line.look.colour, "width": width, "dash": style.DASHES[line.look.style]},
         "meta": {"ink": line.look.ink},
     }
     if points:
@@ -158,8 +148,8 @@ def _over_line(line: Over, panel: HeatMap, turn: int) -> list[Figure]:
         del over["hoverinfo"]
         over["customdata"] = list(map(list, zip(x, y, strict=True)))
         over["hovertemplate"] = (
-            f"<b>{safe(line.label)}</b><br>{safe(panel.x_label)}: %{{customdata[0]:{FORMAT}}}"
-            f"<br>{safe(panel.y_label)}: %{{customdata[1]:{FORMAT}}}<extra></extra>"
+            f"<b>{escape(line.label)}</b><br>{escape(panel.x_label)}: %{{customdata[0]:{FORMAT}}}"
+            f"<br>{escape(panel.y_label)}: %{{customdata[1]:{FORMAT}}}<extra></extra>"
         )
     return [under, over]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import HeatMap
-from rarefy.report.shaping import Floats, arrays, heat_values
+from rarefy.report.panel_data import Floats, arrays, heat_values
 from rarefy.report.style import BLACK, FINE_CELLS, Look, looks
 
 _LEAST_CELLS = 3.0  # a smaller ring of a level line is left out of a fine map
@@ -24,7 +24,7 @@ _LEVEL_STYLES = ("solid", "dashed", "dotted")
 
 
 @dataclass(frozen=True)
-class Over:
+class OverlayLine:
     """A line ready to be drawn over a map: positions, NaN between its pieces. ``units`` are the
     same points in the units of the axes; a level line, which is thin, has none."""
 
@@ -39,7 +39,7 @@ class Over:
         return self.units is None
 
 
-def overlay(panel: HeatMap) -> list[Over]:
+def overlay(panel: HeatMap) -> list[OverlayLine]:
     """The level lines of a map and then its curves, without those that do not meet it."""
     lines = [*_levels(panel), *_curves(panel)]
     return [line for line in lines if np.isfinite(line.x).any()]
@@ -49,7 +49,7 @@ def overlay(panel: HeatMap) -> list[Over]:
 
 
 @dataclass(frozen=True)
-class Places:
+class AxisPositions:
     """Values of an axis and back: ``values`` rise, ``positions`` rise or fall with them."""
 
     values: Floats
@@ -71,7 +71,7 @@ class Places:
         return np.exp(found) if self.by_ratio else found
 
 
-def places(labels: Sequence[object], name: str) -> Places:
+def axis_positions(labels: Sequence[object], name: str) -> AxisPositions:
     """The places on an axis whose labels are numbers that rise or fall all the way."""
     values = np.asarray(labels, dtype=np.float64).ravel()
     positions = np.arange(len(values), dtype=np.float64)
@@ -90,7 +90,7 @@ def places(labels: Sequence[object], name: str) -> Places:
     if steps.size and values[0] > 0:
         ratios = np.diff(np.log(values))
         by_ratio = bool(ratios.max() / ratios.min() < 0.99 * steps.max() / steps.min())
-    return Places(values, positions, by_ratio)
+    return AxisPositions(values, positions, by_ratio)
 
 
 def _between(at: Floats, known: Floats, there: Floats) -> Floats:
@@ -102,15 +102,15 @@ def _between(at: Floats, known: Floats, there: Floats) -> Floats:
     return np.asarray(there[left] + share * (there[left + 1] - there[left]))
 
 
-def _curves(panel: HeatMap) -> list[Over]:
+def _curves(panel: HeatMap) -> list[OverlayLine]:
     if not panel.curves:
         return []
-    across, up = places(panel.x, "x"), places(panel.y, "y")
+    across, up = axis_positions(panel.x, "x"), axis_positions(panel.y, "y")
     result = []
     for curve, look in zip(panel.curves, looks(panel.curves), strict=True):
         x, y, _, _ = arrays(curve, logarithmic=across.by_ratio)
         x, y = _cut(across.of(x), up.of(y), panel, pieces=look.style != "points")
-        result.append(Over(curve.label, x, y, look, (across.units(x), up.units(y))))
+        result.append(OverlayLine(curve.label, x, y, look, (across.units(x), up.units(y))))
     return result
 
 
@@ -145,13 +145,13 @@ def _cut(x: Floats, y: Floats, panel: HeatMap, pieces: bool) -> tuple[Floats, Fl
 # ---------------------------------------------------------------------------------- levels
 
 
-def _levels(panel: HeatMap) -> list[Over]:
+def _levels(panel: HeatMap) -> list[OverlayLine]:
     values = heat_values(panel)
     result = []
     for turn, level in enumerate(panel.levels):
         x, y = _level_line(values, float(level))
         look = Look(BLACK, _LEVEL_STYLES[turn % len(_LEVEL_STYLES)], 0, True)
-        result.append(Over(f"measured: {level:g}", x, y, look))
+        result.append(OverlayLine(f"measured: {level:g}", x, y, look))
     return result
 
 

@@ -128,7 +128,7 @@ def _filled(sections: Sequence[Section], small: bool) -> str:
         told,
         sections=sections,
         overview=_overview(verdicts),
-        every=interactive.packed(every) if small else every,
+        every=interactive.gzip_base64(every) if small else every,
         small=small,
         plotly=interactive.plotly_script() if live else "",
         version=__version__,
@@ -136,7 +136,7 @@ def _filled(sections: Sequence[Section], small: bool) -> str:
 
 
 def _overview(verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One row a claim: its statement, and for each study and scale how often which outcome."""
+    """One row per claim: its statement, and for each study and scale how often which outcome."""
     rows = []
     for claim in sorted({v["claim"] for v in verdicts}, key=_natural):
         mine = [v for v in verdicts if v["claim"] == claim]
@@ -151,7 +151,7 @@ def _overview(verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def save_pictures(study: Study, results: xr.Dataset, folder: Path | str) -> list[Path]:
-    """Every picture of a study as a PNG file of 150 dots an inch, for README files and docs."""
+    """Every picture of a study as a PNG file of 150 dots per inch, for README files and docs."""
     paths = []
     for picture in study.picture(results):
         path = Path(folder) / f"{slug(study.name)}-{slug(picture.name)}.png"

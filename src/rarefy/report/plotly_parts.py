@@ -23,13 +23,13 @@ LEGEND: Figure = {
 }
 
 
-def safe(text: str) -> str:
+def escape(text: str) -> str:
     """Plotly reads tags and ``%{...}`` in labels; a label is only ever text."""
     return html.escape(str(text), quote=False).replace("%{", "%&#123;")
 
 
 def wrapped(label: str, width: int) -> str:
-    return "<br>".join(safe(line) for line in style.wrapped(label, width))
+    return "<br>".join(escape(line) for line in style.wrapped(label, width))
 
 
 def numbers(values: NDArray[np.float64], digits: int = 6) -> list[float | int | None]:

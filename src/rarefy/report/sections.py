@@ -17,7 +17,7 @@ from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap, Lines, Picture, Table
 from rarefy.report import interactive, static
-from rarefy.report.shaping import colour_limits, shape
+from rarefy.report.panel_data import colour_limits, prepare_lines
 
 _SVG_BYTES = 200_000  # a drawing with more is smaller as an image
 
@@ -72,7 +72,7 @@ class Section:
         every = [panel for picture in self.pictures for panel in picture.panels]
         return [panel for panel in every if not panel.problem]
 
-    def given_way(self) -> str:
+    def omitted_panels(self) -> str:
         """What of this entry is not live here, and how to see it; nothing if all is."""
         count = len(self.panels())
         still = sum(bool(panel.image and not panel.live) for panel in self.panels())
@@ -162,13 +162,13 @@ def _panel(panel: Lines | HeatMap, limits: tuple[float, float] | None, small: bo
     figure = interactive.figure(panel, limits)
     if small:
         kind, content = "webp", static.as_small_webp(drawing, panel)
-        live = interactive.packed(json.dumps(figure, separators=(",", ":"), allow_nan=False))
+        live = interactive.gzip_base64(json.dumps(figure, separators=(",", ":"), allow_nan=False))
     else:
         kind, content = "svg+xml", static.as_svg(drawing)
         if len(content) > _SVG_BYTES:
             kind, content = "png", static.as_png(drawing)
         live = str(htmlsafe_json_dumps(figure, allow_nan=False))
-    hidden = shape(panel).hidden if isinstance(panel, Lines) else 0
+    hidden = prepare_lines(panel).hidden if isinstance(panel, Lines) else 0
     words = "value is zero or less and has" if hidden == 1 else "values are zero or less and have"
     return PanelView(
         title=panel.title,

@@ -18,8 +18,8 @@ from PIL import Image
 
 from rarefy.core.picture import HeatMap, Lines, Picture
 from rarefy.report import style
-from rarefy.report.matplotlib_parts import Limits, Place, legend, plain, say
-from rarefy.report.shaping import Drawn, colour_limits, shape
+from rarefy.report.matplotlib_parts import Limits, Place, escape_dollars, legend, write_message
+from rarefy.report.panel_data import CurveData, colour_limits, prepare_lines
 from rarefy.report.static_map import curve_colours, heat_map, map_colours
 
 COLOURS = 48
@@ -49,7 +49,7 @@ def draw_picture(picture: Picture) -> Figure:
         figure = Figure(
             figsize=(style.PANEL_WIDTH * columns, sum(heights) + 0.5), layout="constrained"
         )
-        figure.suptitle(plain(picture.title), fontsize=style.FONT_POINTS + 2)
+        figure.suptitle(escape_dollars(picture.title), fontsize=style.FONT_POINTS + 2)
         if not panels:
             return figure
         grid = np.asarray(figure.subfigures(rows, columns, squeeze=False, height_ratios=heights))
@@ -58,7 +58,7 @@ def draw_picture(picture: Picture) -> Figure:
             axes = _fill(place, panel, scale)
             if panel.title:
                 raised = _mark_rows(panel) if isinstance(panel, Lines) else 0
-                title = "\n".join(style.wrapped(plain(panel.title), 46))
+                title = "\n".join(style.wrapped(escape_dollars(panel.title), 46))
                 axes.set_title(title, loc="left", pad=6 + 16 * raised)
         return figure
 
@@ -109,7 +109,7 @@ def _saved(figure: Figure, **options: object) -> bytes:
 def _height(panel: Lines | HeatMap) -> float:
     if isinstance(panel, Lines):
         return style.LINES_HEIGHT + 0.2 * max(0, len(panel.curves) - 4) / 2
-    # a row a neuron must be legible; a fine grid is one surface, as high as a plot is
+    # a row per neuron must be legible; a fine grid is one surface, as high as a plot is
     own = max(2.8, 1.3 + 0.24 * len(panel.y)) if len(panel.y) <= style.NAMED_ROWS else 4.4
     return own + 0.2 * (len(panel.curves) + len(panel.levels))
 
@@ -120,8 +120,8 @@ def _fill(place: Place, panel: Lines | HeatMap, limits: Limits) -> Axes:
         _lines(place, axes, panel)
     else:
         heat_map(place, axes, panel, limits)
-    axes.set_xlabel("\n".join(style.wrapped(plain(panel.x_label), 46)))
-    axes.set_ylabel("\n".join(style.wrapped(plain(panel.y_label), 34)))
+    axes.set_xlabel("\n".join(style.wrapped(escape_dollars(panel.x_label), 46)))
+    axes.set_ylabel("\n".join(style.wrapped(escape_dollars(panel.y_label), 34)))
     return axes
 
 
@@ -129,9 +129,9 @@ def _fill(place: Place, panel: Lines | HeatMap, limits: Limits) -> Axes:
 
 
 def _lines(place: Place, axes: Axes, panel: Lines) -> None:
-    shaped = shape(panel)
+    shaped = prepare_lines(panel)
     if shaped.empty:
-        say(axes, "no values to show")
+        write_message(axes, "no values to show")
         return
     if panel.x_log:
         _logarithmic(axes, "x", shaped.x_extent())
@@ -187,7 +187,7 @@ def _mark_rows(panel: Lines) -> int:
 
 
 def _marks(axes: Axes, panel: Lines) -> None:
-    marks = shape(panel).marks
+    marks = prepare_lines(panel).marks
     if not marks:
         return
     axes.set_xlim(
@@ -201,7 +201,7 @@ def _marks(axes: Axes, panel: Lines) -> None:
     for (x, label), row in zip(marks, rows, strict=True):
         axes.axvline(x, color="#555555", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
         axes.annotate(
-            plain(label, 20),
+            escape_dollars(label, 20),
             (x, 1),
             xycoords=("data", "axes fraction"),
             xytext=(0, 3 + 14 * row),
@@ -213,7 +213,7 @@ def _marks(axes: Axes, panel: Lines) -> None:
         )
 
 
-def _direct_labels(axes: Axes, curves: Sequence[Drawn]) -> bool:
+def _direct_labels(axes: Axes, curves: Sequence[CurveData]) -> bool:
     """Name few curves where they end, if the names fit there; False: a legend is needed."""
     if len(curves) > 4 or any(len(curve.label) > 22 for curve in curves):
         return False
@@ -241,7 +241,7 @@ def _direct_labels(axes: Axes, curves: Sequence[Drawn]) -> bool:
         axes.text(
             1.02,
             height,
-            plain(curves[index].label),
+            escape_dollars(curves[index].label),
             transform=axes.transAxes,
             va="center",
             color=style.readable(curves[index].look.colour),

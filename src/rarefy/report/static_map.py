@@ -12,22 +12,16 @@ from matplotlib.patheffects import Normal, Stroke
 
 from rarefy.core.picture import Curve, HeatMap
 from rarefy.report import style
-from rarefy.report.matplotlib_parts import Limits, Place, legend, plain, say
+from rarefy.report.matplotlib_parts import Limits, Place, escape_dollars, legend, write_message
 from rarefy.report.overlay import overlay
-from rarefy.report.shaping import (
-    grows_upward,
-    heat_values,
-    own_limits,
-    round_cells,
-    tick_labels,
-)
+from rarefy.report.panel_data import grows_upward, heat_values, own_limits, round_cells, tick_labels
 
 
 def heat_map(place: Place, axes: Axes, panel: HeatMap, limits: Limits) -> None:
     values = heat_values(panel)
     axes.grid(False)
     if not np.isfinite(values).any():
-        say(axes, "no values to show")
+        write_message(axes, "no values to show")
         return
     low, high = limits or own_limits(panel)
     colours = matplotlib.colormaps[style.colour_map(panel.signed)].with_extremes(bad=style.MISSING)
@@ -51,14 +45,14 @@ def heat_map(place: Place, axes: Axes, panel: HeatMap, limits: Limits) -> None:
         axes.text(
             column + 0.5,
             row + 0.5,
-            plain(text, 8),
+            escape_dollars(text, 8),
             ha="center",
             va="center",
             fontsize=style.FONT_POINTS - 2,
             color=style.text_on_cell(values[row, column], low, high, panel.signed),
         )
     bar = place.colorbar(image, ax=axes, pad=0.02, aspect=25)
-    bar.set_label("\n".join(style.wrapped(plain(panel.colour_label), 34)))
+    bar.set_label("\n".join(style.wrapped(escape_dollars(panel.colour_label), 34)))
     bar.outline.set_visible(False)
 
 
@@ -92,7 +86,7 @@ def _label_cells(axis: Axis, cells: Sequence[object], across: bool) -> None:
     every = max(1, -(-len(labels) // room))
     round_ones = round_cells(cells, room) if every > 1 else []
     shown = np.array(round_ones or range(0, len(labels), every), dtype=np.int64)
-    axis.set_ticks(shown + 0.5, labels=[plain(labels[cell], 16) for cell in shown])
+    axis.set_ticks(shown + 0.5, labels=[escape_dollars(labels[cell], 16) for cell in shown])
     axis.set_tick_params(length=0)
 
 

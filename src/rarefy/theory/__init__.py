@@ -1,1 +1,1 @@
-"""What the papers predict: pure formulas, no training, one lab a file."""
+"""What the papers predict: pure formulas, no training, one lab per file."""

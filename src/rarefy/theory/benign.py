@@ -111,14 +111,9 @@ def harmful_in_proof(
 
 
 def stage_1_rate_order(
-    size: ArrayLike,
-    norm: ArrayLike,
-    samples: int,
-    lr: float,
-    filters: int,
-    output_scale: float,
+    size: ArrayLike, norm: ArrayLike, samples: int, lr: float, filters: int, output_scale: float
 ) -> Array:
-    """Lemma 1 (5): a sample's loss falls at least by this share of itself a step,
+    """Lemma 1 (5): a sample's loss falls at least by this share of itself per step,
     eta m output_scale^2 |S_y| |u_y|^2/n, times ``STAGE_1_CONSTANT`` by (69) (and the balance of
     Lemma 7). With 1/m it is the paper's eta |S_y| |u_y|^2/(m n)."""
     gain = lr * filters * output_scale**2 / samples
@@ -153,30 +148,6 @@ def target_length(
     log(4 (K - 1)/eps). Divided by m output_scale, so that this is so without the 1/m as well."""
     height = 2.5 * math.log(4 * (classes - 1) / epsilon)
     return height / (filters * output_scale * np.asarray(norm, dtype=np.float64))
-
-
-def iterations_order(
-    *,
-    traces: ArrayLike,
-    samples: int,
-    filters: int,
-    d: int,
-    sigma_0: float,
-    lr: float,
-    epsilon: float,
-    squared: bool = False,
-) -> float:
-    """Theorem 1: T of order max{n max_j tr(A_j^T A_j), sqrt(m d) sigma_0, sqrt(m K)}/(eta eps).
-
-    The maximum bounds the *distance* (83), of which Lemma 2 needs the square: ``squared``.
-    """
-    trace = np.asarray(traces, dtype=np.float64)
-    far = max(
-        samples * float(trace.max()),
-        math.sqrt(filters * d) * sigma_0,
-        math.sqrt(filters * trace.shape[-1]),
-    )
-    return (far**2 if squared else far) / (lr * epsilon)
 
 
 def balance_order(traces: ArrayLike, norms: ArrayLike) -> float:
@@ -273,7 +244,7 @@ def _checked(gram: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
     if not (noise >= 0).all() or not np.allclose(noise, noise.swapaxes(-1, -2), rtol=1e-6, atol=0):
         raise bad_value("gram", gram, "squared norms must be at least 0 and symmetric")
     if size.shape[-1:] != noise.shape[-1:] or not (size > 0).all():
-        raise bad_value("sizes", sizes, "must be more than 0, one a class")
+        raise bad_value("sizes", sizes, "must be more than 0, one per class")
     return noise, size
 
 

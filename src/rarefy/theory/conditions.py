@@ -74,7 +74,7 @@ def all_hold(conditions: Iterable[Condition]) -> bool:
 
 
 def table_rows(conditions: Sequence[Condition]) -> list[tuple[str, str, str, str, str, str]]:
-    """One row of text a condition, under ``COLUMNS``."""
+    """One row of text per condition, under ``COLUMNS``."""
     return [
         (
             each.name,

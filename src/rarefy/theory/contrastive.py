@@ -49,12 +49,12 @@ def uniform_attention_moment(
 
 
 def growth_constant_c_z(rate_per_eps: Number, lr: float, d: int) -> Number:
-    """C_z from the growth a step divided by eps, eps_j eta C_z log log d / d (000 eq. 7)."""
+    """C_z from the growth per step divided by eps, eps_j eta C_z log log d / d (000 eq. 7)."""
     return rate_per_eps * d / (lr * math.log(math.log(d)))
 
 
 def outside_decay(lr: float, decay: float) -> float:
-    """Factor a step of components outside the feature space, 1 - eta lambda (000 eq. 8)."""
+    """Factor per step of components outside the feature space, 1 - eta lambda (000 eq. 8)."""
     return 1 - lr * decay
 
 
@@ -80,17 +80,6 @@ def expected_t1(growth: np.ndarray, d1: int, decay_factor: float = 1.0, limit: i
         middle = (low + high) // 2
         low, high = (low, middle) if reached(middle) else (middle, high)
     return high
-
-
-def t1_order(d: int, d1: int, lr: float, paper: str = "000") -> float:
-    """(33): d1 log d / (eta log log d); 001 (40) has d in place of d1."""
-    size = {"000": d1, "001": d}[paper]
-    return size * math.log(d) / (lr * math.log(math.log(d)))
-
-
-def t2_minus_t1_order(d: int, lr: float, tau: float, eps_max: float = 1.0) -> float:
-    """(60): d tau log d / (eps_max eta log log d)."""
-    return d * tau * math.log(d) / (eps_max * lr * math.log(math.log(d)))
 
 
 def t3(d: int, lr: float) -> float:

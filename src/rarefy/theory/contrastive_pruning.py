@@ -1,6 +1,6 @@
 """What 000 predicts for magnitude pruning during contrastive training: formulas only.
 
-``constant`` is C_z log log d / d, the growth a step of a feature with eps = 1 divided by the
+``constant`` is C_z log log d / d, the growth per step of a feature with eps = 1 divided by the
 learning rate: (1 - 1/|B|) E[z+ z] / tau in stage 1 (``stage_1_growth``). Rates are those *added*
 by pruning, the difference of one pruned and one unpruned step from the same weights.
 """
@@ -20,14 +20,6 @@ def other_rate_order(eps: Number, alpha: Number, lr: float, constant: float, d: 
     """(16): along any other feature neurons grow by eta eps^3 alpha C_z log log d / d^2, or less
     (O); eps is the minority's frequency."""
     return lr * eps**3 * alpha * constant / d
-
-
-def minority_rate_with_width(
-    eps: Number, alpha: Number, lr: float, constant: float, m: int, xi_2: Number
-) -> Number:
-    """(174): the same before it is simplified, eta eps^2 (C_z log log d / d)^2 alpha m / Xi_2^2
-    (the paper writes C_z once; both factors are the chance that the feature is present)."""
-    return lr * eps**2 * constant**2 * alpha * m / xi_2**2
 
 
 def elapsed_time(ratio: Number, eps: Number, alpha: Number, lr: float, constant: float) -> Number:

@@ -25,7 +25,7 @@ the law is averaged over them by Gauss quadrature of the binomials. Neglected: B
 and the logits are not quite equal; ``neglected`` gives the sizes.
 
 *The window.* Under a fixed support a filter can only learn its signal if coordinate j was kept and
-is active. The logit F_y(x_i) then gains, a step and in units of s output_scale (1 - logit)/n,
+is active. The logit F_y(x_i) then gains, per step and in units of s output_scale (1 - logit)/n,
 
     from the signal   n_y mu^2           for each filter that kept j and is active on mu_y,
     from the noise    |xi_i kept|^2      for each filter that is active on xi_i (half of them),
@@ -86,7 +86,7 @@ class FirstStep:
         if self.labels not in LABELS:
             raise bad_value("labels", self.labels, f"must be one of {', '.join(LABELS)}")
         if self.labels == "balanced" and self.samples < self.classes:
-            raise bad_value("samples", self.samples, "balanced needs one a class at least")
+            raise bad_value("samples", self.samples, "balanced needs one per class at least")
 
     @property
     def spread(self) -> float:
@@ -297,12 +297,3 @@ def paper_noise_std(step: FirstStep) -> float:
     sqrt(n/(2 T)) times the exact v, right only for n = 2 T."""
     t = step.classes
     return step.lr * step.output_scale * math.sqrt(t * (t - 1)) * step.sigma / (2 * t**2)
-
-
-def paper_lower_keep(step: FirstStep) -> float:
-    """Expected number of noise coordinates above the signal in App. I's approximation,
-    (d - T) P(|x_1| >= (T - 1) mu): neither n nor sigma_0, lr or the output scale matter to it."""
-    if step.sigma == 0:
-        return 0.0
-    ratio = paper_signal_coordinate(step) / paper_noise_std(step)
-    return (step.d - step.classes) * math.erfc(ratio / math.sqrt(2))

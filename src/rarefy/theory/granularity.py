@@ -2,7 +2,7 @@
 
 Lengths of neurons are in units of sigma_0 unless said otherwise. ``threshold`` is c_b, ``neurons``
 m (of one output), ``feature_patches`` s*, ``plus`` and ``minus`` k_+ and k_-, ``per_side`` the
-number of labels a side: 1 is coarse, k fine, and any divisor or multiple of k lies between or
+number of labels per side: 1 is coarse, k fine, and any divisor or multiple of k lies between or
 beyond. Formulas are for the side +; exchange ``plus`` and ``minus`` for the other.
 """
 
@@ -117,11 +117,7 @@ def initial_response(
 
 
 def initial_share(
-    d: int,
-    threshold: float,
-    words: int | None = None,
-    spread: float = 0.0,
-    noise: float = 0.0,
+    d: int, threshold: float, words: int | None = None, spread: float = 0.0, noise: float = 0.0
 ) -> float:
     """Share of the initial response to a feature that its detectors carry (7), if they must be
     exclusive among ``words`` (all d of the dictionary unless given)."""
@@ -160,7 +156,7 @@ def mean_strength(spread: float) -> float:
 
 @dataclass(frozen=True)
 class Rates:
-    """Growth a step along an output's own common and subclass features, of their detectors in it,
+    """Growth per step along an output's own common and subclass features, of their detectors in it,
     while all scores are equal: each output is then believed with probability 1/outputs (Lemma D.2).
     """
 
@@ -186,9 +182,9 @@ def first_rates(
     """Coarse: eta s*/(4P) and that over k_+ (33), (35). Fine: eta s*/(2 k P) times 1/2 and times
     1 - 1/(2k), in the middle of what (202) and (205) allow.
 
-    With L labels a side a common feature's detectors are pulled by 1/(2L) of all samples and
+    With L labels per side a common feature's detectors are pulled by 1/(2L) of all samples and
     pushed, with weight 1/outputs, by the half that has the feature; a subclass's are pulled by
-    1/(2 k q) and pushed by 1/(2k), q labels a subclass.
+    1/(2 k q) and pushed by 1/(2k), q labels per subclass.
     """
     _check_labels(plus, minus, per_side)
     unit = lr * mean_strength(spread) * feature_patches / (2 * patches)
@@ -204,7 +200,7 @@ def phase_1_steps(
     rates: Rates, detectors: float, feature_patches: float, target: float = math.log(1.5)
 ) -> float:
     """Steps until a sample's own score reaches ``target`` (B of Def. G.2, at most log(3/2)), if
-    ``detectors`` neurons a feature grow at the initial rates (Corollaries D.1.1 and G.2.1)."""
+    ``detectors`` neurons per feature grow at the initial rates (Corollaries D.1.1 and G.2.1)."""
     return target / (feature_patches * detectors * (rates.common + rates.subclass))
 
 

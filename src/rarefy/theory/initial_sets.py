@@ -2,8 +2,8 @@
 
 000 Definition B.1 (26)-(28) and Lemma B.2 (29)-(32) with its proof (221)-(249); 001 Definition C.1
 and Lemma C.1 (16)-(24). The initial weights are Gaussian, so every probability is known exactly
-(``rarefy.theory.shares``) and depends on d, the ratio eps_min/eps_max and gamma alone. A name that
-ends in ``_order`` is the expression inside a paper's O(.) or Omega(.).
+(``rarefy.theory.dirichlet_shares``) and depends on d, the ratio eps_min/eps_max and gamma alone. A
+name that ends in ``_order`` is the expression inside a paper's O(.) or Omega(.).
 
 Where the proof of (31) leaves the exact law, each quantified by ``proof_steps``:
 
@@ -28,7 +28,7 @@ from scipy import special, stats
 
 from rarefy.core.errors import bad_value
 from rarefy.theory.contrastive import set_constants
-from rarefy.theory.shares import check_features, count_law, joint_probability
+from rarefy.theory.dirichlet_shares import check_features, count_law, joint_probability
 
 GAMMA = 0.001
 

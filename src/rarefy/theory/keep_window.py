@@ -1,6 +1,6 @@
 """The keep window of 002 in terms of energies, which can be measured on any network.
 
-After a full-batch step on the kept weights alone, the loss of training sample i has fallen, a unit
+After a full-batch step on the kept weights alone the loss of training sample i has fallen, per unit
 of learning rate and to first order, by <g_i, mean of all g> over the kept weights: g_i is the
 gradient of its loss, with mean m_k and variance v_k at weight k. On average over i that is
 

@@ -1,11 +1,11 @@
 """What a network without ReLU can reach on multi-view samples (004 App. B.2, remark 3).
 
 Its scores are linear in the sum of a sample's patches. Remark 3 grants it the best weights there
-can be: one sum a side, of the sample's parts along the side's common feature and along the features
+can be: one sum per side, of the sample's parts along the side's common feature and the features
 of its subclasses, with weights of our choice. Noise of all P patches adds up in it; features are in
 s* patches of each kind only. Patch counts are the fixed ones, subclasses are equally frequent.
 
-A network that answers with the largest of several outputs a side is not linear in that sum any
+A network that answers with the largest of several outputs per side is not linear in that sum any
 more, and can err less than the best readout by one sum: a little on easy samples, much on hard ones
 where noise is weak.
 """

@@ -25,7 +25,6 @@ from rarefy.theory.conditions import Condition
 from rarefy.theory.contrastive import Number
 
 REGIMES = ("signal", "between", "noise")
-CELLS = ("too few", "window", "too many")
 
 
 def snr(mu: Number, sigma: Number, d: int) -> Number:
@@ -94,12 +93,7 @@ def signal_stage_order(
 
 
 def noise_stage_order(
-    samples: Number,
-    sigma: Number,
-    d: int,
-    lr: float,
-    output_scale: float,
-    constant: float = 1.0,
+    samples: Number, sigma: Number, d: int, lr: float, output_scale: float, constant: float = 1.0
 ) -> Number:
     """n/(eta output_scale sigma_p^2 d): steps until rho of an active filter reaches 3 (Lemma H.1);
     for the logits give ``logit_gain`` as output_scale."""
@@ -172,16 +166,6 @@ def figure_lower(sigma: Number) -> Number:
 def figure_upper(sigma: Number) -> Number:
     """The upper curve drawn into Fig. 2: 95/sigma_p^2, for n = 200, T = 10 and mu = 1."""
     return 95 / sigma**2
-
-
-def cell_kind(keep: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> NDArray[np.str_]:
-    """ "too few", "window" or "too many" for any pair of curves; the window has its ends.
-
-    Where the curves have crossed, what lies below the lower one is "too few": without its signal
-    coordinate a filter learns no signal, whatever the noise does.
-    """
-    k, low, high = (np.asarray(each, dtype=np.float64) for each in (keep, lower, upper))
-    return np.where(k < low, "too few", np.where(k > high, "too many", "window"))
 
 
 # -------------------------------------------------------------------------------------- assumptions

@@ -36,7 +36,7 @@ from torch.nn import functional
 
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.gradient_noise import GradientNoise, Loss, doubt, measure_gradients
+from rarefy.measure.gradient_noise import GradientNoise, Loss, measure_gradients, no_signal_p_value
 from rarefy.pruning.models.prunable import Layers
 from rarefy.theory.keep_window import SHARE, UPPER, lower_keep, upper_keep
 
@@ -228,12 +228,14 @@ def advice_from(
     for layer in seen.layers:
         signal, variance = layer.kept_energies(KEEPS, lr, updates)
         shape = (layer.name, layer.filters.count, layer.filters.size)
-        rows.append(_advised(shape, doubt(layer.projections), signal, variance / samples, upper))
+        rows.append(
+            _advised(shape, no_signal_p_value(layer.projections), signal, variance / samples, upper)
+        )
     signal, noise = (
         np.sum([getattr(row, each) for row in rows], axis=0) for each in ("signal", "noise")
     )
     shape = ("all", sum(row.filters for row in rows), 0)
-    network = _advised(shape, doubt(seen.projections), signal, noise, upper)
+    network = _advised(shape, no_signal_p_value(seen.projections), signal, noise, upper)
     return Advice(network, tuple(rows), samples, seen.samples, lr, updates, upper)
 
 

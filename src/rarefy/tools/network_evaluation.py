@@ -52,7 +52,7 @@ def final_network(training: Training, last: bool = True) -> nn.Module:
     images as they were shown, of dense and pruned networks alike: running ones lag behind weights
     that move fast or masks that have just changed, and that would be taken for what pruning does.
     """
-    network = training.answering()
+    network = training.evaluation_model()
     if (last or network is not training.model) and is_normalised(network):
         network = copy.deepcopy(network) if network is training.model else network
         with mixed_precision(training.batches.device, training.precision):

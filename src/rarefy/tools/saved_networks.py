@@ -14,7 +14,7 @@ from rarefy.core.errors import UsageError
 from rarefy.core.writing import OutputFolder
 from rarefy.data.images import ImageData
 from rarefy.nets.backbones import build_backbone
-from rarefy.nets.by_name import NETWORKS, build
+from rarefy.nets.builder import NETWORKS, build
 
 BACKBONE = "backbone"
 """Kind of a file without a classifier."""

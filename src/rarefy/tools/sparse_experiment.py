@@ -17,14 +17,14 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import OneOf, Rule, Whole
 from rarefy.core.text import file_name
 from rarefy.measure.gradient_noise import LEAST_BATCHES
-from rarefy.nets.by_name import identity
+from rarefy.nets.builder import identity
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.one_by_one import one_by_one, spread_epochs
 from rarefy.tools.image_data import data_identity, noise_in_pixels
 from rarefy.tools.sparse_training import Outcome, Task, train_one
-from rarefy.train.image_batches import Changes
+from rarefy.train.image_batches import Augmentation
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.recipe import Recipe
-from rarefy.train.thinning import Thinning
 
 DRAWN = ("fresh", "once")
 UNITS = ("pixel", "std")
@@ -120,7 +120,7 @@ class SparseTraining(Experiment):
 
     def check(self) -> None:
         for keep, rule in product(self.keep, self.update):
-            Thinning.parse(rule, keep, self.granularity, self.every)
+            PruningSpec.parse(rule, keep, self.granularity, self.every)
         if 1.0 not in self.keep:
             raise bad_value("keep", self.keep, "must have 1, the dense network to compare with")
         for noise in self.noise:
@@ -141,7 +141,7 @@ class SparseTraining(Experiment):
                 warm_up=self.warm_up,
                 label_smoothing=self.label_smoothing,
             ),
-            changes=Changes(self.shift, self.flip, float(noise) * to_pixels, drawn == "fresh"),
+            changes=Augmentation(self.shift, self.flip, float(noise) * to_pixels, drawn == "fresh"),
             batch=self.batch,
             samples=self.samples,
             test_samples=self.test_samples,
@@ -201,14 +201,14 @@ class SparseTraining(Experiment):
         task = self.task(noise, str(cell["noise_resampling"]), to_pixels)
         if keep == 1:
             return self._dense(cell, task, key, context)
-        thinning = Thinning.parse(str(cell["update"]), keep, self.granularity, self.every)
-        return self._measured(train_one(task, thinning, key, context, self._name(cell)))
+        spec = PruningSpec.parse(str(cell["update"]), keep, self.granularity, self.every)
+        return self._measured(train_one(task, spec, key, context, self._name(cell)))
 
     def _dense(
         self, cell: Mapping[str, Any], task: Task, key: int, context: Context
     ) -> dict[str, np.ndarray]:
         """The dense network knows nothing of update rules: it is trained once for all of them."""
-        train = partial(train_one, task, Thinning(), key, context, self._name(cell))
+        train = partial(train_one, task, PruningSpec(), key, context, self._name(cell))
         if context.scratch is None or len(self.update) == 1:
             return self._measured(train())
         return cached_npz(

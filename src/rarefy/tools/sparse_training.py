@@ -20,7 +20,7 @@ from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.measure.gradient_noise import LEAST_BATCHES
-from rarefy.nets.by_name import build, identity
+from rarefy.nets.builder import build, identity
 from rarefy.tools.image_data import halves_of_test, on_device, places_of, some_of
 from rarefy.tools.keep_advisor import Advice, advise
 from rarefy.tools.network_evaluation import (
@@ -33,11 +33,11 @@ from rarefy.tools.network_evaluation import (
 from rarefy.tools.saved_networks import save_network
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.evaluation import Score
-from rarefy.train.image_batches import Changes, ImageBatches, Scaling
+from rarefy.train.image_batches import Augmentation, ImageBatches, Scaling
 from rarefy.train.precision import PRECISIONS, resolve_precision
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.recipe import Recipe
 from rarefy.train.supervised import History, Training
-from rarefy.train.thinning import Thinning
 
 TRAIN_SCORED = 10_000
 """Training images on which the final network is asked: as many as the usual test sets have."""
@@ -50,7 +50,7 @@ class Task:
     data: str
     network: str
     recipe: Recipe
-    changes: Changes
+    changes: Augmentation
     batch: int = 128
     samples: int = 0
     """Training images used, the same share of every class; 0: all."""
@@ -104,7 +104,7 @@ class Outcome:
 
 
 def train_one(
-    task: Task, thinning: Thinning, run_key: int, context: Context, name: str = "run"
+    task: Task, spec: PruningSpec, run_key: int, context: Context, name: str = "run"
 ) -> Outcome:
     """Train and measure. The same ``run_key`` means the same first weights, order of images and
     noise, whatever is pruned: outcomes can be compared in pairs. ``name`` is for files and the
@@ -114,9 +114,9 @@ def train_one(
     parts = halves_of_test(task.data, task.test_samples, context.device)
     asked = train.take(places_of(train, TRAIN_SCORED))
     with own_random_state(run_key, context.device):
-        training = new_training(task, thinning, data, train, run_key, context)
+        training = new_training(task, spec, data, train, run_key, context)
         advised = (float("nan"), float("nan"))
-        if task.probed and thinning.keep == 1:
+        if task.probed and spec.keep == 1:
             found = probe(training, task)
             advised = (found.low, found.high)
         scorer = Scorer(training, Scaling(data.mean, data.std), run_key, context)
@@ -137,7 +137,7 @@ def train_one(
         checkpoint = None
         if context.scratch is not None:
             # another file for other settings: none may go on with another one's training
-            named = key(run_key, task, thinning, data.fingerprint, identity(task.network))
+            named = key(run_key, task, spec, data.fingerprint, identity(task.network))
             file = f"{named & (2**64 - 1):016x}.pt"
             checkpoint = Checkpoint(context.scratch / file)
         history = training.run(context, checkpoint, watch)
@@ -157,7 +157,7 @@ def train_one(
             advised=advised,
         )
         if context.models is not None:
-            save_network(context.models, name, network, data, _described(task, thinning, outcome))
+            save_network(context.models, name, network, data, _described(task, spec, outcome))
         if checkpoint is not None:
             checkpoint.remove()
     return outcome
@@ -168,7 +168,7 @@ def train_one(
 
 def new_training(
     task: Task,
-    thinning: Thinning,
+    spec: PruningSpec,
     data: ImageData,
     train: ImageSet,
     run_key: int,
@@ -195,7 +195,7 @@ def new_training(
         torch.bfloat16 if precision == "bf16" else context.dtype,
         layout,
     )
-    return Training(model, batches, task.recipe, thinning, precision, task.compiled, task.graphs)
+    return Training(model, batches, task.recipe, spec, precision, task.compiled, task.graphs)
 
 
 def probe(training: Training, task: Task) -> Advice:
@@ -223,7 +223,7 @@ def advised_for(task: Task, run_key: int, context: Context) -> Advice:
     data = on_device(task.data, context.device)
     train = some_of(data.train, task.samples)
     with own_random_state(run_key, context.device):
-        return probe(new_training(task, Thinning(), data, train, run_key, context), task)
+        return probe(new_training(task, PruningSpec(), data, train, run_key, context), task)
 
 
 @contextlib.contextmanager
@@ -243,12 +243,12 @@ def own_random_state(run_key: int, device: torch.device) -> Iterator[None]:
         yield
 
 
-def _described(task: Task, thinning: Thinning, outcome: Outcome) -> dict[str, Any]:
+def _described(task: Task, spec: PruningSpec, outcome: Outcome) -> dict[str, Any]:
     return {
         "network": task.network,
         "data": task.data,
         "recipe": asdict(task.recipe),
-        "thinning": asdict(thinning),
+        "thinning": asdict(spec),
         "test_noise": list(task.test_noise),
         "test_accuracy": [score.accuracy for score in outcome.test],
     }

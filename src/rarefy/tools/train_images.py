@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from rarefy.core.tables import Table
-from rarefy.nets.by_name import build
+from rarefy.nets.builder import build
 from rarefy.sweep.runner import execute
 from rarefy.tools.compared_run import ComparedRun, given_or_usual, image_source
 from rarefy.tools.comparison import comparison, in_words

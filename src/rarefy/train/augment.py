@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def padded(images: Tensor, shift: int) -> Tensor:
+def reflect_pad(images: Tensor, shift: int) -> Tensor:
     """Images (n, c, h, w) with ``shift`` pixels more on every side, mirrored at the border.
 
     By indexing, because PyTorch's own reflection does not take uint8.
@@ -31,7 +31,9 @@ def draw_shifts(count: int, shift: int, generator: torch.Generator) -> Tensor:
     return torch.randint(0, 2 * shift + 1, (2, count), generator=generator, device=generator.device)
 
 
-def cut(images: Tensor, chosen: Tensor, corners: Tensor | None, size: tuple[int, int]) -> Tensor:
+def crop_windows(
+    images: Tensor, chosen: Tensor, corners: Tensor | None, size: tuple[int, int]
+) -> Tensor:
     """Windows of ``size`` from padded ``images`` at ``corners`` (2, b), for the ``chosen`` (b,).
 
     One gather from a view in which every window is an image; nothing is copied twice.
@@ -42,7 +44,7 @@ def cut(images: Tensor, chosen: Tensor, corners: Tensor | None, size: tuple[int,
     return windows[chosen, :, corners[0], corners[1]]
 
 
-def mirror_some(images: Tensor, generator: torch.Generator) -> Tensor:
+def random_flip(images: Tensor, generator: torch.Generator) -> Tensor:
     """Each image left to right with probability one half."""
     coin = torch.rand(len(images), 1, 1, 1, generator=generator, device=images.device) < 0.5
     return torch.where(coin, images.flip(3), images)

@@ -6,7 +6,7 @@ The paper states the rule inside its second stage. ``until`` says what follows T
 at which some squared norm is d times its value at T1 (61): "T2" keeps only the second term, so
 the bias goes on in proportion to the norm; "end" keeps both.
 
-``scale`` multiplies the value at T1, one number a run. 1 is the statement's constant; its proof
+``scale`` multiplies the value at T1, one number per run. 1 is the statement's constant; its proof
 (46)-(47) arrives at sqrt(log d / d), which is scale 1/sqrt(2); 0 means no bias at all.
 """
 

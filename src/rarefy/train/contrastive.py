@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rarefy.core.compilation import compiled
 from rarefy.core.rng import Draws
-from rarefy.data.sparse_coding import Pairs, SparseCoding
+from rarefy.data.sparse_coding import Pairs
 from rarefy.nets.brelu_transformer import (
     Attention,
     brelu,
@@ -26,7 +26,7 @@ from rarefy.train.losses import info_nce, info_nce_gradient
 TRAINED_ATTENTION = ("query", "key")
 
 
-class Keeping(Protocol):
+class NeuronMask(Protocol):
     """Whatever says which neurons take part."""
 
     @property
@@ -36,7 +36,7 @@ class Keeping(Protocol):
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixedMask:
     """The same neurons at every step."""
 
     kept: Tensor
@@ -57,7 +57,7 @@ class Contrastive:
     bias: BiasSchedule
     attention: Attention = field(default_factory=Attention)
     compile_kernels: bool = False
-    pruning: Keeping | None = None
+    pruning: NeuronMask | None = None
 
     def attention_of(self, parameters: dict[str, Tensor]) -> Attention:
         """The attention in force: the fixed one, or the one being trained."""
@@ -132,24 +132,3 @@ def identity_attention(runs: int, d1: int, like: Tensor) -> dict[str, Tensor]:
     """W_Q = W_K = identity (000 Algorithm 1, line 1) as parameters to train, (run, d1, d1)."""
     identity = torch.eye(d1, dtype=like.dtype, device=like.device).expand(runs, d1, d1)
     return {name: identity.clone() for name in TRAINED_ATTENTION}
-
-
-def population_gradient(
-    problem: Contrastive,
-    parameters: dict[str, Tensor],
-    data: SparseCoding,
-    draws: Draws,
-    samples: int,
-    batches: int,
-) -> tuple[Tensor, Tensor]:
-    """Gradient (22) by Monte Carlo over ``batches`` fresh batches, and its standard error."""
-    total = torch.zeros_like(parameters["weights"], dtype=torch.float64)
-    squares = torch.zeros_like(total)
-    for index in range(batches):
-        batch = data.sample(draws, samples, step=index)
-        gradient = problem.gradients(parameters, batch)[1]["weights"].to(torch.float64)
-        total += gradient
-        squares += gradient**2
-    mean = total / batches
-    variance = (squares / batches - mean**2).clamp(min=0) * batches / max(batches - 1, 1)
-    return mean, (variance / batches).sqrt()

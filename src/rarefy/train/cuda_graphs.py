@@ -1,7 +1,7 @@
 """Passes of a network as recorded graphs: a small network on a GPU waits for Python to start its
 operations one by one, and a recording is started at once.
 
-``recorded``: forward and backward pass as two graphs, for a loss that stays outside;
+``record_forward``: forward and backward pass as two graphs, for a loss that stays outside;
 ``record_gradients``: a whole function that ends in ``backward()``, as one.
 """
 
@@ -40,7 +40,7 @@ class _Whole(nn.Module):
         return self._call(x)
 
 
-def recorded(
+def record_forward(
     model: nn.Module, forward: Callable[[Tensor], Tensor], example: Tensor, precision: str
 ) -> Callable[[Tensor], Tensor]:
     """``forward`` (of ``model``, in training mode) as graphs for inputs shaped like ``example``, or

@@ -1,6 +1,6 @@
 """Descent of many runs at once: one loop over steps, none over runs.
 
-A *problem* gives the loss of a batch, one value a run. Its gradient is autograd's of the loss
+A *problem* gives the loss of a batch, one value per run. Its gradient is autograd's of the loss
 summed over runs (summed, never averaged: an average would divide every learning rate by the number
 of runs) unless the problem has a ``gradients`` method of its own. A run whose loss or weights stop
 being finite keeps its last finite weights (but see ``guard``), its step is noted, what is recorded
@@ -18,8 +18,7 @@ from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value
-from rarefy.core.rng import Draws
-from rarefy.train.optimisers import Optimiser
+from rarefy.train.optimisers import Sgd
 
 
 class Problem(Protocol):
@@ -29,8 +28,8 @@ class Problem(Protocol):
 
 
 @runtime_checkable
-class HandWritten(Protocol):
-    """A problem that brings its own gradient: loss (run,) and one gradient a parameter."""
+class HasGradients(Protocol):
+    """A problem that brings its own gradient: loss (run,) and one gradient per parameter."""
 
     def gradients(
         self, parameters: dict[str, Tensor], batch: Any
@@ -91,7 +90,7 @@ def descend(
     problem: Problem,
     parameters: dict[str, Tensor],
     batches: Callable[[int], Any],
-    optimiser: Optimiser,
+    optimiser: Sgd,
     steps: int,
     *,
     trackers: Mapping[str, Tracker] | None = None,
@@ -119,7 +118,7 @@ def descend(
     if wanted and (wanted[0] < 0 or wanted[-1] > steps):
         raise bad_value("record", wanted, f"must lie in 0..steps={steps}")
     kept: dict[str, list[Tensor]] = {name: [] for name in trackers}
-    by_hand = isinstance(problem, HandWritten) and not automatic
+    by_hand = isinstance(problem, HasGradients) and not automatic
     first = next(iter(parameters.values()))
     runs, device = len(first), first.device
     nonfinite = torch.full((runs,), -1, dtype=torch.int64, device=device)
@@ -147,8 +146,7 @@ def descend(
             else:
                 loss, gradients = automatic_gradients(problem, here, batch)
             moved = {
-                name: optimiser.update(name, value, gradients[name], step)
-                for name, value in here.items()
+                name: optimiser.update(name, value, gradients[name]) for name, value in here.items()
             }
             if pruning is not None:
                 moved = pruning.after(here, moved)
@@ -174,17 +172,3 @@ def _give_back(moved: dict[str, Tensor], last: dict[str, Tensor], alive: Tensor)
     for name, value in moved.items():
         keep = alive.reshape(-1, *(1,) * (value.dim() - 1))
         moved[name] = torch.where(keep, value, last[name])
-
-
-def minibatches(
-    draws: Draws, data: Mapping[str, Tensor], size: int, stream: str = "minibatch"
-) -> Callable[[int], dict[str, Tensor]]:
-    """Batches of ``size`` samples drawn with replacement from stored samples (run, sample, ...)."""
-    samples = next(iter(data.values())).shape[1]
-
-    def batch(step: int) -> dict[str, Tensor]:
-        index = draws.integers(stream, samples, (size,), step)
-        rows = torch.arange(len(draws), device=index.device)[:, None]
-        return {name: value[rows, index] for name, value in data.items()}
-
-    return batch

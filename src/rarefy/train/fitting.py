@@ -44,7 +44,7 @@ class StopAtLoss:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FitResult:
     """parameters: at least ``filters``, (run, classes, m, d), computed when asked for; of each run:
     ``stopped_at``, updates until its stopping loss was seen (-1: it was not), and
     ``nonfinite_step`` (-1: it stayed finite)."""
@@ -73,7 +73,7 @@ def fit(
     context: Context,
     form: str = "auto",
     precision: str | None = None,
-) -> Fitted:
+) -> FitResult:
     """At most ``steps`` updates at rates ``lr``, (run,), of each run until its training loss is at
     most ``stop_loss`` (0: never). ``form`` and ``precision`` as in ``train_unpruned``."""
     runs = len(initial)
@@ -114,7 +114,7 @@ def fit(
         moving = moving[(at < 0) & (gone < 0)]
         done += block
     context.advance(runs * (steps - done))
-    return Fitted(Unfolded(state, initial, samples) if dual else state, stopped, lost)
+    return FitResult(Unfolded(state, initial, samples) if dual else state, stopped, lost)
 
 
 def _rows(

@@ -5,7 +5,7 @@
     auto    whichever takes less work
 
 Both give the same numbers. A study that is asked for the dual form also draws no vectors, where the
-laws allow it (``rarefy.data.turned_worlds``).
+laws allow it (``rarefy.data.gram_samples``).
 """
 
 from __future__ import annotations

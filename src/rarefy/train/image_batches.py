@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import key
-from rarefy.train.augment import cut, draw_shifts, mirror_some, padded
+from rarefy.train.augment import crop_windows, draw_shifts, random_flip, reflect_pad
 
 PART_BYTES = 128 * 1024**2
 """Images are changed so many at a time: on a GPU an epoch costs a few large operations, where batch
@@ -23,7 +23,7 @@ by batch it would cost thousands of small ones."""
 
 @dataclass(frozen=True)
 class Scaling:
-    """From stored values to what a network sees: [0, 1], then mean 0 and std 1 a channel."""
+    """From stored values to what a network sees: [0, 1], then mean 0 and std 1 per channel."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
@@ -49,7 +49,7 @@ def generator_for(device: torch.device, *parts: object) -> torch.Generator:
 
 
 @dataclass(frozen=True)
-class Changes:
+class Augmentation:
     """What happens to a training image: moved by up to ``shift`` pixels, mirrored left to right
     half the time, Gaussian noise of std ``noise`` (pixels in [0, 1]) added, drawn ``fresh`` each
     time it is shown or once for all."""
@@ -76,13 +76,13 @@ class ImageBatches:
         scaling: Scaling,
         batch: int,
         run_key: int,
-        changes: Changes | None = None,
+        changes: Augmentation | None = None,
         dtype: torch.dtype = torch.float32,
         memory_format: torch.memory_format = torch.contiguous_format,
     ) -> None:
         if batch < 1:
             raise bad_value("batch", batch, "must be at least 1")
-        self.changes = changes or Changes()
+        self.changes = changes or Augmentation()
         self._source = images
         self.labels, self.scaling, self.dtype = labels, scaling, dtype
         self.run_key, self.memory_format = run_key, memory_format
@@ -94,7 +94,7 @@ class ImageBatches:
         self.steps = len(images) // self.batch
         if self.changes.noise and not self.changes.fresh:
             images = self._with_noise_for_good(images)
-        self.images = padded(images, self.changes.shift)
+        self.images = reflect_pad(images, self.changes.shift)
         image_bytes = images[0].numel() * 4
         self._part = max(1, PART_BYTES // (image_bytes * self.batch))
 
@@ -120,7 +120,7 @@ class ImageBatches:
         """The same images and noise in other batches."""
         return self._other(batch, self.changes)
 
-    def _other(self, batch: int, changes: Changes) -> ImageBatches:
+    def _other(self, batch: int, changes: Augmentation) -> ImageBatches:
         kept = (self._source, self.labels, self.scaling)
         return ImageBatches(*kept, batch, self.run_key, changes, self.dtype, self.memory_format)
 
@@ -137,9 +137,9 @@ class ImageBatches:
     def _shown(self, chosen: Tensor, number: int, part: int) -> Tensor:
         changes, draws = self.changes, self._draws("changes", number, part)
         corners = draw_shifts(len(chosen), changes.shift, draws) if changes.shift else None
-        images = cut(self.images, chosen, corners, self.size)
+        images = crop_windows(self.images, chosen, corners, self.size)
         if changes.flip:
-            images = mirror_some(images, draws)
+            images = random_flip(images, draws)
         compute = torch.promote_types(self.dtype, torch.float32)
         x = unit_pixels(images, compute)
         if changes.noise and changes.fresh:

@@ -2,7 +2,7 @@
 
     F_c(X) = sum_r sum_p ReLU(<w_cr, x_p> + b_cr)
 
-One group of m neurons an output, output weights frozen at 1. ``rarefy.train.shown_patches`` spares
+A group of m neurons per output, output weights frozen at 1. ``rarefy.train.active_patches`` spares
 neurons the patches that they would sleep through.
 """
 
@@ -17,8 +17,8 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
-from rarefy.data.multi_view import Views
-from rarefy.train.shown_patches import Shown, combined, show
+from rarefy.data.multi_view import MultiViewSamples
+from rarefy.train.active_patches import ActivePatches, combine_gradients, find_active_patches
 
 BIASES = ("following", "scheduled", "still")
 """following: (18), each neuron's own movement; scheduled: one rate for all neurons; still: none."""
@@ -40,7 +40,7 @@ def initial_neurons(
 class MultiViewBatch:
     """Samples and the probability with which each has each label, (run, output, n)."""
 
-    views: Views
+    views: MultiViewSamples
     target: Tensor
 
 
@@ -65,7 +65,7 @@ class MultiViewClassifier:
         if self.bias not in BIASES:
             raise bad_value("bias", self.bias, f"must be one of {', '.join(BIASES)}")
 
-    def scores(self, parameters: dict[str, Tensor], views: Views) -> Tensor:
+    def scores(self, parameters: dict[str, Tensor], views: MultiViewSamples) -> Tensor:
         """F_c(X): (run, output, n)."""
         return self._seen(parameters, views)[0]
 
@@ -81,7 +81,7 @@ class MultiViewClassifier:
         scores, shown = self._seen(parameters, batch.views)
         loss, residual = self._loss(scores, batch.target)
         residual = residual / (residual.shape[2] * self.patches)
-        found = combined(shown, residual, parameters["weights"], self.linear)
+        found = combine_gradients(shown, residual, parameters["weights"], self.linear)
         return loss, {"weights": found, "bias": self._bias_gradient(found)}
 
     def _bias_gradient(self, gradient: Tensor) -> Tensor:
@@ -102,11 +102,13 @@ class MultiViewClassifier:
         found = torch.zeros_like(scores)
         return loss, found.scatter(1, index, torch.exp(log_p) - target)
 
-    def _seen(self, parameters: dict[str, Tensor], views: Views) -> tuple[Tensor, list[Shown]]:
+    def _seen(
+        self, parameters: dict[str, Tensor], views: MultiViewSamples
+    ) -> tuple[Tensor, list[ActivePatches]]:
         """Scores, and what was shown to whom."""
         weights = parameters["weights"]
         runs, outputs, m, _ = weights.shape
-        shown = show(weights, parameters["bias"], views, self.linear)
+        shown = find_active_patches(weights, parameters["bias"], views, self.linear)
         total = weights.new_zeros(runs, outputs, views.subclass.shape[1])
         for each in shown:
             total = total + each.scores(outputs, m)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.pruning.masks import keep_largest, kept_count, neuron_norms
-from rarefy.pruning.updates import UPDATE_RULES, after_step, before_step
+from rarefy.pruning.update_rules import UPDATE_RULES, after_step, before_step
 
 NEVER = -1
 """A start that never comes."""

@@ -24,7 +24,7 @@ class Batches(Protocol):
     """What a training needs to know of its data."""
 
     steps: int
-    """Batches an epoch."""
+    """Batches per epoch."""
     device: torch.device
 
     def epoch(self, number: int, begin: int = 0) -> Iterator[Any]:
@@ -32,7 +32,7 @@ class Batches(Protocol):
         ...
 
 
-class Stops:
+class DeferredSignals:
     """Ctrl-C, and SIGTERM where somebody answers it, wait for the end of the update under way, from
     which one can go on. A second one does not wait."""
 
@@ -88,7 +88,7 @@ class Resumable(ABC):
         self.step = 0
         self._between = True
         """Whether weights, history and step belong together: not so inside an update."""
-        self._stops = Stops()
+        self._stops = DeferredSignals()
         self._losses = torch.zeros(batches.steps, dtype=torch.float32, device=batches.device)
 
     @abstractmethod
@@ -152,7 +152,7 @@ class Resumable(ABC):
     def advance(self, batch: Any) -> None:
         """One update, counted."""
         loss = self.update(batch)
-        # read once an epoch: asking the GPU for a number makes it wait
+        # read once per epoch: asking the GPU for a number makes it wait
         self._losses[self.step % self.batches.steps] = loss.detach()
         self.step += 1
 
@@ -209,7 +209,7 @@ class Resumable(ABC):
         main = threading.current_thread() is threading.main_thread()
         if checkpoint is None or context.stop is not None or not main:
             return contextlib.nullcontext()
-        self._stops = Stops()
+        self._stops = DeferredSignals()
         return self._stops.waiting()
 
     # ---------------------------------------------------------------------------------------- state

@@ -14,13 +14,13 @@ from torch.nn import functional
 
 from rarefy.core.compilation import let_compiled_code_see_hooks, or_plain
 from rarefy.core.settings import can_compile
-from rarefy.train.cuda_graphs import recorded
+from rarefy.train.cuda_graphs import record_forward
 from rarefy.train.image_batches import ImageBatches
 from rarefy.train.precision import mixed_precision
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.rate_schedules import rate_factor
 from rarefy.train.recipe import Recipe
 from rarefy.train.resumable import Resumable
-from rarefy.train.thinning import Thinning
 
 
 @dataclass
@@ -30,7 +30,7 @@ class History:
     loss: list[float] = field(default_factory=list)
     accuracy: list[float] = field(default_factory=list)
     watched: dict[str, list[float]] = field(default_factory=dict)
-    """Whatever the watcher wrote down, by name, one value a watched epoch."""
+    """Whatever the watcher wrote down, by name, one value per watched epoch."""
     nonfinite_step: int = -1
 
 
@@ -46,16 +46,16 @@ class Training(Resumable):
         model: nn.Module,
         batches: ImageBatches,
         recipe: Recipe,
-        thinning: Thinning,
+        spec: PruningSpec,
         precision: str = "float32",
         compiled: bool = False,
         graphs: bool = True,
     ) -> None:
         super().__init__(batches)
-        self.model, self.recipe, self.thinning = model, recipe, thinning
+        self.model, self.recipe, self.pruning_spec = model, recipe, spec
         self.precision, self.epochs = precision, recipe.epochs
         self.optimizer = recipe.make_optimizer(model)
-        self.pruner = thinning.attach(model, self.optimizer, batches.steps)
+        self.pruner = spec.attach(model, self.optimizer, batches.steps)
         self.forward: Callable[[Tensor], Tensor] = model
         if compiled and can_compile(batches.device):
             let_compiled_code_see_hooks()
@@ -71,7 +71,7 @@ class Training(Resumable):
         for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
         if not self._recorded:
-            self.forward = recorded(self.model, self.forward, x, self.precision)
+            self.forward = record_forward(self.model, self.forward, x, self.precision)
             self._recorded = True
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
@@ -92,10 +92,10 @@ class Training(Resumable):
 
     # ------------------------------------------------------------------------------ what it answers
 
-    def answering(self) -> nn.Module:
+    def evaluation_model(self) -> nn.Module:
         """The network as a user would take it home: with its masks, also where ``project`` lets it
         be dense between two choices (a copy then)."""
-        if self.pruner is None or not self.thinning.dense_between(self.batches.steps):
+        if self.pruner is None or not self.pruning_spec.dense_between(self.batches.steps):
             return self.model
         return self.pruner.copy_of("projected")
 

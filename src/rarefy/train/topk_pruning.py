@@ -21,7 +21,13 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
-from rarefy.pruning.masks import factor, keep_largest, masked, project_largest, search_levels
+from rarefy.pruning.masks import (
+    apply_mask,
+    keep_largest,
+    mask_factor,
+    project_largest,
+    search_levels,
+)
 
 READINGS = ("revive", "fixed", "random", "dense")
 
@@ -41,7 +47,7 @@ def check_schedule(first: int, every: int) -> None:
 
 class TopKPruning:
     """State for a batch of runs. ``keep``: (run,), coordinates kept; ``reading``: one word for all
-    runs or one a run; ``first``, ``every``: numbers of updates."""
+    runs or one per run; ``first``, ``every``: numbers of updates."""
 
     def __init__(
         self,
@@ -52,7 +58,7 @@ class TopKPruning:
         every: int = 1,
         draws: Draws | None = None,
     ) -> None:
-        """``shape``: (classes, filters, d); ``draws``, one key a run, for random supports."""
+        """``shape``: (classes, filters, d); ``draws``, one key per run, for random supports."""
         check_schedule(first, every)
         for value in keep.unique().tolist():
             check_keep(int(value), shape[2])
@@ -114,8 +120,8 @@ class TopKPruning:
         if word not in self._mask:
             self._mask[word] = keep_largest(filters.abs(), keep[:, None, None])
         if word not in self._factor:
-            self._factor[word] = factor(self._mask[word], filters)
-        return masked(filters, self._factor[word])
+            self._factor[word] = mask_factor(self._mask[word], filters)
+        return apply_mask(filters, self._factor[word])
 
     def support(self) -> Tensor | None:
         """The final support of fixed runs once it is chosen: (run, classes, filters, d)."""

@@ -14,9 +14,7 @@ from torch.nn.functional import cross_entropy
 from rarefy.core.errors import UsageError
 from rarefy.measure.representation import probe_problem
 from rarefy.measure.representation.linear_probe import (
-    Choice,
     LinearProbe,
-    StrengthRow,
     choose_strength,
     fit_chosen,
     fit_linear,
@@ -211,12 +209,6 @@ def test_the_strength_is_the_best_on_validation_samples_and_of_equals_the_strong
     # a single class is always right, whatever the strength
     one = train[0], torch.zeros_like(train[1])
     assert choose_strength(one, one, CLASSES, strengths).best == 10.0
-
-
-def test_it_says_when_the_best_strength_is_the_last_one_tried():
-    rows = tuple(StrengthRow(s, 0.5, 0.5, True, 1) for s in (1.0, 0.1, 0.01))
-    assert Choice(1.0, rows).at_edge and Choice(0.01, rows).at_edge
-    assert not Choice(0.1, rows).at_edge and not Choice(1.0, rows[:1]).at_edge
 
 
 def test_a_validation_class_that_was_not_trained_on_counts_zero():

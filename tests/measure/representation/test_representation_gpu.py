@@ -8,9 +8,9 @@ from torch import Tensor
 
 from rarefy.measure.representation.class_means import nearest_mean_accuracy
 from rarefy.measure.representation.few_shot import few_shot, pick_few
+from rarefy.measure.representation.knn import knn_predict
 from rarefy.measure.representation.labelled import accuracy_by_class
 from rarefy.measure.representation.linear_probe import choose_strength, fit_chosen, fit_linear
-from rarefy.measure.representation.nearest import knn_predict
 from rarefy.measure.representation.selective_units import class_selectivity
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

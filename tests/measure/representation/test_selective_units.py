@@ -150,9 +150,9 @@ def test_seeded_and_only_units_that_prefer_something():
 
 def test_errors():
     shares, preferred, selectivity = units()
-    with pytest.raises(UsageError, match=r"preferred=\(89,\): must be \(90,\), one a unit"):
+    with pytest.raises(UsageError, match=r"preferred=\(89,\): must be \(90,\), one per unit"):
         masked_by_class(shares, preferred[1:], selectivity, 3)
-    with pytest.raises(UsageError, match=r"strata=\(2,\): must be \(90,\), one a unit"):
+    with pytest.raises(UsageError, match=r"strata=\(2,\): must be \(90,\), one per unit"):
         masked_by_class(shares, preferred, selectivity, 3, strata=torch.zeros(2))
     with pytest.raises(UsageError, match=r"preferred=\(0, 2\): must be in -1..1"):
         masked_by_class(shares, preferred, selectivity, 2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from rarefy.core.errors import UsageError
-from rarefy.pruning.finishing.batchnorm import Reestimated, reestimate
+from rarefy.pruning.finishing.batchnorm import Reestimation, reestimate
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def test_every_value_counts_alike_whatever_the_sizes_of_the_batches(sizes: list[
     variances = torch.stack([batch.var((0, 2)) for batch in batches])
     torch.testing.assert_close(layer.running_mean, weights @ means / weights.sum())
     torch.testing.assert_close(layer.running_var, weights @ variances / weights.sum())
-    assert done == Reestimated(("",), len(sizes))
+    assert done == Reestimation(("",), len(sizes))
     assert layer.num_batches_tracked is not None and int(layer.num_batches_tracked) == len(sizes)
 
 
@@ -165,7 +165,7 @@ def test_a_layer_that_is_never_reached_keeps_its_statistics() -> None:
     model = Unused()
     model.unused(drawn(4, 2))
     before = statistics(model.unused)
-    assert reestimate(model, [drawn(8, 2)]) == Reestimated(("used",), 1)
+    assert reestimate(model, [drawn(8, 2)]) == Reestimation(("used",), 1)
     torch.testing.assert_close(statistics(model.unused), before, rtol=0, atol=0)
 
 
@@ -175,7 +175,7 @@ def test_without_batchnorm_nothing_is_read_and_nothing_is_done() -> None:
         yield
 
     model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, track_running_stats=False))
-    assert reestimate(model, never()) == Reestimated((), 0)
+    assert reestimate(model, never()) == Reestimation((), 0)
 
 
 def test_no_batch_beyond_the_limit_is_drawn() -> None:
@@ -226,7 +226,7 @@ def test_a_compiled_model_is_estimated_as_written_and_not_compiled_again() -> No
         (
             [drawn(4, 2), drawn(1, 2)],
             None,
-            r"^batches='input of \(1, 2\)': must give at least 2 values a channel at 0"
+            r"^batches='input of \(1, 2\)': must give at least 2 values per channel at 0"
             r" \(drop a last batch of 1\)$",
         ),
     ],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from zero_filters import lived_in, own, removed, zero
 
-from rarefy.pruning.finishing.removal import Removed, remove_zero_filters
+from rarefy.pruning.finishing.removal import LayerRemoval, remove_zero_filters
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +31,8 @@ def test_an_mlp_loses_its_zero_neurons() -> None:
     zero(model[0], 1, 4, 7)
     zero(model[2], 0)
     smaller, layers, report = removed(model, torch.randn(2, 5))
-    assert layers["0"] == Removed("0", 8, (1, 4, 7), {})
-    assert layers["2"] == Removed("2", 6, (0,), {})
+    assert layers["0"] == LayerRemoval("0", 8, (1, 4, 7), {})
+    assert layers["2"] == LayerRemoval("2", 6, (0,), {})
     assert [tuple(p.shape) for p in smaller.parameters()] == [
         (5, 5), (5,), (5, 5), (5,), (3, 5), (3,)
     ]  # fmt: skip
@@ -121,9 +121,9 @@ def test_a_filter_with_a_bias_goes_only_when_asked() -> None:
     with torch.no_grad():
         model[0].weight[2] = 0.0
     _, layers, _ = removed(model, torch.randn(2, 4))
-    assert layers["0"] == Removed("0", 5, (), {2: "has a bias, so that it gives a constant"})
+    assert layers["0"] == LayerRemoval("0", 5, (), {2: "has a bias, so that it gives a constant"})
     _, layers, _ = removed(model, torch.randn(2, 4), constant=True)
-    assert layers["0"] == Removed("0", 5, (2,), {})
+    assert layers["0"] == LayerRemoval("0", 5, (2,), {})
 
 
 def test_a_filter_that_read_removed_filters_only_goes_too() -> None:
@@ -159,7 +159,7 @@ def test_one_filter_of_an_all_zero_layer_stays() -> None:
     zero(model[0], 0, 1, 2, 3)
     smaller, layers, _ = removed(model, torch.randn(2, 2, 9))
     last = "is the last one: a layer keeps at least one filter"
-    assert layers["0"] == Removed("0", 4, (1, 2, 3), {0: last})
+    assert layers["0"] == LayerRemoval("0", 4, (1, 2, 3), {0: last})
     assert smaller[0].weight.shape == (1, 2, 3)
 
 
@@ -269,7 +269,7 @@ def test_a_residual_network_is_smaller_inside_its_blocks() -> None:
         padding = f"is a constant other than zero at the zero padding of {block}.conv2"
         assert layers[f"{block}.conv1"].kept == {5: padding}
         addition = dict.fromkeys((0, 5), "feeds an addition")
-        assert layers[f"{block}.conv2"] == Removed(f"{block}.conv2", 6, (), addition)
+        assert layers[f"{block}.conv2"] == LayerRemoval(f"{block}.conv2", 6, (), addition)
     assert layers["0"].removed == ()
     assert smaller[3].conv2.weight.shape == (6, 5, 3, 3)
     assert "4.conv2: 0 of 6 filters removed; 2 kept (feeds an addition)" in str(report)

@@ -8,7 +8,7 @@ from torch import nn
 
 import rarefy
 from rarefy.core.errors import UsageError
-from rarefy.pruning.finishing.semi_structured import is_two_four, reason, to_two_four
+from rarefy.pruning.finishing.semi_structured import is_two_four, to_two_four, why_not_two_four
 
 
 def test_two_of_four_neighbours_in_a_row() -> None:
@@ -25,16 +25,16 @@ def test_the_pruner_makes_the_pattern() -> None:
     exported = pruner.export()
     assert isinstance(exported, nn.Linear)
     assert is_two_four(exported.weight)
-    assert reason(exported.weight.half()) == ""
+    assert why_not_two_four(exported.weight.half()) == ""
 
 
 def test_reasons_are_named() -> None:
     good = torch.zeros(32, 64)
     good[:, ::2] = 1
-    assert "must be float16" in reason(good)
-    assert reason(good.bfloat16()) == ""
-    assert "(32, 60) is not a multiple of (32, 64)" in reason(good[:, :60].half())
-    assert "more than two" in reason(torch.ones(32, 64).half())
+    assert "must be float16" in why_not_two_four(good)
+    assert why_not_two_four(good.bfloat16()) == ""
+    assert "(32, 60) is not a multiple of (32, 64)" in why_not_two_four(good[:, :60].half())
+    assert "more than two" in why_not_two_four(torch.ones(32, 64).half())
 
 
 def test_needs_a_gpu() -> None:

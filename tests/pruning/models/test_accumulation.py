@@ -54,7 +54,7 @@ def assert_close(first: tuple[nn.Module, Pruner], second: tuple[nn.Module, Prune
     masks = second[1].masks
     for name, mask in first[1].masks.items():
         assert torch.equal(mask, masks[name]), name
-        one, two = (each[1].held[name].dense() for each in (first, second))
+        one, two = (each[1].pruned[name].dense() for each in (first, second))
         torch.testing.assert_close(one, two, atol=EXACT, rtol=0)
     for one, two in zip(first[0].parameters(), second[0].parameters(), strict=True):
         torch.testing.assert_close(one, two, atol=EXACT, rtol=0)
@@ -104,8 +104,8 @@ def test_a_closure_that_fails_leaves_the_masks_in_force() -> None:
     with pytest.raises(RuntimeError, match="out of memory"):
         optimizer.step(closure)
     assert pruner.step == 0
-    for held in pruner.held.values():
-        assert not held.parameter[~held.mask].any()
+    for pruned in pruner.pruned.values():
+        assert not pruned.parameter[~pruned.mask].any()
     loss(model).backward()
     optimizer.step()
     assert pruner.step == 1 and pruner.keep == 0.5
@@ -164,11 +164,11 @@ def test_lbfgs_with_dense_updates_trains() -> None:
         losses.append(found.item())
         return found
 
-    before = pruner.held["weight"].dense().clone()
+    before = pruner.pruned["weight"].dense().clone()
     for _ in range(10):
         optimizer.step(closure)
     assert losses[-1] < losses[0] and pruner.step == 10
-    assert ((pruner.held["weight"].dense() - before).abs() > 1e-4).all()  # all are updated
+    assert ((pruner.pruned["weight"].dense() - before).abs() > 1e-4).all()  # all are updated
 
 
 # -------------------------------------------------------------------------------------- clipping
@@ -202,12 +202,12 @@ def test_clipping_counts_all_gradients_where_all_are_used() -> None:
         squares = [float(each.grad.square().sum()) for each in plain.parameters()]
         norm = nn.utils.clip_grad_norm_(model.parameters(), 0.1)
         assert float(norm) == pytest.approx(sum(squares) ** 0.5, abs=EXACT)
-        dense = pruner.held["0.weight"].dense().clone()
+        dense = pruner.pruned["0.weight"].dense().clone()
         scale = 0.1 / (float(norm) + 1e-6)  # torch's way to avoid dividing by zero
         optimizer.state.clear()  # without momentum, for this test
         optimizer.step()
         expected = dense - 0.3 * scale * plain[0].weight.grad
-        torch.testing.assert_close(pruner.held["0.weight"].dense(), expected, atol=EXACT, rtol=0)
+        torch.testing.assert_close(pruner.pruned["0.weight"].dense(), expected, atol=EXACT, rtol=0)
 
 
 @pytest.mark.parametrize("way", ["masked saliency", "rigl"])
@@ -220,7 +220,7 @@ def test_clipping_when_a_score_needs_all_gradients(way: str) -> None:
         loss(model).backward()
         optimizer.step()
     optimizer.zero_grad()
-    mask, waiting = pruner.masks["0.weight"], pruner.held["0.weight"].dense().clone()
+    mask, waiting = pruner.masks["0.weight"], pruner.pruned["0.weight"].dense().clone()
     loss(model).backward()
     assert model[0].weight.grad[~mask].any()
     nn.utils.clip_grad_norm_(model.parameters(), 0.1)
@@ -230,4 +230,4 @@ def test_clipping_when_a_score_needs_all_gradients(way: str) -> None:
     came = pruner.masks["0.weight"] & ~mask
     assert came.any()
     stayed = ~mask & ~came
-    assert torch.equal(pruner.held["0.weight"].dense()[stayed], waiting[stayed])
+    assert torch.equal(pruner.pruned["0.weight"].dense()[stayed], waiting[stayed])

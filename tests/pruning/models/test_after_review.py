@@ -13,7 +13,7 @@ from torch import nn
 from rarefy import Pruner
 from rarefy.core.errors import UsageError
 from rarefy.pruning.finishing.removal import remove_zero_filters
-from rarefy.pruning.models.showing import agreement
+from rarefy.pruning.models.summary import agreement
 from rarefy.pruning.regrowth import RigL
 from rarefy.pruning.schedules import constant, gradual, one_shot
 
@@ -163,12 +163,12 @@ def test_moments_of_biases_are_reset_too() -> None:
         schedule=constant(1),
     )  # fmt: skip
     with torch.no_grad():
-        pruner.held["0.weight"].waiting.mul_(
-            torch.where(pruner.held["0.weight"].neurons(), 1e-3, 1e3)[:, None]
+        pruner.pruned["0.weight"].waiting.mul_(
+            torch.where(pruner.pruned["0.weight"].neurons(), 1e-3, 1e3)[:, None]
         )
-        pruner.held["0.weight"].act()
+        pruner.pruned["0.weight"].apply_mask()
     update(model, optimizer, mlp_batch())
-    off = ~pruner.held["0.weight"].neurons()
+    off = ~pruner.pruned["0.weight"].neurons()
     assert (optimizer.state[model[0].bias]["momentum_buffer"][off] == 0).all()
 
 

@@ -52,9 +52,9 @@ def test_autocast_masks_in_full_precision(way: str) -> None:
         found.backward()
         optimizer.step()
         losses.append(found.item())
-        for name, held in pruner.held.items():
-            assert held.parameter.dtype == held.dense().dtype == torch.float32
-            assert not held.parameter[~held.mask].any(), name
+        for name, pruned in pruner.pruned.items():
+            assert pruned.parameter.dtype == pruned.dense().dtype == torch.float32
+            assert not pruned.parameter[~pruned.mask].any(), name
     assert losses[-1] < losses[0]
     assert pruner.keep == 0.5 and pruner.step == 20
     with cast(), torch.no_grad():
@@ -140,13 +140,13 @@ def test_overflow_moves_neither_masks_nor_weights_nor_the_count(way: str, kind: 
                 assert pruner.step == update
                 after = pruner.state_dict()
                 assert torch.equal(before["generator"], after["generator"])
-                for name, held in before["layers"].items():
-                    for key, value in held.items():
+                for name, pruned in before["layers"].items():
+                    for key, value in pruned.items():
                         same = after["layers"][name][key]
                         assert value is same or torch.equal(value, same), (name, key)
-                for name, held in pruner.held.items():
+                for name, pruned in pruner.pruned.items():
                     if way != "project":
-                        assert not held.parameter[~held.mask].any(), name
+                        assert not pruned.parameter[~pruned.mask].any(), name
             optimizer.zero_grad()
             scaler.scale(loss(model)).backward()
             scaler.step(optimizer)
@@ -212,9 +212,9 @@ def test_models_in_16_bits(way: str, dtype: torch.dtype) -> None:
     else:
         assert kept == width * 4 // 2
     assert float(pruner.trajectory.now()["keep"]) == pytest.approx(pruner.keep, abs=1e-6)
-    for held in pruner.held.values():
-        assert held.parameter.dtype == held.dense().dtype == dtype
-        assert not held.parameter[~held.mask].any()
+    for pruned in pruner.pruned.values():
+        assert pruned.parameter.dtype == pruned.dense().dtype == dtype
+        assert not pruned.parameter[~pruned.mask].any()
     assert pruner.export()(x).dtype == dtype
 
 
@@ -226,5 +226,5 @@ def test_a_model_that_changes_its_type_takes_its_pruner_along(way: str) -> None:
     model.double()
     nn.functional.cross_entropy(model(X.double()), Y).backward()
     optimizer.step()
-    assert pruner.step == 1 and pruner.held["0.weight"].dense().dtype == torch.float64
+    assert pruner.step == 1 and pruner.pruned["0.weight"].dense().dtype == torch.float64
     assert not model[0].weight[~pruner.masks["0.weight"]].any()

@@ -16,7 +16,7 @@ from rarefy import Pruner
 from rarefy.pruning import masks as mask_functions
 from rarefy.pruning import selection
 from rarefy.pruning.schedules import one_shot, periodic
-from rarefy.pruning.updates import UPDATE_RULES, after_step, before_step, rule_codes
+from rarefy.pruning.update_rules import UPDATE_RULES, after_step, before_step, rule_codes
 from rarefy.train import neuron_pruning, topk_pruning
 from rarefy.train.descent import descend
 from rarefy.train.neuron_pruning import NeuronPruning

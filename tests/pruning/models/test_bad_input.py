@@ -28,10 +28,7 @@ NEURONS = {"0": "1"}
         ({"keep": 7}, "keep=7: 0.weight has filters of 6 weights"),
         ({"keep": 25, "granularity": "layer"}, "keep=25: 2.weight has 24 weights"),
         ({"keep": 4, "granularity": "neuron"}, "keep=4: 2.weight has 3 filters"),
-        (
-            {"keep": 73, "granularity": "global"},
-            "keep=73: all layers together have 72 weights",
-        ),
+        ({"keep": 73, "granularity": "global"}, "keep=73: all layers together have 72 weights"),
         (
             {"granularity": "2:4"},
             "granularity 2:4: 0.weight has filters of 6 weights, not a multiple of 4; "
@@ -43,15 +40,9 @@ NEURONS = {"0": "1"}
             "'2:4'",
         ),
         ({"update": "frozen"}, "update='frozen': must be one of dense, masked, project"),
-        (
-            {"score": "size"},
-            "unknown score 'size' (known: magnitude, norm, random, saliency)",
-        ),
+        ({"score": "size"}, "unknown score 'size' (known: magnitude, norm, random, saliency)"),
         ({"moments": "drop"}, "moments='drop': must be one of keep, reset"),
-        (
-            {"layers": "head"},
-            "layers='head': matches no module with a weight; there are 0, 2",
-        ),
+        ({"layers": "head"}, "layers='head': matches no module with a weight; there are 0, 2"),
         (
             {"distribution": "even"},
             "distribution='even': must be 'uniform', 'erk' or {pattern: keep}",

@@ -176,7 +176,7 @@ def test_rigl_grows_where_the_gradient_is_largest(granularity: str, closure: boo
     pruner = Pruner(
         model, optimizer, 0.5, update="masked", granularity=granularity, regrow=RigL(10, 0.5)
     )
-    names = list(pruner.held)
+    names = list(pruner.pruned)
 
     def rows(each: dict[str, Tensor]) -> list[Tensor]:
         """What competes with each other."""
@@ -278,14 +278,14 @@ def test_counts_of_every_granularity(
             if count is not None:
                 assert int((model.get_parameter(f"{layer}.weight") != 0).sum()) == count
             else:
-                assert f"{layer}.weight" not in pruner.held
+                assert f"{layer}.weight" not in pruner.pruned
 
 
 def test_erk_and_global_keep_the_budget_of_all_layers_together() -> None:
     for choices in ({"granularity": "global"}, {"granularity": "layer", "distribution": "erk"}):
         model = cnn()
         _, pruner = pruned(model, keep=0.25, **choices)
-        total = sum(each.kept.numel() for each in pruner.held.values())
+        total = sum(each.kept.numel() for each in pruner.pruned.values())
         # a rounding of at most a half in each of three layers
         assert abs(sum(int(mask.sum()) for mask in pruner.masks.values()) - total / 4) <= 1.5
         shares = [float(mask.float().mean()) for mask in pruner.masks.values()]

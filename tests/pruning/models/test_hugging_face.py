@@ -178,7 +178,7 @@ def test_training_again_begins_anew_with_all_weights(tmp_path: Path) -> None:
     training = trainer(callback, tmp_path, max_steps=2)
     training.train()
     first = callback.pruner
-    dense = first.held["net.0.weight"].dense().clone()
+    dense = first.pruned["net.0.weight"].dense().clone()
     training.train()
     assert callback.pruner is not first and callback.pruner.step == 2
     steps = callback.pruner.trajectory.frame()["step"].unique()

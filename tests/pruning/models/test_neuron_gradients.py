@@ -22,7 +22,7 @@ def reached(activation: nn.Module, bias: float, **choices: Any) -> tuple[float, 
     x, y = torch.randn(64, 6), torch.randn(64, 3)
     output = pruner.masked_branch(x) if choices.get("branches") else model(x)
     (output - y).square().mean().backward()
-    pruned = ~pruner.held["0.weight"].neurons()
+    pruned = ~pruner.pruned["0.weight"].neurons()
     assert int(pruned.sum()) == 4
     into = (model[0].weight.grad != 0).any(dim=1)[pruned]
     out = (model[2].weight.grad != 0).any(dim=0)[pruned]
@@ -117,7 +117,7 @@ def test_in_the_masked_branch_a_neuron_is_off_with_its_bias() -> None:
     nn.init.constant_(model[0].bias, 5.0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     pruner = Pruner(model, optimizer, keep=0.5, granularity="neuron", branches=True)
-    off = ~pruner.held["0.weight"].neurons()
+    off = ~pruner.pruned["0.weight"].neurons()
     x = torch.rand(3, 3)
     assert (pruner.masked_branch(x)[:, off] == 0).all() and (model(x) != 0).all()
     assert torch.equal(pruner.copy_of("masked")(x), pruner.masked_branch(x))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from rarefy import Pruner
 from rarefy.pruning.regrowth import SET, RigL
 from rarefy.pruning.schedules import constant, gradual, one_shot, periodic
-from rarefy.pruning.updates import UPDATE_RULES
+from rarefy.pruning.update_rules import UPDATE_RULES
 
 Training = tuple[nn.Module, torch.optim.Optimizer, Pruner]
 

@@ -44,10 +44,7 @@ SETTINGS = [
     ({"update": "masked"}, "update='masked', not 'dense'"),
     ({"distribution": {"0": 0.3}}, "distribution={'0': 0.3}, not 'uniform'"),
     ({"branches": True}, "branches=True, not False"),
-    (
-        {"schedule": periodic(3)},
-        f"schedule={str(constant(3))!r}, not {str(constant())!r}",
-    ),
+    ({"schedule": periodic(3)}, f"schedule={str(constant(3))!r}, not {str(constant())!r}"),
 ]
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from rarefy import Pruner
 from rarefy.pruning.finishing.batchnorm import reestimate
 from rarefy.pruning.schedules import constant, one_shot
-from rarefy.pruning.updates import UPDATE_RULES
+from rarefy.pruning.update_rules import UPDATE_RULES
 
 # ----------------------------------------------------------------------------------- attention
 
@@ -47,7 +47,7 @@ def test_attention_is_pruned_in_both_projections_and_trains_for_more_than_one_st
     is never called; and ``in_proj_weight`` is no ``Linear`` and is overlooked."""
     model = Attending()
     optimizer, pruner = pruned(model, keep=0.25, update=rule)
-    assert list(pruner.held) == ["attention.in_proj_weight", "attention.out_proj.weight"]
+    assert list(pruner.pruned) == ["attention.in_proj_weight", "attention.out_proj.weight"]
     for step in range(3):
         update(model, optimizer, sequences(step))
         for name in ("in_proj_weight", "out_proj.weight"):
@@ -65,7 +65,7 @@ def test_attentions_key_and_value_biases_are_no_weights() -> None:
     """Trap: ``bias_k`` and ``bias_v`` have three dimensions and look like weights."""
     model = nn.MultiheadAttention(8, 2, add_bias_kv=True, kdim=6, vdim=4)
     _, pruner = pruned(model)
-    assert list(pruner.held) == [
+    assert list(pruner.pruned) == [
         "q_proj_weight", "k_proj_weight", "v_proj_weight", "out_proj.weight",
     ]  # fmt: skip
 
@@ -203,7 +203,7 @@ def filter_gradients(beta: float, **choices: Any) -> tuple[Tensor, Tensor]:
     x, y = cnn_batch()
     (model(x) - y).square().mean().backward()
     norms = model[0].weight.grad.flatten(1).norm(dim=1)
-    kept = pruner.held["0.weight"].neurons()
+    kept = pruner.pruned["0.weight"].neurons()
     return norms[~kept], norms[kept]
 
 
@@ -228,7 +228,7 @@ def test_running_variance_of_a_zeroed_filter_decays_and_the_remedies() -> None:
     )
     for _ in range(5):
         update(model, optimizer, cnn_batch())
-    gone = ~pruner.held["0.weight"].neurons()
+    gone = ~pruner.pruned["0.weight"].neurons()
     expected = torch.full((2,), 0.9**5)
     torch.testing.assert_close(model[1].running_var[gone], expected, rtol=1e-5, atol=0)
     dense = pruner.copy_of("dense")

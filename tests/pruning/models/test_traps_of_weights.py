@@ -14,7 +14,7 @@ from rarefy import Pruner
 from rarefy.pruning.filters import Filters
 from rarefy.pruning.schedules import one_shot
 from rarefy.pruning.selection import Granularity
-from rarefy.pruning.updates import UPDATE_RULES
+from rarefy.pruning.update_rules import UPDATE_RULES
 
 # ------------------------------------------------------------------------------ what is chosen
 
@@ -178,7 +178,7 @@ def test_models_of_other_number_types(rule: str, dtype: torch.dtype) -> None:
     for _ in range(3):
         update(model, optimizer, (x.to(dtype), y.to(dtype)))
     assert (model[0].weight != 0).sum(dim=1).tolist() == [3] * 8
-    assert model[0].weight.dtype == dtype == pruner.held["0.weight"].kept.dtype
+    assert model[0].weight.dtype == dtype == pruner.pruned["0.weight"].kept.dtype
 
 
 def test_autocast_uses_the_masked_weights() -> None:
@@ -236,8 +236,8 @@ def test_tied_weights_are_pruned_once_and_on_both_sides(rule: str) -> None:
         update(model, optimizer, (tokens, torch.zeros(4, 10)))
         assert model.readout.weight is model.embedding.weight
         assert (model.embedding(torch.arange(10)) != 0).sum(dim=1).tolist() == [3] * 10
-    assert list(pruner.held) == ["readout.weight"]
-    assert sum(each.kept.numel() for each in pruner.held.values()) == 60
+    assert list(pruner.pruned) == ["readout.weight"]
+    assert sum(each.kept.numel() for each in pruner.pruned.values()) == 60
     assert pruner.keep == 0.5
     plain = pruner.export()
     assert plain.readout.weight is plain.embedding.weight
@@ -248,7 +248,7 @@ def test_a_layer_used_in_two_places_is_pruned_once() -> None:
     shared = nn.Linear(4, 4)
     model = nn.Sequential(shared, nn.ReLU(), shared)
     _, pruner = pruned(model, keep=0.5)
-    assert list(pruner.held) == ["0.weight"] and pruner.trajectory.frame()["weights"].sum() == 16
+    assert list(pruner.pruned) == ["0.weight"] and pruner.trajectory.frame()["weights"].sum() == 16
 
 
 # ------------------------------------------------------------------------------------- reports
@@ -258,9 +258,9 @@ def test_biases_and_norms_are_neither_pruned_nor_counted() -> None:
     """Trap: sparsity figures that count biases and normalisation, or a tensor twice."""
     model = cnn()
     _, pruner = pruned(model, keep=0.5)
-    assert list(pruner.held) == ["0.weight", "3.weight", "6.weight"]
+    assert list(pruner.pruned) == ["0.weight", "3.weight", "6.weight"]
     total = 4 * 2 * 9 + 4 * 2 * 9 + 3 * 16
-    assert sum(each.kept.numel() for each in pruner.held.values()) == total
+    assert sum(each.kept.numel() for each in pruner.pruned.values()) == total
     assert f"3 weights with {total} entries, 50.0 % kept" in repr(pruner)
     plain = cnn()
     for name in ("0.bias", "1.weight", "1.bias", "3.bias", "6.bias"):

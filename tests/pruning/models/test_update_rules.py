@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from rarefy import Pruner
 from rarefy.pruning.schedules import constant
-from rarefy.pruning.updates import UPDATE_RULES
+from rarefy.pruning.update_rules import UPDATE_RULES
 
 Step = Callable[[], None]
 
@@ -32,10 +32,7 @@ HAND = {
     ],
     # only what acts moves: W = [[0, 1], [1, 3]], V = [0, 1]: the waiting 1s come back as they were.
     # Then h = (1, 3), dV = (., 3), dh = (0, 1), dW = [[., 0], [., 1]]
-    "masked": [
-        ([[0.0, 1.0], [1.0, 3.0]], [[0.0, 1.0]]),
-        ([[0.0, 1.0], [1.0, 2.0]], [[0.0, -2.0]]),
-    ],
+    "masked": [([[0.0, 1.0], [1.0, 3.0]], [[0.0, 1.0]]), ([[0.0, 1.0], [1.0, 2.0]], [[0.0, -2.0]])],
     # zeros move too: W = [[2, 0], [0, 3]] - dW = [[0, -2], [0, 3]], V = [2, 0] - dV = [0, -3].
     # Then h = (relu(-2), 3) = (0, 3), dV = (0, 3), dh = (0, -3), dW = [[0, 0], [-3, -3]]: [3, 6] is
     # projected to [0, 6]
@@ -151,7 +148,7 @@ def top(weight: Tensor, keep: int) -> Tensor:
 def slow_training(
     weights: dict[str, Tensor], slow: Slow, update: str, reset: bool, keep: int, batches: Any
 ) -> list[dict[str, Tensor]]:
-    """Dense weights after every update, by the definitions of held.py."""
+    """Dense weights after every update, by the definitions of pruned.py."""
     pruned = [name for name in weights if name.endswith("weight")]
     mask = {name: top(weights[name], keep) for name in pruned}
     if update == "project":

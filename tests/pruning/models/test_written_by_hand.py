@@ -106,7 +106,7 @@ def test_where_nothing_waits_there_is_nothing_to_lose(
     optimizer, pruner = pruned(model, lr=0.0, keep=0.5, schedule=constant(9), **choices)
     write(model[0])
     written = model[0].weight.detach().clone()
-    outside = "update" in choices and bool((written * ~pruner.held["0.weight"].mask).any())
+    outside = "update" in choices and bool((written * ~pruner.pruned["0.weight"].mask).any())
     expected = pytest.warns(UserWarning, match="^0.weight written by somebody else")
     with expected if outside else contextlib.nullcontext():
         update(model, optimizer, mlp_batch())

@@ -16,7 +16,7 @@ from rarefy.core.errors import UsageError
 from rarefy.tools.influence.removal import Order, Removal, highest, left_after, train_without
 from rarefy.tools.influence.removal_data import Source, parts_of
 from rarefy.tools.sparse_training import Task
-from rarefy.train.image_batches import Changes
+from rarefy.train.image_batches import Augmentation
 from rarefy.train.recipe import Recipe
 
 CPU = torch.device("cpu")
@@ -24,7 +24,7 @@ DIGITS = Source("digits")
 
 
 def task(network: str, data: str = "digits", epochs: int = 1) -> Task:
-    return Task(data, network, Recipe(epochs=epochs, learning_rate=0.05), Changes(), batch=32)
+    return Task(data, network, Recipe(epochs=epochs, learning_rate=0.05), Augmentation(), batch=32)
 
 
 # ------------------------------------------------------------------------------------- who leaves

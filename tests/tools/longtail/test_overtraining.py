@@ -19,7 +19,7 @@ from rarefy.tools.longtail.overtraining import (
 )
 from rarefy.tools.longtail.readings import PERCENT
 from rarefy.tools.longtail.watching import _error
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 LOOKS = (10, 20, 30, 40)
 

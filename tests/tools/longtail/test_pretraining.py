@@ -21,7 +21,7 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, RunError, UsageError
 from rarefy.core.writing import OutputFolder
 from rarefy.nets.backbones import build_backbone
-from rarefy.nets.by_name import build
+from rarefy.nets.builder import build
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.evaluation import Evaluation, evaluate_features
 from rarefy.tools.longtail.features import features_of
@@ -30,10 +30,10 @@ from rarefy.tools.longtail.probing import probe_file, probe_network
 from rarefy.tools.longtail.sets import AS_IS, Tail, parts_of
 from rarefy.tools.saved_networks import load_backbone, load_network, save_network
 from rarefy.train import checkpoints
-from rarefy.train.contrast.method import Method
-from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import Scaling
 from rarefy.train.recipe import Recipe
+from rarefy.train.simclr.method import Method
+from rarefy.train.simclr.pretraining import Pretraining
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -57,7 +57,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Tensor], Tens
     run = Pretraining.run
 
     def spied(self: Pretraining, *args: Any) -> Any:
-        weights = self.learnt("dense").backbone.state_dict()
+        weights = self.export_encoder("dense").backbone.state_dict()
         batch = next(iter(self.batches.epoch(0)))
         seen.append(({name: one.clone() for name, one in weights.items()}, batch))
         return run(self, *args)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rarefy.core.errors import UsageError
-from rarefy.train.views.blur import draw_sigmas, gaussian_blur, usual_taps
+from rarefy.train.views.blur import default_taps, draw_sigmas, gaussian_blur
 
 
 def noise(count: int, channels: int, height: int, width: int) -> Tensor:
@@ -58,7 +58,7 @@ def test_sigmas_are_uniform() -> None:
 
 
 def test_the_kernel_is_a_tenth_of_the_image() -> None:
-    assert [usual_taps(size) for size in (8, 32, 64, 96, 224)] == [3, 3, 7, 9, 23]
+    assert [default_taps(size) for size in (8, 32, 64, 96, 224)] == [3, 3, 7, 9, 23]
 
 
 @pytest.mark.parametrize("taps", [0, -1, 4])

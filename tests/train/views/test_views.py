@@ -15,7 +15,7 @@ from rarefy.core.settings import compiler_present
 from rarefy.train.image_batches import Scaling
 from rarefy.train.views import Views, colour, parts
 from rarefy.train.views.blur import gaussian_blur
-from rarefy.train.views.drawn import Drawn
+from rarefy.train.views.view_parameters import ViewParameters
 
 COLOUR = Scaling((0.5, 0.4, 0.3), (0.2, 0.0, 0.25))
 PLAIN = Scaling((0.0,), (1.0,))
@@ -32,7 +32,7 @@ def images(count: int, channels: int = 3, height: int = 10, width: int = 14) -> 
     return torch.randint(0, 256, shape, generator=generator(9), dtype=torch.uint8)
 
 
-def one_by_one(views: Views, stored: Tensor, drawn: Drawn, scaling: Scaling) -> Tensor:
+def one_by_one(views: Views, stored: Tensor, drawn: ViewParameters, scaling: Scaling) -> Tensor:
     """All but solarise, a view at a time with Python's own ifs."""
     made = []
     for row in range(2 * len(stored)):
@@ -161,7 +161,7 @@ def test_a_whole_image_left_alone_is_the_image() -> None:
 def test_compiled_views_are_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     """The real compiler, with a last part that must be filled up; grey images, because the colours
     are half a minute for a CPU's compiler."""
-    views, stored = Views.usual(1, 6), images(70, 1)
+    views, stored = Views.default(1, 6), images(70, 1)
     found = views.make(stored, generator(), PLAIN, compile_it=True)
     wanted = views.make(stored, generator(), PLAIN, compile_it=False)
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
@@ -175,7 +175,7 @@ def traced(views: Views, scaling: Scaling, shapes: list[int]) -> parts.Change:
         shapes.extend(len(one) for one in inputs if one.dtype == torch.uint8)
         return graph.forward
 
-    def change(some: Tensor, drawn: Drawn) -> Tensor:
+    def change(some: Tensor, drawn: ViewParameters) -> Tensor:
         return views.show(some, drawn, scaling)
 
     return parts.compiled(change, backend)
@@ -208,7 +208,7 @@ def test_a_compiler_that_fails_costs_speed_only(capsys: pytest.CaptureFixture[st
     def broken(*_: Any) -> Any:
         raise RuntimeError("no headers\nhere")
 
-    def change(some: Tensor, drawn: Drawn) -> Tensor:
+    def change(some: Tensor, drawn: ViewParameters) -> Tensor:
         return views.show(some, drawn, COLOUR)
 
     views = Views(5, jitter_share=0.0)
@@ -220,15 +220,15 @@ def test_a_compiler_that_fails_costs_speed_only(capsys: pytest.CaptureFixture[st
 
 
 def test_usual_views() -> None:
-    cifar = Views.usual(3, 32)
+    cifar = Views.default(3, 32)
     assert (cifar.size, cifar.scale, cifar.flip, cifar.way) == (32, (0.1, 1.0), 0.5, "bicubic")
     assert (cifar.jitter, cifar.jitter_share, cifar.grey) == ((0.4, 0.4, 0.4, 0.1), 0.8, 0.2)
     assert cifar.blur == cifar.solarise == 0
-    digits = Views.usual(1, 8)
+    digits = Views.default(1, 8)
     assert digits.scale == (0.4, 1.0)
     assert digits.flip == digits.jitter_share == digits.grey == digits.blur == 0
     with pytest.raises(UsageError, match="channels=4: must be 1"):
-        Views.usual(4, 8)
+        Views.default(4, 8)
 
 
 @pytest.mark.parametrize(

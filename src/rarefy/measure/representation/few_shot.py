@@ -11,7 +11,7 @@ from torch import Tensor
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws, key
 from rarefy.measure.representation.labelled import (
-    Labelled,
+    LabelledFeatures,
     accuracy_by_class,
     balanced_accuracy,
     check_labelled,
@@ -21,7 +21,7 @@ from rarefy.measure.representation.labelled import (
 from rarefy.measure.representation.linear_probe import (
     PATH_TOLERANCE,
     STRENGTHS,
-    Choice,
+    StrengthChoice,
     strength_path,
 )
 
@@ -34,7 +34,7 @@ class FewShot:
 
     by_class: Tensor
     picked: Tensor
-    choices: tuple[Choice, ...]
+    choices: tuple[StrengthChoice, ...]
     converged: tuple[bool, ...]
 
     @property
@@ -72,9 +72,9 @@ def pick_few(labels: Tensor, classes: int, per_class: int, seed: int = 0, draw: 
 
 
 def few_shot(
-    train: Labelled,
-    validation: Labelled,
-    test: Labelled,
+    train: LabelledFeatures,
+    validation: LabelledFeatures,
+    test: LabelledFeatures,
     classes: int,
     per_class: int,
     *,

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
 
-Labelled = tuple[Tensor, Tensor]
+LabelledFeatures = tuple[Tensor, Tensor]
 """Features (sample, d) and their labels (sample,), whole numbers 0 .. classes - 1."""
 _NAMED_ROWS = 5
 _SCANNED = 1 << 22
@@ -60,7 +60,7 @@ def check_labels(labels: Tensor, count: int, classes: int, name: str = "labels")
     return labels
 
 
-def check_labelled(pair: Labelled, classes: int, name: str) -> Labelled:
+def check_labelled(pair: LabelledFeatures, classes: int, name: str) -> LabelledFeatures:
     """Both halves checked, and on one device; an error names the half."""
     features = check_features(pair[0], f"{name} features")
     labels = check_labels(pair[1], len(features), classes, f"{name} labels")

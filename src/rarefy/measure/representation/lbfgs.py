@@ -32,7 +32,7 @@ class Point(NamedTuple):
     error: float
 
 
-class Found(NamedTuple):
+class OptimizeResult(NamedTuple):
     """Where the search ended; ``error`` at most the tolerance, or ``converged`` is false."""
 
     place: Tensor
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 def minimise(
     look: Callable[[Tensor], Point], start: Tensor, tolerance: float, most: int, rounding: float
-) -> Found:
+) -> OptimizeResult:
     """Descend from ``start`` until ``error`` <= tolerance, for ``most`` steps at most, or until
     rounding hides the way.
 
@@ -54,9 +54,9 @@ def minimise(
     changes: deque[tuple[Tensor, Tensor, float]] = deque(maxlen=MEMORY)
     for steps in range(most):
         if here.error <= tolerance:
-            return Found(place, here.error, steps, True)
+            return OptimizeResult(place, here.error, steps, True)
         if steps - last > _PATIENCE:
-            return Found(place, here.error, steps, False)
+            return OptimizeResult(place, here.error, steps, False)
         direction = _direction(here.gradient, changes)
         slope = float((direction * here.gradient).sum())
         if not slope < 0:  # rounding spoilt the memory: begin again downhill
@@ -73,7 +73,7 @@ def minimise(
         else:
             failures += 1
             if not changes or failures > _FAILURES:
-                return Found(place, here.error, steps, False)
+                return OptimizeResult(place, here.error, steps, False)
             changes.clear()
             continue
         step, change = size * direction, there.gradient - here.gradient
@@ -84,7 +84,7 @@ def minimise(
         if here.value < lowest - rounding * abs(lowest) or here.error < least:
             last = steps
         lowest, least = min(lowest, here.value), min(least, here.error)
-    return Found(place, here.error, most, here.error <= tolerance)
+    return OptimizeResult(place, here.error, most, here.error <= tolerance)
 
 
 def _direction(gradient: Tensor, changes: deque[tuple[Tensor, Tensor, float]]) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.measure.representation.labelled import (
-    Labelled,
+    LabelledFeatures,
     accuracy_by_class,
     balanced_accuracy,
     check_features,
@@ -87,25 +87,19 @@ class StrengthRow(NamedTuple):
     steps: int
 
 
-class Choice(NamedTuple):
+class StrengthChoice(NamedTuple):
     """The strength that was best on validation samples, and all that were tried, strongest
     first."""
 
     best: float
     table: tuple[StrengthRow, ...]
 
-    @property
-    def at_edge(self) -> bool:
-        """Whether the best is the first or the last that was tried: a better one may lie beyond."""
-        tried = [row.strength for row in self.table]
-        return len(tried) > 1 and self.best in (tried[0], tried[-1])
 
-
-class Chosen(NamedTuple):
+class ChosenProbe(NamedTuple):
     """A probe of the strength that was chosen, trained on everything it was given."""
 
     probe: LinearProbe
-    choice: Choice
+    choice: StrengthChoice
 
 
 def fit_linear(
@@ -132,14 +126,14 @@ def fit_linear(
 
 
 def choose_strength(
-    train: Labelled,
-    validation: Labelled,
+    train: LabelledFeatures,
+    validation: LabelledFeatures,
     classes: int,
     strengths: Sequence[float] = STRENGTHS,
     *,
     tolerance: float = PATH_TOLERANCE,
     most_steps: int = MOST_STEPS,
-) -> Choice:
+) -> StrengthChoice:
     """The strength with the best balanced accuracy on the validation samples; of equals the
     strongest. Classes without validation samples do not count; one that has some and was not
     trained on counts 0. Each probe starts from the one before, strongest first, until ``PATIENCE``
@@ -156,7 +150,7 @@ def fit_chosen(
     *,
     tolerance: float = TOLERANCE,
     most_steps: int = MOST_STEPS,
-) -> Chosen:
+) -> ChosenProbe:
     """Choose the strength on the samples ``held_out``, (sample,) boolean, with probes trained on
     the others; then train on all."""
     if held_out.dtype != torch.bool or held_out.shape != features.shape[:1]:
@@ -175,18 +169,18 @@ def fit_chosen(
     path = max(tolerance, PATH_TOLERANCE)
     choice, best = strength_path(train, validation, classes, strengths, path, most_steps)
     problem = ProbeProblem(features, labels, classes)
-    return Chosen(_fit(problem, classes, choice.best, best, tolerance, most_steps), choice)
+    return ChosenProbe(_fit(problem, classes, choice.best, best, tolerance, most_steps), choice)
 
 
 def strength_path(
-    train: Labelled,
-    validation: Labelled,
+    train: LabelledFeatures,
+    validation: LabelledFeatures,
     classes: int,
     strengths: Sequence[float],
     tolerance: float = TOLERANCE,
     most_steps: int = MOST_STEPS,
     patience: int = PATIENCE,
-) -> tuple[Choice, LinearProbe]:
+) -> tuple[StrengthChoice, LinearProbe]:
     """What ``choose_strength`` says, and the probe that was best. ``patience``: strengths in a row
     that may be no better before the weaker ones are left out."""
     _check_strengths(strengths)
@@ -212,7 +206,7 @@ def strength_path(
             best, in_vain = probe, 0
         table.append(StrengthRow(strength, share, plain, probe.converged, probe.steps))
     assert best is not None  # there is at least one strength
-    return Choice(best.strength, tuple(table)), best
+    return StrengthChoice(best.strength, tuple(table)), best
 
 
 def _check_strengths(strengths: Sequence[float]) -> None:
@@ -240,14 +234,7 @@ def _fit(
     found = problem.solve(strength, first[0][present], first[1][present], tolerance, most_steps)
     coefficients[present], intercept[present] = found.coefficients, found.intercept
     return LinearProbe(
-        centre,
-        scale,
-        coefficients,
-        intercept,
-        strength,
-        found.converged,
-        found.error,
-        found.steps,
+        centre, scale, coefficients, intercept, strength, found.converged, found.error, found.steps
     )
 
 

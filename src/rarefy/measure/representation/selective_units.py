@@ -107,7 +107,7 @@ def masked_by_class(
     ):
         if values.shape != masked_share.shape or values.ndim != 1:
             count = tuple(masked_share.shape)
-            raise bad_value(name, tuple(values.shape), f"must be {count}, one a unit")
+            raise bad_value(name, tuple(values.shape), f"must be {count}, one per unit")
     if len(preferred) and not -1 <= int(preferred.min()) <= int(preferred.max()) < classes:
         ends = (int(preferred.min()), int(preferred.max()))
         raise bad_value("preferred", ends, f"must be in -1..{classes - 1}")

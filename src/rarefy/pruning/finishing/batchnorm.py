@@ -20,18 +20,18 @@ from rarefy.core.errors import bad_value
 
 
 @dataclass(frozen=True)
-class Reestimated:
+class Reestimation:
     """Layers that have new statistics (none in a model without BatchNorm) and batches read."""
 
     layers: tuple[str, ...]
     batches: int
 
 
-def reestimate(model: nn.Module, batches: Iterable[Any], limit: int | None = None) -> Reestimated:
+def reestimate(model: nn.Module, batches: Iterable[Any], limit: int | None = None) -> Reestimation:
     """Reset the running statistics of every BatchNorm and average them over the batches.
 
     A batch is the model's input or a tuple whose first entry is; ``limit`` is the largest number of
-    batches. With n_b values a channel in batch b (samples times positions), the new statistics are
+    batches. With n_b values per channel in batch b (samples times positions) the new statistics are
 
         mean = sum_b n_b mean_b / sum_b n_b      var = sum_b n_b var_b / sum_b n_b
 
@@ -52,7 +52,7 @@ def reestimate(model: nn.Module, batches: Iterable[Any], limit: int | None = Non
         and layer.running_mean is not None
     }
     if not found:
-        return Reestimated((), 0)
+        return Reestimation((), 0)
     seen: dict[str, int] = dict.fromkeys(found, 0)
     place, count = _device(model), 0
     with _estimating(model, found, seen), torch.no_grad(), _uncompiled(model):
@@ -61,7 +61,7 @@ def reestimate(model: nn.Module, batches: Iterable[Any], limit: int | None = Non
             count += 1
         if count == 0:
             raise bad_value("batches", [], "must hold at least one batch")
-    return Reestimated(tuple(name for name in found if seen[name]), count)
+    return Reestimation(tuple(name for name in found if seen[name]), count)
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def _weighing(name: str, seen: dict[str, int]) -> Any:
         values = given[0]
         number = values.numel() // max(values.shape[1], 1)
         if number < 2:
-            allowed = f"must give at least 2 values a channel at {name} (drop a last batch of 1)"
+            allowed = f"must give at least 2 values per channel at {name} (drop a last batch of 1)"
             raise bad_value("batches", f"input of {tuple(values.shape)}", allowed)
         seen[name] += number
         layer.momentum = number / seen[name]

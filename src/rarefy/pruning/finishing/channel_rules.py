@@ -2,7 +2,7 @@
 
 A filter whose weights are all zero gives the same number everywhere, its bias. A channel-wise
 operation turns that number into another one, which is computed here by applying the operation to
-it. What is not known for certain is ``NotFollowed``: the channels have to stay.
+it. What is not known for certain is ``UnsupportedOperation``: the channels have to stay.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _AVERAGE_ARGUMENTS = ("input", "kernel_size", "stride", "padding", "ceil_mode", 
 # fmt: on
 
 
-class NotFollowed(Exception):
+class UnsupportedOperation(Exception):
     """The channels cannot be followed through an operation; the text, if any, says why."""
 
 
@@ -90,7 +90,7 @@ def through_layer(layer: nn.Module, flow: Flow) -> Flow:
         return _pool(*_POOLS[kind], made, flow)
     if kind is nn.Flatten:
         return _flatten(made["start_dim"], made["end_dim"], flow)
-    raise NotFollowed
+    raise UnsupportedOperation
 
 
 def through_function(user: fx.Node, flow: Flow, shapes: dict[fx.Node, tuple[int, ...]]) -> Flow:
@@ -100,7 +100,7 @@ def through_function(user: fx.Node, flow: Flow, shapes: dict[fx.Node, tuple[int,
     if target in ("view", "reshape", torch.reshape):
         return _view(user, flow, shapes)
     if len(user.all_input_nodes) != 1:
-        raise NotFollowed
+        raise UnsupportedOperation
     if target in _FUNCTIONS or target in _ARITHMETIC or name in _METHODS:
         may_write = target in _ARITHMETIC or name.endswith("_") or user.kwargs.get("inplace")
 
@@ -118,7 +118,7 @@ def through_function(user: fx.Node, flow: Flow, shapes: dict[fx.Node, tuple[int,
         return _flatten(_argument(user, 1, "start_dim", 0), _argument(user, 2, "end_dim", -1), flow)
     if target in (torch.mean, "mean"):
         return _mean(user, flow)
-    raise NotFollowed
+    raise UnsupportedOperation
 
 
 def through_channelwise(layer: Any, flow: Flow) -> Flow:
@@ -130,7 +130,7 @@ def through_channelwise(layer: Any, flow: Flow) -> Flow:
     elif isinstance(layer, nn.PReLU):
         after = F.prelu(constants[None], layer.weight)[0]
     elif layer.running_mean is None:
-        raise NotFollowed  # normalised by the statistics of each batch
+        raise UnsupportedOperation  # normalised by the statistics of each batch
     else:
         statistics = (layer.running_mean, layer.running_var, layer.weight, layer.bias)
         after = F.batch_norm(constants[None], *statistics, False, 0.0, layer.eps)[0]
@@ -148,7 +148,7 @@ def is_channelwise(layer: Any) -> bool:
 
 
 def is_depthwise(layer: Any) -> bool:
-    """One filter a channel: it neither mixes nor adds channels."""
+    """One filter per channel: it neither mixes nor adds channels."""
     if type(layer) not in CONVOLUTIONS:
         return False
     return 1 < layer.groups == layer.in_channels == layer.out_channels
@@ -162,7 +162,7 @@ def pads_with_zeros(convolution: Any) -> bool:
     return _some(convolution.padding)
 
 
-def only_asks(user: fx.Node, flow: Flow) -> bool:
+def reads_shape_only(user: fx.Node, flow: Flow) -> bool:
     """Whether a user wants to know the tensor's form, and not the number of its channels."""
     axes = range(len(flow.shape))
 
@@ -186,14 +186,14 @@ def only_asks(user: fx.Node, flow: Flow) -> bool:
 
 def _elementwise(call: Callable[[Tensor], Any], flow: Flow, in_place: bool) -> Flow:
     if in_place and flow.branched:
-        raise NotFollowed("is changed in place and read elsewhere too")
+        raise UnsupportedOperation("is changed in place and read elsewhere too")
     return replace(flow, constants=call(flow.constants.clone()))
 
 
 def _pool(axes: int, averages: bool, made: dict[str, Any], flow: Flow) -> Flow:
     """The mean or the largest of equal numbers is that number, unless zeros are mixed in."""
     if flow.dim != 1 or len(flow.shape) != axes + 2:
-        raise NotFollowed
+        raise UnsupportedOperation
     padded = _some(made.get("padding", 0)) and made.get("count_include_pad", True)
     if averages and (padded or made.get("divisor_override")):
         return flow.losing_nonzero("at an average that pads or rescales")
@@ -208,7 +208,7 @@ def _flatten(start: int, end: int, flow: Flow) -> Flow:
     if start > flow.dim:
         return flow
     if start == 0:
-        raise NotFollowed  # samples and channels in one axis
+        raise UnsupportedOperation  # samples and channels in one axis
     before = math.prod(flow.shape[start : flow.dim])
     behind = math.prod(flow.shape[flow.dim + 1 : end + 1])
 
@@ -224,7 +224,7 @@ def _view(user: fx.Node, flow: Flow, shapes: dict[fx.Node, tuple[int, ...]]) -> 
     sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     flat = (flow.shape[0], math.prod(flow.shape[1:]))
     if len(sizes) != 2 or sizes[1] != -1 or shapes[user] != flat or user.kwargs:
-        raise NotFollowed
+        raise UnsupportedOperation
     return _flatten(1, -1, flow)
 
 
@@ -232,7 +232,7 @@ def _mean(user: fx.Node, flow: Flow) -> Flow:
     asked, rank = _argument(user, 1, "dim", None), len(flow.shape)
     axes = [axis % rank for axis in ([asked] if isinstance(asked, int) else asked or ())]
     if not axes or flow.dim in axes:
-        raise NotFollowed
+        raise UnsupportedOperation
     if _argument(user, 2, "keepdim", False):
         return flow
     return replace(flow, dim=flow.dim - sum(axis < flow.dim for axis in axes))

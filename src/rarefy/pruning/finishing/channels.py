@@ -16,10 +16,10 @@ from rarefy.core.errors import bad_value
 from rarefy.pruning.finishing.channel_rules import (
     CONVOLUTIONS,
     Flow,
-    NotFollowed,
+    UnsupportedOperation,
     is_channelwise,
-    only_asks,
     pads_with_zeros,
+    reads_shape_only,
     through_channelwise,
     through_function,
     through_layer,
@@ -40,7 +40,7 @@ _JOINS = {
 
 
 @dataclass(frozen=True)
-class Traced:
+class TracedModel:
     """A model as a graph, with what an example showed. Layers go by their names in the model."""
 
     layers: dict[str, nn.Module]
@@ -93,7 +93,7 @@ class _Shapes(fx.Interpreter):
         return found
 
 
-def trace(model: nn.Module, example: tuple[Any, ...]) -> Traced:
+def trace(model: nn.Module, example: tuple[Any, ...]) -> TracedModel:
     """The graph of a model at evaluation; one line of complaint if it has none."""
     called = _Call(model, len(example))
     try:
@@ -101,16 +101,18 @@ def trace(model: nn.Module, example: tuple[Any, ...]) -> Traced:
         running = _Shapes(called, graph)
         running.run(example)
     except Exception as error:
-        allowed = f"must be traceable by torch.fx, without control flow by value ({brief(error)})"
+        allowed = (
+            f"must be traceable by torch.fx, without control flow by value ({first_line(error)})"
+        )
         raise bad_value("model", type(model).__name__, allowed) from error
     calls: dict[str, list[fx.Node]] = {name: [] for name, _ in model.named_modules()}
     for node in graph.find_nodes(op="call_module"):
         calls[_name(node)].append(node)
     read = {_attribute(called, str(node.target)) for node in graph.find_nodes(op="get_attr")}
-    return Traced(dict(model.named_modules()), calls, running.shapes, _tied(model) | read)
+    return TracedModel(dict(model.named_modules()), calls, running.shapes, _tied(model) | read)
 
 
-def brief(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """The first line of an error's text: other people's errors are long."""
     return (str(error).strip().splitlines() or [""])[0][:160] or type(error).__name__
 
@@ -119,7 +121,7 @@ def brief(error: Exception) -> str:
 class Walk:
     """Everything that the channels of one layer reach."""
 
-    traced: Traced
+    traced: TracedModel
     kept: dict[int, str] = field(default_factory=dict)
     """Channels that must stay, with the reason (of those that are no zero filters: any)."""
     passes: list[tuple[str, Tensor]] = field(default_factory=list)
@@ -128,12 +130,12 @@ class Walk:
     """Layers in which the channels end: name, and what arrives there."""
 
     def follow(self, node: fx.Node, flow: Flow) -> None:
-        users = [user for user in node.users if not only_asks(user, flow)]
+        users = [user for user in node.users if not reads_shape_only(user, flow)]
         flow = replace(flow, branched=flow.branched or len(users) > 1)
         for user in users:
             try:
                 after = self._through(user, flow)
-            except NotFollowed as stop:
+            except UnsupportedOperation as stop:
                 reason = str(stop) or f"feeds {self._description(user)}"
                 everything = torch.ones_like(flow.origin, dtype=torch.bool)
                 self._keep(flow.losing(everything, reason))
@@ -147,27 +149,27 @@ class Walk:
     def _through(self, user: fx.Node, flow: Flow) -> Flow | None:
         """What leaves an operation; nothing leaves a layer that reads the channels."""
         if user.op == "output":
-            raise NotFollowed("feeds the model's output")
+            raise UnsupportedOperation("feeds the model's output")
         if user not in self.traced.shapes:
-            raise NotFollowed
+            raise UnsupportedOperation
         if user.op != "call_module":
             return through_function(user, flow, self.traced.shapes)
         name = _name(user)
         layer: Any = self.traced.layers[name]
         if len(user.all_input_nodes) != 1 or user.kwargs or layer.training or _has_hooks(layer):
-            raise NotFollowed
+            raise UnsupportedOperation
         channelwise, axes = is_channelwise(layer), CONVOLUTIONS.get(type(layer))
         if not channelwise and axes is None and type(layer) is not nn.Linear:
             return through_layer(layer, flow)
         fixed = self.traced.why_fixed(name)
         if fixed:
-            raise NotFollowed(f"feeds {name}, which {fixed}")
+            raise UnsupportedOperation(f"feeds {name}, which {fixed}")
         rank = len(flow.shape)
         if flow.dim != (rank - 1 if type(layer) is nn.Linear else 1):
-            raise NotFollowed
+            raise UnsupportedOperation
         if axes is not None:
             if rank != axes + 2 or (layer.groups > 1 and not channelwise):
-                raise NotFollowed
+                raise UnsupportedOperation
             if pads_with_zeros(layer):
                 flow = flow.losing_nonzero(f"at the zero padding of {name}")
         if channelwise:

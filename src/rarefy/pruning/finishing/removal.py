@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from rarefy.core.errors import RunError, bad_value
 from rarefy.pruning.finishing.channel_rules import CONVOLUTIONS, Flow, is_depthwise
-from rarefy.pruning.finishing.channels import Traced, Walk, brief, trace
+from rarefy.pruning.finishing.channels import TracedModel, Walk, first_line, trace
 
 _TOLERANCE, _COARSE_TOLERANCE = 1e-5, 1e-2
 """How far the copy's outputs may lie from the model's, relative to the largest output (at least 1).
@@ -28,7 +28,7 @@ Coarse for 16 bit numbers and on GPUs, which round the inputs of a convolution t
 
 
 @dataclass(frozen=True)
-class Removed:
+class LayerRemoval:
     """What became of the zero filters of one layer; filters count from 0 as in the model given."""
 
     layer: str
@@ -51,7 +51,7 @@ class Removed:
 class Removal:
     """What was taken out of a model: layers with zero filters only, in the model's order."""
 
-    layers: tuple[Removed, ...]
+    layers: tuple[LayerRemoval, ...]
     parameters_before: int
     parameters_after: int
 
@@ -75,7 +75,7 @@ def remove_zero_filters(
     try:
         smaller = copy.deepcopy(model).eval()
     except Exception as error:
-        allowed = f"must be a model that can be copied ({brief(error)})"
+        allowed = f"must be a model that can be copied ({first_line(error)})"
         raise bad_value("model", type(model).__name__, allowed) from error
     for parameter in smaller.parameters():
         parameter.grad = None
@@ -85,7 +85,7 @@ def remove_zero_filters(
             wanted = _outputs(smaller, given)
         except Exception as error:
             forms = [tuple(x.shape) if isinstance(x, Tensor) else x for x in given]
-            allowed = f"must be what the model takes ({brief(error)})"
+            allowed = f"must be what the model takes ({first_line(error)})"
             raise bad_value("example", forms, allowed) from error
         filters = {name: list(range(len(layer.weight))) for name, layer in _layers(smaller)}
         removed: dict[str, list[int]] = {name: [] for name in filters}
@@ -104,7 +104,7 @@ def remove_zero_filters(
                     removed[narrowed.layer] += [place for place, stay in pairs if not stay]
         _compare(wanted, _outputs(smaller, given))
     report = tuple(
-        Removed(
+        LayerRemoval(
             name,
             len(filters[name]) + len(removed[name]),
             tuple(sorted(removed[name])),
@@ -125,7 +125,7 @@ class _Plan:
     walk: Walk
 
 
-def _plan(traced: Traced, name: str, constant: bool) -> _Plan:
+def _plan(traced: TracedModel, name: str, constant: bool) -> _Plan:
     layer: Any = traced.layers[name]
     weight, bias = layer.weight, layer.bias
     zero = ~(weight != 0).flatten(1).any(1)
@@ -153,7 +153,7 @@ def _plan(traced: Traced, name: str, constant: bool) -> _Plan:
     return _Plan(removed, kept, walk)
 
 
-def _why_kept(traced: Traced, name: str) -> str | None:
+def _why_kept(traced: TracedModel, name: str) -> str | None:
     layer: Any = traced.layers[name]
     if not traced.calls[name]:
         return "belongs to a layer that is not called by itself"
@@ -176,7 +176,7 @@ class _Narrowed:
     stays: Tensor
 
 
-def _carry_out(traced: Traced, name: str, plan: _Plan) -> list[_Narrowed]:
+def _carry_out(traced: TracedModel, name: str, plan: _Plan) -> list[_Narrowed]:
     """Slice a layer, those its channels pass and those that read them: what became narrower."""
     if not plan.removed:
         return []

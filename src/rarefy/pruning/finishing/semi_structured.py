@@ -31,7 +31,7 @@ def to_two_four(model: nn.Module) -> tuple[nn.Module, dict[str, str]]:
     for name, module in made.named_modules():
         if not isinstance(module, nn.Linear):
             continue
-        why = reason(module.weight)
+        why = why_not_two_four(module.weight)
         if why:
             left[name] = why
             continue
@@ -40,7 +40,7 @@ def to_two_four(model: nn.Module) -> tuple[nn.Module, dict[str, str]]:
     return made, left
 
 
-def reason(weight: Tensor) -> str:
+def why_not_two_four(weight: Tensor) -> str:
     """Why a weight cannot be semi-structured; nothing if it can."""
     if not is_two_four(weight):
         return "more than two of some four weights are not zero"

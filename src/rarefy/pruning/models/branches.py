@@ -12,7 +12,7 @@ from rarefy.core.errors import UsageError, bad_value
 from rarefy.pruning.filters import TRANSPOSED
 
 if TYPE_CHECKING:
-    from rarefy.pruning.models.held import Held
+    from rarefy.pruning.models.pruned_parameter import PrunedParameter
 
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm)
@@ -31,10 +31,12 @@ class MaskedBranch:
     parameters for itself.
     """
 
-    def __init__(self, model: nn.Module, held: Iterable[Held], masked_gradients: bool) -> None:
+    def __init__(
+        self, model: nn.Module, pruned: Iterable[PrunedParameter], masked_gradients: bool
+    ) -> None:
         self.model, self.masked_gradients = model, masked_gradients
         names = {id(parameter): name for name, parameter in model.named_parameters()}
-        self.held = {names[id(each.parameter)]: each for each in held}
+        self.pruned = {names[id(each.parameter)]: each for each in pruned}
         self.buffers = {
             name: buffer.detach().clone()
             for name, buffer in model.named_buffers()
@@ -43,8 +45,8 @@ class MaskedBranch:
         self.own: dict[str, nn.Parameter] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        weights = {name: self._weight(each) for name, each in self.held.items()}
-        self._follow()
+        weights = {name: self._weight(each) for name, each in self.pruned.items()}
+        self._match_device()
         inside = {**weights, **self.own, **self.buffers}
         return torch.func.functional_call(self.model, inside, args, kwargs)
 
@@ -54,8 +56,8 @@ class MaskedBranch:
         theirs = dict(self.model.named_parameters())
         given: dict[str, nn.Parameter] = {}
         for name in names:
-            if name in self.held or name not in theirs:
-                why = "is pruned" if name in self.held else "is no parameter of the model"
+            if name in self.pruned or name not in theirs:
+                why = "is pruned" if name in self.pruned else "is no parameter of the model"
                 raise bad_value("names", name, f"{why}: the branch cannot have its own")
             if name in self.own or name in given:
                 # an optimiser may know the first copy, and would go on training that
@@ -65,14 +67,14 @@ class MaskedBranch:
         self.own |= given
         return list(given.values())
 
-    def _weight(self, held: Held) -> Tensor:
-        weight = held.parameter
-        if held.kept.device != weight.device or held.kept.dtype != weight.dtype:
-            held.take_over()
-        masked = weight * held.kept.to(weight)
+    def _weight(self, pruned: PrunedParameter) -> Tensor:
+        weight = pruned.parameter
+        if pruned.kept.device != weight.device or pruned.kept.dtype != weight.dtype:
+            pruned.adopt_user_write()
+        masked = weight * pruned.kept.to(weight)
         return masked if self.masked_gradients else weight + (masked - weight).detach()
 
-    def _follow(self) -> None:
+    def _match_device(self) -> None:
         """The model may have gone to another device or type."""
         own = dict(self.model.named_buffers())
         self.buffers = {name: value.to(own[name]) for name, value in self.buffers.items()}
@@ -182,13 +184,16 @@ def check_activations(
 
 
 def activation_masks(
-    model: nn.Module, held: Mapping[str, Held], activations: Mapping[str, str], update: str
+    model: nn.Module,
+    pruned: Mapping[str, PrunedParameter],
+    activations: Mapping[str, str],
+    update: str,
 ) -> list[ActivationMask]:
     """Attach a mask for every pruned layer: ``activations`` has the name of the module whose output
     is masked for each of the layers' names."""
     modules = dict(model.named_modules())
     found = []
-    for name, each in held.items():
+    for name, each in pruned.items():
         layer = name.rpartition(".")[0]
         place = activations[layer]
         convolution = isinstance(modules[layer], (nn.Conv1d, nn.Conv2d, nn.Conv3d, *TRANSPOSED))

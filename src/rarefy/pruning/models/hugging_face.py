@@ -21,12 +21,7 @@ from rarefy.pruning.models.adapters import check_settings, missing
 from rarefy.pruning.models.pruner import Pruner
 
 try:
-    from transformers import (
-        TrainerCallback,
-        TrainerControl,
-        TrainerState,
-        TrainingArguments,
-    )
+    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
     from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 except ModuleNotFoundError as error:
     raise missing("transformers", "hugging-face") from error
@@ -52,11 +47,7 @@ class PrunerTrainerCallback(TrainerCallback):
         self.pruner: Pruner | None = None
 
     def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         model, optimizer = kwargs["model"], kwargs["optimizer"]
         resumed = state.global_step > 0
@@ -70,22 +61,14 @@ class PrunerTrainerCallback(TrainerCallback):
             _check_same(model, loaded, folder)
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         if self.pruner is not None and state.log_history and "loss" in state.log_history[-1]:
             now = self.pruner.trajectory.now()
             state.log_history[-1] |= {f"pruner_{key}": float(now[key]) for key in now}
 
     def on_save(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         if self.pruner is not None and args.should_save:
             folder = _usual_folder(args, state)
@@ -94,11 +77,7 @@ class PrunerTrainerCallback(TrainerCallback):
             unfinished.replace(folder / FILE)
 
     def on_train_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         # the Trainer has put the best weights into the model: they have masks of their own
         if args.load_best_model_at_end and state.best_model_checkpoint is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -186,7 +186,3 @@ def _bias(module: nn.Module, weight: str, filters: Filters) -> nn.Parameter | No
     names = {"weight": "bias", "in_proj_weight": "in_proj_bias"}
     bias = module._parameters.get(names.get(weight, ""))
     return bias if bias is not None and bias.shape == (filters.count,) else None
-
-
-def names_of(found: Iterable[Prunable]) -> Iterator[str]:
-    return (each.name for each in found)

@@ -22,26 +22,26 @@ from torch import Tensor, nn
 
 from rarefy.core.compilation import let_compiled_code_see_hooks
 from rarefy.core.errors import UsageError
-from rarefy.pruning.models.around_updates import AroundUpdates
+from rarefy.pruning.distributions import Keep
+from rarefy.pruning.models.argument_checks import check_choices, check_parameters, check_share
 from rarefy.pruning.models.branches import (
     MaskedBranch,
     activation_masks,
     check_activations,
     without_activation_masks,
 )
-from rarefy.pruning.models.check_state import FORMAT, check_state
-from rarefy.pruning.models.checks import check_choices, check_parameters, check_share
 from rarefy.pruning.models.copies import plain_copy, with_weights
-from rarefy.pruning.models.held import Held, biases
+from rarefy.pruning.models.optimizer_hooks import OptimizerHooks
 from rarefy.pruning.models.prunable import Layers, Prunable, find_prunable
+from rarefy.pruning.models.pruned_parameter import PrunedParameter, biases
 from rarefy.pruning.models.rule import USERS_OWN, Rule
+from rarefy.pruning.models.state_checks import FORMAT, check_state
 from rarefy.pruning.models.trajectory import Trajectory
 from rarefy.pruning.models.wrappers import innermost, unwrapped
 from rarefy.pruning.regrowth import Regrowth
 from rarefy.pruning.schedules import Schedule, constant
 from rarefy.pruning.scores import Score
-from rarefy.pruning.shares import Keep
-from rarefy.pruning.updates import check_rule
+from rarefy.pruning.update_rules import check_rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _pruners: weakref.WeakSet[Pruner] = weakref.WeakSet()
 
 
-class Pruner(AroundUpdates):
+class Pruner(OptimizerHooks):
     """Masks of a model's weights, chosen again and again while an optimiser trains them.
 
     keep: share in (0, 1] (a float; 0.5 if nothing is said) or count (an int) that stays, of every
@@ -118,8 +118,9 @@ class Pruner(AroundUpdates):
             **{"moments": moments, "branches": branches, "masked_gradients": masked_gradients},
         }
         zeroes = not branches and activations is None
-        self.held = {
-            each.name: Held(each.parameter, each.filters, update, zeroes) for each in found
+        self.pruned = {
+            each.name: PrunedParameter(each.parameter, each.filters, update, zeroes)
+            for each in found
         }
         bias_too = self.rule.neurons and (activations is None or update == "masked")
         self.biases = biases(found, update, zeroes) if bias_too else {}
@@ -130,13 +131,13 @@ class Pruner(AroundUpdates):
         """Updates of the optimiser so far."""
         self._ended, self.evaluating, self._running = "", False, False
         self._updating, self._loading, self.wrapped = 0, {}, None
-        self.silencers = (
-            activation_masks(model, self.held, activations, update) if activations else []
+        self.neuron_masks = (
+            activation_masks(model, self.pruned, activations, update) if activations else []
         )
-        if self.silencers:
+        if self.neuron_masks:
             let_compiled_code_see_hooks()
-        held = [each for _, each in self.everything()]
-        self.branch = MaskedBranch(model, held, masked_gradients) if branches else None
+        pruned = [each for _, each in self.all_parameters()]
+        self.branch = MaskedBranch(model, pruned, masked_gradients) if branches else None
         self._hooks = self._register()
         _pruners.add(self)
         try:
@@ -144,45 +145,45 @@ class Pruner(AroundUpdates):
         except BaseException:  # a person's score function failed: nothing stays behind
             self.detach()
             raise
-        self._act()
+        self._apply_masks()
 
     # ---------------------------------------------------------------------------------- looking
 
     @property
     def masks(self) -> dict[str, Tensor]:
         """True where a weight acts, by the parameter's name; copies."""
-        self.notice()
-        return {name: each.mask for name, each in self.held.items()}
+        self.adopt_user_writes()
+        return {name: each.mask for name, each in self.pruned.items()}
 
     @property
     def keep(self) -> float:
         """Share of the prunable weights that the masks in force keep. (With ``project`` those left
         out are trained on until masks are next chosen, in two branches the model stays dense.)"""
-        self.notice()
+        self.adopt_user_writes()
         return self._share()
 
     def _share(self) -> float:
-        kept = sum(int(each.mask.sum()) for each in self.held.values())
-        return kept / sum(each.kept.numel() for each in self.held.values())
+        kept = sum(int(each.mask.sum()) for each in self.pruned.values())
+        return kept / sum(each.kept.numel() for each in self.pruned.values())
 
     def table(self) -> Table:
-        """A rich table, a row a layer."""
-        from rarefy.pruning.models.showing import table
+        """A rich table, a row per layer."""
+        from rarefy.pruning.models.summary import table
 
         return table(self)
 
     def plot(self, path: str | None = None) -> Figure:
         """Keep ratio, churn and revived weights of every layer over time."""
-        from rarefy.pruning.models.showing import plot
+        from rarefy.pruning.models.summary import plot
 
         return plot(self, path)
 
     def __repr__(self) -> str:
-        total = sum(each.kept.numel() for each in self.held.values())
+        total = sum(each.kept.numel() for each in self.pruned.values())
         known = {name: value for name, value in self.settings.items() if value is not None}
         words = ", ".join(f"{name}={value}" for name, value in known.items())
         return (
-            f"Pruner of {len(self.held)} weights with {total:,} entries, "
+            f"Pruner of {len(self.pruned)} weights with {total:,} entries, "
             f"{100 * self._share():.1f} % kept after {self.step} updates ({words})"
         )
 
@@ -201,7 +202,7 @@ class Pruner(AroundUpdates):
         """A plain copy of the model: "dense", "masked" (with the masks in force), or "projected"
         (with masks that the weights as they are would get now)."""
         self._check_usable("copied")
-        self.notice()
+        self.adopt_user_writes()
         return plain_copy(self, weights)
 
     def export(self, weights: str = "masked") -> nn.Module:
@@ -219,10 +220,10 @@ class Pruner(AroundUpdates):
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
-        for _, each in self.everything():
+        for _, each in self.all_parameters():
             each.release()
-        if self.silencers:
-            without_activation_masks(self.model, self.silencers)
+        if self.neuron_masks:
+            without_activation_masks(self.model, self.neuron_masks)
         self._ended = f"detached after {self.step} updates"
         _pruners.discard(self)
 
@@ -238,12 +239,12 @@ class Pruner(AroundUpdates):
     def state_dict(self) -> dict[str, Any]:
         """All that a resumed training needs beside the states of model and optimiser."""
         self._check_usable("saved")
-        self.notice()
+        self.adopt_user_writes()
         return {
             "format": FORMAT,
             "step": self.step,
             "settings": dict(self.settings),
-            "layers": {name: each.state() for name, each in self.everything()},
+            "layers": {name: each.state() for name, each in self.all_parameters()},
             "generator": self.rule.generator.get_state(),
             "trajectory": self.trajectory.state(),
             "branch": None if self.branch is None else self.branch.state(),
@@ -254,14 +255,14 @@ class Pruner(AroundUpdates):
         Nothing is changed if it does not fit."""
         self._check_usable("loaded")
         branch = None if self.branch is None else self.branch.state()
-        check_state(state, dict(self.everything()), self.settings, len(self.held), branch)
-        for name, each in self.everything():
+        check_state(state, dict(self.all_parameters()), self.settings, len(self.pruned), branch)
+        for name, each in self.all_parameters():
             each.load(state["layers"][name])
         self.step, self._running, self._updating = state["step"], True, 0
         self.rule.generator.set_state(state["generator"].cpu())
         self.trajectory.load(state["trajectory"])
-        for name in self.held if self.rule.neurons else ():
-            self._take_neurons(name)
+        for name in self.pruned if self.rule.neurons else ():
+            self._set_neuron_masks(name)
         if self.branch is not None:
             self.branch.load(state["branch"])
         self._want_gradients()
@@ -287,7 +288,7 @@ class Pruner(AroundUpdates):
         made.rule = dataclasses.replace(self.rule, generator=generator)
         made.wrapped = None  # (the copy stands in no other module)
         made._hooks = made._register()
-        for _, each in made.everything():
+        for _, each in made.all_parameters():
             each.hook()
         _pruners.add(made)
         return made
@@ -297,7 +298,7 @@ def _taken(found: list[Prunable]) -> set[int]:
     """Ids of the parameters that have a pruner, be it one that has exported."""
     mine = {id(each.parameter) for each in found}
     for look in (0, 1):
-        taken = {id(each.parameter) for pruner in _pruners for each in pruner.held.values()}
+        taken = {id(each.parameter) for pruner in _pruners for each in pruner.pruned.values()}
         if not look and taken & mine:
             gc.collect()  # of pruners that nobody has any more
     return taken

@@ -19,8 +19,8 @@ MOST = 4096
 
 
 def tally(layers: Sequence[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
-    """Counts of every layer, in the order of ``COLUMNS``, from what ``Held.compare`` gave: in a few
-    operations for all layers, since on a GPU each costs as much as a small layer."""
+    """Counts of every layer, in the order of ``COLUMNS``, from ``PrunedParameter.compare``: in a
+    few operations for all layers, since on a GPU each costs as much as a small layer."""
     device = layers[0][0].device
     before, now, both = (
         torch.cat([each.to(device) for each in part]).long() for part in zip(*layers, strict=True)
@@ -74,7 +74,7 @@ class Trajectory:
         return len(self.steps)
 
     def frame(self) -> pd.DataFrame:
-        """One row a layer and counted choice of masks: step, layer, weights, kept, keep (share
+        """One row per layer and counted choice of masks: step, layer, weights, kept, keep (share
         kept), churn (share of the mask that changed), revived (weights that came
         back), empty_filters."""
         names = list(self.sizes)

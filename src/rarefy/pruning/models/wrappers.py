@@ -10,9 +10,9 @@ from torch import nn
 from torch.nn.modules.module import register_module_module_registration_hook
 
 if TYPE_CHECKING:
-    from rarefy.pruning.models.around_updates import AroundUpdates
+    from rarefy.pruning.models.optimizer_hooks import OptimizerHooks
 
-_to_be_told: weakref.WeakSet[AroundUpdates] = weakref.WeakSet()
+_to_be_told: weakref.WeakSet[OptimizerHooks] = weakref.WeakSet()
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -26,7 +26,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
             return model
 
 
-def tell_of_wrapping(pruner: AroundUpdates) -> None:
+def watch_for_wrapping(pruner: OptimizerHooks) -> None:
     """From now on ``pruner.wrapped`` is the DistributedDataParallel that its model is put into."""
     _to_be_told.add(pruner)
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rarefy.measure.statistics import BIG_O, OMEGA
+import numpy as np
+
+from rarefy.measure.statistics import BIG_O, OMEGA, Interval, bootstrap_interval, mean_interval
 from rarefy.studies.benign.setting import ClassNoiseExperiment
 
 
@@ -37,6 +39,8 @@ ONES = Constants(1.0, 1.0, 1.0, 1.0, 1.0, OMEGA)
 
 UNSTOPPED = 0.01
 """The training loss that is small where a study has no stopping loss."""
+MOST = 0.5
+"""What explains a gain or a fall makes more than half of it."""
 
 
 def small_loss(study: ClassNoiseExperiment) -> float:
@@ -49,3 +53,21 @@ def small_mean_loss(study: ClassNoiseExperiment) -> float:
     samples, which leaves a small class above it, and a few runs end by their last step: a constant
     times epsilon is small too."""
     return BIG_O * small_loss(study)
+
+
+def premise(study: ClassNoiseExperiment, loss: np.ndarray) -> str:
+    """Why Theorem 1 says nothing of networks with such training losses; empty where it speaks."""
+    mean = float(np.nanmean(loss)) if np.isfinite(loss).any() else np.nan
+    if mean <= small_mean_loss(study):
+        return ""
+    return f"training loss {mean:.2g}, Theorem 1 asks for a small one"
+
+
+def share_of(part: np.ndarray, whole: np.ndarray) -> Interval:
+    """Mean of ``part`` over that of ``whole``, (seed,) both; none if the whole may be nothing."""
+    if not mean_interval(whole).low > 0:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    return bootstrap_interval(
+        np.stack([part, whole], axis=1),
+        lambda pair: float(np.nanmean(pair[:, 0]) / np.nanmean(pair[:, 1])),
+    )

@@ -8,8 +8,9 @@ larger rate until its loss is small, each run stopping by itself).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,25 +18,31 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment
 from rarefy.core.errors import bad_value
-from rarefy.core.precision import check_precision
+from rarefy.core.parameters import AtLeast, Count, NotNegative, OneOf, Positive, Rule
+from rarefy.core.precision import PRECISIONS
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise, rotation
+from rarefy.data.gram_samples import check_gaussian, gram_class_noise
 from rarefy.data.noise_laws import law_of
 from rarefy.data.noise_spectrum import Spectrum, special_spectrum
 from rarefy.data.patches import PatchSamples, labels_by_size
-from rarefy.data.turned_worlds import turned_class_noise
 from rarefy.measure.generalisation import CHUNK
-from rarefy.nets.patch_cnn import (
-    COMBINATIONS,
-    INITIALISATIONS,
-    initial_filters,
-    output_scale,
-)
-from rarefy.studies.benign.form import check_vectors, without_vectors
+from rarefy.nets.patch_cnn import COMBINATIONS, INITIALISATIONS, initial_filters, output_scale
 from rarefy.studies.benign.trial import Training, Trial
 from rarefy.theory.class_noise_bayes import special_ratio
+from rarefy.train.forms import FORMS
 
+TINY: dict[str, Any] = {"seeds": 2, "classes": 3, "d": 40, "filters": 6}
+TINY |= {"trained_steps": 100, "test_samples": 300}
+"""What the scale ``tiny`` of most studies is made of."""
 TRAININGS = ("printed", "trained")
+Schedule = Annotated[str, OneOf(TRAININGS)]
+Ratio = Annotated[float, Rule("must be finite and at least 1", lambda value: 1 <= value < math.inf)]
+"""A noise correlation ratio Gamma; 1: the noise of all classes is alike."""
+LARGE = 10**5
+"""From this d on the form "auto" does without vectors, where it can."""
+NUMBERS = 2 * 10**8
+"""Coordinates of one run's filters, or of a rotation, that are stored at most."""
 D_OF_RATES = 1000
 """Coordinates for which ``lr`` and ``trained_lr`` are meant, those of 003."""
 
@@ -49,37 +56,38 @@ class ClassNoiseExperiment(Experiment):
     kinds: ClassVar[int] = 1
     """kinds of noise besides the special directions; each needs axes of its own without vectors"""
 
-    classes: int = 5
+    classes: Annotated[int, AtLeast(2)] = 5
     """number of classes (K of 003)"""
-    d: int = 1000
+    d: Count = 1000
     """coordinates of a patch"""
-    filters: int = 100
-    """filters a class (m)"""
-    base: float = 0.5
+    filters: Count = 100
+    """filters per class (m)"""
+    base: Positive = 0.5
     """eigenvalue of A_k in all directions but the features' and the class's own"""
-    initialisation: str = "default"
+    initialisation: Annotated[str, OneOf(INITIALISATIONS)] = "default"
     """default: PyTorch's, uniform on +-1/sqrt(d); gaussian: N(0, sigma_0^2)"""
-    sigma_0: float = 0.01
+    sigma_0: Positive = 0.01
     """std of Gaussian initial filters"""
-    combine: str = "mean"
+    combine: Annotated[str, OneOf(COMBINATIONS)] = "mean"
     """how filters are put together: mean as in (1), or sum"""
-    lr: float = 0.05
+    lr: Positive = 0.05
     """learning rate of ``printed`` training; above d = 1000 it is multiplied by 1000/d, as much as
     noise is longer (squared), so that a step means the same"""
-    steps: int = 20
+    steps: Count = 20
     """full-batch steps of ``printed`` training"""
-    trained_lr: float = 50.0
+    trained_lr: Positive = 50.0
     """learning rate of ``trained``: large to save steps, the end hardly depends on it; above d =
     1000 in proportion, as ``lr``"""
-    trained_steps: int = 1000
-    """most steps of ``trained``"""
-    stop_loss: float = 0.01
+    trained_steps: Count = 1000
+    """most steps of ``trained``; runs that have stopped cost nothing"""
+    stop_loss: NotNegative = 0.01
     """training loss at which a ``trained`` run stops (epsilon of Theorem 1)"""
-    test_samples: int = 10_000
-    precision: str = "tf32"
+    test_samples: Count = 10_000
+    """fresh samples, equally many of every class"""
+    precision: Annotated[str, OneOf(PRECISIONS)] = "tf32"
     """matrix products on a GPU: float32, or tf32 (tried once in 48 cells: test errors differed by
     0.0005 at most, errors of strata by 0.0014; no benchmark repeats this yet)"""
-    form: str = "auto"
+    form: Annotated[str, OneOf(FORMS)] = "auto"
     """primal: vectors of d coordinates; dual: inner products alone, at any d, for gaussian noise
     and initialisation only; auto: dual where that is possible and d is above 100,000, else vectors,
     trained by weights or by inner products, whichever takes less work"""
@@ -89,26 +97,28 @@ class ClassNoiseExperiment(Experiment):
         return f"K={self.classes} d={self.d} m={self.filters} {self.combine}"
 
     def check(self) -> None:
-        super().check()
-        for name in ("filters", "steps", "trained_steps", "test_samples"):
-            if getattr(self, name) < 1:
-                raise bad_value(name, getattr(self, name), "must be at least 1")
-        for name in ("base", "sigma_0", "lr", "trained_lr"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise bad_value(name, getattr(self, name), "must be positive and finite")
-        if not 0 <= self.stop_loss < float("inf"):
-            raise bad_value("stop_loss", self.stop_loss, "must be finite and at least 0")
-        if not 2 <= self.classes <= self.d // 2:
-            least = (
-                f"must be at least 2 and at most d/2={self.d // 2}: a feature and a direction each"
-            )
-            raise bad_value("classes", self.classes, least)
-        check_precision(self.precision)
-        for name, known in (("combine", COMBINATIONS), ("initialisation", INITIALISATIONS)):
-            if getattr(self, name) not in known:
-                raise bad_value(name, getattr(self, name), f"must be one of {', '.join(known)}")
+        if self.classes > self.d // 2:
+            most = f"must be at most d/2={self.d // 2}: a feature and a direction each"
+            raise bad_value("classes", self.classes, most)
         for part in self.parts():
-            check_vectors(part)
+            part.check_form()
+
+    def check_form(self) -> None:
+        """Refuse a form that a law or an initialisation does not have, and a d too large for it."""
+        for law in self.laws:
+            if self.form == "dual":
+                check_gaussian(law, self.initialisation)
+            if self.without_vectors(law):
+                continue
+            most = NUMBERS // (self.classes * self.filters)
+            if law != "gaussian" or self.initialisation != "gaussian":
+                most = min(most, math.isqrt(NUMBERS))  # a rotation of the space is stored as well
+            if self.d > most:
+                allowed = f"at most {most} where vectors are stored; --form dual stores none, and "
+                raise bad_value("d", self.d, f"{allowed}needs gaussian law and initialisation")
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        return {}
 
     def parts(self) -> tuple[ClassNoiseExperiment, ...]:
         """The settings that this study is made of, one d and one initialisation each."""
@@ -120,8 +130,11 @@ class ClassNoiseExperiment(Experiment):
         return ("gaussian",)
 
     def without_vectors(self, law: str = "gaussian") -> bool:
-        """Whether cells of this law draw no vectors of d coordinates."""
-        return without_vectors(self.form, self.d, law, self.initialisation)
+        """Whether cells of this law draw inner products alone, and no vectors of d coordinates:
+        noise and filters that are both Gaussian look the same from all sides, and can do without
+        (``rarefy.data.gram_samples``). Their law is the same either way, the draws are others."""
+        gaussian = law == self.initialisation == "gaussian"
+        return self.form == "dual" or (self.form == "auto" and gaussian and self.d > LARGE)
 
     @property
     def scale(self) -> float:
@@ -185,7 +198,7 @@ class ClassNoiseExperiment(Experiment):
         labels, form = labels_by_size(sizes), self.form
         if self.without_vectors(law):
             form = "dual"
-            world = turned_class_noise(draws, labels, self.filters, spectrum, strength, room)
+            world = gram_class_noise(draws, labels, self.filters, spectrum, strength, room)
             data, samples, start = world.data, world.samples, world.filters * self.sigma_0
         else:
             data, start = self._in_vectors(draws, spectrum, strength, law, zeta_axes)
@@ -233,7 +246,5 @@ def equal_spectrum(
     its search: for equal sizes there is a formula."""
     wanted = torch.as_tensor(gamma, dtype=torch.float64).reshape(-1)
     directions = d - classes if rank is None else rank
-    if directions < classes:
-        raise bad_value("rank", directions, f"must be at least classes={classes}")
     ratio = torch.as_tensor(special_ratio(wanted.cpu().numpy(), directions))
     return special_spectrum(base * ratio[:, None].expand(-1, classes), d, classes, base, rank)

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
-from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, Positive
 from rarefy.data.noise_spectrum import Spectrum
-from rarefy.studies.benign.setting import ClassNoiseExperiment
+from rarefy.studies.benign.setting import TRAININGS, ClassNoiseExperiment, Schedule
 from rarefy.studies.benign.trial import Training
 from rarefy.train.descent import State
 
@@ -22,30 +22,19 @@ from rarefy.train.descent import State
 class StrengthExperiment(ClassNoiseExperiment):
     """All classes have one size |S| and one feature strength |u|."""
 
-    trained_lr: float = 1.0
+    trained_lr: Positive = 1.0
     """learning rate of ``trained`` in units of n/(m output_scale^2 tr(A^T A)): a step moves a
     sample's own score by about this much times its residual, whatever n, m, d and the noise are;
     errors are those of a fourth of it within two parts in a hundred"""
-    trained_steps: int = 350
-    test_samples: int = 100_000
-    schedule: tuple[str, ...] = ("printed", "trained")
+    trained_steps: Count = 350
+    test_samples: Count = 100_000
+    schedule: tuple[Schedule, ...] = TRAININGS
     """how long is trained: printed (20 steps) or trained (to a small loss)"""
-    size: tuple[int, ...] = (10, 20, 40, 70, 100, 140, 200)
-    """training samples a class |S|"""
-    strength: tuple[float, ...] = (0.01, *(round(0.2 * i, 1) for i in range(1, 21)))
+    size: tuple[Count, ...] = (10, 20, 40, 70, 100, 140, 200)
+    """training samples per class |S|"""
+    strength: tuple[Positive, ...] = (0.01, *(round(0.2 * i, 1) for i in range(1, 21)))
     """feature strength |u|"""
-    seeds: int = 5
-
-    def check(self) -> None:
-        super().check()
-        for kind in self.schedule:
-            self.training(kind)
-        for size in self.size:
-            if size < 1:
-                raise bad_value("size", size, "every class needs at least 1 sample")
-        for strength in self.strength:
-            if not 0 < strength < float("inf"):
-                raise bad_value("strength", strength, "must be positive and finite")
+    seeds: Count = 5
 
     def training(self, name: str) -> Training:
         found = super().training(name)
@@ -66,9 +55,6 @@ class StrengthExperiment(ClassNoiseExperiment):
             Output("train_loss", (), "training loss before the last update"),
             Output("stopped_at", (), "updates until the training loss was small; -1: not reached"),
         )
-
-    def coordinates(self) -> dict[str, np.ndarray]:
-        return {}
 
     def cost(self) -> Cost:
         return self.cost_of(self.classes * max(self.size), self.trained_steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +21,7 @@ from rarefy.measure.generalisation import (
     scores_of,
 )
 from rarefy.train.descent import Tracker, Trajectory
-from rarefy.train.fitting import Fitted, StopAtLoss, fit
+from rarefy.train.fitting import FitResult, StopAtLoss, fit
 from rarefy.train.forms import train_unpruned
 
 
@@ -76,7 +77,7 @@ class Trial:
         )
         return trajectory, stopping.stopped_at
 
-    def fit(self, context: Context, training: Training) -> Fitted:
+    def fit(self, context: Context, training: Training) -> FitResult:
         """``train`` for the end alone, without steps for runs that stand still: at a small noise
         correlation ratio a run needs ten times the steps of one at a large ratio."""
         return fit(
@@ -117,3 +118,10 @@ class Trial:
     def test_labels(self, count: int) -> Tensor:
         labels = torch.arange(count, device=self.initial.device) % self.data.classes
         return labels[None]
+
+
+def outputs_of(fitted: FitResult, **measured: Tensor) -> dict[str, np.ndarray]:
+    """What was measured, NaN in runs that did not stay finite, and how each run ended."""
+    found = {name: fitted.known(values) for name, values in measured.items()}
+    ends = {"stopped_at": fitted.stopped_at, "nonfinite_step": fitted.nonfinite_step}
+    return {name: values.detach().cpu().numpy() for name, values in (found | ends).items()}

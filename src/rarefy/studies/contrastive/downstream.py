@@ -1,7 +1,7 @@
 """What the studies of downstream quality share: networks read along training, and fresh pairs.
 
 A network is kept at every read and they are all tested on the same pairs after training, so that
-the costly noise is drawn once. Beside them stands a *pure encoder*, one neuron a feature
+the costly noise is drawn once. Beside them stands a *pure encoder*, one neuron per feature
 (w_j = M_j) without bias: the best this architecture could do without thresholds.
 """
 
@@ -17,27 +17,17 @@ from torch import Tensor
 
 from rarefy.core.compilation import compiled
 from rarefy.core.contracts import Cells, Context, Cost
-from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count
 from rarefy.data.sparse_coding import Pairs, SparseCoding
 from rarefy.nets.brelu_transformer import encode
-from rarefy.studies.contrastive.checks import check_reads
-from rarefy.studies.contrastive.setting import GROUPS, ImbalancedExperiment, Trial
+from rarefy.studies.contrastive.setting import TINY_FIGURE, FigureExperiment, Frequency, Trial
 
 TEST_FREQUENCIES = ("as trained", "balanced")
 """Test pairs with eps_min as in training, or with eps = 1 for all. With the former eps_min changes
 the test set itself: samples without any feature, and the variance of a target."""
 
 
-FIGURE_TINY: dict[str, Any] = {
-    "seeds": 3,
-    "eps_min": (0.1, 0.5),
-    "d1": 60,
-    "steps": 40,
-    "reads": (0, 20, 40),
-    "figure_read": 40,
-    "batch": 32,
-    "test_pairs": 200,
-}
+FIGURE_TINY = {**TINY_FIGURE, "eps_min": (0.1, 0.5), "test_pairs": 200}
 FIGURE_QUICK: dict[str, Any] = {
     "seeds": 6,
     "eps_min": (0.05, 0.2, 0.35, 0.5),
@@ -49,33 +39,20 @@ FIGURE_QUICK: dict[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class DownstreamExperiment(ImbalancedExperiment):
+class DownstreamExperiment(FigureExperiment):
     """Networks trained as in ``contrast-alignment``, then tested on fresh pairs."""
 
-    eps_min: tuple[float, ...] = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
+    eps_min: tuple[Frequency, ...] = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
     """frequency of the minority features in training"""
-    bias_scale: tuple[float, ...] = (0.0, 1.0)
-    """bias at T1 in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
-    steps: int = 400
     reads: tuple[int, ...] = (0, 25, 100, 400)
     """training steps after which the network is tested; 0, the untrained one, is the control"""
-    figure_read: int = 100
-    """step at which the figures are read"""
-    test_pairs: int = 5000
+    test_pairs: Count = 5000
     """positive pairs of the test set"""
 
     @property
     def drawn_pairs(self) -> tuple[int, ...]:
         """Sizes of all sets of pairs drawn after training."""
         return (self.test_pairs,) * len(TEST_FREQUENCIES)
-
-    def check(self) -> None:
-        super().check()
-        check_reads(self.reads, self.steps)
-        if self.figure_read not in self.reads:
-            raise bad_value("figure_read", self.figure_read, f"must be one of reads={self.reads}")
-        if self.test_pairs < 1:
-            raise bad_value("test_pairs", self.test_pairs, "must be at least 1")
 
     def cost(self) -> Cost:
         """A chunk of test pairs counts as a step."""
@@ -89,30 +66,20 @@ class DownstreamExperiment(ImbalancedExperiment):
         return super().bytes_per_cell() + 8 * (kept + moments)
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        return {
-            "read": np.array(self.reads),
-            "test_frequencies": np.array(TEST_FREQUENCIES),
-            "group": np.array(GROUPS),
-        }
+        return {**super().coordinates(), "test_frequencies": np.array(TEST_FREQUENCIES)}
 
-    def trained(self, cells: Cells, context: Context, sigma: Tensor) -> Encoders:
-        """Train, and keep the network at every read; sigma: (run,)."""
-        experiment = self.setup(
-            cells,
+    def trained(self, cells: Cells, context: Context) -> Encoders:
+        """Train, and keep the network at every read."""
+        trial = self.setup(cells, context)
+        trajectory = trial.train(
             context,
-            eps=self.eps(cells.column("eps_min", context)),
-            sigma=sigma,
-            bias_scale=cells.column("bias_scale", context),
-        )
-        trajectory = experiment.train(
-            context,
-            {"weights": lambda s: s.parameters["weights"], "bias": lambda s: experiment.bias.value},
+            {"weights": lambda s: s.parameters["weights"], "bias": lambda s: trial.bias.value},
             self.reads,
         )
         weights, bias = trajectory.records["weights"], trajectory.records["bias"]
         lost = torch.isnan(bias).any(dim=2)
         return Encoders(
-            experiment,
+            trial,
             context,
             torch.nan_to_num(weights),  # what comes of a lost run is thrown away, see ``kept``
             torch.nan_to_num(bias),
@@ -141,7 +108,7 @@ class Encoders:
     longer finite.
     """
 
-    experiment: Trial
+    trial: Trial
     context: Context
     weights: Tensor
     bias: Tensor
@@ -150,7 +117,7 @@ class Encoders:
 
     @property
     def data(self) -> SparseCoding:
-        return self.experiment.data
+        return self.trial.data
 
     def pairs(self, purpose: str, count: int, frequencies: str) -> Iterator[Pairs]:
         """``count`` fresh pairs in chunks of the training batch's size (the compiled kernels know
@@ -159,8 +126,8 @@ class Encoders:
         data = self.data
         if frequencies == "balanced":
             data = replace(data, eps=torch.ones_like(data.eps))
-        draws = self.experiment.draws.spawn(purpose)
-        batch = self.experiment.study.batch
+        draws = self.trial.draws.spawn(purpose)
+        batch = self.trial.experiment.batch
         for index, start in enumerate(range(0, count, batch)):
             self.context.check_time()
             pairs = data.sample(draws, batch, index)
@@ -178,9 +145,9 @@ class Encoders:
         bias = torch.cat([self.bias.flatten(1, 2), torch.zeros_like(atoms[:, :, 0])], dim=1)
         together = pairs.tokens.reshape(runs, views * samples, tokens, d1)
         # the last chunk may be shorter and would be compiled again
-        whole = self.context.compiled and samples == self.experiment.study.batch
+        whole = self.context.compiled and samples == self.trial.experiment.batch
         function = compiled(encode) if whole else encode
-        f = function(weights, bias, together, self.experiment.problem.attention)
+        f = function(weights, bias, together, self.trial.problem.attention)
         f = f.reshape(runs, views, samples, -1)
         trained = f[..., : reads * neurons].reshape(runs, views, samples, reads, neurons)
         return trained.transpose(2, 3), f[..., reads * neurons :]

@@ -2,83 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Table
-from rarefy.measure.curves import banded
 from rarefy.studies.contrastive.downstream import TEST_FREQUENCIES, DownstreamExperiment
-from rarefy.studies.contrastive.words import bias_name, rows
+from rarefy.studies.contrastive.words import bias_name
+from rarefy.studies.kit.slices import curve_along, every
 
 Reference = tuple[str, xr.DataArray]
 """Label and values without ``read``."""
 TEST_NAMES = {"as trained": "test pairs as in training", "balanced": "balanced test pairs"}
+EPS = "minority frequency in training, eps_min"
 
 
 def against_eps(
-    study: DownstreamExperiment,
+    experiment: DownstreamExperiment,
     values: xr.DataArray,
-    reference: Reference | None,
+    reference: Reference,
     y_label: str,
     y_log: bool = False,
 ) -> list[Lines]:
-    """One panel a bias: the trained network at every noise level, the untrained one and an ideal
+    """One panel per bias: the trained network at every noise level, the untrained one and an ideal
     encoder at the middle level. ``values`` are those of one test set."""
-    eps, noise = values["eps_min"].values, middle(values)
-    panels = []
-    for bias in values["bias_scale"].values:
-        here = values.sel(bias_scale=bias)
-        curves: list[Curve] = []
-        for sigma in values["sigma"].values:
-            nsr = _nsr(study, sigma)
-            sample = rows(here.sel(sigma=sigma, read=study.figure_read))
-            curves.append(banded(nsr, eps, sample, nsr))
-        beside = [] if reference is None else [(*reference, "theory")]
-        if 0 in study.reads:
-            beside.insert(0, ("untrained", values.sel(read=0), "baseline"))
-        for label, control, role in beside:
-            sample = rows(control.sel(bias_scale=bias, sigma=noise))
-            text = f"{label}, {_nsr(study, noise)}" if len(values["sigma"]) > 1 else label
-            curves.append(banded(text, eps, sample, role, "dashed"))
-        title = bias_name(bias)
-        panels.append(
-            Lines(curves, "minority frequency in training, eps_min", y_label, title, y_log=y_log)
-        )
-    return panels
+    noise = middle(values)
+    beside = [(*reference, "theory")]
+    if 0 in experiment.reads:
+        beside.insert(0, ("untrained", values.sel(read=0), "baseline"))
+
+    def nsr(sigma: float) -> str:
+        return f"NSR {np.float64(sigma) ** 2 * experiment.d1:.2g}"
+
+    def curves(here: xr.DataArray) -> list[Curve]:
+        at = {"bias_scale": here["bias_scale"].item(), "sigma": noise}
+        of = f", {nsr(noise)}" if values.sizes["sigma"] > 1 else ""
+        return [
+            *(
+                curve_along(nsr(sigma), trained, "eps_min", nsr(sigma))
+                for (sigma,), trained in every(here.sel(read=experiment.figure_read), "sigma")
+            ),
+            *(
+                curve_along(f"{label}{of}", control.sel(at), "eps_min", role, "dashed")
+                for label, control, role in beside
+            ),
+        ]
+
+    return _by_bias(values, curves, EPS, y_label, y_log)
 
 
 def over_time(values: xr.DataArray, y_label: str, y_log: bool = False) -> list[Lines]:
-    """One panel a bias; colour: test set, style: smallest and largest eps_min."""
-    panels = []
-    ends = values["eps_min"].values[[0, -1]]
-    for bias in values["bias_scale"].values:
-        here = values.sel(bias_scale=bias, sigma=middle(values))
-        curves = []
-        for test in TEST_FREQUENCIES:
-            for eps, style in zip(ends, ("solid", "dashed"), strict=True):
-                sample = here.sel(test_frequencies=test, eps_min=eps).transpose("seed", "read")
-                label = f"{test}, eps_min={eps:g}"
-                curves.append(banded(label, values["read"].values, sample.values, test, style))
-        panels.append(Lines(curves, "training step", y_label, bias_name(bias), y_log=y_log))
-    return panels
+    """One panel per bias; colour: test set, style: smallest and largest eps_min."""
+    ends = values.sel(sigma=middle(values)).isel(eps_min=[0, -1])
+
+    def curves(here: xr.DataArray) -> list[Curve]:
+        return [
+            curve_along(f"{test}, eps_min={eps:g}", at, "read", test, style)
+            for test in TEST_FREQUENCIES
+            for ((eps,), at), style in zip(
+                every(here.sel(test_frequencies=test), "eps_min"), ("solid", "dashed"), strict=True
+            )
+        ]
+
+    return _by_bias(ends, curves, "training step", y_label, y_log)
 
 
 def by_read(values: xr.DataArray, y_label: str, y_log: bool = False) -> list[Lines]:
-    """One panel a bias, one curve a read, at the middle noise level."""
-    panels = []
-    for bias in values["bias_scale"].values:
-        here = values.sel(bias_scale=bias, sigma=middle(values))
-        curves = []
-        for read in values["read"].values:
-            label = "untrained" if read == 0 else f"step {read}"
-            role, style = ("baseline", "dashed") if read == 0 else (label, "solid")
-            sample = rows(here.sel(read=read))
-            curves.append(banded(label, values["eps_min"].values, sample, role, style))
-        x_label = "minority frequency in training, eps_min"
-        panels.append(Lines(curves, x_label, y_label, bias_name(bias), y_log=y_log))
-    return panels
+    """One panel per bias, one curve per read, at the middle noise level."""
+
+    def curves(here: xr.DataArray) -> list[Curve]:
+        return [
+            curve_along("untrained", at, "eps_min", "baseline", "dashed")
+            if read == 0
+            else curve_along(f"step {read}", at, "eps_min", f"step {read}")
+            for (read,), at in every(here, "read")
+        ]
+
+    return _by_bias(values.sel(sigma=middle(values)), curves, EPS, y_label, y_log)
+
+
+def _by_bias(
+    values: xr.DataArray,
+    curves: Callable[[xr.DataArray], list[Curve]],
+    x_label: str,
+    y_label: str,
+    y_log: bool,
+) -> list[Lines]:
+    return [
+        Lines(curves(here), x_label, y_label, bias_name(bias), y_log=y_log)
+        for (bias,), here in every(values, "bias_scale")
+    ]
 
 
 def ends_table(
@@ -94,33 +108,25 @@ def ends_table(
     low, high = values["eps_min"].values[[0, -1]]
     noise = middle(values)
     other_label, other = beside
+    ends = (f"eps_min={low:g}", f"eps_min={high:g}")
     table: list[list[object]] = []
     for bias in values["bias_scale"].values:
         for test in TEST_FREQUENCIES:
             at = {"bias_scale": bias, "sigma": noise, "test_frequencies": test}
+            words = [bias_name(bias), TEST_NAMES[test]]
             for read in values["read"].values:
                 who = "untrained" if read == 0 else f"step {read}"
-                row = _ends(values.sel(at).sel(read=read))
                 first, last, _ = _ends(other.sel(at).sel(read=read))
-                words = [bias_name(bias), TEST_NAMES[test], who]
-                table.append([*words, *row, f"{first} to {last}"])
-            for label, ideal in references:
-                table.append([bias_name(bias), TEST_NAMES[test], label, *_ends(ideal.sel(at)), ""])
+                row = _ends(values.sel(at).sel(read=read))
+                table.append([*words, who, *row, f"{first} to {last}"])
+            table += [[*words, label, *_ends(ideal.sel(at)), ""] for label, ideal in references]
     return Table(
         name,
         title,
         f"Means over {values.sizes['seed']} runs at sigma={noise:g}. A change from one end to the "
         "other that the untrained network or an ideal encoder shows too is made by the test "
         f"pairs, not by learning. {caption}",
-        [
-            "bias",
-            "test pairs",
-            "network",
-            f"eps_min={low:g}",
-            f"eps_min={high:g}",
-            "change",
-            other_label,
-        ],
+        ["bias", "test pairs", "network", *ends, "change", other_label],
         table,
     )
 
@@ -140,11 +146,8 @@ def gaps(values: xr.DataArray, relative: bool = False) -> str:
     gap = last / first if relative else last - first
     form = ".2f" if relative else "+.2g"
     return "; ".join(
-        f"{bias_name(bias)} "
-        + ", ".join(
-            f"{float(gap.sel(bias_scale=bias, read=read)):{form}}" for read in gap["read"].values
-        )
-        for bias in gap["bias_scale"].values
+        f"{bias_name(bias)} " + ", ".join(f"{value:{form}}" for value in at.values.tolist())
+        for (bias,), at in every(gap.transpose("bias_scale", "read"), "bias_scale")
     )
 
 
@@ -152,7 +155,3 @@ def middle(values: xr.DataArray) -> float:
     """The noise level shown where there is room for one."""
     levels = values["sigma"].values
     return float(levels[len(levels) // 2])
-
-
-def _nsr(study: DownstreamExperiment, sigma: float) -> str:
-    return f"NSR {np.float64(sigma) ** 2 * study.d1:.2g}"

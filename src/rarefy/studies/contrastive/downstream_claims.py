@@ -10,10 +10,14 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
+from rarefy.core.text import joined
 from rarefy.measure.statistics import judge_trend
 from rarefy.measure.trends import spearman_trend
 from rarefy.studies.contrastive.downstream import DownstreamExperiment
-from rarefy.studies.contrastive.words import bias_name, rows
+from rarefy.studies.contrastive.words import bias_name
+from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.kit.reading import Naming
+from rarefy.studies.kit.slices import every
 
 
 @dataclass(frozen=True)
@@ -32,40 +36,34 @@ class Quantity:
     beside: tuple[str, xr.DataArray] | None = None
 
 
-def judged_reads(study: DownstreamExperiment) -> list[int]:
+def judged_reads(experiment: DownstreamExperiment) -> list[int]:
     """Every read of a trained network: a trend may hold at one and be reversed at another, and the
     paper does not say how long it trained."""
-    return [read for read in study.reads if read > 0] or [study.reads[-1]]
+    return [read for read in experiment.reads if read > 0] or [experiment.reads[-1]]
 
 
 def trend_verdicts(
-    study: DownstreamExperiment,
+    experiment: DownstreamExperiment,
     scale: str,
     claim: str,
     quantities: Sequence[Quantity],
     direction: Literal["increasing", "decreasing"],
 ) -> list[Verdict]:
+    name = Naming(experiment, scale)
     found = []
     for quantity in quantities:
-        eps = quantity.values["eps_min"].values
-        for bias in quantity.values["bias_scale"].values:
-            for sigma in quantity.values["sigma"].values:
-                here = {"bias_scale": bias, "sigma": sigma}
-                for read in judged_reads(study):
-                    where = f"sigma={sigma:g}, step {read}, {bias_name(bias)}, {study.setting}"
-                    found.append(
-                        judge_trend(
-                            (claim, study.name, scale, f"{quantity.what}, {where}"),
-                            spearman_trend(eps, rows(quantity.values.sel(here).sel(read=read))),
-                            direction,
-                            note=_note(quantity, here, read),
-                        )
-                    )
+        for (bias, sigma), here in every(quantity.values, "bias_scale", "sigma"):
+            for read in judged_reads(experiment):
+                where = f"sigma={sigma:g}, step {read}, {bias_name(bias)}, {experiment.setting}"
+                trend = spearman_trend(here["eps_min"].values, by_seed(here.sel(read=read)))
+                note = _note(quantity, {"bias_scale": bias, "sigma": sigma}, read)
+                identity = name(claim, f"{quantity.what}, {where}")
+                found.append(judge_trend(identity, trend, direction, note=note))
     return found
 
 
 def _note(quantity: Quantity, here: dict[str, float], read: int) -> str:
-    values, parts = quantity.values.sel(here), [quantity.note] if quantity.note else []
+    values, parts = quantity.values.sel(here), [quantity.note]
     if 0 in values["read"].values:
         parts.append(f"untrained network: rho {_rho(values.sel(read=0))}")
     if quantity.reference is not None:
@@ -73,12 +71,11 @@ def _note(quantity: Quantity, here: dict[str, float], read: int) -> str:
     if quantity.beside is not None:
         what, share = quantity.beside
         mean = share.sel(here).sel(read=read).mean("seed").values
-        parts.append(
-            f"{what}: {mean[0]:.3g} at the smallest eps_min, {mean[-1]:.3g} at the largest"
-        )
-    return "; ".join(parts)
+        ends = f"{mean[0]:.3g} at the smallest eps_min, {mean[-1]:.3g} at the largest"
+        parts.append(f"{what}: {ends}")
+    return joined(*parts)
 
 
 def _rho(values: xr.DataArray) -> str:
-    rho = spearman_trend(values["eps_min"].values, rows(values), permutations=0).rho
+    rho = spearman_trend(values["eps_min"].values, by_seed(values), permutations=0).rho
     return f"{rho:.2f}" if np.isfinite(rho) else "undefined"

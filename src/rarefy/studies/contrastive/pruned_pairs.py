@@ -2,64 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
+import torch
 import xarray as xr
 
-from rarefy.measure.statistics import Identity
+from rarefy.pruning.masks import kept_count
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
-from rarefy.theory.contrastive import uniform_attention_moment
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
-Named = Callable[[str, str], Identity]
-"""From claim and words to a verdict's identity."""
 RESTLESS = 10.0
 """A pruned run whose frequent features have this many times the squared weight of its unpruned twin
 does not come to rest; fixed before looking at claims."""
-
-
-def growth_constant(study: PruningExperiment) -> float:
-    """C_z log log d / d: stage-1 growth a step at eps = 1 over the learning rate. When a feature
-    shows on all tokens attention does not matter for it, so the closed form is exact."""
-    moment = uniform_attention_moment(1.0, study.activation, study.tokens, study.spread)
-    factor = study.tau if study.loss_form == "times-tau" else 1.0
-    return (1 - 1 / study.batch) * moment * factor / study.tau
 
 
 def pruned_alphas(results: xr.Dataset) -> np.ndarray:
     return results["alpha"].values[results["alpha"].values > 0]
 
 
-def pruned_number(study: PruningExperiment, alpha: xr.DataArray) -> xr.DataArray:
-    """Neurons left out, as ``kept_count`` rounds."""
-    return xr.apply_ufunc(np.floor, (alpha + 1e-6) * study.neurons + 0.5)
+def pruned_number(experiment: PruningExperiment, alpha: xr.DataArray) -> xr.DataArray:
+    """Neurons left out."""
+    kept = kept_count(torch.tensor(alpha.values.tolist(), dtype=torch.float64), experiment.neurons)
+    return alpha.copy(data=experiment.neurons - kept.numpy())
 
 
-def permitted(study: PruningExperiment, here: xr.Dataset) -> xr.Dataset:
+def permitted(experiment: PruningExperiment, here: xr.Dataset) -> xr.Dataset:
     """The cells of which Theorem 3.2 speaks: pruned, with a feature that is rare, and in the
     theorem's state no more neurons pruned than rare features have (Remark 1). All pruned ones
     where none is left."""
     alphas = pruned_alphas(here)
     if str(here["begin"].values) == "theorem":
-        within = alphas * study.d <= study.minority * (1 + 1e-9)
+        within = alphas * experiment.d <= experiment.minority * (1 + 1e-9)
         alphas = alphas[within] if within.any() else alphas
     eps = here["eps_min"].values
     return here.sel(alpha=alphas, eps_min=eps[eps < 1] if (eps < 1).any() else eps)
 
 
-def state_read(study: PruningExperiment, here: xr.Dataset) -> int:
+def state_read(experiment: PruningExperiment, here: xr.Dataset) -> int:
     """The read whose state is judged before and after masking: where pruning begins (the first
     read after it when none is there), but never untrained random weights."""
     start = int(here["start"])
     trained = 0 if str(here["begin"].values) == "theorem" else 1
-    later = (read for read in study.reads if read >= max(start, trained))
-    return min(later, default=max(study.reads))
+    later = (read for read in experiment.reads if read >= max(start, trained))
+    return min(later, default=max(experiment.reads))
 
 
-def early_read(study: PruningExperiment, start: int) -> int:
+def early_read(experiment: PruningExperiment, start: int) -> int:
     """The first read at which pruning has acted."""
-    return min((read for read in study.reads if read > start), default=study.reads[-1])
+    return min((read for read in experiment.reads if read > start), default=experiment.reads[-1])
 
 
 def at_rest(here: xr.Dataset, alpha: float) -> xr.DataArray:
@@ -76,19 +65,21 @@ def judged_quantity(begin: str) -> tuple[str, str, int]:
     return "energy", "energy", 2
 
 
-def rate_ratios(study: PruningExperiment, here: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+def rate_ratios(
+    experiment: PruningExperiment, here: xr.Dataset
+) -> tuple[xr.DataArray, xr.DataArray]:
     """Measured over (15) and over (16), for every permitted alpha and eps_min."""
-    at = permitted(study, here.sel(read=state_read(study, here)))
-    growth, constant = at["extra_growth"], growth_constant(study)
-    alpha, eps = np.meshgrid(at["alpha"].values, at["eps_min"].values, indexing="ij")
-    dims = ("alpha", "eps_min")
-    rare = xr.DataArray(minority_rate_order(eps, alpha, study.lr, constant), dims=dims)
-    others = xr.DataArray(other_rate_order(eps, alpha, study.lr, constant, study.d), dims=dims)
+    at = permitted(experiment, here.sel(read=state_read(experiment, here)))
+    alpha, eps = xr.broadcast(at["alpha"], at["eps_min"])
+    lr, constant, growth = experiment.lr, experiment.growth_constant, at["extra_growth"]
+    rare = alpha.copy(data=minority_rate_order(eps.values, alpha.values, lr, constant))
+    most = other_rate_order(eps.values, alpha.values, lr, constant, experiment.d)
+    others = alpha.copy(data=most)
     return growth.sel(group="minority") / rare, growth.sel(group="majority") / others
 
 
-def by_seed(values: xr.DataArray) -> np.ndarray:
-    """Mean over all but the seed: one number a seed."""
+def seed_means(values: xr.DataArray) -> np.ndarray:
+    """Mean over all but the seed: one number per seed."""
     return values.mean([dim for dim in values.dims if dim != "seed"]).values
 
 

@@ -34,49 +34,42 @@ def own_feature(neurons: int, d: int, device: torch.device | str = "cpu") -> Ten
     return torch.arange(neurons, device=device) % d
 
 
-def theorem_state(
-    experiment: Trial, context: Context, eps: Tensor, relax: int
-) -> dict[str, Tensor]:
+def theorem_state(trial: Trial, context: Context, relax: int) -> dict[str, Tensor]:
     """Parameters in the theorem's state; the experiment's bias moves along, in place.
 
-    ``eps``: (run, d), any frequencies; ``relax``: gradients spent on finding the scale, each of
+    ``relax``: gradients spent on finding the scale, each of
     which counts as a run-step of progress. The experiment must not have been trained before. Use
     as ``replace(experiment, parameters=theorem_state(...)).train(...)``. The bias is then the
     rule's value for the new norms, T1 and T2 are marked as reached at step 0, and by default
     (``bias_until`` T2) the bias goes on in proportion to the norm.
     """
-    study, atoms, bias = experiment.study, experiment.data.dictionary, experiment.bias
+    experiment, atoms, bias = trial.experiment, trial.data.dictionary, trial.bias
     d = atoms.shape[2]
-    if study.neurons < d:
-        raise bad_value("neurons", study.neurons, f"a neuron a feature: at least {d}")
-    feature = own_feature(study.neurons, d, atoms.device)
+    if experiment.neurons < d:
+        raise bad_value("neurons", experiment.neurons, f"a neuron a feature: at least {d}")
+    feature = own_feature(experiment.neurons, d, atoms.device)
     own = atoms.transpose(1, 2)[:, feature]  # (run, m, d1), the direction each neuron carries
-    start = _first_guess(study.tau, study.neurons / d, study.tokens)
+    start = _first_guess(experiment.tau, experiment.neurons / d, experiment.tokens)
     follow = _ProportionalBias(bias, start * own)
-    scale = _resting_scale(experiment, context, own, start, follow, relax)
-    ratio = eps / eps.amax(dim=1, keepdim=True)
+    scale = _resting_scale(trial, context, own, start, follow, relax)
+    ratio = trial.data.eps / trial.data.eps.amax(dim=1, keepdim=True)
     weights = (ratio[:, feature] * scale[:, None])[:, :, None] * own
     follow.to(weights)
-    return {**experiment.parameters, "weights": weights}
+    return {**trial.parameters, "weights": weights}
 
 
 def _resting_scale(
-    experiment: Trial,
-    context: Context,
-    own: Tensor,
-    start: float,
-    follow: _ProportionalBias,
-    relax: int,
+    trial: Trial, context: Context, own: Tensor, start: float, follow: _ProportionalBias, relax: int
 ) -> Tensor:
     """The norm at which equal neurons keep theirs on balanced data, (run,), by bisection.
 
     Training until it rests would take a time that grows with d, and without a bias the neurons
     would mix meanwhile. All trials see the same batches, so the answer is sharp.
     """
-    problem, study = replace(experiment.problem, pruning=None), experiment.study
-    batches = _balanced_batches(experiment)
+    problem, experiment = replace(trial.problem, pruning=None), trial.experiment
+    batches = _balanced_batches(trial)
     each = max(1, relax // ROUNDS)
-    low = torch.full_like(experiment.data.sigma, start / 16)
+    low = torch.full_like(trial.data.sigma, start / 16)
     high = 64 * torch.full_like(low, start)
     for _ in range(min(ROUNDS, relax)):
         middle = (low * high).sqrt()
@@ -88,7 +81,7 @@ def _resting_scale(
             gradient = problem.gradients({"weights": weights}, batches(index))[1]["weights"]
             growth -= (gradient * own).sum(dim=2).mean(dim=1) / each
             context.advance(len(middle))
-        grows = growth > study.weight_decay * middle
+        grows = growth > experiment.weight_decay * middle
         low, high = torch.where(grows, middle, low), torch.where(grows, high, middle)
     context.advance(len(low) * (relax - each * min(ROUNDS, relax)))
     return (low * high).sqrt()
@@ -99,10 +92,10 @@ def _first_guess(tau: float, copies: float, tokens: int) -> float:
     return float((tau / copies) ** 0.5 / tokens)
 
 
-def _balanced_batches(experiment: Trial) -> Callable[[int], Pairs]:
-    data = replace(experiment.data, eps=torch.ones_like(experiment.data.eps))
-    draws = experiment.draws.spawn("relax")  # training itself draws as it would without this
-    return lambda step: data.sample(draws, experiment.study.batch, step)
+def _balanced_batches(trial: Trial) -> Callable[[int], Pairs]:
+    data = replace(trial.data, eps=torch.ones_like(trial.data.eps))
+    draws = trial.draws.spawn("relax")  # training itself draws as it would without this
+    return lambda step: data.sample(draws, trial.experiment.batch, step)
 
 
 class _ProportionalBias:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-import xarray as xr
+from rarefy.measure.trends import Slope
 
 
 def bias_name(scale: float) -> str:
     return {0.0: "no bias", 1.0: "paper's bias"}.get(float(scale), f"{scale:g} x paper's bias")
 
 
-def rows(values: xr.DataArray) -> np.ndarray:
-    """(seed, eps_min) array of one quantity."""
-    return values.transpose("seed", "eps_min").values
+def spelled_slope(slope: Slope) -> str:
+    return f"{slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]"

@@ -1,223 +1,117 @@
-"""What the studies of 004 share: the setting, and how a batch of it is trained and tested."""
+"""What the experiments of 004 share: the setting, what is varied of it, and how a batch of it is
+set up."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
-
-import torch
-from torch import Tensor
-from torch.nn import functional
+from typing import Annotated, Any, Self
 
 from rarefy.core.contracts import Cells, Context, Experiment
-from rarefy.core.errors import bad_value
-from rarefy.core.rng import Draws
+from rarefy.core.errors import bad_value, unknown
+from rarefy.core.parameters import Count, NotNegative, OneOf, Positive, Whole
 from rarefy.data.granularity_labels import Labels
-from rarefy.data.multi_view import MultiView, Views
+from rarefy.data.multi_view import COUNTS, MultiView
 from rarefy.data.multi_view_sets import Batch, FreshSamples, StoredSamples
-from rarefy.measure.granularity import Answers, answers
-from rarefy.train.descent import Tracker, Trajectory, descend
-from rarefy.train.multi_view_classifier import (
-    BIASES,
-    MultiViewBatch,
-    MultiViewClassifier,
-    initial_neurons,
-)
-from rarefy.train.optimisers import Sgd
+from rarefy.studies.granularity.trial import Trial
+from rarefy.train.multi_view_classifier import BIASES, MultiViewClassifier, initial_neurons
 
-
-@dataclass(frozen=True)
-class Trial:
-    """A batch of runs ready to train."""
-
-    data: MultiView
-    labels: Labels
-    draws: Draws
-    problem: MultiViewClassifier
-    initial: dict[str, Tensor]
-    batches: Callable[[int], Batch]
-    lr: float
-
-    def train(
-        self,
-        context: Context,
-        steps: int,
-        trackers: Mapping[str, Tracker] | None = None,
-        record: Sequence[int] | None = None,
-    ) -> Trajectory:
-        """(16) and (18) on batch after batch."""
-        return self._descend(
-            self.problem, self.initial, self._labelled, context, steps, trackers, record
-        )
-
-    def fine_tune(
-        self,
-        parameters: dict[str, Tensor],
-        context: Context,
-        steps: int,
-        trackers: Mapping[str, Tracker] | None = None,
-        record: Sequence[int] | None = None,
-        size: int | None = None,
-    ) -> Trajectory:
-        """Train further on the coarse question, answered by the maxima over each side's outputs
-        (004 App. G.4), with samples that training has not seen; ``size`` of them at every update,
-        by default as many as in training."""
-        side = self.labels.side().to(self.draws.keys.device)
-        problem = replace(self.problem, coarse=side)
-        coarse = Labels(self.data, 1)
-        size = size or self._batch_size()
-        fresh = FreshSamples(self.data, coarse, self.draws.spawn("fine-tuning"), size)
-
-        def batch(step: int) -> MultiViewBatch:
-            return _with_target(fresh(step), 2)
-
-        return self._descend(problem, parameters, batch, context, steps, trackers, record)
-
-    def _batch_size(self) -> int:
-        return int(self.batches(0).label.shape[1])
-
-    def _labelled(self, step: int) -> MultiViewBatch:
-        return _with_target(self.batches(step), self.labels.outputs)
-
-    def _descend(
-        self,
-        problem: MultiViewClassifier,
-        parameters: dict[str, Tensor],
-        batches: Callable[[int], MultiViewBatch],
-        context: Context,
-        steps: int,
-        trackers: Mapping[str, Tracker] | None,
-        record: Sequence[int] | None,
-    ) -> Trajectory:
-        return descend(
-            problem,
-            parameters,
-            batches,
-            Sgd(self.lr),
-            steps,
-            trackers=trackers,
-            record=record,
-            context=context,
-            guard="loss",
-        )
-
-    def test(self, parameters: dict[str, Tensor], each: int, hard: bool) -> Answers:
-        """Answers to ``each`` fresh samples of every subclass."""
-
-        def scores(views: Views) -> Tensor:
-            return self.problem.scores(parameters, views)
-
-        def label_of(subclass: Tensor) -> Tensor:
-            clean = replace(self.labels, noise=0.0, misaligned=0.0)
-            return clean.of(subclass, torch.zeros_like(subclass), self.draws)
-
-        side = self.labels.side()
-        return answers(scores, self.data, self.draws, label_of, side, each, hard)
-
-
-def _with_target(batch: Batch, outputs: int) -> MultiViewBatch:
-    one_hot = functional.one_hot(batch.label, outputs).transpose(1, 2)
-    return MultiViewBatch(batch.views, one_hot.to(batch.views.patches.dtype))
+AS_CHOSEN = "as chosen"
+CHANGES: dict[str, Callable[[GranularityExperiment], dict[str, Any]]] = {
+    AS_CHOSEN: lambda chosen: {},
+    "noise x2": lambda chosen: {"sigma": 2 * chosen.sigma},
+    "patches x2": lambda chosen: {"patches": 2 * chosen.patches, "lr": 2 * chosen.lr},
+    "neurons x2": lambda chosen: {"neurons": 2 * chosen.neurons},
+    "neurons x1/2": lambda chosen: {"neurons": max(1, chosen.neurons // 2)},
+    "c_b 0.7": lambda chosen: {"threshold": 0.7},
+    "c_b 1.3": lambda chosen: {"threshold": 1.3},
+    "patch counts drawn": lambda chosen: {"counts": "drawn"},
+    "hard: weaker distraction": lambda chosen: {"distraction": chosen.distraction / 2},
+    "hard: no strong noise": lambda chosen: {"strong": chosen.sigma},
+    "hard: no distraction": lambda chosen: {"distractors": 0},
+}
+"""One change of the setting at a time: the axis ``variation`` that every study has, "as chosen"
+first. The rate goes with the patches, since (16) divides by their number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GranularityExperiment(Experiment):
-    """The finite setting. The paper's own (c_b = 2 and d^2 neurons an output for coarse labels) has
-    one detector of a given feature among 144,000 neurons at d = 100: c_b is free here."""
+    """The finite setting. The paper's own (c_b = 2 and d^2 neurons per output for coarse labels)
+    has one detector of a given feature among 144,000 neurons at d = 100: c_b is free here."""
 
-    lab: ClassVar[str] = "granularity"
-
+    # the meanings are those of the table of the setting (``charts.setting_table``)
     d: int = 100
-    """coordinates of a patch, and features of the dictionary"""
+    """coordinates of a patch"""
     patches: int = 24
-    """patches of a sample (P)"""
+    """P, patches of a sample"""
     feature_patches: int = 3
-    """patches with the common feature, and as many with the subclass's (s*)"""
-    spread: float = 0.1
-    """feature strengths lie in [sqrt(1 - spread), sqrt(1 + spread)] (iota)"""
-    sigma: float = 0.02
-    """std of the noise in every patch (sigma_zeta)"""
-    distractors: int = 2
-    """patches of a hard sample with the other side's common feature (s^dagger)"""
+    """s*, patches with the common feature, and as many with the subclass's"""
+    spread: float = 0.1  # strengths lie in [sqrt(1 - spread), sqrt(1 + spread)]
+    """iota, of feature strengths"""
+    sigma: NotNegative = 0.02
+    """noise of every patch"""
+    distractors: Whole = 2
+    """patches of a hard sample with the other side's common feature"""
     distraction: float = 0.3
-    """their strength (iota^dagger)"""
-    strong: float = 0.3
-    """std of the one strong noise patch of a hard sample (sigma_zeta*)"""
-    counts: str = "fixed"
-    """patches with features: fixed numbers, or drawn as in App. B.1"""
-    neurons: int = 100
-    """neurons an output (m)"""
-    sigma_0: float = 0.01
-    """std of the initial weights"""
-    threshold: float = 1.0
-    """c_b: the bias begins at -sigma_0 c_b sqrt(log d)"""
-    bias: str = "following"
+    """their strength"""
+    strong: NotNegative = 0.3
+    """noise of the one strong patch of a hard sample"""
+    counts: Annotated[str, OneOf(COUNTS)] = "fixed"  # or drawn, as in App. B.1
+    """how many patches have features"""
+    neurons: Count = 100
+    """m, neurons an output"""
+    sigma_0: Positive = 0.01
+    """std of initial weights"""
+    threshold: Positive = 1.0  # the bias begins at -sigma_0 c_b sqrt(log d)
+    """c_b, of the initial bias"""
+    bias: Annotated[str, OneOf(BIASES)] = "following"
     """how biases move: following their neuron (18), scheduled alike for all, or still"""
-    lr: float = 1.0
-    """learning rate (eta)"""
-    batch: int = 64
-    """samples of a batch (N)"""
-    steps: int = 400
+    lr: Positive = 1.0
+    """learning rate"""
+    batch: Count = 64
+    """samples of an update"""
+    steps: Count = 400
     """updates"""
-    test_each: int = 32
-    """fresh easy and hard samples of every subclass"""
-
-    def check(self) -> None:
-        super().check()
-        for name in ("neurons", "batch", "steps", "test_each"):
-            if getattr(self, name) < 1:
-                raise bad_value(name, getattr(self, name), "must be at least 1")
-        for name in ("sigma_0", "threshold", "lr"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise bad_value(name, getattr(self, name), "must be positive and finite")
-        if self.bias not in BIASES:
-            raise bad_value("bias", self.bias, f"must be one of {', '.join(BIASES)}")
+    test_each: Count = 32
+    """test samples of each kind and subclass"""
 
     @property
     def setting(self) -> str:
         return f"d={self.d} P={self.patches} m={self.neurons} c_b={self.threshold:g}"
 
-    def model(self, subclasses: int) -> MultiView:
-        """The data model with so many subclasses a side; refuses what has no room."""
-        return MultiView(
-            d=self.d,
-            patches=self.patches,
-            plus=subclasses,
-            minus=subclasses,
-            feature_patches=self.feature_patches,
-            spread=self.spread,
-            sigma=self.sigma,
-            distractors=self.distractors,
-            distraction=(self.distraction, self.distraction),
-            strong=self.strong,
-            counts=self.counts,
-        )
+    def some(self, *names: str) -> dict[str, Any]:
+        """Some of the parameters, to be handed on."""
+        return {name: getattr(self, name) for name in names}
+
+    def varied(self, variation: str) -> Self:
+        """The same with one thing changed."""
+        if variation not in CHANGES:
+            raise unknown("variation", variation, CHANGES)
+        return replace(self, **CHANGES[variation](self))
+
+    def check_reads(self, reads: Sequence[int]) -> None:
+        if not reads or min(reads) < 0 or max(reads) != self.steps:
+            allowed = f"must lie in 0..steps={self.steps} and have steps too"
+            raise bad_value("reads", tuple(reads), allowed)
 
     def check_model(self, subclasses: int) -> None:
         """Refuse a number of subclasses that the setting has no room for."""
-        if subclasses < 1:
-            raise bad_value("subclasses", subclasses, "must be at least 1 a side")
         self.model(subclasses).balanced(self.batch)
 
-    def problem(self, linear: bool = False) -> MultiViewClassifier:
-        rate = 1 / math.log(self.d) ** 5
-        # a common feature's detectors move at this rate in phase 1 (004 Theorem D.1)
-        scheduled = self.feature_patches / (4 * self.patches)
-        return MultiViewClassifier(self.patches, self.bias, rate, scheduled, linear)
+    def model(self, subclasses: int) -> MultiView:
+        """The data model with so many subclasses per side; refuses what has no room."""
+        names = ("d", "patches", "feature_patches", "spread", "sigma", "distractors")
+        return MultiView(
+            plus=subclasses,
+            minus=subclasses,
+            distraction=(self.distraction, self.distraction),
+            **self.some(*names, "strong", "counts"),
+        )
 
-    def setup(
-        self,
-        cells: Cells,
-        context: Context,
-        labels: Labels,
-        samples: int = 0,
-        linear: bool = False,
-    ) -> Trial:
-        """Cells of one shape, ready to train; samples: stored ones a subclass, 0: fresh ones."""
-        draws = cells.draws(context)
-        data = labels.data
+    def setup(self, cells: Cells, context: Context, labels: Labels, samples: int = 0) -> Trial:
+        """Cells of one shape, ready to train; samples: stored ones per subclass, 0: fresh ones."""
+        draws, data = cells.draws(context), labels.data
         batches: Callable[[int], Batch]
         if samples:
             batches = StoredSamples(data, labels, draws, samples, self.batch)
@@ -226,4 +120,7 @@ class GranularityExperiment(Experiment):
         initial = initial_neurons(
             draws, labels.outputs, self.neurons, self.d, self.sigma_0, self.threshold
         )
-        return Trial(data, labels, draws, self.problem(linear), initial, batches, self.lr)
+        # a common feature's detectors move at the last rate in phase 1 (004 Theorem D.1)
+        rates = (1 / math.log(self.d) ** 5, self.feature_patches / (4 * self.patches))
+        problem = MultiViewClassifier(self.patches, self.bias, *rates)
+        return Trial(data, labels, draws, problem, initial, batches, self.lr)

@@ -1,21 +1,26 @@
-"""How far a finite setting is from the parameter choices of 004 App. B.3."""
+"""How the theorems of 004 are read in a finite setting, and how far that is from the parameter
+choices of App. B.3."""
 
 from __future__ import annotations
 
 import math
 
-from rarefy.core.picture import Table
+from rarefy.measure.statistics import OMEGA
 from rarefy.studies.granularity.experiment import GranularityExperiment
-from rarefy.theory.conditions import COLUMNS, Condition, table_rows
-from rarefy.theory.granularity_conditions import (
-    LABELS,
-    parameter_choices,
-    smallest_log_dimension,
-)
+from rarefy.theory.conditions import Condition
+from rarefy.theory.granularity_conditions import LABELS, parameter_choices
+
+SMALL = 0.05
+"""o(1), of an error or of a training loss: one in twenty, a tenth of chance. A reader of a picture
+sees such a curve on the ground; a network with one feature in twenty unseen passes."""
+CHANCE = 0.5
+"""Error of tossing a coin on the coarse question."""
+ORDER_ONE = OMEGA * CHANCE
+"""Omega(1), of an error: a quarter of chance."""
 
 
-def least_subclasses(d: int) -> float:
-    """k >= polylog(d) (004 Theorem 5.1), read as log(d), the least it can be."""
+def polylog(d: int) -> float:
+    """Read as log(d), the least it can be: of k (Theorem 5.1) and of P sigma (App. B.3, 13)."""
     return math.log(d)
 
 
@@ -24,53 +29,21 @@ def most_subclasses(d: int) -> float:
     return float(d**0.4)
 
 
-def noise_load(study: GranularityExperiment) -> float:
+def noise_load(setting: GranularityExperiment) -> float:
     """P sigma_zeta (App. B.3, 13), which must exceed polylog(d)."""
-    return study.patches * study.sigma
+    return setting.patches * setting.sigma
 
 
-def least_load(d: int) -> float:
-    """polylog(d) there, read as log(d)."""
-    return math.log(d)
-
-
-def premises(study: GranularityExperiment, subclasses: int) -> dict[Condition, str]:
-    """App. B.3 with so many subclasses a side, and the labels each line is about: "coarse", "fine"
-    or "both"."""
+def premises(setting: GranularityExperiment, subclasses: int) -> dict[Condition, str]:
+    """App. B.3 with so many subclasses per side, and the labels each line is about: "coarse",
+    "fine" or "both"."""
+    data = ("d", "patches", "feature_patches", "spread", "sigma", "distractors", "strong")
+    given = setting.some(*data, "neurons", "threshold", "sigma_0", "lr", "batch")
+    strengths = (setting.distraction, setting.distraction)
     found: dict[Condition, str] = {}
     for labels in LABELS:
         for each in parameter_choices(
-            labels=labels,
-            d=study.d,
-            subclasses=subclasses,
-            patches=study.patches,
-            feature_patches=study.feature_patches,
-            spread=study.spread,
-            sigma=study.sigma,
-            distractors=study.distractors,
-            distraction=(study.distraction, study.distraction),
-            strong=study.strong,
-            neurons=study.neurons,
-            threshold=study.threshold,
-            sigma_0=study.sigma_0,
-            lr=study.lr,
-            batch=study.batch,
+            labels=labels, subclasses=subclasses, distraction=strengths, **given
         ):
             found[each] = "both" if each in found else labels
     return found
-
-
-def premise_table(study: GranularityExperiment, subclasses: int, where: str = "") -> Table:
-    """The table of App. B.3; ``where`` says of which part of a study's grid."""
-    found = premises(study, subclasses)
-    rows = zip(found.values(), table_rows(list(found)), strict=True)
-    return Table(
-        "premises",
-        "How far the setting is from what the theorems assume",
-        f"004 App. B.3 (m: App. C, G) with {subclasses} subclasses a side{where}; polylog(d) is "
-        "read as log(d) and every constant as 1. Lines 4 and 10 together need log(d) of at least "
-        f"{smallest_log_dimension():.0f}: no computer reaches that, so what is judged is whether a "
-        "finite network already behaves as the theorems say.",
-        ("labels", *COLUMNS),
-        [[labels, *row] for labels, row in rows],
-    )

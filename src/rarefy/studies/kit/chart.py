@@ -10,7 +10,7 @@ from typing import Any
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.kit.arrays import by_seed, picked
 
 
@@ -54,7 +54,7 @@ class Chart:
             at = here.sel({**({self.panel: value} if self.panel else {}), **point})
             taken = by_seed(picked(at, self.take), self.x)
             look = (self.role(**point), self.style(**point))
-            found.append(banded(self.label(**point), at[self.x].values, taken, *look))
+            found.append(mean_curve(self.label(**point), at[self.x].values, taken, *look))
         return Lines(
             [*found, *self.further(value)],
             self.x_label,

@@ -8,13 +8,19 @@ from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
 
 
-def undecided(verdict: Verdict, why: str) -> Verdict:
-    """The same measurement, inconclusive because a premise is not met; as it was if ``why`` is
+def inconclusive(verdict: Verdict, why: str) -> Verdict:
+    """The same measurement, which for this reason decides nothing; as it was if ``why`` is
     empty."""
     if not why:
         return verdict
-    note = joined(verdict.note, f"premise not met: {why}")
+    note = joined(verdict.note, why)
     return dataclasses.replace(verdict, outcome="inconclusive", note=note)
+
+
+def undecided(verdict: Verdict, why: str) -> Verdict:
+    """The same measurement, inconclusive because a premise is not met; as it was if ``why`` is
+    empty."""
+    return inconclusive(verdict, why and f"premise not met: {why}")
 
 
 def noted(verdict: Verdict, more: str) -> Verdict:

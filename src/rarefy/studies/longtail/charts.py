@@ -8,12 +8,12 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.estimates import mean_band
 from rarefy.studies.longtail.words import compared, judged_by, others, protocol_words, spoken
 from rarefy.tools.longtail.experiment import LongTailPretraining
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 GROUPS = 5
 """Groups of neighbouring classes whose gains are shown: fifths, as in Delta_20."""
@@ -70,7 +70,7 @@ def _gains(
                 "seed", ...
             )
             means = np.stack([gain.values[:, group].mean(axis=1) for group in groups], axis=1)
-            curves.append(banded(spoken(method), middles, means, method))
+            curves.append(mean_curve(spoken(method), middles, means, method))
         words = f"gain over {spoken(baseline)}, points"
         panels.append(Lines(curves, "class, the head first", words, protocol_words(protocol)))
     return Picture(
@@ -143,7 +143,7 @@ def _inside(results: xr.Dataset, masked: list[str]) -> Picture:
         panels.append(
             Lines(
                 [
-                    banded("measured", rank, excess, method),
+                    mean_curve("measured", rank, excess, method),
                     Curve("chance, lower end", rank, low, role="chance", style="dotted"),
                     Curve("chance, upper end", rank, high, role="chance", style="dotted"),
                 ],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 
 from rarefy.tools.longtail.readings import baseline_of
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 LINEAR = "linear"
 

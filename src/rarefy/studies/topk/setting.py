@@ -1,10 +1,11 @@
-"""What the studies of 002 share: the setting, and how a batch of it is trained and tested."""
+"""What the studies of pruning in 002 share: the setting, and how a batch of it is trained and
+tested."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -12,16 +13,20 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
 from rarefy.core.rng import Draws
 from rarefy.data.patches import PatchSamples
 from rarefy.data.signal_noise import LABELS, SignalNoise
 from rarefy.measure.generalisation import Generalisation, generalisation
 from rarefy.nets.patch_cnn import COMBINATIONS, initial_filters, output_scale
-from rarefy.train.descent import Pruning, Tracker, Trajectory, descend
+from rarefy.train.descent import Tracker, Trajectory, descend
 from rarefy.train.forms import train_unpruned
 from rarefy.train.optimisers import Rate, Sgd
 from rarefy.train.patch_classifier import PatchClassifier
 from rarefy.train.topk_pruning import TopKPruning
+
+TINY = {"d": 40, "samples": 40, "classes": 4, "filters": 6, "steps": 60, "test_samples": 200}
+"""The smallest setting worth running."""
 
 
 @dataclass(frozen=True)
@@ -33,64 +38,23 @@ class Trial:
     initial: Tensor
     draws: Draws
     scale: float
-    test_samples: int
-
-    def train(
-        self,
-        context: Context,
-        lr: float,
-        steps: int,
-        trackers: Mapping[str, Tracker],
-        record: Sequence[int],
-        pruning: Pruning | None = None,
-        weight_decay: Rate = 0.0,
-        coefficients: bool = False,
-        open_at_zero: bool = True,
-    ) -> Trajectory:
-        """Full-batch descent. With ``coefficients`` gamma and rho are accumulated along;
-        ``open_at_zero``: ReLU'(0) = 1. On a CPU what is not pruned trains in its cheapest form."""
-        idle = pruning is None or (isinstance(pruning, TopKPruning) and pruning.idle)
-        plain = idle and open_at_zero and not isinstance(weight_decay, Tensor) and weight_decay == 0
-        if plain and self.initial.device.type == "cpu":
-            return train_unpruned(
-                self.samples,
-                self.initial,
-                self.scale,
-                lr,
-                steps,
-                context,
-                trackers=trackers,
-                record=record,
-                coefficients=coefficients,
-            )
-        problem = PatchClassifier.of(self.samples, self.scale, context.compiled, open_at_zero)
-        parameters = {"filters": self.initial}
-        if coefficients:
-            patches = len(self.samples) + self.samples.classes
-            parameters["coefficients"] = self.initial.new_zeros(*self.initial.shape[:3], patches)
-        return descend(
-            problem,
-            parameters,
-            lambda step: None,
-            Sgd(lr, weight_decay=weight_decay, undecayed=("coefficients",)),
-            steps,
-            trackers=trackers,
-            record=record,
-            pruning=pruning,
-            context=context,
-            guard="loss",
-        )
+    """factor in front of the sum over filters"""
 
     def test(
-        self, filters: Tensor, context: Context, samples: int | None = None, stream: str = "test"
+        self, filters: Tensor, samples: int, context: Context, stream: str = "test"
     ) -> Generalisation:
         """Measures on fresh samples, the same for all runs that share draws."""
 
         def draw(count: int, chunk: int) -> PatchSamples:
             return self.data.sample(self.draws, count, stream, chunk)
 
-        count = self.test_samples if samples is None else samples
-        return generalisation(filters, draw, count, self.scale, context.compiled)
+        return generalisation(filters, draw, samples, self.scale, context.compiled)
+
+
+def own_signal(filters: Tensor) -> Tensor:
+    """A filter's coordinate of its own class's signal: (run, classes, m)."""
+    classes = filters.shape[1]
+    return torch.diagonal(filters[..., :classes], dim1=1, dim2=3).transpose(1, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,46 +62,37 @@ class SignalNoiseExperiment(Experiment):
     """The setting of 002 App. A.1; ``combine`` is "sum" because its figure needs it (with the mean
     over filters of the paper's formulas the training loss stays far above the reported 0.01)."""
 
-    lab: ClassVar[str] = "topk"
-
-    classes: int = 10
+    classes: Annotated[int, AtLeast(2)] = 10
     """number of classes (T of 002)"""
-    samples: int = 200
+    samples: Count = 200
     """training samples (n)"""
-    d: int = 200
+    d: Count = 200
     """coordinates of a patch"""
-    filters: int = 20
-    """filters a class (m)"""
-    mu: float = 1.0
+    filters: Count = 20
+    """filters per class (m)"""
+    mu: Positive = 1.0
     """strength of the signal"""
-    sigma_0: float = 0.01
+    sigma_0: Positive = 0.01
     """std of the initial filters"""
-    lr: float = 0.05
-    steps: int = 5000
-    combine: str = "sum"
+    lr: Positive = 0.05
+    """learning rate"""
+    steps: Count = 5000
+    """updates"""
+    combine: Annotated[str, OneOf(COMBINATIONS)] = "sum"
     """how filters are put together: sum, or mean as in the paper's formulas"""
-    labels: str = "drawn"
+    labels: Annotated[str, OneOf(LABELS)] = "drawn"
     """training labels drawn uniformly, or balanced"""
-    test_samples: int = 10_000
+    test_samples: Count = 10_000
+    """fresh samples the test loss is measured on"""
 
     @property
     def setting(self) -> str:
         return f"n={self.samples} T={self.classes} d={self.d} m={self.filters} {self.combine}"
 
     def check(self) -> None:
-        super().check()
-        for name in ("samples", "filters", "steps", "test_samples"):
-            if getattr(self, name) < 1:
-                raise bad_value(name, getattr(self, name), "must be at least 1")
-        for name in ("mu", "sigma_0", "lr"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise bad_value(name, getattr(self, name), "must be positive and finite")
-        if not 2 <= self.classes < self.d:
-            least = f"must be at least 2 and below d={self.d}: each class has a coordinate"
-            raise bad_value("classes", self.classes, least)
-        for name, known in (("combine", COMBINATIONS), ("labels", LABELS)):
-            if getattr(self, name) not in known:
-                raise bad_value(name, getattr(self, name), f"must be one of {', '.join(known)}")
+        if self.classes >= self.d:
+            complaint = f"must be below d={self.d}: each class has a coordinate"
+            raise bad_value("classes", self.classes, complaint)
 
     @property
     def scale(self) -> float:
@@ -145,31 +100,56 @@ class SignalNoiseExperiment(Experiment):
         return output_scale(self.combine, self.filters)
 
     def cost(self) -> Cost:
-        return Cost(bytes_per_cell=self.bytes_per_cell(), steps_per_cell=self.steps)
-
-    def bytes_per_cell(self) -> int:
         rows, patches = self.classes * self.filters, self.samples + self.classes
         # filters, their gradient and successor, responses and coefficients; a chunk of test noise
-        return 4 * rows * (4 * self.d + 3 * patches + 2 * 250) * 2
+        memory = 4 * rows * (4 * self.d + 3 * patches + 2 * 250) * 2
+        return Cost(bytes_per_cell=memory, steps_per_cell=self.steps)
 
-    def setup(self, cells: Cells, context: Context, *, sigma: Tensor, mu: Tensor) -> Trial:
-        """Draw samples and initial filters; sigma, mu: (run,). Cells with one key share both."""
+    def setup(self, cells: Cells, context: Context) -> Trial:
+        """Draw samples and initial filters. Cells with one key share both."""
+        sigma = cells.column("sigma", context)
         shared = bool((cells.keys == cells.keys[0]).all())
         draws = (cells.take(np.array([0])) if shared else cells).draws(context)
+        mu = torch.full_like(sigma, self.mu)
         data = SignalNoise(self.classes, self.d, mu, sigma, self.labels)
         start = initial_filters(draws, self.classes, self.filters, self.d) * self.sigma_0
-        return Trial(
-            data=data,
-            samples=data.sample(draws, self.samples),
-            initial=start.expand(len(cells), -1, -1, -1),
-            draws=draws,
-            scale=self.scale,
-            test_samples=self.test_samples,
+        initial = start.expand(len(cells), -1, -1, -1)
+        return Trial(data, data.sample(draws, self.samples), initial, draws, self.scale)
+
+    def train(
+        self,
+        trial: Trial,
+        context: Context,
+        trackers: Mapping[str, Tracker],
+        record: Sequence[int],
+        pruning: TopKPruning,
+        weight_decay: Rate = 0.0,
+        open_at_zero: bool = True,
+    ) -> Trajectory:
+        """Full-batch descent; ``open_at_zero``: ReLU'(0) = 1. On a CPU what is neither pruned nor
+        decayed trains in its cheapest form."""
+        decayed = isinstance(weight_decay, Tensor) or weight_decay != 0
+        plain = pruning.idle and open_at_zero and not decayed
+        if plain and trial.initial.device.type == "cpu":
+            return train_unpruned(
+                trial.samples,
+                trial.initial,
+                trial.scale,
+                self.lr,
+                self.steps,
+                context,
+                trackers=trackers,
+                record=record,
+            )
+        return descend(
+            PatchClassifier.of(trial.samples, trial.scale, context.compiled, open_at_zero),
+            {"filters": trial.initial},
+            lambda step: None,
+            Sgd(self.lr, weight_decay=weight_decay),
+            self.steps,
+            trackers=trackers,
+            record=record,
+            pruning=pruning,
+            context=context,
+            guard="loss",
         )
-
-
-def training_loss(experiment: Trial, filters: Tensor) -> Tensor:
-    """L_S of given filters: (run,)."""
-    problem = PatchClassifier.of(experiment.samples, experiment.scale)
-    with torch.no_grad():
-        return problem.loss({"filters": filters})

@@ -2,39 +2,87 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from rarefy.core.contracts import Context
+from rarefy.core.contracts import Cells, Context, Experiment
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, Positive
 from rarefy.core.rng import Draws
-from rarefy.data.patches import PatchSamples
+from rarefy.data.gram_samples import gram_signal_noise
 from rarefy.data.signal_noise import SignalNoise
-from rarefy.data.turned_worlds import turned_signal_noise
-from rarefy.measure.generalisation import Generalisation, generalisation
-from rarefy.nets.patch_cnn import initial_filters, output_scale, responses
+from rarefy.measure.statistics import BIG_O
+from rarefy.nets.patch_cnn import initial_filters, responses
+from rarefy.studies.topk.setting import Trial, own_signal
+from rarefy.sweep.batches import split_by_axis
+from rarefy.theory.conditions import Condition, worst
+from rarefy.theory.topk import condition_4_1
 from rarefy.train.descent import State, Tracker, Trajectory
-from rarefy.train.forms import check_form, train_unpruned
+from rarefy.train.forms import train_unpruned
 
 PRIMAL_NUMBERS = 2 * 10**8
 """Coordinates of one run's filters and samples that the primal form will hold."""
 
 
 @dataclass(frozen=True)
-class Unpruned:
+class Sizes:
+    """All quantities of one run, absolute: ``lr`` is eta, ``output_scale`` the factor in front of
+    the sum over filters."""
+
+    filters: int
+    classes: int
+    samples: int
+    d: float
+    mu: float
+    sigma: float
+    lr: float
+    output_scale: float
+
+
+@dataclass(frozen=True)
+class Unpruned(Trial):
     """A batch of runs of one shape (n, T, m), ready to train; ``initial``: (run, T, m, axis), in
     the coordinates of ``samples``; lr: (run,)."""
 
-    data: SignalNoise
-    samples: PatchSamples
-    initial: Tensor
-    draws: Draws
-    scale: float
     lr: Tensor
     form: str
+
+    @classmethod
+    def drawn(
+        cls,
+        sizes: Sequence[Sizes],
+        draws: Draws,
+        sigma_0: float,
+        labels: str = "balanced",
+        form: str = "auto",
+    ) -> Unpruned:
+        """Draw training samples and initial filters of runs of one shape.
+
+        "auto" and "dual" draw no vectors of d coordinates, so that runs may differ in d; "primal"
+        does, and wants one d for all.
+        """
+
+        def column(name: str, dtype: torch.dtype = draws.dtype) -> Tensor:
+            values = [getattr(each, name) for each in sizes]
+            return torch.tensor(values, dtype=torch.float64).to(draws.keys.device, dtype)
+
+        one = sizes[0]
+        mu, sigma, lr = (column(name) for name in ("mu", "sigma", "lr"))
+        if form != "primal":
+            rows, d = (one.classes, one.filters), column("d", torch.float64)
+            world = gram_signal_noise(draws, one.samples, rows, d, mu, sigma, labels)
+            data, samples, start, form = world.data, world.samples, world.filters, "dual"
+        else:
+            data = SignalNoise(one.classes, int(one.d), mu, sigma, labels)
+            start = initial_filters(draws, one.classes, one.filters, int(one.d))
+            samples = data.sample(draws, one.samples)
+        return cls(data, samples, start * sigma_0, draws, one.output_scale, lr, form)
 
     def train(
         self,
@@ -59,19 +107,9 @@ class Unpruned:
             coefficients=True,
         )
 
-    def test(self, filters: Tensor, samples: int, context: Context) -> Generalisation:
-        """Measures of trained filters on fresh samples."""
-
-        def draw(count: int, chunk: int) -> PatchSamples:
-            return self.data.sample(self.draws, count, "test", chunk)
-
-        return generalisation(filters, draw, samples, self.scale, context.compiled)
-
     def seen_signal(self) -> Tensor:
         """Filters that begin on the positive side of their own signal, M_jj: (run, T, m)."""
-        classes = self.initial.shape[1]
-        own = torch.diagonal(self.initial[..., :classes], dim1=1, dim2=3).transpose(1, 2)
-        return own > 0
+        return own_signal(self.initial) > 0
 
     def seen_noise(self, filters: Tensor | None = None) -> Tensor:
         """Filters of a sample's class on the positive side of its noise, (run, m, n); as they
@@ -80,42 +118,8 @@ class Unpruned:
         return torch.einsum("rkmn,rnk->rmn", response, self.samples.one_hot()) > 0
 
 
-def unpruned(
-    draws: Draws,
-    *,
-    classes: int,
-    filters: int,
-    samples: int,
-    d: Tensor,
-    mu: Tensor,
-    sigma: Tensor,
-    sigma_0: float,
-    lr: Tensor,
-    combine: str = "mean",
-    labels: str = "balanced",
-    form: str = "auto",
-) -> Unpruned:
-    """Draw training samples and initial filters. d, mu, sigma, lr: (run,), d in float64.
-
-    "auto" and "dual" draw no vectors of d coordinates, so that runs may differ in d; "primal" does,
-    and wants one d for all.
-    """
-    check_form(form)
-    scale = output_scale(combine, filters)
-    if form != "primal":
-        world = turned_signal_noise(draws, samples, (classes, filters), d, mu, sigma, labels)
-        return Unpruned(
-            world.data, world.samples, world.filters * sigma_0, draws, scale, lr, "dual"
-        )
-    size = int(d[0].item())
-    data = SignalNoise(classes, size, mu, sigma, labels)
-    start = initial_filters(draws, classes, filters, size) * sigma_0
-    return Unpruned(data, data.sample(draws, samples), start, draws, scale, lr, form)
-
-
 def check_dimension(d: float, classes: int, filters: int, samples: int, form: str) -> None:
     """Refuse a d that signals leave no room in, or that the primal form cannot hold."""
-    check_form(form)
     if not d > classes:
         raise bad_value("d", d, f"must be above the number of classes, {classes}")
     most = PRIMAL_NUMBERS // (classes * filters + samples)
@@ -123,3 +127,57 @@ def check_dimension(d: float, classes: int, filters: int, samples: int, form: st
         raise bad_value(
             "d", d, f"with --form primal at most {most:g}: vectors are stored; use dual"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnprunedExperiment(Experiment):
+    """Trainings without pruning; cells may differ in every quantity."""
+
+    filters: Count = 20
+    """filters per class (m)"""
+    mu: Positive = 10.0
+    """strength of the signal; large enough that sigma_p^2 d >= 1 for most SNR"""
+    sigma_0: Positive = 1e-11
+    """std of the initial filters; as small as Condition 4.1 asks for at the largest n and T"""
+    steps: Count = 3000
+    """updates"""
+
+    @abstractmethod
+    def sizes(self, *cell: Any, **values: Any) -> Sizes:
+        """All quantities of a cell, given by its values on the axes."""
+
+    @abstractmethod
+    def prepare(self, cells: Cells, context: Context) -> Unpruned:
+        """Cells of one shape, ready to train."""
+
+    @abstractmethod
+    def measure(self, trial: Unpruned, context: Context) -> dict[str, np.ndarray]:
+        """Train a batch of one shape and look at it."""
+
+    def sizes_of(self, cells: Cells) -> list[Sizes]:
+        columns = (cells.values[axis].tolist() for axis in self.axes)
+        return [self.sizes(*cell) for cell in zip(*columns, strict=True)]
+
+    def shape(self, sizes: Sizes) -> str:
+        """Runs are trained together where this is the same."""
+        return f"{sizes.filters} {sizes.classes} {sizes.samples}"
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        shapes = np.array([self.shape(each) for each in self.sizes_of(cells)])
+        return split_by_axis(
+            Cells({**cells.values, "shape": shapes}, cells.keys),
+            "shape",
+            lambda _, part: self.measure(self.prepare(part, context), context),
+        )
+
+    def worst_conditions(self, cells: Sequence[tuple[Any, ...]]) -> list[Condition]:
+        """Each line of Condition 4.1 at the cell that misses it most; the constant of Theta (in d)
+        is read as 1, that of O (in the learning rate) as 4, and T* as the number of steps."""
+        lists = []
+        for cell in cells:
+            sizes = self.sizes(*cell)
+            given = asdict(sizes) | {"d": int(sizes.d), "sigma_0": self.sigma_0}
+            lines = condition_4_1(**given, horizon=self.steps)
+            rate = condition_4_1(**given, horizon=self.steps, constant=BIG_O)[-1]
+            lists.append([*lines[:-1], rate])
+        return [worst(line) for line in zip(*lists, strict=True)]

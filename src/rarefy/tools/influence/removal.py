@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
-from rarefy.nets.by_name import identity
+from rarefy.nets.builder import identity
 from rarefy.tools.image_data import on_device
 from rarefy.tools.influence.removal_data import Parts, Source, parts_of
 from rarefy.tools.network_evaluation import Scorer, final_network
 from rarefy.tools.sparse_training import Task, new_training, own_random_state
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.image_batches import Scaling
+from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.supervised import Training
-from rarefy.train.thinning import Thinning
 
 LOGISTIC = "logistic"
 """Logistic regression on standardised features: works on anything, in seconds."""
@@ -225,7 +225,7 @@ def _network(
     data = on_device(task.data, context.device)
     rows = torch.from_numpy(np.flatnonzero(left))
     with own_random_state(run_key, context.device):
-        training = new_training(task, Thinning(), data, data.train.take(rows), run_key, context)
+        training = new_training(task, PruningSpec(), data, data.train.take(rows), run_key, context)
 
         def watch(now: Training) -> None:
             loss = now.history.loss[-1]

@@ -14,7 +14,7 @@ import torch
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Rule
-from rarefy.nets.by_name import build, identity
+from rarefy.nets.builder import build, identity
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.one_by_one import one_by_one
 from rarefy.tools.image_data import on_device
@@ -22,7 +22,7 @@ from rarefy.tools.influence.removal import FULL, LOGISTIC, Removal, RemovalResul
 from rarefy.tools.influence.removal_data import Parts, Source, parts_of
 from rarefy.tools.recipes import usual_recipe
 from rarefy.tools.sparse_training import Task
-from rarefy.train.image_batches import Changes
+from rarefy.train.image_batches import Augmentation
 from rarefy.train.recipe import Recipe
 
 CELL_BYTES = 2_000_000_000
@@ -134,7 +134,7 @@ class RemovalExperiment(Experiment):
             weight_decay=self.weight_decay,
             warm_up=self.warm_up,
         )
-        changes = Changes(self.shift, self.flip, 0.0, True)
+        changes = Augmentation(self.shift, self.flip, 0.0, True)
         return Task(
             self.data, self.network, recipe, changes, batch=self.batch, compiled=self.compile
         )

@@ -35,10 +35,10 @@ from rarefy.tools.longtail.recipes import usual_pretraining
 from rarefy.tools.longtail.sets import AS_IS, VALIDATION_SHARE, Parts, Tail
 from rarefy.tools.sparse_training import own_random_state
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.contrast.method import Method
-from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import Scaling
 from rarefy.train.recipe import Recipe
+from rarefy.train.simclr.method import Method
+from rarefy.train.simclr.pretraining import Pretraining
 from rarefy.train.views.views import Views
 
 WITHOUT_IMAGES = ("linear", "few", "knn")
@@ -98,7 +98,7 @@ def pretrain(
         network: a name, ``module:callable``, or a module that gives a row of numbers per image; a
             module is trained in place.
         method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ...
-            (``rarefy.train.contrast.method``).
+            (``rarefy.train.simclr.method``).
         epochs, batch, learning_rate, warm_up: by the number of images if not given.
         compiled: by torch.compile.
         graphs: on a GPU, start an update as one recorded CUDA graph. A network that decides

@@ -13,9 +13,9 @@ from torch import Tensor
 from rarefy.core.errors import bad_value, unknown
 from rarefy.data.images.ids import choose_by_content, digest_of
 from rarefy.measure.representation.few_shot import few_shot
+from rarefy.measure.representation.knn import knn_predict
 from rarefy.measure.representation.labelled import accuracy_by_class
-from rarefy.measure.representation.linear_probe import STRENGTHS, Choice, fit_chosen
-from rarefy.measure.representation.nearest import knn_predict
+from rarefy.measure.representation.linear_probe import STRENGTHS, StrengthChoice, fit_chosen
 from rarefy.tools.longtail.sets import VALIDATION_SHARE, Parts
 
 PROTOCOLS: dict[str, str] = {
@@ -175,5 +175,5 @@ def _held_out_of_seen(parts: Parts) -> Tensor:
     return torch.tensor(chosen, device=labels.device)
 
 
-def _best(choice: Choice) -> float:
+def _best(choice: StrengthChoice) -> float:
     return max(row.balanced_accuracy for row in choice.table)

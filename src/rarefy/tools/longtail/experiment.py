@@ -16,15 +16,15 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import OneOf, Rule, Whole
 from rarefy.core.text import file_name
 from rarefy.measure.representation.linear_probe import STRENGTHS
-from rarefy.nets.by_name import identity
+from rarefy.nets.builder import identity
 from rarefy.sweep.one_by_one import one_by_one, spread_epochs
 from rarefy.tools.image_data import data_identity, on_device
 from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation, Quality
 from rarefy.tools.longtail.pretraining import PretrainResult, PretrainTask, pretrain_one
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
 from rarefy.tools.longtail.sets import AS_IS, Tail, read_split
-from rarefy.train.contrast.method import Method
 from rarefy.train.recipe import Recipe
+from rarefy.train.simclr.method import Method
 from rarefy.train.views.views import Views
 
 IMAGES = (LONG_TAIL, BALANCED)
@@ -146,7 +146,7 @@ class LongTailPretraining(Experiment):
 
     def _views(self) -> Views:
         channels, size, _ = on_device(self.data, torch.device("cpu")).shape
-        return replace(Views.usual(channels, size), scale=(self.crop, 1.0))
+        return replace(Views.default(channels, size), scale=(self.crop, 1.0))
 
     def watched_epochs(self) -> np.ndarray:
         """Evenly spread, with the last one."""

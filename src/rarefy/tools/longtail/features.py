@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from rarefy.nets.backbones import Encoder
 from rarefy.pruning.finishing.batchnorm import reestimate
-from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import Scaling, unit_pixels
 from rarefy.train.precision import mixed_precision
+from rarefy.train.simclr.pretraining import Pretraining
 
 ROWS = 2048
 """Images at a time: no gradient is kept, so that many fit anywhere."""
@@ -40,8 +40,8 @@ def features_of(
 
 def final_encoder(training: Pretraining) -> Encoder:
     """The encoder as a user takes it home: all its weights, with statistics that belong to them."""
-    encoder = training.learnt("dense")
-    if training.statistics_of_other_weights:
+    encoder = training.export_encoder("dense")
+    if training.has_foreign_statistics:
         views = (
             batch.flatten(0, 1).to(training.model_dtype) for batch in training.batches.epoch(0)
         )

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from rarefy.measure.representation.selective_units import class_selectivity, masked_by_class
-from rarefy.nets.backbones import Encoder, norms_behind
+from rarefy.nets.backbones import Encoder, following_norms
 from rarefy.pruning.filters import TRANSPOSED
 from rarefy.tools.longtail.sets import Parts
-from rarefy.train.contrast.pretraining import Pretraining
 from rarefy.train.image_batches import unit_pixels
 from rarefy.train.precision import mixed_precision
+from rarefy.train.simclr.pretraining import Pretraining
 
 IMAGES_A_CLASS = 200
 """As many of each class, or units that prefer nothing would seem to prefer the tail."""
@@ -97,7 +97,7 @@ def _activations(
     dtype = next(encoder.parameters()).dtype
     scaling = training.batches.scaling
     example = scaling(unit_pixels(images[:2], dtype), dtype)
-    behind = norms_behind(encoder, layers, example)
+    behind = following_norms(encoder, layers, example)
     kept: dict[str, list[Tensor]] = {layer: [] for layer in layers}
     modules = dict(encoder.named_modules())
 

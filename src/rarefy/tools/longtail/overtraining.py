@@ -13,7 +13,7 @@ import xarray as xr
 
 from rarefy.measure.statistics import Interval, mean_interval
 from rarefy.tools.longtail.readings import FEWEST, PERCENT
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 CHANCE = 0.05
 """Of calling a fall certain that is none, over all looks of a method together."""

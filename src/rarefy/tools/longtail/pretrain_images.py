@@ -25,7 +25,7 @@ from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, rows
 from rarefy.tools.longtail.recipes import usual_pretraining
 from rarefy.tools.longtail.sets import AS_IS, Tail, is_split_file, parts_of, tail_notes
 from rarefy.tools.longtail.several_processes import pretrain_together
-from rarefy.train.contrast.method import Method, parse_methods
+from rarefy.train.simclr.method import Method, parse_methods
 
 
 @dataclass(frozen=True, kw_only=True)

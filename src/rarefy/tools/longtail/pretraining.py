@@ -17,7 +17,7 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
 from rarefy.nets.backbones import Encoder, Features, Projection, build_backbone
-from rarefy.nets.by_name import identity
+from rarefy.nets.builder import identity
 from rarefy.pruning.finishing.batchnorm import reestimate
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.evaluation import Evaluation, Quality, evaluate_features
@@ -29,13 +29,13 @@ from rarefy.tools.longtail.watching import Watcher
 from rarefy.tools.saved_networks import BACKBONE, save_network
 from rarefy.tools.sparse_training import own_random_state
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.contrast.method import Method
-from rarefy.train.contrast.pretraining import Pretraining, Seen
-from rarefy.train.contrast.together import World
-from rarefy.train.contrast.view_batches import ViewBatches
 from rarefy.train.image_batches import Scaling
 from rarefy.train.precision import PRECISIONS, resolve_precision
 from rarefy.train.recipe import Recipe
+from rarefy.train.simclr.data_parallel import World
+from rarefy.train.simclr.method import Method
+from rarefy.train.simclr.pretraining import Pretraining, PretrainingHistory
+from rarefy.train.simclr.view_batches import ViewBatches
 from rarefy.train.views.views import Views
 
 HELPS = (
@@ -87,7 +87,7 @@ class PretrainResult:
     masked_quality: Quality | None
     """Of the masked network, where there is one."""
     mechanism: Mechanism | None
-    history: Seen
+    history: PretrainingHistory
     parts: Parts
 
 
@@ -121,11 +121,11 @@ def pretrain_one(
             if training.world.rank == 0:
                 _complain(training, checkpoint, name)
             return PretrainResult(None, None, None, history, parts)
-        training.world.wait()
+        training.world.barrier()
         if training.world.rank > 0:  # the first process judges, and saves
             return PretrainResult(None, None, None, history, parts)
         encoder = final_encoder(training)
-        masked = training.learnt("masked") if training.pruner is not None else None
+        masked = training.export_encoder("masked") if training.pruner is not None else None
         found = _measured(task, training, encoder, masked, parts)
         seen = (history.watched.get(word, ()) for word in ("knn", "knn_error"))
         notes = [overtraining_note(method, task.watched, *seen)]
@@ -159,7 +159,7 @@ def _untrained(
             with own_random_state(run_key, context.device):
                 backbone, _ = build_backbone(task.network, channels, size)
                 backbone = backbone.to(context.device, context.dtype)
-                views = task.views or Views.usual(channels, size)
+                views = task.views or Views.default(channels, size)
                 batches = ViewBatches(
                     parts.seen.images, views, scaling, task.batch, run_key, context.dtype
                 )
@@ -169,7 +169,7 @@ def _untrained(
             lambda images: features_of(backbone, images, scaling), parts, task.evaluation
         )
     context.advance(task.recipe.epochs)
-    return PretrainResult(quality, None, None, Seen(), parts)
+    return PretrainResult(quality, None, None, PretrainingHistory(), parts)
 
 
 def new_pretraining(
@@ -196,7 +196,7 @@ def new_pretraining(
         encoder = encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     batches = ViewBatches(
         parts.seen.images,
-        task.views or Views.usual(channels, height),
+        task.views or Views.default(channels, height),
         Scaling(parts.mean, parts.std),
         task.batch,
         run_key,

@@ -12,7 +12,7 @@ import xarray as xr
 from rarefy.core.errors import UsageError
 from rarefy.measure.representation.groups import summary
 from rarefy.measure.statistics import Interval, mean_interval
-from rarefy.train.contrast.method import Method
+from rarefy.train.simclr.method import Method
 
 LONG_TAIL, BALANCED = "long-tail", "balanced"
 READINGS = ("overall", "many", "medium", "few", "delta_20", "spread")

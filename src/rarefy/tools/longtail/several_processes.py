@@ -23,12 +23,12 @@ from rarefy.core.settings import resolve_device
 from rarefy.core.text import file_name
 from rarefy.core.writing import OutputFolder, check_output, write_output
 from rarefy.measure.representation.groups import summary
-from rarefy.nets.by_name import identity
+from rarefy.nets.builder import identity
 from rarefy.tools.image_data import data_identity
 from rarefy.tools.longtail.pretraining import PretrainResult, PretrainTask, pretrain_one
 from rarefy.tools.longtail.sets import parts_of
-from rarefy.train.contrast.method import Method
-from rarefy.train.contrast.together import World, joined
+from rarefy.train.simclr.data_parallel import World, join_world
+from rarefy.train.simclr.method import Method
 
 SAID_EVERY = 10.0
 """Seconds between two lines about progress."""
@@ -68,7 +68,7 @@ def pretrain_together(
         saved.check([f"{name}.pt"], option="save")
     if overwrite:
         check_output(path, settings, overwrite=True)
-    with joined(place) as world:
+    with join_world(place) as world:
         todo = TRAIN if overwrite else _to_do(path, settings, world, place)
         if todo == OTHER:
             raise UsageError(
@@ -114,7 +114,7 @@ def _to_do(path: Path, settings: str, world: World, place: torch.device) -> int:
             known = None
         found = KNOWN if known == settings else OTHER
     said = torch.tensor([found], device=place)
-    world.same_start([said])
+    world.broadcast([said])
     return int(said)
 
 

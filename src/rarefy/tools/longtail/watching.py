@@ -9,13 +9,13 @@ import torch
 
 from rarefy.core.contracts import Context
 from rarefy.measure.representation.class_means import nearest_mean_accuracy
+from rarefy.measure.representation.knn import knn_predict
 from rarefy.measure.representation.labelled import accuracy_by_class, class_counts
-from rarefy.measure.representation.nearest import knn_predict
 from rarefy.nets.backbones import Encoder
 from rarefy.tools.longtail.evaluation import FEW_NEIGHBOURS
 from rarefy.tools.longtail.features import features_of, final_encoder
 from rarefy.tools.longtail.sets import Parts
-from rarefy.train.contrast.pretraining import Pretraining
+from rarefy.train.simclr.pretraining import Pretraining
 
 MOST = 2000
 """Held-out images that are looked at."""

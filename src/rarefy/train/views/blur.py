@@ -15,7 +15,7 @@ def draw_sigmas(count: int, sigma: tuple[float, float], generator: torch.Generat
     return sigma[0] + (sigma[1] - sigma[0]) * drawn
 
 
-def usual_taps(size: int) -> int:
+def default_taps(size: int) -> int:
     """Pixels that are averaged along an axis: a tenth of the image (SimCLR), odd, at least 3."""
     return max(3, size // 10 // 2 * 2 + 1)
 

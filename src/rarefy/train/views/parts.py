@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from rarefy.core.compilation import or_plain, own_code
-from rarefy.train.views.drawn import VIEWS, Drawn, filled
+from rarefy.train.views.view_parameters import VIEWS, ViewParameters, pad_rows
 
-Change = Callable[[Tensor, Drawn], Tensor]
-"""(n, c, h, w) and what was drawn -> (VIEWS n, c, size, size), in the order of ``Drawn``."""
+Change = Callable[[Tensor, ViewParameters], Tensor]
+"""(n, c, h, w) and its parameters -> (VIEWS n, c, size, size), in the order of the parameters."""
 
 PART_BYTES = {"cuda": 128 * 1024**2, "cpu": 2 * 1024**2}
 """Views are made so many at a time, counted in float32: on a GPU a few large operations, on a CPU
@@ -32,7 +32,12 @@ def _power_from(number: int) -> int:
 
 
 def in_parts(
-    change: Change, images: Tensor, drawn: Drawn, at_once: int, out: Tensor, same_shape: bool
+    change: Change,
+    images: Tensor,
+    drawn: ViewParameters,
+    at_once: int,
+    out: Tensor,
+    same_shape: bool,
 ) -> Tensor:
     """``out`` (VIEWS, n, c, size, size), filled part by part. same_shape: also the last part has
     ``at_once`` images (its last image several times), because every shape is compiled anew."""
@@ -40,7 +45,7 @@ def in_parts(
         last = min(first + at_once, len(images))
         some, theirs = images[first:last], drawn.of_images(first, last)
         if same_shape:
-            some, theirs = filled(some, at_once - len(some)), theirs.filled_to(at_once)
+            some, theirs = pad_rows(some, at_once - len(some)), theirs.pad_to(at_once)
         views = change(some, theirs)
         out[:, first:last] = views.unflatten(0, (-1, VIEWS)).transpose(0, 1)[:, : last - first]
     return out

@@ -17,7 +17,7 @@ from torch import Tensor
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.settings import can_compile
 from rarefy.train.image_batches import Scaling
-from rarefy.train.views.blur import draw_sigmas, gaussian_blur, usual_taps
+from rarefy.train.views.blur import default_taps, draw_sigmas, gaussian_blur
 from rarefy.train.views.colour import (
     HUE,
     Planes,
@@ -29,8 +29,8 @@ from rarefy.train.views.colour import (
     solarise,
 )
 from rarefy.train.views.crop import REACH, draw_crops, resized_crop
-from rarefy.train.views.drawn import VIEWS, Drawn
 from rarefy.train.views.parts import SMALLEST, Change, compiled, images_at_once, in_parts
+from rarefy.train.views.view_parameters import VIEWS, ViewParameters
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class Views:
             )
         if self.way not in REACH:
             raise unknown("way", self.way, REACH)
-        if self.blur and usual_taps(self.size) // 2 >= self.size:
+        if self.blur and default_taps(self.size) // 2 >= self.size:
             raise bad_value("size", self.size, "must be at least 2 pixels for a blur")
 
     @classmethod
-    def usual(cls, channels: int, size: int) -> Views:
+    def default(cls, channels: int, size: int) -> Views:
         """For colour images what SDCLR does to CIFAR; for grey ones (digits, say), in which a
         mirrored image or a tenth of one may be another thing, larger crops and nothing else."""
         check_channels(channels)
@@ -92,7 +92,9 @@ class Views:
             return cls(size, scale=(0.4, 1.0), flip=0.0, jitter=nothing, jitter_share=0.0, grey=0.0)
         return cls(size, way="bicubic")
 
-    def draw(self, count: int, height: int, width: int, generator: torch.Generator) -> Drawn:
+    def draw(
+        self, count: int, height: int, width: int, generator: torch.Generator
+    ) -> ViewParameters:
         """Parameters for both views of ``count`` images of ``height`` x ``width``."""
         rows = VIEWS * count
         boxes = draw_crops(rows, height, width, self.scale, self.ratio, generator)
@@ -103,12 +105,14 @@ class Views:
         mirrored, jittered, greyed, blurred, solarised = (
             coin < share for coin, share in zip(coins, shares, strict=True)
         )
-        return Drawn(boxes, mirrored, factors, order, jittered, greyed, sigmas, blurred, solarised)
+        return ViewParameters(
+            boxes, mirrored, factors, order, jittered, greyed, sigmas, blurred, solarised
+        )
 
     def show(
         self,
         images: Tensor,
-        drawn: Drawn,
+        drawn: ViewParameters,
         scaling: Scaling,
         dtype: torch.dtype = torch.float32,
         memory_format: torch.memory_format = torch.contiguous_format,
@@ -133,9 +137,9 @@ class Views:
             planes = chosen(drawn.solarised[:, None], inverted, planes)
         return self._as_seen(planes, scaling, dtype, memory_format)
 
-    def _blurred(self, planes: Planes, drawn: Drawn) -> Planes:
+    def _blurred(self, planes: Planes, drawn: ViewParameters) -> Planes:
         views = torch.stack(planes, dim=1).unflatten(2, (self.size, self.size))
-        views = gaussian_blur(views, drawn.sigmas, usual_taps(self.size))
+        views = gaussian_blur(views, drawn.sigmas, default_taps(self.size))
         return chosen(drawn.blurred[:, None], views.flatten(2).unbind(1), planes)
 
     def _as_seen(
@@ -219,7 +223,7 @@ def _change(
     memory_format: torch.memory_format,
     compile_it: bool,
 ) -> Change:
-    def change(images: Tensor, drawn: Drawn) -> Tensor:
+    def change(images: Tensor, drawn: ViewParameters) -> Tensor:
         return views.show(images, drawn, scaling, dtype, memory_format)
 
     return compiled(change) if compile_it else change

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
-from rarefy.studies.benign.constants import ONES, READ, Constants
+from rarefy.measure.curves import mean_curve
+from rarefy.studies.benign.conditions import conditions
+from rarefy.studies.benign.constants import ONES, READ
 from rarefy.studies.benign.correlation.claims import behaves, resolution
 from rarefy.studies.benign.correlation.experiment import CorrelationExperiment
 from rarefy.studies.benign.correlation.theory import (
     Prediction,
-    conditions_at,
-    feature_boundary,
     least_error,
     tail_errors,
 )
-from rarefy.studies.benign.maps import AXIS_LABELS, accuracy_map, counted, difference_map
+from rarefy.studies.benign.maps import AXIS_LABELS, accuracy_map, counted
+from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.chart import heat_map
+from rarefy.studies.kit.tables import table
 
 LAW_TITLES = {
     "gaussian": "Gaussian noise",
@@ -26,22 +29,22 @@ LAW_TITLES = {
 }
 
 
-def correlation_pictures(study: CorrelationExperiment, results: xr.Dataset) -> list[Picture]:
+def pictures(study: CorrelationExperiment, results: xr.Dataset) -> list[Picture]:
     ordered = results.sortby(["strength", "gamma"])
-    schedules = [str(name) for name in ordered["schedule"].values]
-    pictures = [_map(study, ordered, name) for name in schedules]
-    pictures.append(_best(study, ordered))
+    schedules = texts(results, "schedule")
+    found = [*(_map(study, ordered, name) for name in schedules), _best(study, ordered)]
     if "gaussian" in ordered["law"].values:
-        pictures.append(_tail(study, ordered))
-        pictures += [_differences(ordered, name) for name in schedules if ordered.sizes["law"] > 1]
-    return pictures
+        found.append(_tail(study, ordered))
+        found += [_differences(ordered, name) for name in schedules if ordered.sizes["law"] > 1]
+    return found
 
 
 def _map(study: CorrelationExperiment, results: xr.Dataset, schedule: str) -> Picture:
     here = results.sel(schedule=schedule)
     gamma = here["gamma"].values.astype(float)
     strength = here["strength"].values.astype(float)
-    edge = feature_boundary(study, gamma, 1.0)
+    gram = study.spectrum(torch.tensor(gamma)).gram()[:, 0, 1].numpy()
+    edge = (gram / study.size) ** 0.25  # |u| at which the signal ratio is 1
     inside = (edge >= strength[0]) & (edge <= strength[-1])
     curve = Curve("signal ratio 1", edge[inside], gamma[inside], role="theory")
     panels = [
@@ -49,10 +52,10 @@ def _map(study: CorrelationExperiment, results: xr.Dataset, schedule: str) -> Pi
             1 - here["test_error"].sel(law=law),
             "strength",
             "gamma",
-            LAW_TITLES[str(law)],
+            LAW_TITLES[law],
             [curve] if inside.sum() > 1 else [],
         )
-        for law in here["law"].values
+        for law in texts(results, "law")
     ]
     loss = here["train_loss"]
     return Picture(
@@ -73,23 +76,15 @@ def _best(study: CorrelationExperiment, results: xr.Dataset) -> Picture:
     fine = np.geomspace(gamma[0], gamma[-1], 200)
     weak = results.isel(strength=0)
     panels = []
-    for law in results["law"].values:
-        samples = (1 - weak["test_error"].sel(law=law)).transpose("schedule", "seed", "gamma")
+    for law in texts(results, "law"):
+        accuracy = 1 - weak["test_error"].sel(law=law)
         curves = [
-            banded(str(name), gamma, samples.sel(schedule=name).values, role=str(name))
-            for name in results["schedule"].values
+            mean_curve(name, gamma, by_seed(accuracy.sel(schedule=name)), role=name)
+            for name in texts(results, "schedule")
         ]
-        best = 1 - least_error(study, fine, str(law))
+        best, label = 1 - least_error(study, fine, law), AXIS_LABELS["gamma"]
         curves.append(Curve("best by noise alone", fine, best, role="theory", style="dashed"))
-        panels.append(
-            Lines(
-                curves,
-                AXIS_LABELS["gamma"],
-                "test accuracy",
-                LAW_TITLES[str(law)],
-                x_log=True,
-            )
-        )
+        panels.append(Lines(curves, label, "test accuracy", LAW_TITLES[law], x_log=True))
     return Picture(
         "best",
         f"How near to optimal without a feature (|u| = {float(weak['strength']):g})",
@@ -109,12 +104,11 @@ def _tail(study: CorrelationExperiment, results: xr.Dataset) -> Picture:
     fine = np.linspace(0, lengths[-1], 60)
     least = 0.1 * resolution(study)[1]
     panels = []
-    for schedule in results["schedule"].values:
+    for schedule in texts(results, "schedule"):
         curves = []
         for place, value in enumerate(chosen):
             role = f"gamma {place}"
-            samples = tail.sel(schedule=schedule, gamma=value).transpose("seed", "edge").values
-            mean = samples.mean(axis=0)
+            mean = by_seed(tail.sel(schedule=schedule, gamma=value)).mean(axis=0)
             shown = np.where(mean > 0, mean, np.nan)
             curves.append(Curve(f"Gamma = {value:g}", lengths, shown, role=role, style="points"))
             if value == 1:  # every rule is as good as another
@@ -122,15 +116,8 @@ def _tail(study: CorrelationExperiment, results: xr.Dataset) -> Picture:
             best = least_error(study, np.array(value), "gaussian", fine)
             best = np.where(best >= least, best, np.nan)
             curves.append(Curve(f"Gamma = {value:g}, best", fine, best, role=role, style="dashed"))
-        panels.append(
-            Lines(
-                curves,
-                "L: only samples with |z| at least L",
-                "test error",
-                study.words(str(schedule)),
-                y_log=True,
-            )
-        )
+        x_label, words = "L: only samples with |z| at least L", study.words(schedule)
+        panels.append(Lines(curves, x_label, "test error", words, y_log=True))
     return Picture(
         "tail",
         "Test error on samples far out along their class's special direction",
@@ -145,13 +132,16 @@ def _tail(study: CorrelationExperiment, results: xr.Dataset) -> Picture:
 def _differences(results: xr.Dataset, schedule: str) -> Picture:
     accuracy = 1 - results["test_error"].sel(schedule=schedule)
     panels = [
-        difference_map(
+        heat_map(
             accuracy.sel(law=law) - accuracy.sel(law="gaussian"),
             "strength",
             "gamma",
-            f"{LAW_TITLES[str(law)]}, minus Gaussian",
+            AXIS_LABELS,
+            "difference in test accuracy",
+            f"{LAW_TITLES[law]}, minus Gaussian",
+            signed=True,
         )
-        for law in results["law"].values
+        for law in texts(results, "law")
         if law != "gaussian"
     ]
     return Picture(
@@ -167,42 +157,40 @@ def _differences(results: xr.Dataset, schedule: str) -> Picture:
 # ------------------------------------------------------------------------------------------ tables
 
 
-def correlation_tables(study: CorrelationExperiment, results: xr.Dataset) -> list[Table]:
+def tables(study: CorrelationExperiment, results: xr.Dataset) -> list[Table]:
     ordered = results.sortby(["strength", "gamma"])
-    tables = [_conditions(study, ordered)]
-    if "gaussian" in ordered["law"].values:
-        tables.insert(0, _regimes(study, ordered))
-    return tables
+    found = [_conditions(study, ordered)]
+    return [_regimes(study, ordered), *found] if "gaussian" in texts(results, "law") else found
 
 
 def _regimes(study: CorrelationExperiment, results: xr.Dataset) -> Table:
-    order = ("seed", "strength", "gamma")
     here = results.sel(law="gaussian")
-    prediction = Prediction.of(
-        study, here["strength"].values.astype(float), here["gamma"].values.astype(float)
-    )
-    rows: list[list[object]] = []
+    prediction = Prediction.of(study, here["strength"].values, here["gamma"].values)
+    rows = []
     for words, constants in (("C_1=C_2=4, C_3=1, c=1/4", READ), ("all 1, c_3=1/4", ONES)):
         regime = prediction.regime(constants)
-        for schedule in here["schedule"].values:
+        for schedule in texts(here, "schedule"):
             part = here.sel(schedule=schedule)
-            tail = tail_errors(part["stratum_error"]).transpose(*order, "edge")
-            obeys = _obeying(study, prediction, part, tail, order, constants)
-            error = part["test_error"].transpose(*order).values
+            error = by_seed(part["test_error"], "strength", "gamma")
+            tail = tail_errors(part["stratum_error"])
+            far = tail["edge"].values > 0
+            tails = by_seed(tail, "strength", "gamma", "edge")[..., far]
+            lengths = tail["edge"].values[far]
+            obeys = behaves(prediction, error, tails, lengths, resolution(study), constants)
             for name in ("features", "tail", "harmful", "open"):
                 among = np.broadcast_to(regime == name, error.shape)
                 share = obeys[name][among].mean() if among.any() and name in obeys else np.nan
                 rows.append(
-                    [
-                        words,
-                        str(schedule),
-                        name,
-                        int((regime == name).sum()),
-                        _text(error[among].mean() if among.any() else np.nan),
-                        _text(share),
-                    ]
+                    {
+                        "constants": words,
+                        "training": schedule,
+                        "regime": name,
+                        "cells": int((regime == name).sum()),
+                        "mean test error": _text(error[among].mean() if among.any() else np.nan),
+                        "share that obeys": _text(share),
+                    }
                 )
-    return Table(
+    return table(
         "regimes",
         "Theorem 1's regimes on the Gaussian map",
         "features: error on all data at most (K-1) exp(-c_1 signal ratio); tail: error given |z| "
@@ -211,27 +199,7 @@ def _regimes(study: CorrelationExperiment, results: xr.Dataset) -> Table:
         "share speaks against these values only. With all constants 1 every cell with Gamma >= 1, "
         "even homogeneous noise, counts as tail. Here the training loss is not asked for; the "
         "printed training does not reach the one Theorem 1 speaks of.",
-        ["constants", "training", "regime", "cells", "mean test error", "share that obeys"],
         rows,
-    )
-
-
-def _obeying(
-    study: CorrelationExperiment,
-    prediction: Prediction,
-    part: xr.Dataset,
-    tail: xr.DataArray,
-    order: tuple[str, ...],
-    constants: Constants,
-) -> dict[str, np.ndarray]:
-    lengths = tail["edge"].values
-    return behaves(
-        prediction,
-        part["test_error"].transpose(*order).values,
-        tail.values[..., lengths > 0],
-        lengths[lengths > 0],
-        resolution(study),
-        constants,
     )
 
 
@@ -245,9 +213,13 @@ def _conditions(study: CorrelationExperiment, results: xr.Dataset) -> Table:
     ]
     corners = [(float(g), float(u)) for g in dict.fromkeys(ends[0]) for u in dict.fromkeys(ends[1])]
     rows: dict[tuple[str, ...], list[str]] = {}
+    samples = study.classes * study.size
     for schedule in results["schedule"].values:
         training = study.training(str(schedule))
-        columns = [conditions_at(study, u, g, training) for g, u in corners]
+        columns = [
+            conditions(study, study.spectrum(torch.tensor([g])), u, samples, training)
+            for g, u in corners
+        ]
         for line in zip(*columns, strict=True):
             if all(condition.holds for condition in line):
                 continue

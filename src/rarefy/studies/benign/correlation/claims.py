@@ -8,7 +8,6 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.statistics import (
-    Identity,
     bootstrap_interval,
     judge_bound,
     judge_equal,
@@ -18,6 +17,8 @@ from rarefy.measure.statistics import (
 from rarefy.studies.benign.constants import READ, Constants, small_loss
 from rarefy.studies.benign.correlation.experiment import CorrelationExperiment
 from rarefy.studies.benign.correlation.theory import Prediction, least_error, tail_errors
+from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.reading import Naming
 
 NEAR = 0.05
 """Accuracy short of the best possible that still is "near-optimal": what a reader can make out in
@@ -33,255 +34,222 @@ MOST = 0.9
 """Share of cells that makes "the regime is" true: boundaries are blurred by chance."""
 
 
-def correlation_verdicts(
-    study: CorrelationExperiment, results: xr.Dataset, scale: str
-) -> list[Verdict]:
+def verdicts(study: CorrelationExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     found: list[Verdict] = []
-    for schedule in results["schedule"].values:
-        judge = _Judge(study, results.sel(schedule=schedule), scale, str(schedule))
-        for law in results["law"].values:
-            found += judge.figure(str(law))
-        found += judge.laws_alike()
-        found += judge.theorem()
+    ordered = results.sortby(["strength", "gamma"])
+    for schedule in texts(results, "schedule"):
+        here = ordered.sel(schedule=schedule)
+        named = Naming(study, scale, f"{study.setting}, {schedule}: ")
+        for law in texts(results, "law"):
+            found += _figure(study, here.sel(law=law), law, named)
+        found += _laws_alike(here, named)
+        found += _theorem(study, here, named)
     return found
 
 
-class _Judge:
-    """The verdicts about one training."""
+# ------------------------------------------------------------------------------------ Fig. 3, B6
 
-    def __init__(
-        self, study: CorrelationExperiment, results: xr.Dataset, scale: str, schedule: str
-    ) -> None:
-        self.study, self.scale, self.schedule = study, scale, schedule
-        order = ("law", "seed", "strength", "gamma")
-        self.results = results.transpose(*order, "edge").sortby(["strength", "gamma"])
-        self.strength = self.results["strength"].values.astype(float)
-        self.gamma = self.results["gamma"].values.astype(float)
-        self.accuracy = 1 - self.results["test_error"]
-        self.weak = f"|u|={self.strength[0]:g}"
 
-    def identity(self, claim: str, what: str) -> Identity:
-        return (
-            claim,
-            self.study.name,
-            self.scale,
-            f"{self.study.setting}, {self.schedule}: {what}",
-        )
+def _accuracy(results: xr.Dataset) -> np.ndarray:
+    """(seed, strength, gamma), in the precision of the results."""
+    return np.asarray(1 - results["test_error"].transpose("seed", "strength", "gamma").values)
 
-    # -------------------------------------------------------------------------------- Fig. 3, B6
 
-    def figure(self, law: str) -> list[Verdict]:
-        accuracy = self.accuracy.sel(law=law).values  # (seed, strength, gamma)
-        best = 1 - least_error(self.study, self.gamma, law)
-        low, high = self.gamma[0], self.gamma[-1]
-        return [
-            judge_bound(
-                self.identity(
-                    "B6", f"{law}, accuracy short of the best by noise, Gamma={high:g} {self.weak}"
-                ),
-                best[-1] - accuracy[:, 0, -1],
-                NEAR,
-                "at_most",
-                note=f"accuracy {accuracy[:, 0, -1].mean():.4f}, best {best[-1]:.4f}, "
-                f"chance {1 / self.study.classes:.2f}",
-            ),
-            judge_trend(
-                self.identity("B6", f"{law}, accuracy rises with Gamma at {self.weak}"),
-                spearman_trend(self.gamma, accuracy[:, 0], within_rows=True),
-                "increasing",
-                note=f"from {accuracy[:, 0, 0].mean():.3f} to {accuracy[:, 0, -1].mean():.3f}",
-            ),
-            judge_trend(
-                self.identity("B6", f"{law}, accuracy rises with |u| at Gamma={low:g}"),
-                spearman_trend(self.strength, accuracy[:, :, 0], within_rows=True),
-                "increasing",
-                note=f"from {accuracy[:, 0, 0].mean():.3f} to {accuracy[:, -1, 0].mean():.3f}",
-            ),
-            self._nowhere_falling(law, accuracy),
-        ]
-
-    def _nowhere_falling(self, law: str, accuracy: np.ndarray) -> Verdict:
-        """Gamma from its smallest to its largest value, at the |u| where that helps least."""
-        gain = accuracy[:, :, -1] - accuracy[:, :, 0]
-        worst = int(gain.mean(axis=0).argmin())
-        least = bootstrap_interval(gain, lambda drawn: float(drawn.mean(axis=0).min()))
-        certain = "a certain fall, but " if least.high < 0 else ""
-        return judge_bound(
-            self.identity(
-                "B6",
-                f"{law}, least gain over |u| from Gamma={self.gamma[0]:g} to {self.gamma[-1]:g}",
-            ),
+def _figure(
+    study: CorrelationExperiment, results: xr.Dataset, law: str, named: Naming
+) -> list[Verdict]:
+    strength, gamma = results["strength"].values, results["gamma"].values
+    accuracy, weak = _accuracy(results), f"|u|={strength[0]:g}"
+    best = 1 - least_error(study, gamma, law)
+    means = accuracy.mean(axis=0)
+    # Gamma from its smallest to its largest value, at the |u| where that helps least
+    gain = accuracy[:, :, -1] - accuracy[:, :, 0]
+    worst = int(gain.mean(axis=0).argmin())
+    least = bootstrap_interval(gain, lambda drawn: float(drawn.mean(axis=0).min()))
+    certain = "a certain fall, but " if least.high < 0 else ""
+    return [
+        judge_bound(
+            named("B6", f"{law}, accuracy short of the best by noise, Gamma={gamma[-1]:g} {weak}"),
+            best[-1] - accuracy[:, 0, -1],
+            NEAR,
+            "at_most",
+            note=f"accuracy {means[0, -1]:.4f}, best {best[-1]:.4f}, "
+            f"chance {1 / study.classes:.2f}",
+        ),
+        judge_trend(
+            named("B6", f"{law}, accuracy rises with Gamma at {weak}"),
+            spearman_trend(gamma, accuracy[:, 0], within_rows=True),
+            "increasing",
+            note=f"from {means[0, 0]:.3f} to {means[0, -1]:.3f}",
+        ),
+        judge_trend(
+            named("B6", f"{law}, accuracy rises with |u| at Gamma={gamma[0]:g}"),
+            spearman_trend(strength, accuracy[:, :, 0], within_rows=True),
+            "increasing",
+            note=f"from {means[0, 0]:.3f} to {means[-1, 0]:.3f}",
+        ),
+        judge_bound(
+            named("B6", f"{law}, least gain over |u| from Gamma={gamma[0]:g} to {gamma[-1]:g}"),
             least,
             -NO_FALL,
             "at_least",
-            note=f"at |u|={self.strength[worst]:g}: from {accuracy[:, worst, 0].mean():.4f} to "
-            f"{accuracy[:, worst, -1].mean():.4f}; {certain}{NO_FALL:g} less counts as none",
-        )
+            note=f"at |u|={strength[worst]:g}: from {means[worst, 0]:.4f} to "
+            f"{means[worst, -1]:.4f}; {certain}{NO_FALL:g} less counts as none",
+        ),
+    ]
 
-    def laws_alike(self) -> list[Verdict]:
-        """Fig. 3a against 3b: the paper shows one picture for both laws."""
-        laws = [str(law) for law in self.results["law"].values]
-        if "gaussian" not in laws:
-            return []
-        found = []
-        for law in laws:
-            if law == "gaussian":
-                continue
-            gain = (self.accuracy.sel(law=law) - self.accuracy.sel(law="gaussian")).values
-            cells = gain.mean(axis=0)
-            row, column = np.unravel_index(np.nanargmax(np.abs(cells)), cells.shape)
-            place = f"at |u|={self.strength[row]:g} Gamma={self.gamma[column]:g}"
-            found += [
-                judge_equal(
-                    self.identity("B6", f"{law} minus gaussian, mean over the map"),
-                    gain.mean(axis=(1, 2)),
-                    0.0,
-                    ALIKE,
-                    note=f"largest {cells[row, column]:+.3f} {place}",
-                ),
-                judge_bound(
-                    self.identity("B6", f"{law} minus gaussian, largest of any cell"),
-                    bootstrap_interval(
-                        gain, lambda drawn: float(np.nanmax(np.abs(drawn.mean(axis=0))))
-                    ),
-                    NEAR,
-                    "at_most",
-                    note=f"{cells[row, column]:+.3f} {place}; a mean over the map would hide it; "
-                    f"{NEAR:g} can be made out in a heat map",
-                ),
-            ]
-        return found
 
-    # ----------------------------------------------------------------------- Theorem 1, B3, B4, B5
-
-    def theorem(self) -> list[Verdict]:
-        """Where the training loss is at most epsilon: elsewhere Theorem 1 says nothing."""
-        if "gaussian" not in self.results["law"].values:
-            note = "needs gaussian among the laws"
-            return [
-                judge_bound(self.identity(claim, "Theorem 1"), [], MOST, "at_least", note=note)
-                for claim in ("B3", "B4", "B5")
-            ]
-        here = self.results.sel(law="gaussian")
-        loss = here["train_loss"].values
-        tail = tail_errors(here["stratum_error"]).transpose(*here["train_loss"].dims, "edge")
-        far = tail["edge"].values > 0
-        lengths, fitted = tail["edge"].values[far], loss <= self.epsilon
-        tails = np.where(fitted[..., None], tail.values[..., far], np.nan)
-        return [
-            *self._tail(tails[:, 0], lengths, self._premise(loss[:, 0])),
-            *self._regimes(here["test_error"].values, tails, lengths, loss),
-        ]
-
-    @property
-    def epsilon(self) -> float:
-        return small_loss(self.study)
-
-    def _premise(self, loss: np.ndarray) -> str:
-        """Why Theorem 1 says nothing about cells with such training losses, if that is so."""
-        if (loss <= self.epsilon).any():
-            return ""
-        least = f"{loss[np.isfinite(loss)].min():.3g}" if np.isfinite(loss).any() else "unknown"
-        return f"premise not met: training loss {least} or more, not at most {self.epsilon:g}"
-
-    def _tail(self, tails: np.ndarray, lengths: np.ndarray, missing: str) -> list[Verdict]:
-        """2(b) at the smallest |u|. tails: (seed, gamma, length), NaN if not fitted."""
-        large = self.gamma >= READ.tail
-        error = tails[:, large]
-        with np.errstate(divide="ignore"):
-            constant = -np.log(error / (self.study.classes - 1))
-        constant = constant / (self.gamma[large][:, None] * lengths**2)
-        # too few errors to tell from none: any constant would do
-        seen = np.where(error >= resolution(self.study)[1], constant, np.nan)
-        cells = int(np.isfinite(seen).any(axis=0).sum())
-        usable = np.isfinite(seen).any(axis=(1, 2)) & (cells >= CELLS)
-        note = missing or f"errors enough to tell from none in {cells} cells (Gamma, L): too few"
-        if usable.any():
-            row, column = np.unravel_index(
-                np.nanargmin(np.where(np.isnan(seen), np.inf, seen).min(axis=0)), seen.shape[1:]
-            )
-            note = (
-                f"least at Gamma={self.gamma[large][row]:g} L={lengths[column]:g}, error there "
-                f"{_mean(error, 0)[row, column]:.2g}; {cells} of "
-                f"{seen[0].size} cells (Gamma, L) have errors enough; c_2 is free, 1/4 is our "
-                "reading"
-            )
-        at = f"at {self.weak}"
-        by_length, by_gamma = _mean(error, 1), _mean(tails, 2)
-        return [
+def _laws_alike(results: xr.Dataset, named: Naming) -> list[Verdict]:
+    """Fig. 3a against 3b: the paper shows one picture for both laws."""
+    laws = texts(results, "law")
+    found: list[Verdict] = []
+    for law in laws if "gaussian" in laws else ():
+        if law == "gaussian":
+            continue
+        gain = _accuracy(results.sel(law=law)) - _accuracy(results.sel(law="gaussian"))
+        cells = gain.mean(axis=0)
+        at = np.unravel_index(np.nanargmax(np.abs(cells)), cells.shape)
+        strength, gamma = results["strength"].values[at[0]], results["gamma"].values[at[1]]
+        largest = f"{cells[at]:+.3f} at |u|={strength:g} Gamma={gamma:g}"
+        found += [
+            judge_equal(
+                named("B6", f"{law} minus gaussian, mean over the map"),
+                gain.mean(axis=(1, 2)),
+                0.0,
+                ALIKE,
+                note=f"largest {largest}",
+            ),
             judge_bound(
-                self.identity(
-                    "B4",
-                    "largest c_2 with error given |z|>=L at most (K-1)exp(-c_2 L^2 Gamma), "
-                    f"{at} and Gamma>={READ.tail:g}",
+                named("B6", f"{law} minus gaussian, largest of any cell"),
+                bootstrap_interval(
+                    gain, lambda drawn: float(np.nanmax(np.abs(drawn.mean(axis=0))))
                 ),
-                np.array([np.nanmin(each) for each in seen[usable]]),
-                READ.c_2,
-                "at_least",
-                note=note,
-            ),
-            judge_trend(
-                self.identity(
-                    "B4", f"error given |z|>=L falls with L, {at}, mean over Gamma>={READ.tail:g}"
-                ),
-                spearman_trend(lengths, by_length, within_rows=True),
-                "decreasing",
-                note=missing or _ends(by_length),
-            ),
-            judge_trend(
-                self.identity("B4", f"error given |z|>=L falls with Gamma, {at}, mean over L"),
-                spearman_trend(self.gamma, by_gamma, within_rows=True),
-                "decreasing",
-                note=missing or _ends(by_gamma),
+                NEAR,
+                "at_most",
+                note=f"{largest}; a mean over the map would hide it; {NEAR:g} can be made out in "
+                "a heat map",
             ),
         ]
+    return found
 
-    def _regimes(
-        self, error: np.ndarray, tails: np.ndarray, lengths: np.ndarray, loss: np.ndarray
-    ) -> list[Verdict]:
-        """Share of each regime's cells that behave as Theorem 1 says; a seed is one sample."""
-        prediction = Prediction.of(self.study, self.strength, self.gamma)
-        regime = prediction.regime()
-        obeys = behaves(prediction, error, tails, lengths, resolution(self.study))
-        said = {
-            "features": (
-                "B3",
-                f"2(a), error on all data, where |S||u|^4/|A_k^T A_j|_F^2 >= {READ.features:g}",
-            ),
-            "tail": (
+
+# --------------------------------------------------------------------------- Theorem 1, B3, B4, B5
+
+
+def _theorem(study: CorrelationExperiment, results: xr.Dataset, named: Naming) -> list[Verdict]:
+    """Where the training loss is at most epsilon: elsewhere Theorem 1 says nothing."""
+    if "gaussian" not in results["law"].values:
+        note = "needs gaussian among the laws"
+        return [
+            judge_bound(named(claim, "Theorem 1"), [], MOST, "at_least", note=note)
+            for claim in ("B3", "B4", "B5")
+        ]
+    here = results.sel(law="gaussian")
+    loss = by_seed(here["train_loss"], "strength", "gamma")
+    tail = tail_errors(here["stratum_error"])
+    far = tail["edge"].values > 0
+    tails = by_seed(tail, "strength", "gamma", "edge")[..., far]
+    tails = np.where((loss <= small_loss(study))[..., None], tails, np.nan)
+    here = here.assign_coords(length=("length", tail["edge"].values[far]))
+    return [*_tail(study, here, tails, loss, named), *_regimes(study, here, tails, loss, named)]
+
+
+def _premise(study: CorrelationExperiment, loss: np.ndarray) -> str:
+    """Why Theorem 1 says nothing about cells with such training losses, if that is so."""
+    if (loss <= small_loss(study)).any():
+        return ""
+    least = f"{loss[np.isfinite(loss)].min():.3g}" if np.isfinite(loss).any() else "unknown"
+    return f"premise not met: training loss {least} or more, not at most {small_loss(study):g}"
+
+
+def _tail(
+    study: CorrelationExperiment,
+    results: xr.Dataset,
+    tails: np.ndarray,
+    loss: np.ndarray,
+    named: Naming,
+) -> list[Verdict]:
+    """2(b) at the smallest |u|. tails: (seed, strength, gamma, length), NaN if not fitted."""
+    gamma, lengths = results["gamma"].values, results["length"].values
+    missing, at = _premise(study, loss[:, 0]), f"at |u|={results['strength'].values[0]:g}"
+    large, tails = gamma >= READ.tail, tails[:, 0]
+    error = tails[:, large]
+    with np.errstate(divide="ignore"):
+        constant = -np.log(error / (study.classes - 1))
+    constant = constant / (gamma[large][:, None] * lengths**2)
+    # too few errors to tell from none: any constant would do
+    seen = np.where(error >= resolution(study)[1], constant, np.nan)
+    cells = int(np.isfinite(seen).any(axis=0).sum())
+    usable = np.isfinite(seen).any(axis=(1, 2)) & (cells >= CELLS)
+    note = missing or f"errors enough to tell from none in {cells} cells (Gamma, L): too few"
+    if usable.any():
+        row, column = np.unravel_index(
+            np.nanargmin(np.where(np.isnan(seen), np.inf, seen).min(axis=0)), seen.shape[1:]
+        )
+        note = (
+            f"least at Gamma={gamma[large][row]:g} L={lengths[column]:g}, error there "
+            f"{_mean(error, 0)[row, column]:.2g}; {cells} of {seen[0].size} cells (Gamma, L) have "
+            "errors enough; c_2 is free, 1/4 is our reading"
+        )
+    return [
+        judge_bound(
+            named(
                 "B4",
-                f"2(b), error given |z|>=L at every L, where only Gamma >= {READ.tail:g}",
+                "largest c_2 with error given |z|>=L at most (K-1)exp(-c_2 L^2 Gamma), "
+                f"{at} and Gamma>={READ.tail:g}",
             ),
-            "harmful": (
-                "B5",
-                f"3, error at least {prediction.harmful_error():.3g}, where both ratios are at "
-                f"most {READ.harmful:g}",
-            ),
-        }
-        found = []
-        for name, (claim, words) in said.items():
-            there = regime == name
-            among = there & (loss <= self.epsilon)
-            note = f"{there.sum()} cells a seed; the constants are free, these are our reading"
-            if not there.any():
-                note = "premise not met: no cell of the grid lies there"
-            elif not among.any():
-                note = self._premise(loss[:, there])
-            shares = [
-                hit[which].mean()
-                for hit, which in zip(obeys[name], among, strict=True)
-                if which.any()
-            ]
-            found.append(
-                judge_bound(
-                    self.identity(claim, f"share of cells that obey Theorem 1, {words}"),
-                    np.array(shares),
-                    MOST,
-                    "at_least",
-                    note=note,
-                )
+            np.array([np.nanmin(each) for each in seen[usable]]),
+            READ.c_2,
+            "at_least",
+            note=note,
+        ),
+        *(
+            judge_trend(
+                named("B4", f"error given |z|>=L falls with {what}"),
+                spearman_trend(axis, values, within_rows=True),
+                "decreasing",
+                note=missing or _ends(values),
             )
-        return found
+            for what, axis, values in (
+                (f"L, {at}, mean over Gamma>={READ.tail:g}", lengths, _mean(error, 1)),
+                (f"Gamma, {at}, mean over L", gamma, _mean(tails, 2)),
+            )
+        ),
+    ]
+
+
+def _regimes(
+    study: CorrelationExperiment,
+    results: xr.Dataset,
+    tails: np.ndarray,
+    loss: np.ndarray,
+    named: Naming,
+) -> list[Verdict]:
+    """Share of each regime's cells that behave as Theorem 1 says; a seed is one sample."""
+    prediction = Prediction.of(study, results["strength"].values, results["gamma"].values)
+    regime, error = prediction.regime(), by_seed(results["test_error"], "strength", "gamma")
+    obeys = behaves(prediction, error, tails, results["length"].values, resolution(study))
+    features = f"where |S||u|^4/|A_k^T A_j|_F^2 >= {READ.features:g}"
+    tail = f"where only Gamma >= {READ.tail:g}"
+    harmful = f"where both ratios are at most {READ.harmful:g}"
+    found = []
+    for name, claim, words in (
+        ("features", "B3", f"2(a), error on all data, {features}"),
+        ("tail", "B4", f"2(b), error given |z|>=L at every L, {tail}"),
+        ("harmful", "B5", f"3, error at least {prediction.harmful_error():.3g}, {harmful}"),
+    ):
+        there = regime == name
+        among = there & (loss <= small_loss(study))
+        note = f"{there.sum()} cells a seed; the constants are free, these are our reading"
+        if not there.any():
+            note = "premise not met: no cell of the grid lies there"
+        elif not among.any():
+            note = _premise(study, loss[:, there])
+        pairs = zip(obeys[name], among, strict=True)
+        shares = np.array([hit[which].mean() for hit, which in pairs if which.any()])
+        what = named(claim, f"share of cells that obey Theorem 1, {words}")
+        found.append(judge_bound(what, shares, MOST, "at_least", note=note))
+    return found
 
 
 def resolution(study: CorrelationExperiment) -> tuple[float, float]:

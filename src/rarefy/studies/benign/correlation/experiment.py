@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -11,11 +11,20 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, NotNegative, OneOf
 from rarefy.data.noise_spectrum import Spectrum
-from rarefy.measure.generalisation import CHUNK
-from rarefy.studies.benign.correlation.strata import stratum_errors
-from rarefy.studies.benign.setting import TRAININGS, ClassNoiseExperiment, equal_spectrum
-from rarefy.sweep.batches import split_by_axis
+from rarefy.data.tail_noise import stratified
+from rarefy.measure.generalisation import CHUNK, sample_losses, scores_of
+from rarefy.studies.benign.setting import (
+    TINY,
+    TRAININGS,
+    ClassNoiseExperiment,
+    Ratio,
+    Schedule,
+    equal_spectrum,
+)
+from rarefy.studies.benign.trial import Trial, outputs_of
+from rarefy.sweep.batches import split_by_axes
 
 LAWS = {
     "gaussian": ("gaussian", "rotated"),
@@ -32,19 +41,9 @@ class CorrelationExperiment(ClassNoiseExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("law", "schedule", "strength", "gamma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "strength": (0.001, 1.0, 3.8),
-            "gamma": (1.0, 10.0, 1400.0),
-            "classes": 3,
-            "d": 40,
-            "filters": 6,
-            "size": 10,
-            "trained_lr": 20.0,
-            "trained_steps": 100,
-            "test_samples": 300,
-            "tail_samples": 500,
-        },
+        "tiny": TINY
+        | {"strength": (0.001, 1.0, 3.8), "gamma": (1.0, 10.0, 1400.0), "size": 10}
+        | {"trained_lr": 20.0, "tail_samples": 500},
         "quick": {
             "seeds": 3,
             "strength": (0.001, 0.5, 1.0, 1.5, 2.0, 2.5, 3.8),
@@ -66,43 +65,27 @@ class CorrelationExperiment(ClassNoiseExperiment):
         },
     }
 
-    law: tuple[str, ...] = tuple(LAWS)
+    law: tuple[Annotated[str, OneOf(LAWS)], ...] = tuple(LAWS)
     """zeta: gaussian, uniform along the axes of the space, or uniform along the noise's own axes"""
-    schedule: tuple[str, ...] = TRAININGS
+    schedule: tuple[Schedule, ...] = TRAININGS
     """how it is trained, printed: as 003 says; trained: until the training loss is ``stop_loss``"""
-    strength: tuple[float, ...] = (
+    strength: tuple[NotNegative, ...] = (
         *(0.001, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0, 3.4, 3.8),
     )
     """feature strength |u|, the same for all classes"""
-    gamma: tuple[float, ...] = (
-        *(
-            1.0,
-            1.2,
-            1.5,
-            2.0,
-            3.0,
-            5.0,
-            10.0,
-            20.0,
-            40.0,
-            75.0,
-            150.0,
-            300.0,
-            600.0,
-            1000.0,
-            1400.0,
-        ),
+    gamma: tuple[Ratio, ...] = (
+        *(1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 40.0, 75.0, 150.0),
+        *(300.0, 600.0, 1000.0, 1400.0),
     )
     """noise correlation ratio Gamma, the same for all pairs of classes"""
-    size: int = 100
-    """training samples a class (|S|)"""
+    size: Count = 100
+    """training samples per class (|S|)"""
     edges: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
     """sizes of |zeta| along the special direction between which the error is taken (gaussian)"""
-    tail_samples: int = 10_000
+    tail_samples: Count = 10_000
     """test samples spread evenly over these strata"""
-    trained_steps: int = 1200
-    """most steps of ``trained``; runs that have stopped cost nothing"""
-    seeds: int = 6
+    trained_steps: Count = 1200
+    seeds: Count = 6
 
     @property
     def setting(self) -> str:
@@ -110,19 +93,6 @@ class CorrelationExperiment(ClassNoiseExperiment):
 
     def check(self) -> None:
         super().check()
-        for name, known in (("law", LAWS), ("schedule", TRAININGS)):
-            for value in getattr(self, name):
-                if value not in known:
-                    raise bad_value(name, value, f"must be one of {', '.join(known)}")
-        for strength in self.strength:
-            if not 0 <= strength < float("inf"):
-                raise bad_value("strength", strength, "must be finite and at least 0")
-        for gamma in self.gamma:
-            if not 1 <= gamma < float("inf"):
-                raise bad_value("gamma", gamma, "must be finite and at least 1 (equal classes)")
-        for name in ("size", "tail_samples"):
-            if getattr(self, name) < 1:
-                raise bad_value(name, getattr(self, name), "must be at least 1")
         rising = all(a < b for a, b in zip((0.0, *self.edges), self.edges, strict=False))
         if not self.edges or not rising or not self.edges[-1] < 8:
             raise bad_value("edges", self.edges, "must rise from above 0 and stay below 8")
@@ -159,20 +129,15 @@ class CorrelationExperiment(ClassNoiseExperiment):
         return equal_spectrum(gamma, self.d, self.classes, self.base)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        def run(seed: int, law: str, schedule: str, part: Cells) -> dict[str, np.ndarray]:
+            return self._run(law, schedule, part, context)
+
         # cells of one seed share zeta, rotation and initial filters
-        return split_by_axis(cells, "seed", lambda _, part: self._of_seed(part, context))
-
-    def _of_seed(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def of_law(law: str, those: Cells) -> dict[str, np.ndarray]:
-            return split_by_axis(
-                those, "schedule", lambda name, part: self._run(law, name, part, context)
-            )
-
-        return split_by_axis(cells, "law", of_law)
+        return split_by_axes(cells, ("seed", "law", "schedule"), run)
 
     def _run(self, law: str, name: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         coordinates, axes = LAWS[law]
-        experiment = self.setup(
+        trial = self.setup(
             cells,
             context,
             spectrum=self.spectrum(cells.column("gamma", context)),
@@ -182,22 +147,40 @@ class CorrelationExperiment(ClassNoiseExperiment):
             zeta_axes=axes,
         )
         training = self.training(name)
-        fitted = experiment.fit(context, training)
+        fitted = trial.fit(context, training)
         context.advance(len(cells) * (self.cost().steps_per_cell - training.steps))
-        train_loss, train_error = experiment.on_training_samples(fitted.filters)
-        seen = experiment.test(fitted.filters, context, self.test_samples)
+        train_loss, train_error = trial.on_training_samples(fitted.filters)
+        seen = trial.test(fitted.filters, context, self.test_samples)
         strata = torch.full_like(seen.error[:, None].expand(-1, len(self.edges) + 1), torch.nan)
         if law == "gaussian":
-            strata = stratum_errors(
-                experiment, fitted.filters, context, self.edges, self.tail_samples
-            )
-        found = {
-            "test_error": fitted.known(seen.error),
-            "test_loss": fitted.known(seen.loss),
-            "train_loss": fitted.known(train_loss),
-            "train_error": fitted.known(train_error),
-            "stratum_error": fitted.known(strata),
-            "stopped_at": fitted.stopped_at,
-            "nonfinite_step": fitted.nonfinite_step,
-        }
-        return {name: value.cpu().numpy() for name, value in found.items()}
+            strata = stratum_errors(trial, fitted.filters, context, self.edges, self.tail_samples)
+        return outputs_of(
+            fitted,
+            test_error=seen.error,
+            test_loss=seen.loss,
+            train_loss=train_loss,
+            train_error=train_error,
+            stratum_error=strata,
+        )
+
+
+def stratum_errors(
+    experiment: Trial,
+    filters: Tensor,
+    context: Context,
+    edges: tuple[float, ...],
+    samples: int,
+) -> Tensor:
+    """Test error given that |zeta| along the class's special direction lies between two ``edges``
+    (0 before the first, infinity after the last): (run, stratum), equally many samples in each."""
+    wrong = torch.zeros(len(filters), len(edges) + 1, dtype=torch.float64, device=filters.device)
+    count = torch.zeros_like(wrong[:1])
+    labels = experiment.test_labels(CHUNK)
+    for chunk in range(-(-samples // CHUNK)):
+        tail = stratified(experiment.data, experiment.draws, labels, edges, "tail", chunk)
+        scores = scores_of(filters, tail.samples, experiment.scale, context.compiled)
+        _, error = sample_losses(scores, tail.samples.labels)
+        inside = tail.stratum[0, :, None] == torch.arange(len(edges) + 1, device=filters.device)
+        wrong += error.double() @ inside.double()
+        count += inside.double().sum(dim=0)
+    return (wrong / count).to(filters.dtype)

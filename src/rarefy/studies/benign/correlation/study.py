@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.benign.correlation.charts import correlation_pictures, correlation_tables
-from rarefy.studies.benign.correlation.claims import correlation_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.benign.correlation import charts
+from rarefy.studies.benign.correlation import claims as judged
 from rarefy.studies.benign.correlation.experiment import CorrelationExperiment
 
 
@@ -19,7 +16,7 @@ class BenignCorrelation(CorrelationExperiment, Study):
     name: ClassVar[str] = "benign-correlation"
     title: ClassVar[str] = "Learning from noise: feature strength against noise correlation"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "Thm 1, 2(a); Thm 1, 2(b), Def. 1; Thm 1, 3; Fig. 3a, 3b"
+    shows: ClassVar[str] = "Fig. 3; Theorem 1"
     claims: ClassVar[tuple[str, ...]] = ("B3", "B4", "B5", "B6")
     needs: ClassVar[str] = "a CPU; a GPU at scale paper (a day on two cores)"
     headline: ClassVar[bool] = True
@@ -36,11 +33,6 @@ class BenignCorrelation(CorrelationExperiment, Study):
         "Optimal is measured against the best classifier by noise alone."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return correlation_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return correlation_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return correlation_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -9,13 +9,10 @@ import torch
 import xarray as xr
 from scipy import special
 
-from rarefy.studies.benign.conditions import conditions
 from rarefy.studies.benign.constants import READ, Constants
 from rarefy.studies.benign.correlation.experiment import CorrelationExperiment
-from rarefy.studies.benign.trial import Training
 from rarefy.theory import benign
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
-from rarefy.theory.conditions import Condition
 
 Array = np.ndarray
 
@@ -34,7 +31,7 @@ class Prediction:
 
     @classmethod
     def of(cls, study: CorrelationExperiment, strength: Array, gamma: Array) -> Prediction:
-        table = study.spectrum(torch.as_tensor(gamma)).gram().numpy()[None]
+        table = study.spectrum(torch.tensor(gamma, dtype=torch.float64)).gram().numpy()[None]
         sizes = np.full(study.classes, study.size)
         return cls(table, sizes, np.repeat(strength[:, None, None], study.classes, axis=2))
 
@@ -58,12 +55,6 @@ class Prediction:
         return constants.harmful_error(len(self.sizes))
 
 
-def feature_boundary(study: CorrelationExperiment, gamma: Array, ratio: float) -> Array:
-    """The |u| at which the signal ratio of Theorem 1, 2(a) is ``ratio``, for each Gamma."""
-    norms = study.spectrum(torch.as_tensor(gamma)).gram().numpy()
-    return np.asarray((ratio * norms[:, 0, 1] / study.size) ** 0.25)
-
-
 def least_error(
     study: CorrelationExperiment, gamma: Array, law: str = "gaussian", length: Array | float = 0.0
 ) -> Array:
@@ -84,11 +75,3 @@ def tail_errors(strata: xr.DataArray) -> xr.DataArray:
     total = total / xr.DataArray(beyond, dims=("edge",))
     known = strata.notnull().all("edge")
     return total.where(known).assign_coords({"edge": edges})
-
-
-def conditions_at(
-    study: CorrelationExperiment, strength: float, gamma: float, training: Training
-) -> list[Condition]:
-    """Condition 1 at one cell, C = 1."""
-    noise = study.spectrum(torch.tensor([gamma]))
-    return conditions(study, noise, strength, study.classes * study.size, training)

@@ -6,21 +6,22 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
+from rarefy.measure.separation import COUNTED, error_of, separation
 from rarefy.studies.benign.conditions import condition_table, conditions
 from rarefy.studies.benign.constants import READ
 from rarefy.studies.benign.features.experiment import FeaturesExperiment
 from rarefy.studies.benign.features.map import FeatureMap, maps_of
-from rarefy.studies.benign.features.separation import COUNTED, error_of, separation
 from rarefy.studies.benign.maps import accuracy_map
+from rarefy.studies.kit.tables import table
 from rarefy.theory import benign
 
 SHOWN_RATIOS = (1.0, 4.0, 16.0)
 """Values of x whose lines are drawn over the maps."""
 
 
-def features_pictures(study: FeaturesExperiment, results: xr.Dataset) -> list[Picture]:
+def pictures(study: FeaturesExperiment, results: xr.Dataset) -> list[Picture]:
     maps = maps_of(study, results)
-    found = [_heat_maps(gamma, maps) for gamma in dict.fromkeys(here.gamma for here in maps)]
+    found = [_heat_maps(study, gamma, maps) for gamma in dict.fromkeys(here.gamma for here in maps)]
     fallen = [here for here in maps if here.schedule == "trained"] or maps
     return [*found, _fall(fallen), _cuts(maps)]
 
@@ -28,7 +29,7 @@ def features_pictures(study: FeaturesExperiment, results: xr.Dataset) -> list[Pi
 # ------------------------------------------------------------------------------------------- maps
 
 
-def _heat_maps(gamma: float, maps: list[FeatureMap]) -> Picture:
+def _heat_maps(study: FeaturesExperiment, gamma: float, maps: list[FeatureMap]) -> Picture:
     here = [one for one in maps if one.gamma == gamma]
     n = len(here[0].error)
     noise = "noise of one kind for all classes" if gamma == 1 else "the setting of 003 Fig. 4a"
@@ -48,17 +49,12 @@ def _heat_maps(gamma: float, maps: list[FeatureMap]) -> Picture:
                 ),
                 "strength",
                 "size",
-                _words(one),
+                study.words(one.schedule),
                 _contours(one),
             )
             for one in here
         ],
     )
-
-
-def _words(here: FeatureMap) -> str:
-    """The rate of ``trained`` is in units of its own, so that only its loss is told."""
-    return here.study.words(here.schedule)
 
 
 def _contours(here: FeatureMap) -> list[Curve]:
@@ -69,10 +65,8 @@ def _contours(here: FeatureMap) -> list[Curve]:
         there = (norm >= here.strength.min()) & (norm <= here.strength.max())
         if there.sum() > 1:
             style = ("solid", "dashed", "dotted")[place]
-            curve = Curve(
-                f"x = {value:g}", norm[there], here.size[there], role="theory", style=style
-            )
-            found.append(curve)
+            at = (norm[there], here.size[there])
+            found.append(Curve(f"x = {value:g}", *at, role="theory", style=style))
     return found
 
 
@@ -98,11 +92,11 @@ def _fall(maps: list[FeatureMap]) -> Picture:
         "How the test error falls with the ratio of Theorem 1, 2(a)",
         f"Mean error of {n} seeds, {tested:,} fresh samples each. Left of x = 1 the theorem is "
         "silent, right of it the error is to fall at least exponentially, which is a straight line "
-        "here. Dashed: K normal scores "
-        "of which the right one is ahead by sqrt(a x) standard deviations, a the median over the "
-        "cells that can be measured; the theorem's bound follows from this law. Dotted: (K - 1) "
-        "exp(-c_1 x) with the largest c_1 that lies above all points right of x = 1. Curves "
-        f"end where fewer than {COUNTED} errors were seen in all seeds together.",
+        "here. Dashed: K normal scores of which the right one is ahead by sqrt(a x) standard "
+        "deviations, a the median over the cells that can be measured; the theorem's bound follows "
+        "from this law. Dotted: (K - 1) exp(-c_1 x) with the largest c_1 that lies above all "
+        f"points right of x = 1. Curves end where fewer than {COUNTED} errors were seen in all "
+        "seeds together.",
         [*panels, by_strength],
     )
 
@@ -164,7 +158,7 @@ def _cuts(maps: list[FeatureMap]) -> Picture:
                 ],
                 x_label="training samples a class |S|",
                 y_label="test accuracy",
-                title=_words(here),
+                title=here.study.words(here.schedule),
             )
         )
     return Picture(
@@ -180,35 +174,43 @@ def _cuts(maps: list[FeatureMap]) -> Picture:
 # ----------------------------------------------------------------------------------------- tables
 
 
-def features_tables(study: FeaturesExperiment, results: xr.Dataset) -> list[Table]:
-    maps = maps_of(study, results)
-    rows: list[list[object]] = []
-    for here in (one for one in maps if one.schedule == "trained"):
-        floor = READ.harmful_error(here.classes)
+def tables(study: FeaturesExperiment, results: xr.Dataset) -> list[Table]:
+    size, strength = int(max(study.size)), float(max(study.strength))
+    kind = "trained" if "trained" in study.schedule else study.schedule[0]
+    noise = study.spectrum(max(study.gamma))
+    training = study.training_at(kind, size, noise)
+    asked = conditions(study, noise, strength, study.classes * size, training)
+    found = condition_table(asked, f"{kind}, |S| = {size}, |u| = {strength:g}")
+    trained = [one for one in maps_of(study, results) if one.schedule == "trained"]
+    return [_harmful(trained), found] if trained else [found]
+
+
+def _harmful(maps: list[FeatureMap]) -> Table:
+    rows, floor = [], READ.harmful_error(maps[0].classes)
+    for here in maps:
         crossing = here.crossing(floor)
         limit = max(READ.harmful, here.gamma)
         for place, size in enumerate(here.size):
             in_theorem = (limit * here.gram[0, 1] / size) ** 0.25
             rows.append(
-                [
-                    f"{here.gamma:g}",
-                    int(size),
-                    f"{in_theorem:.3g}",
-                    f"{_in_proof(here, size, limit):.3g}",
-                    _number(crossing[place]),
-                    _number(here.ratio_at(crossing)[place]),
-                    f"{np.nanmax(here.train_loss[:, place]):.2g}",
-                ]
+                {
+                    "Gamma": f"{here.gamma:g}",
+                    "|S|": int(size),
+                    "|u| in the theorem": f"{in_theorem:.3g}",
+                    "|u| in its proof": f"{_in_proof(here, size, limit):.3g}",
+                    f"|u| where the error is {floor:.3g}": _number(crossing[place]),
+                    "x there": _number(here.ratio_at(crossing)[place]),
+                    "largest training loss": f"{np.nanmax(here.train_loss[:, place]):.2g}",
+                }
             )
-    size, strength = int(max(study.size)), float(max(study.strength))
-    kind = "trained" if "trained" in study.schedule else study.schedule[0]
-    noise = study.spectrum(max(study.gamma))
-    training = study.training_at(kind, size, noise)
-    found = conditions(study, noise, strength, study.classes * size, training)
-    tables = [condition_table(found, f"{kind}, |S| = {size}, |u| = {strength:g}")]
-    if rows:
-        tables.insert(0, _harmful_table(study, rows))
-    return tables
+    return table(
+        "harmful",
+        "How far harmful overfitting reaches (trained)",
+        "|u| up to which statement 3 of Theorem 1 speaks with C_3 = Gamma, the much smaller one "
+        "that its proof asks for (003 after (133)), and the one at which the measured error falls "
+        f"below {floor:.3g}, a quarter of chance.",
+        rows,
+    )
 
 
 def _in_proof(here: FeatureMap, size: float, limit: float) -> float:
@@ -219,27 +221,6 @@ def _in_proof(here: FeatureMap, size: float, limit: float) -> float:
         here.gram, np.full(here.classes, norm * (1 - 1e-9)), samples, limit * (1 + 1e-9)
     )
     return norm if bool(inside.all()) else float("nan")
-
-
-def _harmful_table(study: FeaturesExperiment, rows: list[list[object]]) -> Table:
-    floor = READ.harmful_error(study.classes)
-    return Table(
-        "harmful",
-        "How far harmful overfitting reaches (trained)",
-        "|u| up to which statement 3 of Theorem 1 speaks with C_3 = Gamma, the much smaller one "
-        "that its proof asks for (003 after (133)), and the one at which the measured error falls "
-        f"below {floor:.3g}, a quarter of chance.",
-        [
-            "Gamma",
-            "|S|",
-            "|u| in the theorem",
-            "|u| in its proof",
-            f"|u| where the error is {floor:.3g}",
-            "x there",
-            "largest training loss",
-        ],
-        rows,
-    )
 
 
 def _number(value: float) -> str:

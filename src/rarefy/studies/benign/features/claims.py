@@ -7,16 +7,13 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import (
-    judge_bound,
-    judge_trend,
-    mean_band,
-    spearman_trend,
-)
+from rarefy.core.text import joined
+from rarefy.measure.statistics import judge_bound, judge_trend, mean_band, spearman_trend
 from rarefy.studies.benign.constants import READ, small_loss
 from rarefy.studies.benign.features.experiment import FeaturesExperiment
 from rarefy.studies.benign.features.fall import fall_verdicts
 from rarefy.studies.benign.features.map import FeatureMap, maps_of
+from rarefy.studies.kit.reading import Naming
 
 SEEN = 0.05
 """Least rise of accuracy that a reader of a heat map would see; a smaller one is not growth."""
@@ -30,17 +27,18 @@ FITTED = 0.99
 """Share of runs whose training loss must be small where the theorem says it is."""
 
 
-def features_verdicts(study: FeaturesExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
+def verdicts(study: FeaturesExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     found: list[Verdict] = []
-    for here in maps_of(study, results, scale):
-        found += fall_verdicts(here) + harmful_verdicts(here)
+    for here in maps_of(study, results):
+        named = Naming(study, scale, f"{here.setting}: ")
+        found += fall_verdicts(here, scale) + _harmful(here, named)
         if here.gamma == FIGURE_4A:
-            found += figure_4a_verdicts(here)
+            found += _figure_4a(here, named)
         if here.gamma == FIGURE_3:
-            found += figure_3_verdicts(here)
+            found += _figure_3(here, named)
     for claim, gamma in (("B7", FIGURE_4A), ("B6", FIGURE_3)):
         if gamma not in results["gamma"].values:
-            what = (claim, study.name, scale, f"{study.setting}: needs Gamma {gamma:g}")
+            what = Naming(study, scale)(claim, f"{study.setting}: needs Gamma {gamma:g}")
             note = f"Gamma {gamma:g} was not run"
             found.append(judge_bound(what, np.empty(0), SEEN, "at_least", note=note))
     return found
@@ -49,40 +47,40 @@ def features_verdicts(study: FeaturesExperiment, results: xr.Dataset, scale: str
 # ------------------------------------------------------------------------------------ the figures
 
 
-def figure_4a_verdicts(here: FeatureMap) -> list[Verdict]:
+def _figure_4a(here: FeatureMap, named: Naming) -> list[Verdict]:
     """Accuracy grows with |u| and with |S|, each in the mean over all of the other axis: to keep
     only the |u| at which it can still grow would be to choose by the test data that are judged."""
     what = "accuracy grows with |u|, mean over |S|"
-    found = _grows(here, "B7", what, here.strength, here.accuracy.mean(axis=1))
+    found = _grows(named, "B7", what, here.strength, here.accuracy.mean(axis=1))
     what = "accuracy grows with |S|, mean over |u|"
     note = f"all {len(here.strength)} |u|, also those at which it is at chance or saturated"
-    return found + _grows(here, "B7", what, here.size, here.accuracy.mean(axis=2), note)
+    return found + _grows(named, "B7", what, here.size, here.accuracy.mean(axis=2), note)
 
 
-def figure_3_verdicts(here: FeatureMap) -> list[Verdict]:
+def _figure_3(here: FeatureMap, named: Naming) -> list[Verdict]:
     """The feature axis of Fig. 3: without help from the noise accuracy rises with |u|."""
     place = int(np.abs(here.size - FIGURE_3_SIZE).argmin())
     what = f"accuracy rises with |u| at |S| = {here.size[place]:g}"
-    return _grows(here, "B6", what, here.strength, here.accuracy[:, place])
+    return _grows(named, "B6", what, here.strength, here.accuracy[:, place])
 
 
 def _grows(
-    here: FeatureMap, claim: str, what: str, axis: np.ndarray, accuracy: np.ndarray, note: str = ""
+    named: Naming, claim: str, what: str, axis: np.ndarray, accuracy: np.ndarray, note: str = ""
 ) -> list[Verdict]:
     """A trend along ``axis``, and a rise that can be seen; accuracy: (seed, axis)."""
     mean = mean_band(accuracy).mean
     ends = f"accuracy {mean[0]:.3g} at {axis[0]:g}, {mean[-1]:.3g} at {axis[-1]:g}"
-    note = f"{ends}; {note}" if note else ends
+    note = joined(ends, note)
     return [
         judge_trend(
-            here.identity(claim, what),
+            named(claim, what),
             spearman_trend(axis, accuracy, within_rows=True),
             "increasing",
             minimum_rho=MONOTONE,
             note=note,
         ),
         judge_bound(
-            here.identity(claim, f"{what}, rise from first to last"),
+            named(claim, f"{what}, rise from first to last"),
             accuracy[:, -1] - accuracy[:, 0],
             SEEN,
             "at_least",
@@ -94,14 +92,12 @@ def _grows(
 # ----------------------------------------------------------------------- harmful overfitting (B5)
 
 
-def harmful_verdicts(here: FeatureMap) -> list[Verdict]:
+def _harmful(here: FeatureMap, named: Naming) -> list[Verdict]:
     """Statement 3 with the smallest C_3 under which it speaks at all: Gamma itself, 1 at least."""
     limit = max(READ.harmful, here.gamma)
     floor = READ.harmful_error(here.classes)
     region = here.harmful(limit)
-    what = here.identity(
-        "B5", f"test error at least {floor:.3g} where both ratios are at most {limit:g}"
-    )
+    what = named("B5", f"test error at least {floor:.3g} where both ratios are at most {limit:g}")
     if not region.any():
         why = "premise not met: no cell of the grid has so small a signal ratio"
         return [judge_bound(what, np.empty(0), floor, "at_least", note=why)]
@@ -124,7 +120,7 @@ def harmful_verdicts(here: FeatureMap) -> list[Verdict]:
     return [
         judge_bound(what, least, floor, "at_least", note=note),
         judge_bound(
-            here.identity("B5", f"{small} (both ratios at most {limit:g})"),
+            named("B5", f"{small} (both ratios at most {limit:g})"),
             here.small_loss(region),
             FITTED,
             "at_least",

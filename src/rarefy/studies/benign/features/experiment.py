@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rarefy.core.contracts import Cells, Context
-from rarefy.data.noise_ratio import spectrum_for
-from rarefy.data.noise_spectrum import Spectrum
+from rarefy.data.noise_spectrum import Spectrum, spectrum_for
+from rarefy.studies.benign.setting import TINY, Ratio
 from rarefy.studies.benign.strength import StrengthExperiment
-from rarefy.sweep.batches import split_by_axis
+from rarefy.sweep.batches import split_by_axes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,16 +21,8 @@ class FeaturesExperiment(StrengthExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "size", "strength")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "size": (4, 12),
-            "strength": (0.01, 1.0, 3.0),
-            "classes": 3,
-            "d": 40,
-            "filters": 8,
-            "trained_steps": 120,
-            "test_samples": 300,
-        },
+        "tiny": TINY
+        | {"size": (4, 12), "strength": (0.01, 1.0, 3.0), "filters": 8, "trained_steps": 120},
         "quick": {
             "seeds": 3,
             "size": (5, 10, 20, 40),
@@ -47,7 +39,7 @@ class FeaturesExperiment(StrengthExperiment):
         },
     }
 
-    gamma: tuple[float, ...] = (1.0, 1.2)
+    gamma: tuple[Ratio, ...] = (1.0, 1.2)
     """noise correlation ratio: 1 is noise of one kind for all classes, 1.2 that of Fig. 4a"""
 
     def check(self) -> None:
@@ -57,14 +49,10 @@ class FeaturesExperiment(StrengthExperiment):
 
     def spectrum(self, gamma: float) -> Spectrum:
         """That of A_k; for equal sizes it does not depend on the size."""
-        return spectrum_for(gamma, 1, self.d, self.classes, self.base)
+        return spectrum_for(gamma, self.d, self.classes, self.base)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
-            return split_by_axis(
-                those,
-                "gamma",
-                lambda gamma, part: self.train_and_test(part, self.spectrum(gamma), context),
-            )
+        def run(seed: int, gamma: float, part: Cells) -> dict[str, np.ndarray]:
+            return self.train_and_test(part, self.spectrum(gamma), context)
 
-        return split_by_axis(cells, "seed", of_seed)
+        return split_by_axes(cells, ("seed", "gamma"), run)

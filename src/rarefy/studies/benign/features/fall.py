@@ -11,16 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import (
-    BIG_O,
-    OMEGA,
-    Identity,
-    Interval,
-    bootstrap_interval,
-    judge_bound,
-)
-from rarefy.studies.benign.features.map import FITTED_FROM, FeatureMap
-from rarefy.studies.benign.features.separation import (
+from rarefy.core.text import joined
+from rarefy.measure.separation import (
     Array,
     Mask,
     error_of,
@@ -30,6 +22,14 @@ from rarefy.studies.benign.features.separation import (
     separation,
     spread_about,
 )
+from rarefy.measure.statistics import (
+    BIG_O,
+    OMEGA,
+    bootstrap_interval,
+    judge_bound,
+)
+from rarefy.studies.benign.features.map import FITTED_FROM, FeatureMap
+from rarefy.studies.kit.reading import Naming
 
 SHORT = 0.1
 """Part of an exponent by which a fit over a decade or two may fall short of "at least"; less than
@@ -41,8 +41,21 @@ FEWEST_FOR_A_CUBIC = 8
 """Cells under which nothing is said of what a cubic, with its four coefficients, leaves."""
 
 
-def fall_verdicts(here: FeatureMap) -> list[Verdict]:
-    return [verdict for least in FITTED_FROM for verdict in _Fall(here, least).verdicts()]
+def fall_verdicts(here: FeatureMap, scale: str) -> list[Verdict]:
+    """The four readings, from each start on."""
+    found: list[Verdict] = []
+    for least in FITTED_FROM:
+        setting = f"{here.setting}: "
+        named = Naming(here.study, scale, setting, f", from x = {least:g} on")
+        cells = here.measured(least)
+        why = _unfit(here, cells, least)
+        if why:
+            what = named("B3", "-log(error) at least linear in x")
+            found.append(judge_bound(what, np.empty(0), 1.0, "at_least", note=why))
+        else:
+            found.append(_constant(here, cells, least, named))
+            found += [*_exponents(here, cells, named), _collapse(here, cells, named)]
+    return found
 
 
 def beyond(here: FeatureMap, cells: Mask) -> tuple[int, int, float]:
@@ -71,135 +84,113 @@ def rate(here: FeatureMap, error: Array) -> Array:
     return np.asarray(-np.log(error) / here.ratio)
 
 
-class _Fall:
-    """The four readings, from ``least`` on."""
-
-    def __init__(self, here: FeatureMap, least: float) -> None:
-        self.here, self.least = here, least
-        self.cells = here.measured(least)
-
-    def verdicts(self) -> list[Verdict]:
-        why = self._unfit()
-        if why:
-            what = self._identity("-log(error) at least linear in x")
-            return [judge_bound(what, np.empty(0), 1.0, "at_least", note=why)]
-        return [self._constant(), *self._exponents(), self._collapse()]
-
-    def _identity(self, what: str) -> Identity:
-        return self.here.identity("B3", f"{what}, from x = {self.least:g} on")
-
-    def _unfit(self) -> str:
-        """Why nothing can be said, or nothing."""
-        here, cells = self.here, self.cells
-        region = here.ratio >= self.least
-        if not region.any():
-            return f"premise not met: x is below {self.least:g} on the whole grid"
-        if not here.overfits(region):
-            loss, error = here.train_loss[:, region], here.error[:, region].mean(axis=0)
-            return (
-                f"premise not met: the median training loss where x >= {self.least:g} is "
-                f"{np.nanmedian(loss):.3g}; the error there is {error.min():.3g} to "
-                f"{error.max():.3g} at x up to {here.ratio.max():.3g}"
-            )
-        if cells.sum() < FEWEST or len(set(here.ratio[cells])) < FEWEST:
-            return (
-                f"{cells.sum()} cells with x >= {self.least:g} have an error that can be counted: "
-                "too few"
-            )
-        return ""
-
-    def _range(self) -> str:
-        """Where the laws were read, for a note."""
-        x, error = self.here.ratio[self.cells], self.here.mean_error()[self.cells]
-        tested = self.here.study.test_samples * len(self.here.error)
+def _unfit(here: FeatureMap, cells: Mask, least: float) -> str:
+    """Why nothing can be said, or nothing."""
+    region = here.ratio >= least
+    if not region.any():
+        return f"premise not met: x is below {least:g} on the whole grid"
+    if not here.overfits(region):
+        loss, error = here.train_loss[:, region], here.error[:, region].mean(axis=0)
         return (
-            f"x = |S| |u|^4/|A_k^T A_j|_F^2; {self.cells.sum()} cells, x {x.min():.3g} to "
-            f"{x.max():.3g}, error {error.max():.2g} to {error.min():.2g} (floor "
-            f"{least_error(tested):.2g})"
+            f"premise not met: the median training loss where x >= {least:g} is "
+            f"{np.nanmedian(loss):.3g}; the error there is {error.min():.3g} to "
+            f"{error.max():.3g} at x up to {here.ratio.max():.3g}"
         )
+    if cells.sum() < FEWEST or len(set(here.ratio[cells])) < FEWEST:
+        return f"{cells.sum()} cells with x >= {least:g} have an error that can be counted: too few"
+    return ""
 
-    def _constant(self) -> Verdict:
-        """-log(error)/x over the lowest octave of x against that over the highest."""
-        here, cells, x = self.here, self.cells, self.here.ratio
-        first, last = cells & (x <= 2 * x[cells].min()), cells & (x >= x[cells].max() / 2)
 
-        def fading(error: Array) -> float:
-            found = rate(here, mean_error(error, here.study.test_samples))
-            return float(found[first].mean() / found[last].mean())
+def _range(here: FeatureMap, cells: Mask) -> str:
+    """Where the laws were read, for a note."""
+    x, error = here.ratio[cells], here.mean_error()[cells]
+    tested = here.study.test_samples * len(here.error)
+    return (
+        f"x = |S| |u|^4/|A_k^T A_j|_F^2; {cells.sum()} cells, x {x.min():.3g} to "
+        f"{x.max():.3g}, error {error.max():.2g} to {error.min():.2g} (floor "
+        f"{least_error(tested):.2g})"
+    )
 
-        found = rate(here, here.mean_error())
-        note = (
-            f"-log(error)/x is {found[first].mean():.3g} in the lowest and "
-            f"{found[last].mean():.3g} in the highest octave; (K - 1) exp(-c_1 x) is above all "
-            f"errors that can be counted with c_1 = {here.largest_constant(self.least):.3g}; "
-            f"{self._range()}"
-        )
-        return judge_bound(
-            self._identity("factor by which -log(error)/x fades along x"),
-            bootstrap_interval(here.error, fading),
-            BIG_O,
-            "at_most",
-            note=note,
-        )
 
-    def _exponents(self) -> list[Verdict]:
-        here, cells = self.here, self.cells
-        log_x = np.log(here.ratio)
-        log_size = np.broadcast_to(np.log(here.size)[:, None], log_x.shape)
-        log_strength = np.broadcast_to(np.log(here.strength), log_x.shape)
-        far, seen, expected = beyond(here, cells)
-        outside = (
-            "normal scores with a squared separation proportional to x, which obey the bound, "
-            f"would give {lawful_exponent(here, cells):.2g} on the same cells; in {far} cells of "
-            f"larger x {seen} errors were seen, the fit expects {expected:.3g}"
-        )
-        told = (here.classes, here.study.test_samples)
-        (plain,) = exponents(here.error, cells, "log", *told, log_x)
-        in_size, in_strength = exponents(
-            here.error, cells, "separation", *told, log_size, log_strength
-        )
-        squared = "exponent of the squared separation in"
-        return [
-            self._at_least("exponent of -log(error) in x", plain, 1.0, 0.0, outside),
-            self._at_least(f"{squared} |S|", in_size, 1.0, SHORT, SAID),
-            self._at_least(f"{squared} |u|", in_strength, 4.0, SHORT, SAID),
-        ]
+def _constant(here: FeatureMap, cells: Mask, least: float, named: Naming) -> Verdict:
+    """-log(error)/x over the lowest octave of x against that over the highest."""
+    x = here.ratio
+    first, last = cells & (x <= 2 * x[cells].min()), cells & (x >= x[cells].max() / 2)
 
-    def _at_least(
-        self, what: str, found: Interval, claimed: float, short: float, note: str
-    ) -> Verdict:
-        allowed = f"claimed at least {claimed:g}"
-        allowed += f", {short:.0%} less allowed" if short else ""
-        return judge_bound(
-            self._identity(what),
+    def fading(error: Array) -> float:
+        found = rate(here, mean_error(error, here.study.test_samples))
+        return float(found[first].mean() / found[last].mean())
+
+    found = rate(here, here.mean_error())
+    note = (
+        f"-log(error)/x is {found[first].mean():.3g} in the lowest and "
+        f"{found[last].mean():.3g} in the highest octave; (K - 1) exp(-c_1 x) is above all "
+        f"errors that can be counted with c_1 = {here.largest_constant(least):.3g}; "
+        f"{_range(here, cells)}"
+    )
+    return judge_bound(
+        named("B3", "factor by which -log(error)/x fades along x"),
+        bootstrap_interval(here.error, fading),
+        BIG_O,
+        "at_most",
+        note=note,
+    )
+
+
+def _exponents(here: FeatureMap, cells: Mask, named: Naming) -> list[Verdict]:
+    log_x = np.log(here.ratio)
+    log_size = np.broadcast_to(np.log(here.size)[:, None], log_x.shape)
+    log_strength = np.broadcast_to(np.log(here.strength), log_x.shape)
+    far, seen, expected = beyond(here, cells)
+    outside = (
+        "normal scores with a squared separation proportional to x, which obey the bound, "
+        f"would give {lawful_exponent(here, cells):.2g} on the same cells; in {far} cells of "
+        f"larger x {seen} errors were seen, the fit expects {expected:.3g}"
+    )
+    told = (here.classes, here.study.test_samples)
+    (plain,) = exponents(here.error, cells, "log", *told, log_x)
+    in_size, in_strength = exponents(here.error, cells, "separation", *told, log_size, log_strength)
+    squared = "exponent of the squared separation in"
+    return [
+        judge_bound(
+            named("B3", what),
             found,
             claimed * (1 - short),
             "at_least",
-            note=f"{allowed}; {note}" if note else allowed,
+            note=joined(
+                f"claimed at least {claimed:g}" + (f", {short:.0%} less allowed" if short else ""),
+                note,
+            ),
         )
-
-    def _collapse(self) -> Verdict:
-        """Whether x is what errors depend on: the spread of separations about a smooth function of
-        x, over that about one of |u| alone."""
-        here, cells = self.here, self.cells
-        log_x = np.log(here.ratio[cells])
-        log_strength = np.log(np.broadcast_to(here.strength, here.ratio.shape)[cells])
-        what = self._identity("errors collapse onto x: spread about x over spread about |u|")
-        if len(here.size) < 2 or cells.sum() < FEWEST_FOR_A_CUBIC:
-            why = f"{cells.sum()} cells: too few for a cubic"
-            why = why if len(here.size) > 1 else "one class size: nothing to collapse"
-            return judge_bound(what, np.empty(0), OMEGA, "at_most", note=why)
-
-        def about(error: Array) -> tuple[float, float]:
-            found = separation(mean_error(error, here.study.test_samples)[cells], here.classes)
-            return spread_about(found, log_x), spread_about(found, log_strength)
-
-        in_x, in_strength = about(here.error)
-        return judge_bound(
-            what,
-            bootstrap_interval(here.error, lambda error: float(np.divide(*about(error)))),
-            OMEGA,
-            "at_most",
-            note=f"{cells.sum()} cells; root mean square of separations about a cubic in log x "
-            f"{in_x:.3g}, in log |u| {in_strength:.3g}",
+        for what, found, claimed, short, note in (
+            ("exponent of -log(error) in x", plain, 1.0, 0.0, outside),
+            (f"{squared} |S|", in_size, 1.0, SHORT, SAID),
+            (f"{squared} |u|", in_strength, 4.0, SHORT, SAID),
         )
+    ]
+
+
+def _collapse(here: FeatureMap, cells: Mask, named: Naming) -> Verdict:
+    """Whether x is what errors depend on: the spread of separations about a smooth function of
+    x, over that about one of |u| alone."""
+    log_x = np.log(here.ratio[cells])
+    log_strength = np.log(np.broadcast_to(here.strength, here.ratio.shape)[cells])
+    what = named("B3", "errors collapse onto x: spread about x over spread about |u|")
+    if len(here.size) < 2 or cells.sum() < FEWEST_FOR_A_CUBIC:
+        why = f"{cells.sum()} cells: too few for a cubic"
+        why = why if len(here.size) > 1 else "one class size: nothing to collapse"
+        return judge_bound(what, np.empty(0), OMEGA, "at_most", note=why)
+
+    def about(error: Array) -> tuple[float, float]:
+        found = separation(mean_error(error, here.study.test_samples)[cells], here.classes)
+        return spread_about(found, log_x), spread_about(found, log_strength)
+
+    in_x, in_strength = about(here.error)
+    return judge_bound(
+        what,
+        bootstrap_interval(here.error, lambda error: float(np.divide(*about(error)))),
+        OMEGA,
+        "at_most",
+        note=f"{cells.sum()} cells; root mean square of separations about a cubic in log x "
+        f"{in_x:.3g}, in log |u| {in_strength:.3g}",
+    )

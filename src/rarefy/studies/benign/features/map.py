@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from rarefy.measure.statistics import Identity
-from rarefy.studies.benign.constants import READ, small_loss
-from rarefy.studies.benign.features.experiment import FeaturesExperiment
-from rarefy.studies.benign.features.separation import (
+from rarefy.measure.separation import (
     COUNTED,
     Array,
     Mask,
@@ -19,6 +16,9 @@ from rarefy.studies.benign.features.separation import (
     mean_error,
     measured_cells,
 )
+from rarefy.studies.benign.constants import READ, small_loss
+from rarefy.studies.benign.features.experiment import FeaturesExperiment
+from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.theory import benign
 
 MARGIN = 0.05
@@ -39,7 +39,6 @@ class FeatureMap:
     |A_k^T A_j|_F^2, (class, class)."""
 
     study: FeaturesExperiment
-    scale: str
     schedule: str
     gamma: float
     size: Array
@@ -53,12 +52,12 @@ class FeatureMap:
         return self.study.classes
 
     @property
+    def setting(self) -> str:
+        return f"{self.study.setting}, {self.schedule}, Gamma {self.gamma:g}"
+
+    @property
     def accuracy(self) -> Array:
         return 1 - self.error
-
-    def identity(self, claim: str, what: str) -> Identity:
-        setting = f"{self.study.setting}, {self.schedule}, Gamma {self.gamma:g}: {what}"
-        return (claim, self.study.name, self.scale, setting)
 
     @property
     def ratio(self) -> Array:
@@ -117,7 +116,7 @@ class FeatureMap:
         return crossing(self.strength, self.mean_error(), level, self.classes)
 
     def ratio_at(self, strength: Array) -> Array:
-        """x of one strength a size: (size,)."""
+        """x of one strength per size: (size,)."""
         return self.size * strength**4 / self.gram[0, 1]
 
     def _alike(self) -> tuple[Array, Array]:
@@ -126,28 +125,17 @@ class FeatureMap:
         return self.size[:, None, None] * ones, self.strength[None, :, None] * ones
 
 
-def read_map(
-    study: FeaturesExperiment, results: xr.Dataset, scale: str, schedule: str, gamma: float
-) -> FeatureMap:
-    here = results.sel(schedule=schedule, gamma=gamma).sortby(["size", "strength"])
-    here = here.transpose("seed", "size", "strength", ...)
-    return FeatureMap(
-        study,
-        scale,
-        schedule,
-        gamma,
-        here["size"].values.astype(np.float64),
-        here["strength"].values.astype(np.float64),
-        here["test_error"].values.astype(np.float64),
-        here["train_loss"].values.astype(np.float64),
-        study.spectrum(gamma).gram()[0].numpy(),
-    )
-
-
-def maps_of(study: FeaturesExperiment, results: xr.Dataset, scale: str = "") -> list[FeatureMap]:
+def maps_of(study: FeaturesExperiment, results: xr.Dataset) -> list[FeatureMap]:
     """Every map of the results, schedule by schedule."""
-    return [
-        read_map(study, results, scale, str(schedule), float(gamma))
-        for schedule in results["schedule"].values
-        for gamma in results["gamma"].values
-    ]
+    axes = ("size", "strength")
+    ordered = results.sortby(list(axes))
+    found = []
+    for schedule in texts(results, "schedule"):
+        for gamma in results["gamma"].values.tolist():
+            here = ordered.sel(schedule=schedule, gamma=gamma)
+            size, strength = (here[name].values.astype(np.float64) for name in axes)
+            error, loss = (by_seed(here[name], *axes) for name in ("test_error", "train_loss"))
+            gram = study.spectrum(gamma).gram()[0].numpy()
+            at = (study, schedule, gamma, size, strength)
+            found.append(FeatureMap(*at, error, loss, gram))
+    return found

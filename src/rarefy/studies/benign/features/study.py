@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.benign.features.charts import features_pictures, features_tables
-from rarefy.studies.benign.features.claims import features_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.benign.features import charts
+from rarefy.studies.benign.features import claims as judged
 from rarefy.studies.benign.features.experiment import FeaturesExperiment
 
 
@@ -20,7 +17,7 @@ class BenignFeatures(FeaturesExperiment, Study):
     name: ClassVar[str] = "benign-features"
     title: ClassVar[str] = "How feature strength and class size make overfitting benign"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "Thm 1, 2(a); Thm 1, 3; Fig. 3a, 3b; Fig. 4a"
+    shows: ClassVar[str] = "Fig. 4a; Theorem 1, 2(a) and 3"
     claims: ClassVar[tuple[str, ...]] = ("B3", "B5", "B6", "B7")
     needs: ClassVar[str] = "a CPU; a GPU at scale paper (a minute there, half a day on two cores)"
     paper_says: ClassVar[str] = (
@@ -34,11 +31,6 @@ class BenignFeatures(FeaturesExperiment, Study):
         "after seeing how little the printed one learns."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return features_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return features_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return features_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

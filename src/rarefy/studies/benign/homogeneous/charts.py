@@ -9,17 +9,18 @@ from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
 from rarefy.studies.benign.conditions import condition_table, conditions
 from rarefy.studies.benign.homogeneous.claims import BOUNDARY, RATIO, Transition, transitions
 from rarefy.studies.benign.homogeneous.experiment import HomogeneousExperiment
+from rarefy.studies.kit.tables import table
 from rarefy.theory import benign
 
 
-def homogeneous_pictures(study: HomogeneousExperiment, results: xr.Dataset) -> list[Picture]:
+def pictures(study: HomogeneousExperiment, results: xr.Dataset) -> list[Picture]:
     every = transitions(study, results)
     main = next((here for here in every if here.schedule == "trained"), every[0])
     return [_map(main), _collapse(every)]
 
 
 def _map(here: Transition) -> Picture:
-    """One panel a dimension."""
+    """One panel per dimension."""
     mean = here.error.mean(axis=0)
     edge = here.boundary()
     x = here.ratio_at(edge)
@@ -55,10 +56,9 @@ def _map(here: Transition) -> Picture:
         "transition",
         "The transition between harmful and benign overfitting, noise of one kind",
         f"Test error, mean of {len(here.error)} seeds, {here.schedule}; chance is "
-        f"{1 - 1 / here.study.classes:.2g}. Points: "
-        f"where it is {BOUNDARY:g}. Line: n |u|^4/(K d) constant, its value the median over the "
-        "points of all panels; the classical law says that points follow the line, in every panel "
-        "the same.",
+        f"{1 - 1 / here.study.classes:.2g}. Points: where it is {BOUNDARY:g}. Line: n |u|^4/(K d) "
+        "constant, its value the median over the points of all panels; the classical law says that "
+        "points follow the line, in every panel the same.",
         panels,
     )
 
@@ -98,24 +98,23 @@ def _collapse(every: list[Transition]) -> Picture:
     )
 
 
-def homogeneous_tables(study: HomogeneousExperiment, results: xr.Dataset) -> list[Table]:
-    rows: list[list[object]] = []
+def tables(study: HomogeneousExperiment, results: xr.Dataset) -> list[Table]:
+    rows = []
     for here in transitions(study, results):
         edge = here.boundary()
         x = here.ratio_at(edge)
-        for i, dimension in enumerate(here.dimension):
-            for j, size in enumerate(here.size):
-                on = np.isfinite(edge[i, j])
-                rows.append(
-                    [
-                        here.schedule,
-                        int(dimension),
-                        int(size),
-                        f"{edge[i, j]:.3g}" if on else "not on the grid",
-                        f"{x[i, j]:.3g}" if on else "",
-                        f"{np.nanmax(here.train_loss[:, i, j]):.2g}",
-                    ]
-                )
+        for (i, j), norm in np.ndenumerate(edge):
+            on = np.isfinite(norm)
+            rows.append(
+                {
+                    "schedule": here.schedule,
+                    "d": int(here.dimension[i]),
+                    "|S|": int(here.size[j]),
+                    "|u|": f"{norm:.3g}" if on else "not on the grid",
+                    RATIO: f"{x[i, j]:.3g}" if on else "",
+                    "largest training loss": f"{np.nanmax(here.train_loss[:, i, j]):.2g}",
+                }
+            )
     largest = study.at_dimension(max(study.dimension))
     size, strength = int(max(study.size)), float(max(study.strength))
     kind = "trained" if "trained" in study.schedule else study.schedule[0]
@@ -123,12 +122,11 @@ def homogeneous_tables(study: HomogeneousExperiment, results: xr.Dataset) -> lis
     training = largest.training_at(kind, size, noise)
     found = conditions(largest, noise, strength, study.classes * size, training)
     return [
-        Table(
+        table(
             "boundary",
             f"Where the error is {BOUNDARY:g}",
             "Feature strength at the boundary and n |u|^4/(K d) there, which the classical law has "
             "constant.",
-            ["schedule", "d", "|S|", "|u|", RATIO, "largest training loss"],
             rows,
         ),
         condition_table(found, f"{kind}, d = {largest.d}, |S| = {size}, |u| = {strength:g}"),

@@ -8,18 +8,19 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
+from rarefy.measure.separation import Array, Mask, crossing, mean_error
 from rarefy.measure.statistics import (
     BIG_O,
     OMEGA,
-    Identity,
     Slope,
     bootstrap_interval,
     judge_bound,
     judge_slope,
 )
 from rarefy.studies.benign.constants import small_loss
-from rarefy.studies.benign.features.separation import Array, Mask, crossing, mean_error
 from rarefy.studies.benign.homogeneous.experiment import HomogeneousExperiment
+from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.reading import Naming
 from rarefy.theory import benign
 
 BOUNDARY = 0.25
@@ -40,17 +41,12 @@ class Transition:
     """Of one schedule. error, train_loss: (seed, dimension, size, strength)."""
 
     study: HomogeneousExperiment
-    scale: str
     schedule: str
     dimension: Array
     size: Array
     strength: Array
     error: Array
     train_loss: Array
-
-    def identity(self, what: str) -> Identity:
-        setting = f"{self.study.setting}, {self.schedule}: {what}"
-        return ("B15", self.study.name, self.scale, setting)
 
     @property
     def ratio(self) -> Array:
@@ -82,35 +78,33 @@ class Transition:
         return np.asarray((self.train_loss <= small_loss(self.study)).mean(axis=(1, 2, 3)))
 
 
-def transitions(
-    study: HomogeneousExperiment, results: xr.Dataset, scale: str = ""
-) -> list[Transition]:
+def transitions(study: HomogeneousExperiment, results: xr.Dataset) -> list[Transition]:
+    axes = ("dimension", "size", "strength")
+    ordered = results.sortby(list(axes))
     found = []
-    for schedule in results["schedule"].values:
-        here = results.sel(schedule=schedule).sortby(["dimension", "size", "strength"])
-        here = here.transpose("seed", "dimension", "size", "strength", ...)
-        axes = (here[name].values.astype(float) for name in ("dimension", "size", "strength"))
-        values = (here[name].values.astype(float) for name in ("test_error", "train_loss"))
-        found.append(Transition(study, scale, str(schedule), *axes, *values))
+    for schedule in texts(results, "schedule"):
+        here = ordered.sel(schedule=schedule)
+        values = [by_seed(here[name], *axes) for name in ("test_error", "train_loss")]
+        coordinates = [here[name].values.astype(float) for name in axes]
+        found.append(Transition(study, schedule, *coordinates, *values))
     return found
 
 
 # --------------------------------------------------------------------------------------- verdicts
 
 
-def homogeneous_verdicts(
-    study: HomogeneousExperiment, results: xr.Dataset, scale: str
-) -> list[Verdict]:
+def verdicts(study: HomogeneousExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     found: list[Verdict] = []
-    for here in transitions(study, results, scale):
+    for here in transitions(study, results):
+        named = Naming(study, scale, f"{study.setting}, {here.schedule}: ")
         if here.small_loss().mean() > 0.5:
-            found += [*_sides(here), *_boundary(here)]
+            found += [*_sides(here, named), *_boundary(here, named)]
         else:
-            found.append(_untrained(here))
+            found.append(_untrained(here, named))
     return found
 
 
-def _untrained(here: Transition) -> Verdict:
+def _untrained(here: Transition, named: Naming) -> Verdict:
     """The theorem needs a small training loss; what is there instead is told."""
     in_n, in_d, points = boundary_exponents(here, here.error)
     note = (
@@ -118,41 +112,27 @@ def _untrained(here: Transition) -> Verdict:
         f"the |u| at which the error is {BOUNDARY:g} goes like n^{in_n:.2g} d^{in_d:.2g} "
         f"({points} points)"
     )
-    what = here.identity(f"exponent in n of the |u| at which the error is {BOUNDARY:g}")
+    what = named("B15", f"exponent in n of the |u| at which the error is {BOUNDARY:g}")
     return judge_slope(what, Slope(np.nan, np.nan, np.nan, 0, 0), -EXPONENT, TOLERANCE, note=note)
 
 
-def _sides(here: Transition) -> list[Verdict]:
+def _sides(here: Transition, named: Naming) -> list[Verdict]:
     """Errors on either side of the transition, at a factor of 4 from x = 1."""
     weak, strong = here.ratio <= OMEGA, here.ratio >= BIG_O
     # a seed's worst cell counts: the theorem speaks of every run
     least = here.error[:, weak].min(axis=1) if weak.any() else np.empty(0)
     most = here.error[:, strong].max(axis=1) if strong.any() else np.empty(0)
+    harmful = f"harmful side: error at least {CONSTANT:g} where {RATIO} is at most {OMEGA:g}"
+    harmless = f"benign side: error at most {CONSTANT:g} where {RATIO} is at least {BIG_O:g}"
+    fitted = f"share of runs with training loss at most {small_loss(here.study):g}"
+    lowest, highest = (
+        f"{end} of {there.sum()} cells, by seed"
+        for end, there in (("smallest", weak), ("largest", strong))
+    )
     return [
-        judge_bound(
-            here.identity(
-                f"harmful side: error at least {CONSTANT:g} where {RATIO} is at most {OMEGA:g}"
-            ),
-            least,
-            CONSTANT,
-            "at_least",
-            note=f"smallest of {weak.sum()} cells, by seed",
-        ),
-        judge_bound(
-            here.identity(
-                f"benign side: error at most {CONSTANT:g} where {RATIO} is at least {BIG_O:g}"
-            ),
-            most,
-            CONSTANT,
-            "at_most",
-            note=f"largest of {strong.sum()} cells, by seed",
-        ),
-        judge_bound(
-            here.identity(f"share of runs with training loss at most {small_loss(here.study):g}"),
-            here.small_loss(),
-            0.99,
-            "at_least",
-        ),
+        judge_bound(named("B15", harmful), least, CONSTANT, "at_least", note=lowest),
+        judge_bound(named("B15", harmless), most, CONSTANT, "at_most", note=highest),
+        judge_bound(named("B15", fitted), here.small_loss(), 0.99, "at_least"),
     ]
 
 
@@ -172,7 +152,7 @@ def boundary_exponents(
     return float(in_n), float(in_d), int(there.sum())
 
 
-def _boundary(here: Transition) -> list[Verdict]:
+def _boundary(here: Transition, named: Naming) -> list[Verdict]:
     """Where the error is 0.25: its exponents in n and d, and whether x is the same all along.
 
     Judged where n is at most d/4: the law is one for many more coordinates than samples.
@@ -190,7 +170,7 @@ def _boundary(here: Transition) -> list[Verdict]:
             here.error, lambda error: boundary_exponents(here, error, few)[place]
         )
         slope = Slope(fit.mean, fit.low, fit.high, fit.n, points)
-        what = here.identity(f"exponent in {name} of the |u| at which the error is {BOUNDARY:g}")
+        what = named("B15", f"exponent in {name} of the |u| at which the error is {BOUNDARY:g}")
         all_of_them = f"{note}; {everywhere[place]:.3g} with all {everywhere[2]}"
         return judge_slope(what, slope, claimed, TOLERANCE, note=all_of_them)
 
@@ -203,7 +183,7 @@ def _boundary(here: Transition) -> list[Verdict]:
         exponent(0, "n", -EXPONENT),
         exponent(1, "d", EXPONENT),
         judge_bound(
-            here.identity(f"{RATIO} at error {BOUNDARY:g}: largest over smallest"),
+            named("B15", f"{RATIO} at error {BOUNDARY:g}: largest over smallest"),
             bootstrap_interval(here.error, spread),
             BIG_O,
             "at_most",

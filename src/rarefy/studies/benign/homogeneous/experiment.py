@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from rarefy.core.contracts import Cells, Context, Cost
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import AtLeast, Count, Positive
 from rarefy.data.noise_spectrum import Spectrum, special_spectrum
 from rarefy.studies.benign.strength import StrengthExperiment
-from rarefy.sweep.batches import split_by_axis
+from rarefy.sweep.batches import split_by_axes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +44,14 @@ class HomogeneousExperiment(StrengthExperiment):
         "paper": {"seeds": 6},
     }
 
-    classes: int = 2
-    base: float = 1.0
-    dimension: tuple[int, ...] = (250, 500, 1000)
+    classes: Annotated[int, AtLeast(2)] = 2
+    base: Positive = 1.0
+    dimension: tuple[Count, ...] = (250, 500, 1000)
     """coordinates of a patch (in place of d)"""
-    size: tuple[int, ...] = (10, 20, 50, 100)
-    strength: tuple[float, ...] = tuple(round(0.5 * 1.2**i, 2) for i in range(16))
-    test_samples: int = 20_000
-    seeds: int = 10
+    size: tuple[Count, ...] = (10, 20, 50, 100)
+    strength: tuple[Positive, ...] = tuple(round(0.5 * 1.2**i, 2) for i in range(16))
+    test_samples: Count = 20_000
+    seeds: Count = 10
 
     @property
     def setting(self) -> str:
@@ -80,10 +81,8 @@ class HomogeneousExperiment(StrengthExperiment):
         return dataclasses.replace(self, d=int(dimension))
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def of_dimension(dimension: int, part: Cells) -> dict[str, np.ndarray]:
+        def run(seed: int, dimension: int, part: Cells) -> dict[str, np.ndarray]:
             study = self.at_dimension(dimension)
             return study.train_and_test(part, study.spectrum(), context)
 
-        return split_by_axis(
-            cells, "seed", lambda seed, those: split_by_axis(those, "dimension", of_dimension)
-        )
+        return split_by_axes(cells, ("seed", "dimension"), run)

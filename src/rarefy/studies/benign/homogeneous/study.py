@@ -5,15 +5,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.benign.homogeneous.charts import (
-    homogeneous_pictures,
-    homogeneous_tables,
-)
-from rarefy.studies.benign.homogeneous.claims import homogeneous_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.benign.homogeneous import charts
+from rarefy.studies.benign.homogeneous import claims as judged
 from rarefy.studies.benign.homogeneous.experiment import HomogeneousExperiment
 
 
@@ -23,7 +17,7 @@ class BenignHomogeneous(HomogeneousExperiment, Study):
     name: ClassVar[str] = "benign-homogeneous"
     title: ClassVar[str] = "Noise of one kind: where harmful overfitting turns benign"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "footnote 2, Remark 5"
+    shows: ClassVar[str] = "footnote 2; Remark 5"
     claims: ClassVar[tuple[str, ...]] = ("B15",)
     needs: ClassVar[str] = "a CPU; a GPU at scale paper (half a minute; an hour on two cores)"
     paper_says: ClassVar[str] = (
@@ -35,11 +29,6 @@ class BenignHomogeneous(HomogeneousExperiment, Study):
         "loss ('trained', our choice of training); the printed 20 steps are run beside them."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return homogeneous_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return homogeneous_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return homogeneous_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -5,41 +5,52 @@ from __future__ import annotations
 import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.benign.conditions import condition_table, conditions
-from rarefy.studies.benign.majority.claims import in_words, minority_accuracy, tails_of
+from rarefy.studies.benign.majority.claims import (
+    gamma_towards,
+    in_words,
+    minority_accuracy,
+    tails_of,
+)
 from rarefy.studies.benign.majority.experiment import MajorityExperiment
-from rarefy.studies.benign.maps import seeds_in_words
-from rarefy.theory.benign import noise_correlation_ratio
+from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.chart import Chart
+from rarefy.studies.kit.reading import slices
+from rarefy.studies.kit.tables import table
+from rarefy.studies.kit.words import seeds_in_words
 
 GROWS = "samples of the class that grows"
 
 
-def majority_pictures(study: MajorityExperiment, results: xr.Dataset) -> list[Picture]:
-    return [_falls(study, results), *_controls(study, results)]
+def pictures(study: MajorityExperiment, results: xr.Dataset) -> list[Picture]:
+    controls = [_control(study, results, name) for name in texts(results, "schedule")]
+    return [_falls(study, results), *controls]
 
 
 def _falls(study: MajorityExperiment, results: xr.Dataset) -> Picture:
-    sizes = results["majority"].values
-    control = str(results["control"].values[0])
-    everything, tail = tails_of(results)[0], tails_of(results)[1]
-    panels = []
-    for schedule in results["schedule"].values:
-        curves = []
-        for place, gamma in enumerate(results["gamma"].values):
-            for what, style in ((tail, "solid"), (everything, "dotted")):
-                accuracy = minority_accuracy(results, schedule, gamma, control, what)
-                label = f"Gamma {gamma:g}, {in_words(what)}"
-                curves.append(banded(label, sizes, accuracy, f"gamma {place}", style))
-        panels.append(
-            Lines(
-                curves,
-                x_label=GROWS,
-                y_label="accuracy of the small classes",
-                title=study.words(str(schedule)),
-                x_log=True,
-            )
+    first = results.isel(control=0)
+    everything, tail = tails_of(results)[:2]
+    panels = [
+        Lines(
+            [
+                mean_curve(
+                    f"Gamma {gamma:g}, {in_words(what)}",
+                    results["majority"].values,
+                    by_seed(minority_accuracy(first.sel(schedule=schedule, gamma=gamma), what)),
+                    f"gamma {place}",
+                    style,
+                )
+                for place, gamma in enumerate(results["gamma"].values)
+                for what, style in ((tail, "solid"), (everything, "dotted"))
+            ],
+            x_label=GROWS,
+            y_label="accuracy of the small classes",
+            title=study.words(schedule),
+            x_log=True,
         )
+        for schedule in texts(results, "schedule")
+    ]
     return Picture(
         "falls",
         "Accuracy of the small classes as one class gets more data",
@@ -51,98 +62,63 @@ def _falls(study: MajorityExperiment, results: xr.Dataset) -> Picture:
     )
 
 
-def _controls(study: MajorityExperiment, results: xr.Dataset) -> list[Picture]:
+def _control(study: MajorityExperiment, results: xr.Dataset, schedule: str) -> Picture:
     tail = tails_of(results)[-1]
-    pictures = []
-    for schedule in (str(word) for word in results["schedule"].values):
-        panels = [
-            Lines(
-                [
-                    banded(
-                        str(control),
-                        results["majority"].values,
-                        minority_accuracy(results, schedule, gamma, str(control), tail),
-                        str(control),
-                    )
-                    for control in results["control"].values
-                ],
-                x_label=GROWS,
-                y_label=f"accuracy, {in_words(tail)}",
-                title=f"Gamma = {gamma:g}",
-                x_log=True,
-            )
-            for gamma in results["gamma"].values
-        ]
-        pictures.append(
-            Picture(
-                f"controls-{schedule}",
-                f"What hurts the small classes ({schedule})",
-                f"Accuracy of the small classes, {study.words(schedule)}. As stated: the "
-                "last class gets more samples, so that its share of the data and Gamma change. "
-                "Clear: the same without its noise along the special directions of the small "
-                "classes, which Gamma hardly notices. Ratio held: as clear, but its noise, as "
-                "strong as ever, shares fewer directions with the others, so that their Gamma "
-                "towards it falls less or not at all (see the table); Theorem 1 2(b) predicts no "
-                "fall. Size held: no more samples, but its noise is scaled up until every Gamma is "
-                "what it is as stated; by Gamma alone the fall would be the same. Test samples of "
-                "the "
-                f"small classes are the same in all. Bands: 95 % over {seeds_in_words(results)}.",
-                panels,
-            )
-        )
-    return pictures
+    return Chart(
+        f"controls-{schedule}",
+        f"What hurts the small classes ({schedule})",
+        f"Accuracy of the small classes, {study.words(schedule)}. As stated: the "
+        "last class gets more samples, so that its share of the data and Gamma change. "
+        "Clear: the same without its noise along the special directions of the small "
+        "classes, which Gamma hardly notices. Ratio held: as clear, but its noise, as "
+        "strong as ever, shares fewer directions with the others, so that their Gamma "
+        "towards it falls less or not at all (see the table); Theorem 1 2(b) predicts no "
+        "fall. Size held: no more samples, but its noise is scaled up until every Gamma is "
+        "what it is as stated; by Gamma alone the fall would be the same. Test samples of "
+        f"the small classes are the same in all. Bands: 95 % over {seeds_in_words(results)}.",
+        lambda at: minority_accuracy(at, tail),
+        x="majority",
+        x_label=GROWS,
+        y_label=f"accuracy, {in_words(tail)}",
+        curves={"control": texts(results, "control")},
+        label=lambda control: control,
+        role=lambda control: control,
+        panel="gamma",
+        panel_title=lambda gamma: f"Gamma = {gamma:g}",
+        at={"schedule": schedule},
+        x_log=True,
+    ).picture(results)
 
 
-def majority_tables(study: MajorityExperiment, results: xr.Dataset) -> list[Table]:
-    sizes = [int(size) for size in results["majority"].values]
-    gamma = float(results["gamma"].values[-1])
-    rows = []
-    for schedule in (str(word) for word in results["schedule"].values):
-        for control in (str(word) for word in results["control"].values):
-            for size in sizes:
-                here = results.sel(schedule=schedule, control=control, majority=size)
-                gram = study.spectrum(gamma, control, size).gram()[0].numpy()
-                ratio = noise_correlation_ratio(gram, study.sizes(control, size))
-                loss = here["train_loss"]
-                rows.append(
-                    (
-                        schedule,
-                        control,
-                        size,
-                        f"{ratio[0, -1]:.3g}",
-                        f"{float(loss.isel({'class': slice(0, -1)}).mean()):.3g}",
-                        f"{float(loss.isel({'class': -1}).mean()):.3g}",
-                        f"{float((here['stopped_at'] >= 0).mean()):.0%}",
-                        f"{float(here['silent'].isel({'class': slice(0, -1)}).mean()):.2%}",
-                    )
-                )
-    training_table = Table(
-        "training",
-        "How far each setting was trained, and its Gamma",
-        f"Means over Gamma and {seeds_in_words(results)}. Gamma of a small class towards the one "
-        f"that grows, for Gamma = {gamma:g} at the start. A run stops once its mean training loss "
-        f"is {study.stop_loss:g}; the small classes are then a smaller part of that mean.",
-        (
-            "training",
-            "control",
-            "majority",
-            "Gamma towards it",
-            "loss, small classes",
-            "loss, majority",
-            "reached the stop",
-            "no neuron answers",
-        ),
-        rows,
-    )
-    schedule = str(results["schedule"].values[-1])
-    found = conditions(
-        study,
-        study.spectrum(gamma, "as stated", sizes[-1]),
-        study.strength,
-        study.total(sizes[-1]),
-        study.training(schedule),
-    )
+def tables(study: MajorityExperiment, results: xr.Dataset) -> list[Table]:
+    gamma, most = float(results["gamma"].values[-1]), int(results["majority"].values[-1])
+    small, last = {"class": slice(0, -1)}, {"class": -1}
+    axes = {name: results[name].values.tolist() for name in ("schedule", "control", "majority")}
+    rows = [
+        {
+            "training": at["schedule"],
+            "control": at["control"],
+            "majority": at["majority"],
+            "Gamma towards it": f"{gamma_towards(study, gamma, at['control'], at['majority']):.3g}",
+            "loss, small classes": f"{float(here['train_loss'].isel(small).mean()):.3g}",
+            "loss, majority": f"{float(here['train_loss'].isel(last).mean()):.3g}",
+            "reached the stop": f"{float((here['stopped_at'] >= 0).mean()):.0%}",
+            "no neuron answers": f"{float(here['silent'].isel(small).mean()):.2%}",
+        }
+        for at, here in slices(results, axes)
+    ]
+    schedule = texts(results, "schedule")[-1]
+    noise, training = study.spectrum(gamma, "as stated", most), study.training(schedule)
+    found = conditions(study, noise, study.strength, study.total(most), training)
     return [
-        training_table,
-        condition_table(found, f"{schedule}, Gamma = {gamma:g}, majority {sizes[-1]}"),
+        table(
+            "training",
+            "How far each setting was trained, and its Gamma",
+            f"Means over Gamma and {seeds_in_words(results)}. Gamma of a small class towards the "
+            f"one that grows, for Gamma = {gamma:g} at the start. A run stops once its mean "
+            f"training loss is {study.stop_loss:g}; the small classes are then a smaller part of "
+            "that mean.",
+            rows,
+        ),
+        condition_table(found, f"{schedule}, Gamma = {gamma:g}, majority {most}"),
     ]

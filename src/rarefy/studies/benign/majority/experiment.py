@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, OneOf
 from rarefy.data.noise_spectrum import Spectrum
-from rarefy.measure.tails import CHUNK, CRITERIA, tail_errors
-from rarefy.studies.benign.setting import TRAININGS, ClassNoiseExperiment, equal_spectrum
-from rarefy.studies.benign.tail_draws import strata_draw
-from rarefy.studies.benign.tail_runs import eager, masked, train
-from rarefy.studies.benign.trial import Trial
+from rarefy.measure.tails import CRITERIA
+from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
+from rarefy.studies.benign.setting import Ratio, equal_spectrum
+from rarefy.studies.benign.trial import Trial, outputs_of
 from rarefy.sweep.batches import split_by_axis
 
 CONTROLS = ("as stated", "clear", "ratio held", "size held")
@@ -27,23 +27,13 @@ so that every Gamma changes as in the first."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MajorityExperiment(ClassNoiseExperiment):
+class MajorityExperiment(FeaturelessExperiment):
     """One class (the last) grows, the others stay small: what the small ones lose in the tail."""
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "control", "majority")
     kinds: ClassVar[int] = 3
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "gamma": (4.0,),
-            "majority": (6, 12, 24),
-            "minority": 6,
-            "classes": 3,
-            "d": 24,
-            "filters": 6,
-            "trained_steps": 40,
-            "test_samples": 600,
-        },
+        "tiny": FEW | {"gamma": (4.0,), "majority": (6, 12, 24), "minority": 6},
         "quick": {
             "seeds": 8,
             "gamma": (4.0,),
@@ -56,47 +46,29 @@ class MajorityExperiment(ClassNoiseExperiment):
         "paper": {"seeds": 4, "majority": (25, 100, 400)},
     }
 
-    schedule: tuple[str, ...] = TRAININGS
-    """how the network is trained: printed, trained"""
-    gamma: tuple[float, ...] = (2.0, 4.0, 10.0)
+    gamma: tuple[Ratio, ...] = (2.0, 4.0, 10.0)
     """noise correlation ratio of all pairs while the classes are equally large"""
-    control: tuple[str, ...] = CONTROLS
+    control: tuple[Annotated[str, OneOf(CONTROLS)], ...] = CONTROLS
     """what grows as the last class "grows": as stated, clear, ratio held, size held"""
-    majority: tuple[int, ...] = (25, 50, 100, 200, 400)
+    majority: tuple[Count, ...] = (25, 50, 100, 200, 400)
     """samples of the last class"""
-    minority: int = 25
+    minority: Count = 25
     """samples of each other class"""
-    strength: float = 1e-6
-    """norm of the features: next to nothing, so that the noise must be learnt"""
     lengths: tuple[float, ...] = (0.0, 1.0, 1.5)
     """L of the tails; 0: all data"""
-    test_samples: int = 20_000
+    test_samples: Count = 20_000
     """fresh samples, equally many of every class"""
-    trained_steps: int = 1500
-    seeds: int = 16
+    trained_steps: Count = 1500
+    seeds: Count = 16
 
     def check(self) -> None:
         super().check()
-        for name, known in (("schedule", TRAININGS), ("control", CONTROLS)):
-            for value in getattr(self, name):
-                if value not in known:
-                    raise bad_value(name, value, f"must be one of {', '.join(known)}")
-        for gamma in self.gamma:
-            if not 1 <= gamma < float("inf"):
-                raise bad_value("gamma", gamma, "must be finite and at least 1")
-        if self.minority < 1:
-            raise bad_value("minority", self.minority, "must be at least 1")
         for size in self.majority:
             if size < self.minority:
                 raise bad_value("majority", size, f"must be at least minority={self.minority}")
-        if not 0 <= self.strength < float("inf"):
-            raise bad_value("strength", self.strength, "must be finite and at least 0")
         if len(self.lengths) < 2 or self.lengths[0] != 0 or min(np.diff(self.lengths)) <= 0:
             raise bad_value("lengths", self.lengths, "must be 0 and then rise")
-        least = self.classes * len(self.lengths)  # one sample a class and stratum
-        if 0 < self.test_samples % CHUNK < least:
-            allowed = f"must be a multiple of {CHUNK}, or at least {least} more than one"
-            raise bad_value("test_samples", self.test_samples, allowed)
+        self.check_strata(len(self.lengths))
 
     @property
     def setting(self) -> str:
@@ -168,63 +140,36 @@ class MajorityExperiment(ClassNoiseExperiment):
         left = before * self.minority / majority - special
         return int(min(max(round(left), 0), self.common))
 
-    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+    def run(self, schedule: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         pairs = zip(cells.values["control"], cells.values["majority"], strict=True)
         samples = np.array([self.sizes(str(word), int(size)).sum() for word, size in pairs])
         shaped = Cells({**cells.values, "samples": samples}, cells.keys)
-
-        def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
-            return split_by_axis(those, "schedule", of_schedule)
-
-        def of_schedule(word: str, those: Cells) -> dict[str, np.ndarray]:
-            return split_by_axis(
-                those, "samples", lambda count, part: self._run(word, count, part, eager(context))
-            )
-
-        return split_by_axis(shaped, "seed", of_seed)
+        return split_by_axis(
+            shaped, "samples", lambda count, part: self._run(schedule, count, part, context)
+        )
 
     def _run(
         self, schedule: str, samples: int, cells: Cells, context: Context
     ) -> dict[str, np.ndarray]:
-        experiment = self._prepared(samples, cells, context)
-        trained = train(self, experiment, schedule, context)
-
-        def draw(count: int, chunk: int) -> Any:
-            return strata_draw(experiment.data, experiment.draws, self.lengths[1:], count, chunk)
-
-        tails = tail_errors(
-            trained.filters,
-            draw,
-            self.test_samples,
-            self.lengths,
-            experiment.data.eigenvalues,
-            experiment.scale,
-        )
+        trial = self._prepared(samples, cells, context)
+        fitted, train_loss = self.fit(trial, schedule, context)
+        tails = self.tails(trial, fitted, self.lengths)
         seen = [tails.by[name].beyond() for name in CRITERIA]
         accuracy = 1 - torch.stack([one.error for one in seen], dim=1)
         share = torch.stack([one.probability for one in seen], dim=1)
-        lost = trained.nonfinite_step
-        return {
-            "accuracy": masked(accuracy.transpose(2, 3), lost),
-            "tail_share": masked(share.transpose(2, 3), lost),
-            "silent": masked(tails.silent, lost),
-            **trained.outputs(),
+        measured = {
+            "accuracy": accuracy.transpose(2, 3),
+            "tail_share": share.transpose(2, 3),
+            "silent": tails.silent,
         }
+        return outputs_of(fitted, **measured) | {"train_loss": train_loss}
 
     def _prepared(self, samples: int, cells: Cells, context: Context) -> Trial:
         """The small classes have the same training samples however large the last one is, and its
         samples at one size are among those at a larger one."""
         columns = [cells.values[name] for name in ("gamma", "control", "majority")]
         rows = [(float(g), str(c), int(s)) for g, c, s in zip(*columns, strict=True)]
-        sizes = torch.full((1, self.classes), self.minority, device=context.device)
-        sizes[:, -1] = samples - (self.classes - 1) * self.minority
-        strength = torch.full((len(cells),), self.strength, dtype=context.dtype)
-        return self.setup(
-            cells,
-            context,
-            spectrum=Spectrum.joined([self.spectrum(*row) for row in rows]),
-            strength=strength.to(context.device),
-            sizes=sizes,
-            zeta_axes="rotated",
-            room=self.total(max(self.majority)),
-        )
+        noise = Spectrum.joined([self.spectrum(*row) for row in rows])
+        small = [self.minority] * (self.classes - 1)
+        room = self.total(max(self.majority))
+        return self.without_features(cells, context, noise, [*small, samples - sum(small)], room)

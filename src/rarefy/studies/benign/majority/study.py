@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.benign.majority.charts import majority_pictures, majority_tables
-from rarefy.studies.benign.majority.claims import majority_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.benign.majority import charts
+from rarefy.studies.benign.majority import claims as judged
 from rarefy.studies.benign.majority.experiment import MajorityExperiment
 
 
@@ -19,7 +16,7 @@ class BenignMajority(MajorityExperiment, Study):
     name: ClassVar[str] = "benign-majority"
     title: ClassVar[str] = "More data of one class: what becomes of the others' tails"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "'Increasing majority hurts minority'"
+    shows: ClassVar[str] = "Sec. 3"
     claims: ClassVar[tuple[str, ...]] = ("B9",)
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
     paper_says: ClassVar[str] = (
@@ -33,11 +30,6 @@ class BenignMajority(MajorityExperiment, Study):
         "the printed training hardly begins."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return majority_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return majority_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return majority_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -6,107 +6,76 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import (
-    Identity,
-    Interval,
-    bootstrap_interval,
-    judge_bound,
-    judge_trend,
-    mean_interval,
-    spearman_trend,
-)
-from rarefy.studies.benign.constants import small_mean_loss
+from rarefy.measure.statistics import Interval
+from rarefy.studies.benign.constants import MOST, premise, share_of
 from rarefy.studies.benign.mixing.experiment import MixingExperiment
-from rarefy.studies.benign.premise import with_premise
-
-MOST = 0.5
-"""What explains a gain makes more than half of it."""
+from rarefy.studies.kit.arrays import texts
+from rarefy.studies.kit.reading import Reading, at_most, judge_all, rises
 
 
-def accuracy_of(
-    results: xr.Dataset, schedule: str, gamma: float, moment: str, kind: str
-) -> np.ndarray:
-    """(seed, share)."""
-    here = results["accuracy"].sel(schedule=schedule, gamma=gamma, moment=moment, kind=kind)
-    return np.asarray(here.transpose("seed", "share").values)
+def verdicts(study: MixingExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
+    """The paper concludes this from Theorem 1, and has no experiment."""
 
+    def why(at: xr.Dataset) -> str:
+        return premise(study, at["train_loss"].values)
 
-def gains(results: xr.Dataset, schedule: str, moment: str, kind: str) -> np.ndarray:
-    """Accuracy gained from the smallest share to the largest, mean over Gamma: (seed,)."""
+    moments, kinds = texts(results, "moment"), texts(results, "kind")
     found = []
-    for gamma in results["gamma"].values:
-        accuracy = accuracy_of(results, schedule, gamma, moment, kind)
-        found.append(accuracy[:, -1] - accuracy[:, 0])
-    return np.mean(found, axis=0)
-
-
-def mixing_verdicts(study: MixingExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
-    found: list[Verdict] = []
-    kinds = [str(kind) for kind in results["kind"].values]
-    moments = [str(moment) for moment in results["moment"].values]
-    for schedule in (str(word) for word in results["schedule"].values):
-
-        def identity(what: str, schedule: str = schedule) -> Identity:
-            return ("B14", study.name, scale, f"{study.setting}, {schedule}: {what}")
-
-        def premised(
-            verdict: Verdict, where: dict[str, object], schedule: str = schedule
-        ) -> Verdict:
-            """The paper concludes this from Theorem 1 and has no experiment."""
-            loss = results["train_loss"].sel(schedule=schedule).sel(where)
-            return with_premise(verdict, loss.values, small_mean_loss(study))
-
+    for schedule in texts(results, "schedule"):
         if "free" in moments:
-            for gamma in results["gamma"].values:
-                found += [
-                    premised(
-                        _rises(
-                            identity(f"Gamma = {gamma:g}, accuracy of {kind} test samples"),
-                            results["share"].values,
-                            accuracy_of(results, schedule, gamma, "free", kind),
-                        ),
-                        {"gamma": gamma, "moment": "free"},
-                    )
-                    for kind in kinds
-                ]
-        if {"free", "held"} <= set(moments):
-            found += [
-                premised(
-                    _left(
-                        identity(f"share of the gain left with the second moment held, {kind}"),
-                        gains(results, schedule, "free", kind),
-                        gains(results, schedule, "held", kind),
-                    ),
-                    {"moment": ["free", "held"]},
+            found.append(
+                Reading(
+                    "B14",
+                    f"{{setting}}, {schedule}: Gamma = {{gamma:g}}, accuracy of {{kind}} test "
+                    "samples",
+                    "accuracy",
+                    rises("share", shared=True),
+                    each={"gamma": results["gamma"].values.tolist(), "kind": kinds},
+                    at={"schedule": schedule, "moment": "free"},
+                    note=_ends,
+                    premise=why,
                 )
-                for kind in kinds
-            ]
-    return found
+            )
+        if {"free", "held"} <= set(moments):
+            found.append(
+                Reading(
+                    "B14",
+                    f"{{setting}}, {schedule}: share of the gain left with the second moment held, "
+                    "{kind}",
+                    _left,
+                    at_most(MOST),
+                    each={"kind": kinds},
+                    at={"schedule": schedule, "moment": ["free", "held"]},
+                    note=_reason,
+                    premise=why,
+                )
+            )
+    return judge_all(study, results, scale, found)
 
 
-def _rises(identity: Identity, share: np.ndarray, accuracy: np.ndarray) -> Verdict:
-    means = np.nanmean(accuracy, axis=0)
-    return judge_trend(
-        identity,
-        spearman_trend(share, accuracy, within_rows=True),
-        "increasing",
-        note=f"mean {means[0]:.3f} at share {share[0]:g}, {means[-1]:.3f} at {share[-1]:g}",
-    )
+def _ends(at: xr.Dataset, accuracy: xr.DataArray) -> str:
+    mean, share = accuracy.mean("seed").values, at["share"].values
+    return f"mean {mean[0]:.3f} at share {share[0]:g}, {mean[-1]:.3f} at {share[-1]:g}"
 
 
-def _left(identity: Identity, free: np.ndarray, held: np.ndarray) -> Verdict:
+def _gains(at: xr.Dataset) -> list[np.ndarray]:
+    """Accuracy gained from the smallest share to the largest, mean over Gamma: (seed,), free and
+    held."""
+    gain = at["accuracy"].isel(share=-1) - at["accuracy"].isel(share=0)
+    return [gain.sel(moment=m).mean("gamma", skipna=False).values for m in ("free", "held")]
+
+
+def _left(at: xr.Dataset) -> Interval:
     """The paper's reason is the covariance (Gamma; the score of Sec. 5.2): what is left when that
     is held is at most half."""
-    note = (
-        f"about the paper's reason, Gamma, which alone would leave nothing: gain "
-        f"{np.nanmean(free):.3f} free, {np.nanmean(held):.3f} held, mean over Gamma"
+    free, held = _gains(at)
+    return share_of(held, free)
+
+
+def _reason(at: xr.Dataset, share: Interval) -> str:
+    free, held = (np.nanmean(gain) for gain in _gains(at))
+    return (
+        f"about the paper's reason, Gamma, which alone would leave nothing: gain {free:.3f} free, "
+        f"{held:.3f} held, mean over Gamma"
+        + ("" if share.n else "; no certain gain to take a share of")
     )
-    share = Interval(np.nan, np.nan, np.nan, 0)
-    if mean_interval(free).low > 0:
-        share = bootstrap_interval(
-            np.stack([held, free], axis=1),
-            lambda pair: float(np.nanmean(pair[:, 0]) / np.nanmean(pair[:, 1])),
-        )
-    else:
-        note += "; no certain gain to take a share of"
-    return judge_bound(identity, share, MOST, "at_most", note=note)

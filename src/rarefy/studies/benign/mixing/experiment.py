@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 from scipy import stats
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
-from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, OneOf, Rule, Share
 from rarefy.data.noise_spectrum import Spectrum
-from rarefy.data.patches import labels_by_size
-from rarefy.data.tail_noise import TailSamples, long_tailed
-from rarefy.measure.tails import CHUNK, tail_errors
-from rarefy.studies.benign.setting import TRAININGS, ClassNoiseExperiment, equal_spectrum
-from rarefy.studies.benign.tail_draws import strata_draw
-from rarefy.studies.benign.tail_runs import eager, masked, train
-from rarefy.studies.benign.trial import Trial
-from rarefy.sweep.batches import split_by_axis
+from rarefy.data.tail_noise import long_tailed
+from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
+from rarefy.studies.benign.setting import Ratio, equal_spectrum
+from rarefy.studies.benign.trial import Trial, outputs_of
 
 MOMENTS = ("free", "held")
 """What more long-tailed samples do to the second moment of the noise along the special direction:
@@ -29,22 +25,12 @@ KINDS = ("all", "ordinary", "long-tailed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixingExperiment(ClassNoiseExperiment):
+class MixingExperiment(FeaturelessExperiment):
     """A training set of fixed size, with few or many long-tailed samples in it."""
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "moment", "share")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "gamma": (4.0,),
-            "share": (0.0, 0.2, 0.5),
-            "samples": 8,
-            "classes": 3,
-            "d": 24,
-            "filters": 6,
-            "trained_steps": 40,
-            "test_samples": 600,
-        },
+        "tiny": FEW | {"gamma": (4.0,), "share": (0.0, 0.2, 0.5), "samples": 8},
         "quick": {
             "seeds": 5,
             "gamma": (5.0, 10.0),
@@ -58,45 +44,25 @@ class MixingExperiment(ClassNoiseExperiment):
         "paper": {"seeds": 4},
     }
 
-    schedule: tuple[str, ...] = TRAININGS
-    """how the network is trained: printed, trained"""
-    gamma: tuple[float, ...] = (2.0, 5.0, 10.0)
+    gamma: tuple[Ratio, ...] = (2.0, 5.0, 10.0)
     """noise correlation ratio of all pairs under the law's own share of long-tailed samples"""
-    moment: tuple[str, ...] = MOMENTS
+    moment: tuple[Annotated[str, OneOf(MOMENTS)], ...] = MOMENTS
     """second moment of the training noise along the special direction: free, or held"""
-    share: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5)
+    share: tuple[Share, ...] = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5)
     """share of long-tailed samples in the training set; the law's own is 0.046"""
-    tail: float = 2.0
+    tail: Annotated[
+        float, Rule("must be more than 0 and at most 6", lambda value: 0 < value <= 6)
+    ] = 2.0
     """|zeta| along the special direction from which on a sample is long-tailed"""
-    samples: int = 100
+    samples: Count = 100
     """training samples of every class (|S|)"""
-    strength: float = 1e-6
-    """norm of the features: next to nothing, so that the noise must be learnt"""
-    test_samples: int = 20_000
+    test_samples: Count = 20_000
     """fresh samples, half of them long-tailed and weighted back"""
-    seeds: int = 10
+    seeds: Count = 10
 
     def check(self) -> None:
         super().check()
-        for name, known in (("schedule", TRAININGS), ("moment", MOMENTS)):
-            for value in getattr(self, name):
-                if value not in known:
-                    raise bad_value(name, value, f"must be one of {', '.join(known)}")
-        for gamma in self.gamma:
-            if not 1 <= gamma < float("inf"):
-                raise bad_value("gamma", gamma, "must be finite and at least 1")
-        for share in self.share:
-            if not 0 <= share <= 1:
-                raise bad_value("share", share, "must be in [0, 1]: it is a share")
-        if not 0 < self.tail <= 6:
-            raise bad_value("tail", self.tail, "must be more than 0 and at most 6")
-        if self.samples < 1:
-            raise bad_value("samples", self.samples, "must be at least 1")
-        if not 0 <= self.strength < float("inf"):
-            raise bad_value("strength", self.strength, "must be finite and at least 0")
-        if 0 < self.test_samples % CHUNK < 2 * self.classes:  # one sample a class and stratum
-            allowed = f"must be a multiple of {CHUNK}, or at least {2 * self.classes} more than one"
-            raise bad_value("test_samples", self.test_samples, allowed)
+        self.check_strata(2)
 
     @property
     def setting(self) -> str:
@@ -133,54 +99,25 @@ class MixingExperiment(ClassNoiseExperiment):
         held = moment == "held"
         return noise.with_special(self.second_moment(share) ** -0.5) if held else noise
 
-    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
-            return split_by_axis(
-                those, "schedule", lambda word, part: self._run(word, part, eager(context))
-            )
-
-        return split_by_axis(cells, "seed", of_seed)
-
-    def _run(self, schedule: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        experiment = self._prepared(cells, context)
-        trained = train(self, experiment, schedule, context)
-
-        def draw(count: int, chunk: int) -> TailSamples:
-            return strata_draw(experiment.data, experiment.draws, (self.tail,), count, chunk)
-
-        tails = tail_errors(
-            trained.filters,
-            draw,
-            self.test_samples,
-            (0.0, self.tail),
-            experiment.data.eigenvalues,
-            experiment.scale,
-        )
-        beyond = tails.by["special"].beyond(overall=True)
-        below = tails.by["special"].below(overall=True)
+    def run(self, schedule: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        trial = self._prepared(cells, context)
+        fitted, train_loss = self.fit(trial, schedule, context)
+        found = self.tails(trial, fitted, (0.0, self.tail)).by["special"]
+        beyond, below = found.beyond(overall=True), found.below(overall=True)
         errors = [beyond.error[:, 0], below.error[:, 1], beyond.error[:, 1]]
         losses = [beyond.loss[:, 0], below.loss[:, 1], beyond.loss[:, 1]]
-        lost = trained.nonfinite_step
-        return {
-            "accuracy": masked(1 - torch.stack(errors, dim=1), lost),
-            "test_loss": masked(torch.stack(losses, dim=1), lost),
-            **trained.outputs(),
+        measured = {
+            "accuracy": 1 - torch.stack(errors, dim=1),
+            "test_loss": torch.stack(losses, dim=1),
         }
+        return outputs_of(fitted, **measured) | {"train_loss": train_loss}
 
     def _prepared(self, cells: Cells, context: Context) -> Trial:
         """Training samples are drawn with a share of long-tailed ones, test samples as ever."""
         columns = [cells.values[name] for name in ("gamma", "moment", "share")]
         rows = [(float(g), str(m), float(s)) for g, m, s in zip(*columns, strict=True)]
-        sizes = torch.full((1, self.classes), self.samples, device=context.device)
-        strength = torch.full((len(cells),), self.strength, dtype=context.dtype)
-        experiment = self.setup(
-            cells,
-            context,
-            spectrum=Spectrum.joined([self.spectrum(row[0]) for row in rows]),
-            strength=strength.to(context.device),
-            sizes=sizes,
-            zeta_axes="rotated",
-        )
+        law = Spectrum.joined([self.spectrum(row[0]) for row in rows])
+        experiment = self.without_features(cells, context, law, [self.samples] * self.classes)
         data, samples = experiment.data, experiment.samples
         training = Spectrum.joined([self.training_spectrum(*row) for row in rows]).eigenvalues
         table = data.eigenvalues.clone()
@@ -188,7 +125,7 @@ class MixingExperiment(ClassNoiseExperiment):
         tail = long_tailed(
             dataclasses.replace(data, eigenvalues=table),
             experiment.draws,
-            labels_by_size(sizes),
+            experiment.samples.labels,
             torch.tensor([row[2] for row in rows], dtype=torch.float64),
             self.tail,
         )

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.benign.mixing.charts import mixing_pictures, mixing_tables
-from rarefy.studies.benign.mixing.claims import mixing_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.benign.mixing import charts
+from rarefy.studies.benign.mixing import claims as judged
 from rarefy.studies.benign.mixing.experiment import MixingExperiment
 
 
@@ -19,7 +16,7 @@ class BenignMixing(MixingExperiment, Study):
     name: ClassVar[str] = "benign-mixing"
     title: ClassVar[str] = "Long-tailed samples in the training set, and what they are good for"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "Section 3, 'Long-tailed data is important'"
+    shows: ClassVar[str] = "Sec. 3"
     claims: ClassVar[tuple[str, ...]] = ("B14",)
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
     paper_says: ClassVar[str] = (
@@ -35,11 +32,6 @@ class BenignMixing(MixingExperiment, Study):
         "training hardly begins."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return mixing_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return mixing_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return mixing_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

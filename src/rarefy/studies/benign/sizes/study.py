@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture
-from rarefy.studies.benign.sizes.claims import sizes_pictures, sizes_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.benign.sizes import charts
+from rarefy.studies.benign.sizes import claims as judged
 from rarefy.studies.benign.sizes.experiment import SizesExperiment
 
 
 class BenignSizes(SizesExperiment, Study):
-    """The map of Fig. 4b, for both trainings.
-
-    ``trained`` takes a rate in proportion to |S|: the loss is a mean over samples, so that each
-    sample pulls equally hard then.
-    """
+    """The map of Fig. 4b, for both trainings."""
 
     name: ClassVar[str] = "benign-sizes"
     title: ClassVar[str] = "Learning from noise: does it take many samples?"
@@ -33,8 +27,5 @@ class BenignSizes(SizesExperiment, Study):
         "second was chosen after it had been seen that the first hardly moves the loss."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return sizes_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return sizes_pictures(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures

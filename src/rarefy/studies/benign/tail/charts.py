@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
-from rarefy.measure.curves import banded
 from rarefy.studies.benign.conditions import condition_table, conditions
-from rarefy.studies.benign.maps import seeds_in_words
 from rarefy.studies.benign.tail.claims import ENOUGH, IN_WORDS, measured_cells
 from rarefy.studies.benign.tail.experiment import TailExperiment
+from rarefy.studies.kit.arrays import texts
+from rarefy.studies.kit.chart import Chart
+from rarefy.studies.kit.reading import slices
+from rarefy.studies.kit.tables import table
+from rarefy.studies.kit.words import seeds_in_words
 
 
-def tail_pictures(study: TailExperiment, results: xr.Dataset) -> list[Picture]:
-    schedule = (
-        "trained" if "trained" in results["schedule"].values else str(results["schedule"].values[0])
-    )
+def pictures(study: TailExperiment, results: xr.Dataset) -> list[Picture]:
+    schedules = texts(results, "schedule")
+    schedule = "trained" if "trained" in schedules else schedules[0]
     return [
         _against_both(study, results, schedule),
         _against_length(study, results, schedule),
@@ -25,11 +29,12 @@ def tail_pictures(study: TailExperiment, results: xr.Dataset) -> list[Picture]:
     ]
 
 
-def _mean_error(results: xr.Dataset, schedule: str, criterion: str) -> xr.DataArray:
-    """Mean over seeds, (gamma, length); NaN where too few errors were seen."""
-    here = results.sel(schedule=schedule, criterion=criterion)
+def _mean_errors(results: xr.Dataset, schedule: str) -> dict[str, xr.DataArray]:
+    """By criterion, means over seeds, (gamma, length); NaN where too few errors were seen."""
+    here = results.sel(schedule=schedule)
     enough = here["errors_seen"].sum("seed") >= ENOUGH
-    return here["tail_error"].mean("seed").where(enough).transpose("gamma", "length")
+    mean = here["tail_error"].mean("seed").where(enough).transpose(..., "gamma", "length")
+    return {name: mean.sel(criterion=name) for name in texts(results, "criterion")}
 
 
 def _note(study: TailExperiment, results: xr.Dataset) -> str:
@@ -39,36 +44,33 @@ def _note(study: TailExperiment, results: xr.Dataset) -> str:
     )
 
 
+def _fall(criterion: str, error: xr.DataArray, squared: bool, bound: Sequence[Curve]) -> Lines:
+    """Errors beyond L, a curve per Gamma, against L or L^2 Gamma."""
+    length = error["length"].values
+    curves = [
+        Curve(
+            f"Gamma {gamma:g}" + (" (control)" if gamma == 1 else ""),
+            length**2 * gamma if squared else length,
+            error.sel(gamma=gamma).values,
+            role=f"gamma {place}",
+            style="dashed" if gamma == 1 else "solid",
+        )
+        for place, gamma in enumerate(error["gamma"].values)
+    ]
+    x_label = "L^2 Gamma" if squared else "L"
+    return Lines([*curves, *bound], x_label, "error beyond L", IN_WORDS[criterion], y_log=True)
+
+
 def _against_both(study: TailExperiment, results: xr.Dataset, schedule: str) -> Picture:
     panels = []
-    for criterion in (str(word) for word in results["criterion"].values):
-        error = _mean_error(results, schedule, criterion)
-        length = error["length"].values
-        curves = [
-            Curve(
-                f"Gamma {gamma:g}" + (" (control)" if gamma == 1 else ""),
-                length**2 * gamma,
-                error.sel(gamma=gamma).values,
-                role=f"gamma {place}",
-                style="dashed" if gamma == 1 else "solid",
-            )
-            for place, gamma in enumerate(error["gamma"].values)
-        ]
-        cells = measured_cells(study, results, schedule, criterion)
+    for criterion, error in _mean_errors(results, schedule).items():
+        cells, bound = measured_cells(study, results, schedule, criterion), []
         if cells.x.size:
             c = float(cells.constants(cells.error).min())
             x = np.linspace(0, float(cells.x.max()), 50)
-            bound = np.minimum((study.classes - 1) * np.exp(-c * x), 1.0)
-            curves.append(Curve(f"bound with c = {c:.2g}", x, bound, role="theory", style="dotted"))
-        panels.append(
-            Lines(
-                curves,
-                x_label="L^2 Gamma",
-                y_label="error beyond L",
-                title=IN_WORDS[criterion],
-                y_log=True,
-            )
-        )
+            most = np.minimum((study.classes - 1) * np.exp(-c * x), 1.0)
+            bound.append(Curve(f"bound with c = {c:.2g}", x, most, role="theory", style="dotted"))
+        panels.append(_fall(criterion, error, True, bound))
     return Picture(
         "error",
         "How the error falls towards the tail",
@@ -80,27 +82,8 @@ def _against_both(study: TailExperiment, results: xr.Dataset, schedule: str) -> 
 
 
 def _against_length(study: TailExperiment, results: xr.Dataset, schedule: str) -> Picture:
-    panels = []
-    for criterion in (str(word) for word in results["criterion"].values):
-        error = _mean_error(results, schedule, criterion)
-        panels.append(
-            Lines(
-                [
-                    Curve(
-                        f"Gamma {gamma:g}" + (" (control)" if gamma == 1 else ""),
-                        error["length"].values,
-                        error.sel(gamma=gamma).values,
-                        role=f"gamma {place}",
-                        style="dashed" if gamma == 1 else "solid",
-                    )
-                    for place, gamma in enumerate(error["gamma"].values)
-                ],
-                x_label="L",
-                y_label="error beyond L",
-                title=IN_WORDS[criterion],
-                y_log=True,
-            )
-        )
+    errors = _mean_errors(results, schedule)
+    panels = [_fall(criterion, error, False, ()) for criterion, error in errors.items()]
     return Picture(
         "control",
         "The control: error beyond L where the noise of all classes is alike",
@@ -113,20 +96,18 @@ def _against_length(study: TailExperiment, results: xr.Dataset, schedule: str) -
 
 
 def _map(study: TailExperiment, results: xr.Dataset, schedule: str) -> Picture:
-    panels = []
-    for criterion in (str(word) for word in results["criterion"].values):
-        error = _mean_error(results, schedule, criterion)
-        panels.append(
-            HeatMap(
-                values=np.log10(error.values),
-                x=[float(value) for value in error["length"].values],
-                y=[f"{value:g}" for value in error["gamma"].values],
-                x_label="L",
-                y_label="Gamma",
-                colour_label="log10 of error beyond L",
-                title=IN_WORDS[criterion],
-            )
+    panels = [
+        HeatMap(
+            values=np.log10(error.values),
+            x=[float(value) for value in error["length"].values],
+            y=[f"{value:g}" for value in error["gamma"].values],
+            x_label="L",
+            y_label="Gamma",
+            colour_label="log10 of error beyond L",
+            title=IN_WORDS[criterion],
         )
+        for criterion, error in _mean_errors(results, schedule).items()
+    ]
     return Picture(
         "map",
         "Error beyond L for every Gamma",
@@ -138,70 +119,53 @@ def _map(study: TailExperiment, results: xr.Dataset, schedule: str) -> Picture:
 
 def _selection(study: TailExperiment, results: xr.Dataset) -> Picture:
     gammas = results["gamma"].values
-    chosen = gammas[np.unique([0, len(gammas) // 2, len(gammas) - 1])]
-    length = results["length"].values
-    panels = [
-        Lines(
-            [
-                banded(
-                    f"Gamma {gamma:g}",
-                    length,
-                    results["tail_share"]
-                    .sel(schedule=schedule, criterion="definition", gamma=gamma)
-                    .transpose("seed", "length")
-                    .values,
-                    f"gamma {place}",
-                )
-                for place, gamma in enumerate(chosen)
-            ],
-            x_label="L",
-            y_label="share of data beyond L (Def. 1)",
-            title=study.words(str(schedule)),
-        )
-        for schedule in results["schedule"].values
-    ]
-    return Picture(
+    chosen = gammas[np.unique([0, len(gammas) // 2, len(gammas) - 1])].tolist()
+    return Chart(
         "selection",
         "How much of the data Definition 1 calls long-tailed",
         "Of a class's random filters about half are active on any sample, whichever it is, and the "
         f"ratio is about sqrt(m/pi) = {np.sqrt(study.filters / np.pi):.2g}: with random filters "
         "everything is long-tailed up to that L. Bands: 95 % over "
         f"{seeds_in_words(results)}.",
-        panels,
-    )
+        "tail_share",
+        x="length",
+        x_label="L",
+        y_label="share of data beyond L (Def. 1)",
+        curves={"gamma": chosen},
+        label=lambda gamma: f"Gamma {gamma:g}",
+        role=lambda gamma: f"gamma {chosen.index(gamma)}",
+        panel="schedule",
+        panel_title=lambda schedule: study.words(str(schedule)),
+        at={"criterion": "definition"},
+    ).picture(results)
 
 
-def tail_tables(study: TailExperiment, results: xr.Dataset) -> list[Table]:
+def tables(study: TailExperiment, results: xr.Dataset) -> list[Table]:
+    axes = {"schedule": texts(results, "schedule"), "gamma": results["gamma"].values.tolist()}
     rows = []
-    for schedule in (str(word) for word in results["schedule"].values):
-        for gamma in results["gamma"].values:
-            here = results.sel(schedule=schedule, gamma=gamma)
-            errors = here["tail_error"].mean("seed")
-            rows.append(
-                (
-                    schedule,
-                    f"{gamma:g}",
-                    f"{float(here['train_loss'].mean()):.2g}",
-                    f"{float(here['silent'].mean()):.2%}",
-                    f"{float(here['quiet'].mean()):.2%}",
-                    *(f"{float(value):.2g}" for value in errors.sel(criterion="definition")),
-                )
-            )
-    lengths = [f"L = {float(value):g}" for value in results["length"].values]
-    errors_table = Table(
-        "errors",
-        "Error beyond L by Definition 1",
-        f"{_note(study, results)} A 0 means that none was seen. Silent: no neuron of the own class "
-        "answers, so that the ratio is 0/0; quiet: fewer than 0.1 m answer, against Lemma 4.",
-        ("training", "Gamma", "loss", "silent", "quiet", *lengths),
-        rows,
-    )
-    schedule, gamma = str(results["schedule"].values[-1]), float(results["gamma"].values[-1])
-    found = conditions(
-        study,
-        study.spectrum(gamma),
-        study.strength,
-        study.classes * study.samples,
-        study.training(schedule),
-    )
-    return [errors_table, condition_table(found, f"{schedule}, Gamma = {gamma:g}")]
+    for at, here in slices(results, axes):
+        errors = here["tail_error"].sel(criterion="definition").mean("seed")
+        rows.append(
+            {
+                "training": at["schedule"],
+                "Gamma": f"{at['gamma']:g}",
+                "loss": f"{float(here['train_loss'].mean()):.2g}",
+                "silent": f"{float(here['silent'].mean()):.2%}",
+                "quiet": f"{float(here['quiet'].mean()):.2%}",
+                **{f"L = {float(one['length']):g}": f"{float(one):.2g}" for one in errors},
+            }
+        )
+    schedule, gamma = axes["schedule"][-1], axes["gamma"][-1]
+    n, training = study.classes * study.samples, study.training(schedule)
+    found = conditions(study, study.spectrum(gamma), study.strength, n, training)
+    return [
+        table(
+            "errors",
+            "Error beyond L by Definition 1",
+            f"{_note(study, results)} A 0 means that none was seen. Silent: no neuron of the own "
+            "class answers, so that the ratio is 0/0; quiet: fewer than 0.1 m answer, against "
+            "Lemma 4.",
+            rows,
+        ),
+        condition_table(found, f"{schedule}, Gamma = {gamma:g}"),
+    ]

@@ -19,28 +19,30 @@ more is asked for in Gamma than the best has.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy import special
 
 from rarefy.core.contracts import Verdict
+from rarefy.core.text import joined
 from rarefy.measure.statistics import (
     OMEGA,
-    Identity,
     Interval,
     bootstrap_interval,
     judge_bound,
     judge_trend,
     spearman_trend,
 )
-from rarefy.studies.benign.constants import READ, small_mean_loss
-from rarefy.studies.benign.premise import with_premise
+from rarefy.studies.benign.constants import READ, premise, small_mean_loss
 from rarefy.studies.benign.tail.experiment import TailExperiment
+from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.premise import undecided
+from rarefy.studies.kit.reading import Naming
 from rarefy.studies.kit.worst import corrected_level, worst_of
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
+from rarefy.theory.tail_law import strength
 
 Array = NDArray[np.float64]
 
@@ -53,6 +55,7 @@ a factor of 3.2, less than the 4 that constants are allowed."""
 CELLS = 3
 """Fewest measured cells that carry an exponent."""
 BEST = "the best classifier by noise (c = 1/2)"
+NOTHING = Interval(np.nan, np.nan, np.nan, 0)
 IN_WORDS = {"definition": "tail by Def. 1", "special": "tail by |zeta| >= L"}
 
 
@@ -80,24 +83,18 @@ class TailCells:
             where, group, linear, name = np.log(self.gamma), self.length, 0.0, "L"
         fixed = [each for each in np.unique(group) if (group == each).sum() >= CELLS]
         if not fixed:
-            nothing = Interval(np.nan, np.nan, np.nan, 0)
-            return nothing, f"no {name} with {CELLS} measured cells"
+            return NOTHING, f"no {name} with {CELLS} measured cells"
         chance = 1 - 1 / self.classes
 
         def fitted(error: Array, here: Array) -> float:
             a = strength(error.mean(axis=0), self.length[here], chance)
             return linear + slope(where[here], 2 * np.log(a))
 
-        found = []
-        for each in fixed:
-            here = group == each
-            found.append(
-                bootstrap_interval(
-                    self.error[:, here],
-                    partial(fitted, here=here),
-                    level=corrected_level(len(fixed)),
-                )
-            )
+        level = corrected_level(len(fixed))
+        found = [
+            bootstrap_interval(self.error[:, here], partial(fitted, here=here), level=level)
+            for here in (group == each for each in fixed)
+        ]
         worst = worst_of([one.low for one in found], [one.high for one in found], floor=floor)
         values = ", ".join(f"{one.mean:.2g}" for one in found)
         return found[worst], (
@@ -108,11 +105,11 @@ class TailCells:
     def plain(self) -> Interval:
         """Exponent of -log(error) in L^2 Gamma over all cells, no yardstick."""
         if len(np.unique(self.x)) < CELLS:
-            return Interval(np.nan, np.nan, np.nan, 0)
+            return NOTHING
         return bootstrap_interval(self.error, lambda error: self.plain_slope(error.mean(axis=0)))
 
     def plain_slope(self, error: Array) -> float:
-        """The same of one error a cell."""
+        """The same of one error per cell."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return slope(np.log(self.x), np.log(-np.log(error)))
 
@@ -128,14 +125,14 @@ class TailCells:
     def largest_constant(self) -> Interval:
         """The same for all cells at once."""
         if not self.x.size:
-            return Interval(np.nan, np.nan, np.nan, 0)
+            return NOTHING
         return bootstrap_interval(self.error, lambda error: float(self.constants(error).min()))
 
     def lasting(self) -> Interval:
         """Smallest a^2/Gamma in the further half of the cells (by L^2 Gamma) over the median of the
         nearer half."""
         if len(np.unique(self.x)) < 2:
-            return Interval(np.nan, np.nan, np.nan, 0)
+            return NOTHING
         far = self.x > np.median(self.x)
 
         def kept(error: Array) -> float:
@@ -145,34 +142,6 @@ class TailCells:
             return float(np.nanmin(constant[far]) / np.nanmedian(constant[~far]))
 
         return bootstrap_interval(self.error, kept)
-
-
-def log_error_law(a: Array, length: float, chance: float) -> Array:
-    """log of chance * E[2 Q(a |zeta|) given |zeta| >= length], zeta normal."""
-    step = 0.005
-    z = length + step * (np.arange(1600) + 0.5)  # 8 stds further: nothing is left
-    weight = special.log_softmax(-(z**2) / 2)
-    inside = weight + np.log(2) + special.log_ndtr(-a[:, None] * z)
-    return np.asarray(np.log(chance) + special.logsumexp(inside, axis=1))
-
-
-@cache
-def _law_table(length: float, chance: float) -> tuple[Array, Array]:
-    a = np.geomspace(1e-3, 30, 600)
-    return np.log(a), log_error_law(a, length, chance)
-
-
-def strength(error: Array, length: Array, chance: float) -> Array:
-    """The a at which the yardstick's error is ``error``, (cell,); next to 0 from chance on, so that
-    cells where nothing is learnt count; NaN for no error."""
-    found = np.full(len(error), np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_error = np.log(error)
-    for each in np.unique(length):
-        log_a, law = _law_table(float(each), chance)
-        here = (length == each) & (log_error >= law[-1])
-        found[here] = np.exp(np.interp(-log_error[here], -law, log_a))
-    return found
 
 
 def slope(x: Array, y: Array) -> float:
@@ -193,60 +162,55 @@ def measured_cells(
 ) -> TailCells:
     """Cells with Gamma of at least ``least``, L > 0, and enough errors."""
     here = results.sel(schedule=schedule, criterion=criterion)
-    order = ("seed", "gamma", "length")
-    error = here["tail_error"].transpose(*order).values
-    seen = here["errors_seen"].sum("seed").transpose("gamma", "length").values
+    error = by_seed(here["tail_error"], "gamma", "length")
+    seen = by_seed(here["errors_seen"], "gamma", "length").sum(axis=0)
     gamma, length = np.meshgrid(here["gamma"].values, here["length"].values, indexing="ij")
     used = (gamma >= least) & (length > 0) & (seen >= ENOUGH) & np.isfinite(error).all(axis=0)
     return TailCells(error[:, used], gamma[used], length[used], study.classes)
 
 
-def training_loss(results: xr.Dataset, schedule: str) -> Array:
-    return np.asarray(results["train_loss"].sel(schedule=schedule).mean("class").values)
-
-
-def tail_verdicts(study: TailExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
+def verdicts(study: TailExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     found: list[Verdict] = []
-    for schedule in (str(word) for word in results["schedule"].values):
-        loss = training_loss(results, schedule)
-        for criterion in (str(word) for word in results["criterion"].values):
-            found += [
-                with_premise(verdict, loss, small_mean_loss(study))
-                for verdict in _verdicts(study, results, scale, schedule, criterion)
-            ]
+    for schedule in texts(results, "schedule"):
+        loss = results["train_loss"].sel(schedule=schedule).mean("class").values
+        why = premise(study, loss)
+        for criterion in texts(results, "criterion"):
+            setting = f"{study.setting}, {schedule}, {IN_WORDS[criterion]}: "
+            named = Naming(study, scale, setting)
+            cells = measured_cells(study, results, schedule, criterion)
+            fall = _fall(cells, named, _control(results, schedule, criterion))
+            # how fast it falls is a question about trained networks
+            rest = [] if np.nanmean(loss) > small_mean_loss(study) else _speed(study, cells, named)
+            found += [undecided(verdict, why) for verdict in (fall, *rest)]
     return found
 
 
-def _verdicts(
-    study: TailExperiment, results: xr.Dataset, scale: str, schedule: str, criterion: str
-) -> list[Verdict]:
-    def identity(what: str) -> Identity:
-        setting = f"{study.setting}, {schedule}, {IN_WORDS[criterion]}: {what}"
-        return ("B4", study.name, scale, setting)
+def _count(cells: TailCells) -> str:
+    return f"{len(cells.x)} cells with Gamma >= {READ.tail:g} and errors enough to measure"
 
-    cells = measured_cells(study, results, schedule, criterion)
-    count = f"{len(cells.x)} cells with Gamma >= {READ.tail:g} and errors enough to measure"
-    notes = (count, _smallest(cells), _control(results, schedule, criterion))
-    trend = judge_trend(
-        identity("error falls as L^2 Gamma grows"),
+
+def _fall(cells: TailCells, named: Naming, control: str) -> Verdict:
+    least = f"{cells.error.mean(axis=0).min():.2g}" if cells.x.size else ""
+    return judge_trend(
+        named("B4", "error falls as L^2 Gamma grows"),
         spearman_trend(cells.x, cells.error, within_rows=True),
         "decreasing",
-        note="; ".join(note for note in notes if note),
+        note=joined(_count(cells), f"smallest error measured {least}" if least else "", control),
     )
-    if np.nanmean(training_loss(results, schedule)) > small_mean_loss(study):
-        return [trend]  # how fast it falls is a question about trained networks
+
+
+def _speed(study: TailExperiment, cells: TailCells, named: Naming) -> list[Verdict]:
     best, in_gamma = best_exponents(study, cells)
     found = [
-        trend,
         judge_bound(
-            identity("exponent of -log(error) in L^2 Gamma, as claimed"),
+            named("B4", "exponent of -log(error) in L^2 Gamma, as claimed"),
             cells.plain(),
             1.0,
             "at_least",
-            note=f"{count}; {BEST} has {best:.2g} on the same cells",
+            note=f"{_count(cells)}; {BEST} has {best:.2g} on the same cells",
         ),
         judge_bound(
-            identity("largest c with error at most (K - 1) exp(-c L^2 Gamma), measured cells"),
+            named("B4", "largest c with error at most (K - 1) exp(-c L^2 Gamma), measured cells"),
             cells.largest_constant(),
             READ.c_2,
             "at_least",
@@ -260,7 +224,7 @@ def _verdicts(
         exponent, note = cells.exponent(along, EXPONENT * most)
         found.append(
             judge_bound(
-                identity(f"smallest exponent of the strength squared {fixed}"),
+                named("B4", f"smallest exponent of the strength squared {fixed}"),
                 exponent,
                 EXPONENT * most,
                 "at_least",
@@ -268,16 +232,9 @@ def _verdicts(
                 "quarter is allowed",
             )
         )
-    return [
-        *found,
-        judge_bound(
-            identity("a^2/Gamma, smallest of the far over median of the near half of L^2 Gamma"),
-            cells.lasting(),
-            OMEGA,
-            "at_least",
-            note="a: strength by the yardstick, chosen after a first look",
-        ),
-    ]
+    what = "a^2/Gamma, smallest of the far over median of the near half of L^2 Gamma"
+    note = "a: strength by the yardstick, chosen after a first look"
+    return [*found, judge_bound(named("B4", what), cells.lasting(), OMEGA, "at_least", note=note)]
 
 
 def best_exponents(study: TailExperiment, cells: TailCells) -> tuple[float, float]:
@@ -303,10 +260,6 @@ def _control(results: xr.Dataset, schedule: str, criterion: str) -> str:
     return f"control Gamma = 1: {error[0]:.2g} at L = {length[0]:g}, {error[last]:.2g} at " + (
         f"{length[last]:g}" + (", by selection alone" if criterion == "definition" else "")
     )
-
-
-def _smallest(cells: TailCells) -> str:
-    return f"smallest error measured {cells.error.mean(axis=0).min():.2g}" if cells.x.size else ""
 
 
 def _constant(cells: TailCells) -> str:

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, InRange
 from rarefy.data.noise_spectrum import Spectrum
-from rarefy.measure.tails import CHUNK, CRITERIA, tail_errors
-from rarefy.studies.benign.setting import TRAININGS, ClassNoiseExperiment, equal_spectrum
-from rarefy.studies.benign.tail_draws import TailDraws
-from rarefy.studies.benign.tail_runs import eager, masked, train
-from rarefy.sweep.batches import split_by_axis
+from rarefy.measure.tail_draws import TailDraws
+from rarefy.measure.tails import CHUNK, CRITERIA
+from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
+from rarefy.studies.benign.setting import Ratio, equal_spectrum
+from rarefy.studies.benign.trial import outputs_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class TailExperiment(ClassNoiseExperiment):
+class TailExperiment(FeaturelessExperiment):
     """How fast the error falls towards the tail, for several noise correlation ratios."""
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
+        "tiny": FEW
+        | {
             "gamma": (1.0, 2.0, 5.0),
             "lengths": (0.0, 1.0, 2.0),
             "samples": 8,
-            "classes": 3,
-            "d": 24,
-            "filters": 6,
-            "trained_steps": 40,
             "test_samples": 1000,
         },
         "quick": {
@@ -48,38 +45,23 @@ class TailExperiment(ClassNoiseExperiment):
         "paper": {"seeds": 4, "test_samples": 60_000},
     }
 
-    schedule: tuple[str, ...] = TRAININGS
-    """how the network is trained: printed, trained"""
-    gamma: tuple[float, ...] = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 40.0)
+    gamma: tuple[Ratio, ...] = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 40.0)
     """noise correlation ratio of all pairs; 1: no class structure in the noise"""
-    samples: int = 100
+    samples: Count = 100
     """training samples of every class (|S|)"""
-    strength: float = 1e-6
-    """norm of the features: next to nothing, so that the noise must be learnt"""
     lengths: tuple[float, ...] = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
     """L of the tails; 0: all data"""
-    shift: float = 2.0
-    """how far, in stds, half of the test samples are shifted towards large outputs"""
-    test_samples: int = 400_000
+    shift: Annotated[float, InRange(0, 5)] = 2.0
+    """how far, in stds, half of the test samples are shifted towards large outputs; further out
+    weights are tiny"""
+    test_samples: Count = 400_000
     """fresh samples, most of them in a tail and weighted back"""
-    seeds: int = 12
+    seeds: Count = 12
 
     def check(self) -> None:
         super().check()
-        for schedule in self.schedule:
-            if schedule not in TRAININGS:
-                raise bad_value("schedule", schedule, f"must be one of {', '.join(TRAININGS)}")
-        for gamma in self.gamma:
-            if not 1 <= gamma < float("inf"):
-                raise bad_value("gamma", gamma, "must be finite and at least 1")
-        if self.samples < 1:
-            raise bad_value("samples", self.samples, "must be at least 1")
-        if not 0 <= self.strength < float("inf"):
-            raise bad_value("strength", self.strength, "must be finite and at least 0")
         if len(self.lengths) < 3 or self.lengths[0] != 0 or min(np.diff(self.lengths)) <= 0:
             raise bad_value("lengths", self.lengths, "must be 0 and then rise, three at least")
-        if not 0 <= self.shift <= 5:
-            raise bad_value("shift", self.shift, "must be in [0, 5]: further out weights are tiny")
         if self.test_samples % CHUNK:
             raise bad_value("test_samples", self.test_samples, f"must be a multiple of {CHUNK}")
 
@@ -118,41 +100,15 @@ class TailExperiment(ClassNoiseExperiment):
         """That of all A_k."""
         return equal_spectrum(gamma, self.d, self.classes, self.base)
 
-    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
-            return split_by_axis(
-                those, "schedule", lambda word, part: self._run(word, part, eager(context))
-            )
-
-        return split_by_axis(cells, "seed", of_seed)
-
-    def _run(self, schedule: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        noise = [self.spectrum(float(gamma)) for gamma in cells.values["gamma"]]
-        strength = torch.full((len(cells),), self.strength, dtype=context.dtype)
-        experiment = self.setup(
-            cells,
-            context,
-            spectrum=Spectrum.joined(noise),
-            strength=strength.to(context.device),
-            sizes=torch.full((1, self.classes), self.samples, device=context.device),
-            zeta_axes="rotated",
-        )
-        trained = train(self, experiment, schedule, context)
-        draw = TailDraws(
-            experiment.data, experiment.draws, trained.filters, self.lengths[1:], self.shift
-        )
-        tails = tail_errors(
-            trained.filters,
-            draw,
-            self.test_samples,
-            self.lengths,
-            experiment.data.eigenvalues,
-            experiment.scale,
-        )
+    def run(self, schedule: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        noise = Spectrum.joined([self.spectrum(float(gamma)) for gamma in cells.values["gamma"]])
+        trial = self.without_features(cells, context, noise, [self.samples] * self.classes)
+        fitted, train_loss = self.fit(trial, schedule, context)
+        draw = TailDraws(trial.data, trial.draws, fitted.filters, self.lengths[1:], self.shift)
+        tails = self.tails(trial, fitted, self.lengths, draw)
         seen = [tails.by[name].beyond(overall=True) for name in CRITERIA]
-        lost = trained.nonfinite_step
-        found = {
-            name: masked(torch.stack([getattr(one, part) for one in seen], dim=1), lost)
+        measured = {
+            name: torch.stack([getattr(one, part) for one in seen], dim=1)
             for name, part in (
                 ("tail_error", "error"),
                 ("tail_share", "probability"),
@@ -160,6 +116,6 @@ class TailExperiment(ClassNoiseExperiment):
                 ("errors_seen", "errors_seen"),
             )
         }
-        found["silent"] = masked(tails.silent.mean(dim=1), lost)
-        found["quiet"] = masked(tails.quiet.mean(dim=1), lost)
-        return found | trained.outputs()
+        measured["silent"] = tails.silent.mean(dim=1)
+        measured["quiet"] = tails.quiet.mean(dim=1)
+        return outputs_of(fitted, **measured) | {"train_loss": train_loss}

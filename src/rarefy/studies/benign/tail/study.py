@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.benign.tail.charts import tail_pictures, tail_tables
-from rarefy.studies.benign.tail.claims import tail_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.benign.tail import charts
+from rarefy.studies.benign.tail import claims as judged
 from rarefy.studies.benign.tail.experiment import TailExperiment
 
 
@@ -19,7 +16,7 @@ class BenignTail(TailExperiment, Study):
     name: ClassVar[str] = "benign-tail"
     title: ClassVar[str] = "Errors on long-tailed data, against L^2 Gamma"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "Thm 1, 2(b), Def. 1"
+    shows: ClassVar[str] = "Theorem 1, 2(b)"
     claims: ClassVar[tuple[str, ...]] = ("B4",)
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
     paper_says: ClassVar[str] = (
@@ -35,11 +32,6 @@ class BenignTail(TailExperiment, Study):
         "error falls is judged as claimed, and by a yardstick chosen after a first look."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return tail_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return tail_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return tail_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

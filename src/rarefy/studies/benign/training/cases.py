@@ -66,14 +66,3 @@ CASES: Mapping[str, Case] = {
 STAGE_1 = tuple(name for name, case in CASES.items() if case.is_stage_1)
 ENDS = ("printed", "trained", "small start", "wide", "wide large start")
 """Settings at whose end Lemmas 3-7 are looked at."""
-
-
-def class_sizes(case: Case, classes: int, size: int) -> list[int]:
-    """|S_k|; uneven ones double from class to class, with the same total where 1 each allows it."""
-    if not case.uneven:
-        return [size] * classes
-    total = classes * size
-    shares = [total * 2**k / (2**classes - 1) for k in range(classes)]
-    sizes = [max(1, round(share)) for share in shares]
-    sizes[-1] += total - sum(sizes)
-    return sizes

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.statistics import OMEGA
-from rarefy.studies.benign.maps import power_of_ten, seeds_in_words
 from rarefy.studies.benign.training.cases import CASES, ENDS
 from rarefy.studies.benign.training.experiment import TrainingExperiment
+from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.words import seeds_in_words
 from rarefy.theory.benign import first_loss_drop
 
 SHOWN = 2.0
 """The |u| (the nearest on the axis) of pictures that show one: the middle of the paper's range."""
 
 
-def training_pictures(study: TrainingExperiment, results: xr.Dataset) -> list[Picture]:
-    cases = results["case"].values.tolist()
+def pictures(study: TrainingExperiment, results: xr.Dataset) -> list[Picture]:
+    cases = texts(results, "case")
     found = []
     if "slow" in cases:
         found.append(_losses(study, results))
@@ -30,6 +32,16 @@ def training_pictures(study: TrainingExperiment, results: xr.Dataset) -> list[Pi
     if ends:
         found += [_filters(results, ends), _memory(results, ends), _decisions(results, ends)]
     return found
+
+
+def power_of_ten(exponent: float) -> str:
+    """10^exponent as a text, beyond what a float can hold too."""
+    return f"{10**exponent:.3g}" if exponent < 300 else f"1e+{exponent:.0f}"
+
+
+def _notes(values: np.ndarray, text: Callable[[float], str]) -> list[tuple[int, int, str]]:
+    """The values of a heat map as texts in its cells."""
+    return [(row, column, text(value)) for (row, column), value in np.ndenumerate(values)]
 
 
 def _nearest(values: np.ndarray, wanted: float) -> float:
@@ -56,20 +68,13 @@ def _losses(study: TrainingExperiment, results: xr.Dataset) -> Picture:
         n = study.classes * study.size
         rate = first_loss_drop(study.size, u, 0.0, n, study.classes, lr, study.filters, study.scale)
         fall = start * np.exp(-float(rate) / start * step)
+        samples, end = "samples: median, least to most", np.full(len(step), OMEGA * start)
         panels.append(
             Lines(
                 [
-                    Curve(
-                        "samples: median, least to most", step, loss[1], loss[0], loss[2], "sample"
-                    ),
+                    Curve(samples, step, loss[1], loss[0], loss[2], "sample"),
                     Curve("features alone, geometric", step, fall, role="theory", style="dashed"),
-                    Curve(
-                        "end of stage 1: a quarter",
-                        step,
-                        np.full(len(step), OMEGA * start),
-                        role="level",
-                        style="dotted",
-                    ),
+                    Curve("end of stage 1: a quarter", step, end, role="level", style="dotted"),
                 ],
                 x_label=f"updates, at a rate of {lr:.2g}",
                 y_label="loss of a training sample",
@@ -84,10 +89,9 @@ def _losses(study: TrainingExperiment, results: xr.Dataset) -> Picture:
         "First panels: the losses of single training samples while training begins, Gamma = "
         f"{results['gamma'].values.min():g}, {seeds_in_words(results)}; the learning rate is "
         "such that the first step takes a fortieth of the loss. Dashed: the geometric fall of "
-        "Lemma 1, with "
-        "the constant of the first step in closed form. Last panel: each sample's rate in units of "
-        "that constant, median with the range from slowest to fastest sample. At 1 the feature "
-        "explains it; above, each sample's own noise does.",
+        "Lemma 1, with the constant of the first step in closed form. Last panel: each sample's "
+        "rate in units of that constant, median with the range from slowest to fastest sample. At "
+        "1 the feature explains it; above, each sample's own noise does.",
         panels,
     )
 
@@ -115,51 +119,27 @@ def _constants(results: xr.Dataset) -> Lines:
 def _stage_2(study: TrainingExperiment, results: xr.Dataset) -> Picture:
     long = results.sel(case="long")
     u = _nearest(results["strength"].values, SHOWN)
-    panels: list[Lines | HeatMap] = []
     loss_curves, kappa_curves = [], []
     for gamma in results["gamma"].values:
         here = long.sel(gamma=gamma, strength=u)
         step = here["step_at"].isel(seed=0).values
         there = np.isfinite(step) & (step > 0)
         role = f"Gamma {gamma:g}"
-        average = here["average_at"].transpose("seed", "time").values[:, there]
-        loss_curves.append(banded(f"average, Gamma = {gamma:g}", step[there], average, role))
+        average = by_seed(here["average_at"])[:, there]
+        loss_curves.append(mean_curve(f"average, Gamma = {gamma:g}", step[there], average, role))
         bound = here["bound_at"].mean("seed").values[there]
-        loss_curves.append(
-            Curve(
-                f"Lemma 2's bound, Gamma = {gamma:g}",
-                step[there],
-                bound,
-                None,
-                None,
-                role,
-                "dashed",
-            )
-        )
+        label = f"Lemma 2's bound, Gamma = {gamma:g}"
+        loss_curves.append(Curve(label, step[there], bound, role=role, style="dashed"))
         kappa = 10 ** here["kappa_at"].transpose("seed", "time").values[:, there]
-        kappa_curves.append(banded(f"Gamma = {gamma:g}", step[there], kappa, role))
+        kappa_curves.append(mean_curve(f"Gamma = {gamma:g}", step[there], kappa, role))
     start = float(long["start"].sel(strength=u).mean())
-    panels.append(
-        Lines(
-            loss_curves,
-            x_label="updates",
-            y_label="training loss averaged since T_0",
-            title=f"|u| = {u:g}",
-            x_log=True,
-            y_log=True,
-            marks=[(start, "T_0")] if np.isfinite(start) else [],
-        )
-    )
-    panels.append(
-        Lines(
-            kappa_curves,
-            x_label="updates",
-            y_label="largest over smallest residual, kappa",
-            title="Balance of the residuals",
-            x_log=True,
-            y_log=True,
-        )
-    )
+    marks = [(start, "T_0")] if np.isfinite(start) else []
+    loss_label = "training loss averaged since T_0"
+    kappa_label = "largest over smallest residual, kappa"
+    panels = [
+        Lines(loss_curves, "updates", loss_label, f"|u| = {u:g}", True, True, marks),
+        Lines(kappa_curves, "updates", kappa_label, "Balance of the residuals", True, True),
+    ]
     return Picture(
         "stage-2",
         "Stage 2: the averaged training loss against Lemma 2's bound, and the balance of residuals",
@@ -181,8 +161,10 @@ def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
     spectra, shares = [], []
     for case in [case for case in ("trained", "wide") if case in ends] or ends[:1]:
         for when, style in (("before", "dotted"), ("after", "solid")):
-            values = at["spectrum"].sel(case=case, when=when).transpose("seed", "index").values
-            spectra.append(banded(f"{case}, {when}", results["index"].values, values, case, style))
+            values = by_seed(at["spectrum"].sel(case=case, when=when))
+            spectra.append(
+                mean_curve(f"{case}, {when}", results["index"].values, values, case, style)
+            )
     bins = results["bin"].values
     for case in ends:
         after = at["active"].sel(case=case, when="after").mean("seed").values
@@ -195,22 +177,17 @@ def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
         "Filters before and after training: singular values, and how many see fresh noise",
         f"Gamma = {gamma:g}, |u| = {u:g}, {seeds_in_words(results)}. Left: singular values of W_1 "
         "A_1 from the largest to the smallest, before (dotted) and after training (Lemma 3). "
-        "Right: how "
-        "many of its class's filters a fresh sample's noise activates; about half of them before "
-        f"training (Lemma 4 asks for a tenth). {words}.",
+        "Right: how many of its class's filters a fresh sample's noise activates; about half of "
+        f"them before training (Lemma 4 asks for a tenth). {words}.",
         [
             Lines(
-                spectra,
-                x_label="index over m",
-                y_label="singular value",
-                title="Singular values of W_1 A_1",
-                y_log=True,
+                spectra, "index over m", "singular value", "Singular values of W_1 A_1", y_log=True
             ),
             Lines(
                 shares,
-                x_label="share of the class's filters that are active",
-                y_label="share of fresh samples",
-                title="Active filters",
+                "share of the class's filters that are active",
+                "share of fresh samples",
+                "Active filters",
             ),
         ],
     )
@@ -226,6 +203,7 @@ def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
     # filters that see nothing at all of other classes: as if they saw a millionth
     quotient = np.log10(own / np.maximum(other, 1e-6 * own))
     gamma = [float(value) for value in results["gamma"].values]
+    of_own = "log10 of own over other response"
     unequal = at["log_kappa"].mean("seed").transpose("case", "gamma").values
     return Picture(
         "memory",
@@ -236,33 +214,19 @@ def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
         f"for a constant). {seeds_in_words(results)}.",
         [
             HeatMap(
-                values=quotient,
-                x=gamma,
-                y=ends,
-                x_label="noise correlation ratio Gamma",
-                y_label="training",
-                colour_label="log10 of own over other response",
-                title="Memory of training noise",
-                notes=[
-                    (row, column, f"{10 ** quotient[row, column]:.3g}")
-                    for row in range(len(ends))
-                    for column in range(len(gamma))
-                ],
-            ),
-            HeatMap(
-                values=unequal,
-                x=gamma,
-                y=ends,
-                x_label="noise correlation ratio Gamma",
-                y_label="training",
-                colour_label="log10 kappa",
-                title="Imbalance of residuals",
-                notes=[
-                    (row, column, power_of_ten(unequal[row, column]))
-                    for row in range(len(ends))
-                    for column in range(len(gamma))
-                ],
-            ),
+                values,
+                gamma,
+                ends,
+                "noise correlation ratio Gamma",
+                "training",
+                colour_label,
+                title,
+                _notes(values, text),
+            )
+            for values, colour_label, title, text in (
+                (quotient, of_own, "Memory of training noise", lambda value: f"{10**value:.3g}"),
+                (unequal, "log10 kappa", "Imbalance of residuals", power_of_ten),
+            )
         ],
     )
 
@@ -292,39 +256,26 @@ def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:
                 y_label="Gamma, kind of fresh sample",
                 colour_label="margin F_y - F_j",
                 title=f"|u| = {strength:g}",
-                notes=[
-                    (row, column, f"{values[row, column]:.2f}")
-                    for row in range(values.shape[0])
-                    for column in range(values.shape[1])
-                ],
+                notes=_notes(values, lambda value: f"{value:.2f}"),
                 signed=True,
             )
         )
     curves = []
     for gamma in results["gamma"].values:
         for kind, style in zip(results["kind"].values, ("dotted", "solid"), strict=True):
-            parts = here["influence"].sel(strength=u, gamma=gamma, kind=kind)
-            curves.append(
-                banded(
-                    f"Gamma {gamma:g}, {kind}",
-                    results["special"].values,
-                    parts.transpose("seed", "special").values,
-                    f"Gamma {gamma:g}",
-                    style,
-                )
-            )
+            parts = by_seed(here["influence"].sel(strength=u, gamma=gamma, kind=kind))
+            label, x = f"Gamma {gamma:g}, {kind}", results["special"].values
+            curves.append(mean_curve(label, x, parts, f"Gamma {gamma:g}", style))
     return Picture(
         "decisions",
         "Whose noise decides: margins of fresh samples in parts",
         f"Fresh samples after training ({case}), {seeds_in_words(results)}. Left: the margin F_y - "
         "F_j over the strongest rival, split exactly into the parts of the initial weights "
-        "(start), of "
-        "the learnt features and of the noise of training samples of the own and of other classes; "
-        "typical: |zeta| < 1 along the class's "
-        "special direction, long-tailed: over 2. Right, "
-        f"|u| = {u:g}: what one training sample of the same class adds to the margin, by its own "
-        "zeta along that direction, positive on the fresh sample's side; with Gamma = 1 the "
-        "direction is like any other.",
+        "(start), of the learnt features and of the noise of training samples of the own and of "
+        "other classes; typical: |zeta| < 1 along the class's special direction, long-tailed: over "
+        f"2. Right, |u| = {u:g}: what one training sample of the same class adds to the margin, by "
+        "its own zeta along that direction, positive on the fresh sample's side; with Gamma = 1 "
+        "the direction is like any other.",
         [
             *maps,
             Lines(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,10 +13,12 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
-from rarefy.core.precision import matrix_products
-from rarefy.data.noise_ratio import spectrum_for
-from rarefy.studies.benign.setting import ClassNoiseExperiment
-from rarefy.studies.benign.training.cases import CASES, ENDS, Case, class_sizes
+from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
+from rarefy.core.precision import PRECISIONS, matrix_products
+from rarefy.data.noise_spectrum import spectrum_for
+from rarefy.studies.benign.constants import small_loss
+from rarefy.studies.benign.setting import ClassNoiseExperiment, Ratio
+from rarefy.studies.benign.training.cases import CASES, ENDS, Case
 from rarefy.studies.benign.training.measures import (
     OUTPUTS,
     SPREAD,
@@ -37,7 +39,7 @@ from rarefy.studies.benign.training.neurons import (
 )
 from rarefy.studies.benign.training.run import watched
 from rarefy.studies.benign.trial import Trial
-from rarefy.sweep.batches import split_by_axis
+from rarefy.sweep.batches import split_by_axes
 from rarefy.theory.benign import first_loss_drop
 
 
@@ -83,51 +85,37 @@ class TrainingExperiment(ClassNoiseExperiment):
         "paper": {"seeds": 2, "gamma": (1.0, 10.0), "strength": (0.01, 1.0, 2.0, 4.0)},
     }
 
-    case: tuple[str, ...] = tuple(CASES)
+    case: tuple[Annotated[str, OneOf(CASES)], ...] = tuple(CASES)
     """how it is trained: one of the named settings"""
-    gamma: tuple[float, ...] = (1.0, 10.0, 100.0)
+    gamma: tuple[Ratio, ...] = (1.0, 10.0, 100.0)
     """noise correlation ratio Gamma of all pairs of classes"""
-    strength: tuple[float, ...] = (0.01, 1.0, 2.0, 4.0, 8.0)
-    """feature norm |u|"""
-    size: int = 100
-    """training samples a class (|S|)"""
-    slow_steps: int = 300
+    strength: tuple[Positive, ...] = (0.01, 1.0, 2.0, 4.0, 8.0)
+    """feature norm |u|; W* of Lemma 2 needs features"""
+    size: Count = 100
+    """training samples per class (|S|)"""
+    slow_steps: Count = 300
     """steps of the settings that look at stage 1"""
-    long_steps: int = 3000
+    long_steps: Count = 3000
     """steps of the setting that looks at stage 2"""
-    small_sigma_0: float = 0.001
+    small_sigma_0: Positive = 0.001
     """std of the initial weights in the setting with a small start (PyTorch's: 1/sqrt(3 d))"""
-    wide_classes: int = 2
+    wide_classes: Annotated[int, AtLeast(2)] = 2
     """classes of the setting with more filters than samples"""
-    wide_d: int = 5000
+    wide_d: Count = 5000
     """its coordinates of a patch"""
-    wide_filters: int = 200
-    """its filters a class"""
-    wide_size: int = 5
-    """its training samples a class"""
-    precision: str = "float32"
+    wide_filters: Count = 200
+    """its filters per class"""
+    wide_size: Count = 5
+    """its training samples per class"""
+    precision: Annotated[str, OneOf(PRECISIONS)] = "float32"
     """matrix products on a GPU; single losses are compared step by step, which tf32 would blur"""
-    test_samples: int = 2000
-    seeds: int = 5
+    test_samples: Count = 2000
+    seeds: Count = 5
 
     def check(self) -> None:
-        for name in self.case:
-            if name not in CASES:
-                raise bad_value("case", name, f"must be one of {', '.join(CASES)}")
-        for name in ("size", "slow_steps", "long_steps", "wide_size", "wide_filters"):
-            if getattr(self, name) < 1:
-                raise bad_value(name, getattr(self, name), "must be at least 1")
-        if not 0 < self.small_sigma_0 < math.inf:
-            raise bad_value("small_sigma_0", self.small_sigma_0, "must be positive and finite")
-        if not 2 <= self.wide_classes <= self.wide_d // 2:
-            allowed = f"must be at least 2 and at most wide_d/2={self.wide_d // 2}"
+        if self.wide_classes > self.wide_d // 2:
+            allowed = f"must be at most wide_d/2={self.wide_d // 2}"
             raise bad_value("wide_classes", self.wide_classes, allowed)
-        for value in self.strength:
-            if not 0 < value < math.inf:
-                raise bad_value("strength", value, "must be positive and finite: W* needs features")
-        for value in self.gamma:
-            if not 1 <= value < math.inf:
-                raise bad_value("gamma", value, "must be finite and at least 1")
         super().check()  # last: it looks at the cases
 
     def outputs(self) -> tuple[Output, ...]:
@@ -151,10 +139,11 @@ class TrainingExperiment(ClassNoiseExperiment):
     # -------------------------------------------------------------------------------- simulation
 
     def parts(self) -> tuple[TrainingExperiment, ...]:
-        return tuple(self.at_case(CASES[name]) for name in self.case)
+        return tuple(self.at_case(name) for name in self.case)
 
-    def at_case(self, case: Case) -> TrainingExperiment:
+    def at_case(self, name: str) -> TrainingExperiment:
         """This study with the sizes of one case."""
+        case = CASES[name]
         study = dataclasses.replace(self, filters=max(1, round(self.filters * case.filters)))
         if case.wide:
             study = dataclasses.replace(
@@ -168,43 +157,49 @@ class TrainingExperiment(ClassNoiseExperiment):
         if case.start == "small":
             return dataclasses.replace(study, initialisation="gaussian", sigma_0=self.small_sigma_0)
         if case.start == "large":
-            return dataclasses.replace(study, initialisation="gaussian", sigma_0=large_std(study))
+            return dataclasses.replace(study, initialisation="gaussian", sigma_0=_large_std(study))
         return study
 
-    def steps_of(self, case: Case) -> int:
-        if case.training == "slow":
-            return self.slow_steps
-        return self.long_steps if case.training == "long" else self.training(case.training).steps
+    def steps_of(self, name: str) -> int:
+        own, kind = {"slow": self.slow_steps, "long": self.long_steps}, CASES[name].training
+        return own[kind] if kind in own else self.training(kind).steps
+
+    def sizes_of(self, name: str) -> list[int]:
+        """|S_k| in a case; uneven ones double from class to class, with the same total where 1
+        each allows it."""
+        study = self.at_case(name)
+        if not CASES[name].uneven:
+            return [study.size] * study.classes
+        total = study.classes * study.size
+        sizes = [max(1, round(total * 2**k / (2**study.classes - 1))) for k in range(study.classes)]
+        return [*sizes[:-1], total - sum(sizes[:-1])]
 
     def cost(self) -> Cost:
-        most = max(self.steps_of(CASES[name]) for name in self.case)
         sizes = []
-        for name in self.case:
-            case = CASES[name]
-            study = self.at_case(case)
+        for name, study in zip(self.case, self.parts(), strict=True):
             n = study.classes * study.size
-            each = study.cost_of(n, 1).bytes_per_cell
             # odds of every step are kept, and looked at several at a time
-            sizes.append(each + 8 * 8 * n * (self.steps_of(case) + 1))
-        return Cost(bytes_per_cell=max(sizes), steps_per_cell=most)
+            odds = 8 * 8 * n * (self.steps_of(name) + 1)
+            sizes.append(study.cost_of(n, 1).bytes_per_cell + odds)
+        return Cost(max(sizes), max(self.steps_of(name) for name in self.case))
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         # every case has shapes of its own: compiling for each takes longer than it saves
         context = dataclasses.replace(context, compiled=False)
 
-        # cells of one seed share their draws, and so one rotation
-        def of_seed(seed: int, those: Cells) -> dict[str, np.ndarray]:
-            return split_by_axis(those, "case", lambda name, part: self._run(name, part, context))
+        def run(seed: int, case: str, part: Cells) -> dict[str, np.ndarray]:
+            return self._run(case, part, context)
 
         with matrix_products(self.precision, context.device):
-            return split_by_axis(cells, "seed", of_seed)
+            # cells of one seed share their draws, and so one rotation
+            return split_by_axes(cells, ("seed", "case"), run)
 
     def _run(self, name: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         case = CASES[name]
-        study = self.at_case(case)
-        sizes = torch.tensor([class_sizes(case, study.classes, study.size)])
+        study = self.at_case(name)
+        sizes = torch.tensor([self.sizes_of(name)])
         gamma = cells.column("gamma", context).double().cpu()
-        noise = spectrum_for(gamma, study.size, study.d, study.classes, self.base)
+        noise = spectrum_for(gamma, study.d, study.classes, self.base)
         experiment = study.setup(
             cells,
             context,
@@ -213,14 +208,14 @@ class TrainingExperiment(ClassNoiseExperiment):
             sizes=sizes.to(context.device),
         )
         lr = study.rates(case, experiment)
-        steps = self.steps_of(case)
+        steps = self.steps_of(name)
         seen = watched(
             experiment,
             context,
             lr,
             steps,
             stop_loss=self.stop_loss if case.stops else 0.0,
-            epsilon=self.stop_loss or 0.01,
+            epsilon=small_loss(self),
             coefficients=name in ENDS,
             work=self.cost().steps_per_cell / steps,
         )
@@ -228,7 +223,7 @@ class TrainingExperiment(ClassNoiseExperiment):
         if case.is_stage_1 or case.training == "printed":
             found |= stage_1_measures(study, experiment, seen, lr)
         if case.training == "long":
-            found |= stage_2_measures(seen, lr, self.stop_loss or 0.01)
+            found |= stage_2_measures(seen, lr, small_loss(self))
         if name in ENDS:
             found |= end_measures(study, experiment, seen)
             found |= decision_measures(study, experiment, seen)
@@ -267,10 +262,8 @@ class TrainingExperiment(ClassNoiseExperiment):
             complete[output.name] = full
         return complete
 
-    # ----------------------------------------------------------------------------------- reading
 
-
-def large_std(study: TrainingExperiment) -> float:
+def _large_std(study: TrainingExperiment) -> float:
     """The smallest sigma_0 that (118) allows, its Omega read as 1 and delta as 0.1."""
     n = study.classes * study.size
     return math.log(study.trained_steps) * math.sqrt(math.log(n / 0.1) / (n * study.filters))

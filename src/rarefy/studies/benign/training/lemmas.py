@@ -8,24 +8,21 @@ of W(T), whose training loss is small: where it is not, what is seen is shown an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import (
-    BIG_O,
-    OMEGA,
-    Identity,
-    judge_bound,
-    mean_interval,
-)
-from rarefy.studies.benign.constants import small_mean_loss
-from rarefy.studies.benign.premise import with_premise
+from rarefy.core.text import joined
+from rarefy.measure.statistics import BIG_O, OMEGA, judge_bound, mean_interval
+from rarefy.studies.benign.constants import premise
 from rarefy.studies.benign.training.cases import CASES, ENDS
 from rarefy.studies.benign.training.experiment import TrainingExperiment
+from rarefy.studies.kit.arrays import texts
+from rarefy.studies.kit.premise import undecided
+from rarefy.studies.kit.reading import Naming
 from rarefy.studies.kit.worst import corrected_level, worst_of
 from rarefy.theory import benign
 
@@ -37,68 +34,57 @@ GROWTH = 0.1
 """Exponent in t up to which kappa counts as a constant in stage 2."""
 
 
+def naming(study: TrainingExperiment, scale: str, case: str) -> Naming:
+    there = study.at_case(case)
+    return Naming(study, scale, f"{there.setting} |S|={there.size}, {CASES[case].text}: ")
+
+
 def lemma_verdicts(study: TrainingExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     found: list[Verdict] = []
-    for case in results["case"].values:
+    for case in texts(results, "case"):
+        named, here = naming(study, scale, case), results.sel(case=case)
         if case in ENDS:
-            lemmas = _Lemmas(study, results.sel(case=case), scale, str(case))
-            found += lemmas.all()
+            found += _Lemmas(study, study.at_case(case), here, named).all()
         if case == "long":
-            found.append(_growth(study, results.sel(case=case), scale))
+            found.append(_growth(here, named))
     return found
 
 
 @dataclass(frozen=True)
 class _Lemmas:
-    """The verdicts about the end of one training."""
+    """The verdicts about the end of one training; ``there``: the study at its case."""
 
     study: TrainingExperiment
+    there: TrainingExperiment
     results: xr.Dataset
-    scale: str
-    case: str
-
-    def identity(self, what: str) -> Identity:
-        return _identity(self.study, self.scale, self.case, what)
+    named: Naming
 
     def all(self) -> list[Verdict]:
         return [*self.ranks(), *self.activity(), *self.memories(), *self.sizes(), *self.balance()]
 
     def judge(
-        self,
-        what: str,
-        values: xr.DataArray,
-        bound: float,
-        at_least: bool,
-        note: str = "",
-        over_strengths: Callable[..., np.ndarray] | None = None,
+        self, what: str, values: xr.DataArray, bound: float, at_least: bool, note: str = ""
     ) -> Verdict:
         """``values`` (gamma, strength, seed), the worst |u| of each seed, then the worst Gamma."""
         table = values.transpose("gamma", "strength", "seed").values
-        worst = over_strengths or (np.min if at_least else np.max)
-        rows = worst(table, axis=1)
+        rows = (np.min if at_least else np.max)(table, axis=1)
         level = corrected_level(len(rows))
         spans = [mean_interval(row, level) for row in rows]
         floor, ceiling = (bound, np.inf) if at_least else (-np.inf, bound)
         place = worst_of([s.low for s in spans], [s.high for s in spans], floor, ceiling)
         gammas = self.results["gamma"].values
-        listed = ", ".join(f"{s.mean:.3g}" for s in spans)
         if len(gammas) > 1:
-            listed = f"at Gamma {', '.join(f'{g:g}' for g in gammas)}: {listed}"
-            note = "; ".join(part for part in (note, listed) if part)
-        verdict = judge_bound(
-            self.identity(what),
-            spans[place],
-            bound,
-            "at_least" if at_least else "at_most",
-            note=note,
-        )
+            listed = ", ".join(f"{s.mean:.3g}" for s in spans)
+            note = joined(note, f"at Gamma {', '.join(f'{g:g}' for g in gammas)}: {listed}")
+        side: Literal["at_least", "at_most"] = "at_least" if at_least else "at_most"
+        verdict = judge_bound(self.named("B10", what), spans[place], bound, side, note=note)
         # filters that have hardly moved have full rank, active neurons and equal residuals anyway
-        return with_premise(verdict, self.results["train_loss"].values, small_mean_loss(self.study))
+        return undecided(verdict, premise(self.study, self.results["train_loss"].values))
 
     # ------------------------------------------------------------------------------------ Lemma 3
 
     def ranks(self) -> list[Verdict]:
-        small = self.study.at_case(CASES[self.case])
+        small = self.there
         n = small.classes * small.size
         number = benign.rank_in_proof(small.filters, small.d, small.d - small.classes, n)
         found = [
@@ -120,20 +106,15 @@ class _Lemmas:
         what = "Lemma 3: singular value min{m,d,rank A}-n at least 0.1 sqrt(m) sigma_0"
         if number < 1:
             why = f"premise not met: number {number} of m={small.filters} filters and n={n} samples"
-            found.append(judge_bound(self.identity(what), np.empty(0), 1.0, "at_least", note=why))
-        else:
-            found.append(
-                self.judge(
-                    what, self.results["numbered_over_floor"], 1.0, True, "in units of the bound"
-                )
-            )
-        return found
+            none = judge_bound(self.named("B10", what), np.empty(0), 1.0, "at_least", note=why)
+            return [*found, none]
+        value = self.results["numbered_over_floor"]
+        return [*found, self.judge(what, value, 1.0, True, "in units of the bound")]
 
     # ------------------------------------------------------------------------------------ Lemma 4
 
     def activity(self) -> list[Verdict]:
-        m = self.study.at_case(CASES[self.case]).filters
-        promised = 1 - math.exp(-EXPONENT_IN_PROOF * m)
+        promised = 1 - math.exp(-EXPONENT_IN_PROOF * self.there.filters)
         least = float(self.results["active_least"].min())
         return [
             self.judge(
@@ -204,11 +185,10 @@ class _Lemmas:
     # ------------------------------------------------------------------------------------ Lemma 7
 
     def balance(self) -> list[Verdict]:
-        kappa = self.results["log_kappa"]
         return [
             self.judge(
                 "Lemma 7: log10 of largest over smallest residual at most log10 4",
-                kappa,
+                self.results["log_kappa"],
                 math.log10(BIG_O * benign.balance_order([1.0, 1.0], [1.0, 1.0])),
                 False,
                 "largest in training; classes are alike, so that kappa's order (94) is 1",
@@ -222,20 +202,14 @@ def worst_other(memory_worst: xr.DataArray) -> xr.DataArray:
     return 1 / memory_worst.clip(min=1e-6)
 
 
-def _growth(study: TrainingExperiment, results: xr.Dataset, scale: str) -> Verdict:
+def _growth(results: xr.Dataset, named: Naming) -> Verdict:
     """A constant does not grow with t."""
     slopes = results["kappa_slope"].transpose("seed", "gamma", "strength")
     by_gamma = ", ".join(f"{float(v):.2f}" for v in slopes.mean(("seed", "strength")))
     return judge_bound(
-        _identity(study, scale, "long", "Lemma 7: kappa does not grow in stage 2"),
+        named("B10", "Lemma 7: kappa does not grow in stage 2"),
         slopes.values.max(axis=(1, 2)),
         GROWTH,
         "at_most",
         note="exponent of kappa in t, largest of a seed's cells; mean by Gamma: " + by_gamma,
     )
-
-
-def _identity(study: TrainingExperiment, scale: str, case: str, what: str) -> Identity:
-    there = study.at_case(CASES[case])
-    where = f"{there.setting} |S|={there.size}, {CASES[case].text}"
-    return ("B10", study.name, scale, f"{where}: {what}")

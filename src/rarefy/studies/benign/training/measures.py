@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rarefy.core.contracts import Output
+from rarefy.measure.training_stages import losses, stage_1, stage_2
+from rarefy.studies.benign.setting import ClassNoiseExperiment
 from rarefy.studies.benign.training.run import Watched
-from rarefy.studies.benign.training.stages import losses, stage_1, stage_2
 from rarefy.studies.benign.trial import Trial
 from rarefy.theory.benign import first_loss_drop, stage_1_rate_order
-
-if TYPE_CHECKING:
-    from rarefy.studies.benign.training.experiment import TrainingExperiment
 
 SPREAD = ("least", "median", "most")
 TIMES = 24
@@ -71,7 +68,7 @@ OUTPUTS: tuple[Output, ...] = (
 
 
 def stage_1_measures(
-    study: TrainingExperiment, experiment: Trial, seen: Watched, lr: Tensor
+    study: ClassNoiseExperiment, experiment: Trial, seen: Watched, lr: Tensor
 ) -> dict[str, Tensor]:
     """Lemma 1; ``study`` is the one at the case."""
     samples = experiment.samples
@@ -112,14 +109,14 @@ def _spread(values: Tensor) -> Tensor:
     return torch.stack([values.amin(-1), values.median(-1).values, values.amax(-1)], dim=-1)
 
 
-def kept_times(steps: int) -> np.ndarray:
+def _kept_times(steps: int) -> np.ndarray:
     """At most ``TIMES`` steps from 0 to ``steps``, evenly spaced in the logarithm."""
     return np.unique(np.r_[0, np.geomspace(1, steps, TIMES - 1).round()]).astype(int)
 
 
 def _at_times(values: Tensor) -> Tensor:
     """(run, step, ...) at the kept steps, filled up with NaN: (run, time, ...)."""
-    times = kept_times(values.shape[1] - 1)
+    times = _kept_times(values.shape[1] - 1)
     found = values.new_full((len(values), TIMES, *values.shape[2:]), torch.nan)
     found[:, : len(times)] = values[:, torch.as_tensor(times, device=values.device)]
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -16,7 +15,7 @@ from rarefy.measure.noise_neurons import (
     active_share,
     by_chunks,
     equivalent_length,
-    memorised,
+    memorisation,
     noise_response,
     noise_spectrum,
     numerical_rank,
@@ -26,12 +25,10 @@ from rarefy.measure.noise_neurons import (
 )
 from rarefy.measure.statistics import BIG_O
 from rarefy.studies.benign.conditions import initial_std
+from rarefy.studies.benign.setting import ClassNoiseExperiment
 from rarefy.studies.benign.training.run import Watched
 from rarefy.studies.benign.trial import Trial
 from rarefy.theory import benign
-
-if TYPE_CHECKING:
-    from rarefy.studies.benign.training.experiment import TrainingExperiment
 
 BINS = 10
 """Of the histogram of active shares."""
@@ -47,10 +44,12 @@ PARTS = ("start", "features", "own", "others")
 """Of a margin: initial weights, learnt features, training noise of the own and of other classes."""
 SPECIAL_EDGES = tuple(-3.0 + 0.5 * i for i in range(13))
 PER_KIND = 10
-"""Test samples a class and kind whose decisions are split."""
+"""Test samples per class and kind whose decisions are split."""
 
 
-def end_measures(study: TrainingExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
+def end_measures(
+    study: ClassNoiseExperiment, experiment: Trial, seen: Watched
+) -> dict[str, Tensor]:
     """``study`` is the one at the case: its classes, d and filters are those of the experiment."""
     found = _singular(study, experiment, seen)
     found |= _memory(experiment, seen)
@@ -66,7 +65,7 @@ def end_measures(study: TrainingExperiment, experiment: Trial, seen: Watched) ->
 # ------------------------------------------------------------------------------------------ Lemma 3
 
 
-def _singular(study: TrainingExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
+def _singular(study: ClassNoiseExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
     table, n = experiment.data.eigenvalues, len(experiment.samples)
     before = noise_spectrum(experiment.initial, table).expand(len(seen.filters), -1, -1)
     after = noise_spectrum(seen.filters, table)
@@ -93,7 +92,7 @@ def _memory(experiment: Trial, seen: Watched) -> dict[str, Tensor]:
     samples = experiment.samples
     response = noise_response(seen.filters, samples)
     one_hot = samples.one_hot()
-    plain, strong = memorised(response, one_hot), memorised(response, one_hot, BIG_O)
+    plain, strong = memorisation(response, one_hot), memorisation(response, one_hot, BIG_O)
     start = own_responses(experiment.initial, samples)
     return {
         "memory_own": plain.own.mean(dim=1),
@@ -108,7 +107,7 @@ def _memory(experiment: Trial, seen: Watched) -> dict[str, Tensor]:
 # --------------------------------------------------------------------------------- Lemmas 4 and 6
 
 
-def _fresh(study: TrainingExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
+def _fresh(study: ClassNoiseExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
     """Active filters and responses on fresh noise."""
     table = experiment.data.eigenvalues
     count = study.test_samples
@@ -172,47 +171,34 @@ def _histogram(share: Tensor) -> Tensor:
 
 
 def decision_measures(
-    study: TrainingExperiment, experiment: Trial, seen: Watched
+    study: ClassNoiseExperiment, experiment: Trial, seen: Watched
 ) -> dict[str, Tensor]:
     """Margins of typical and long-tailed fresh samples in parts, and what a training sample of
     their class adds, by its own place along the special direction."""
     assert seen.coefficients is not None
     labels = experiment.test_labels(3 * PER_KIND * study.classes)
     fresh = stratified(experiment.data, experiment.draws, labels, (MIDDLE, TAIL), "decision")
-    split = decisions(
-        experiment.initial,
-        seen.coefficients,
-        experiment.samples,
-        fresh.samples,
-        experiment.scale,
-        seen.filters,
-    )
+    both, scale = (experiment.samples, fresh.samples), experiment.scale
+    split = decisions(experiment.initial, seen.coefficients, *both, scale, seen.filters)
     margin = split.margin(fresh.samples.labels)
     runs = len(seen.filters)
     one_hot = experiment.samples.one_hot().to(margin.noise).expand(runs, -1, -1)
     index = labels.expand(runs, -1)
     stored = margin.by_class(one_hot)
     own = stored.gather(2, index[:, :, None])[:, :, 0]
-    parts = torch.stack(
-        [margin.start, margin.features, own, stored.sum(dim=2) - own], dim=2
-    )  # (run, sample, part)
-    stratum = fresh.stratum.expand(runs, -1)
-    by_kind = [_mean_where(parts, (stratum == which)[:, :, None], dim=1) for which in (0, 2)]
+    others = stored.sum(dim=2) - own
+    parts = torch.stack([margin.start, margin.features, own, others], dim=2)  # (run, sample, part)
+    right = (margin.total > 0).to(parts)
+    kinds = [fresh.stratum.expand(runs, -1) == which for which in (0, 2)]
     return {
-        "decision": torch.stack(by_kind, dim=1),
-        "decision_right": torch.stack(
-            [
-                _mean_where((margin.total > 0).to(parts), stratum == which, dim=1)
-                for which in (0, 2)
-            ],
-            dim=1,
-        ),
-        "influence": _influence(experiment, margin.noise, fresh.special, stratum, index),
+        "decision": torch.stack([_mean_where(parts, kind[:, :, None]) for kind in kinds], dim=1),
+        "decision_right": torch.stack([_mean_where(right, kind) for kind in kinds], dim=1),
+        "influence": _influence(experiment, margin.noise, fresh.special, kinds, index),
     }
 
 
 def _influence(
-    experiment: Trial, noise: Tensor, special: Tensor, stratum: Tensor, index: Tensor
+    experiment: Trial, noise: Tensor, special: Tensor, kinds: list[Tensor], index: Tensor
 ) -> Tensor:
     """Mean part of a training sample of the same class by its zeta along the special direction,
     counted positive on the fresh sample's side: (run, kind, bin)."""
@@ -230,18 +216,15 @@ def _influence(
     same = index[:, :, None] == samples.labels.expand(runs, -1)[:, None, :]
     edges = torch.tensor(SPECIAL_EDGES, dtype=place.dtype, device=place.device)
     bins = (torch.bucketize(place.contiguous(), edges) - 1).clamp(0, len(SPECIAL_EDGES) - 2)
-    found = []
-    for which in (0, 2):
-        there = same & (stratum == which)[:, :, None]
-        here = [
-            _mean_where(noise.flatten(1), (there & (bins == b)).flatten(1), dim=1)
-            for b in range(len(SPECIAL_EDGES) - 1)
-        ]
-        found.append(torch.stack(here, dim=1))
-    return torch.stack(found, dim=1)
+    found = [
+        _mean_where(noise.flatten(1), (same & kind[:, :, None] & (bins == b)).flatten(1))
+        for kind in kinds
+        for b in range(len(SPECIAL_EDGES) - 1)
+    ]
+    return torch.stack(found, dim=1).unflatten(1, (len(kinds), -1))
 
 
-def _mean_where(values: Tensor, there: Tensor, dim: int) -> Tensor:
-    """Mean of the values that are there; NaN where none is."""
+def _mean_where(values: Tensor, there: Tensor) -> Tensor:
+    """Mean over the second dimension of the values that are there; NaN where none is."""
     there = there.expand_as(values)
-    return torch.where(there, values, 0.0).sum(dim=dim) / there.sum(dim=dim)
+    return torch.where(there, values, 0.0).sum(dim=1) / there.sum(dim=1)

@@ -12,7 +12,7 @@ from torch import Tensor
 from rarefy.core.contracts import Context
 from rarefy.measure.noise_neurons import ResidualMemory, log_imbalance
 from rarefy.measure.statistics import OMEGA
-from rarefy.studies.benign.training.stages import losses
+from rarefy.measure.training_stages import losses
 from rarefy.studies.benign.trial import Trial
 from rarefy.theory.benign import target_length
 from rarefy.train.descent import State
@@ -81,7 +81,7 @@ def watched(
     coefficients: bool = False,
     work: float = 1.0,
 ) -> Watched:
-    """Train with one rate a run, (run,). ``work``: what a step counts for in the progress."""
+    """Train with one rate per run, (run,). ``work``: what a step counts for in the progress."""
     samples, initial = experiment.samples, experiment.initial
     classes, m = initial.shape[1:3]
     # W* of (70) has no meaning without features: their length is then infinite

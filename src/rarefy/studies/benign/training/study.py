@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.benign.training.charts import training_pictures
-from rarefy.studies.benign.training.claims import training_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.benign.training import charts
+from rarefy.studies.benign.training import claims as judged
+from rarefy.studies.benign.training import tables as tabled
 from rarefy.studies.benign.training.experiment import TrainingExperiment
-from rarefy.studies.benign.training.tables import training_tables
 
 
 class BenignTraining(TrainingExperiment, Study):
@@ -20,7 +17,7 @@ class BenignTraining(TrainingExperiment, Study):
     name: ClassVar[str] = "benign-training"
     title: ClassVar[str] = "How the loss falls, and what filters memorise on the way"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "Lemma 1; Lemma 2; Lemmas 3-7"
+    shows: ClassVar[str] = "Lemmas 1-7"
     claims: ClassVar[tuple[str, ...]] = ("B1", "B2", "B10")
     needs: ClassVar[str] = "a CPU; a GPU at scale paper (about 5e14 operations)"
     paper_says: ClassVar[str] = (
@@ -36,11 +33,6 @@ class BenignTraining(TrainingExperiment, Study):
         "and sizes of these settings are our choice."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return training_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return training_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return training_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = tabled.tables

@@ -8,18 +8,20 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Table
-from rarefy.data.noise_ratio import spectrum_for
+from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies.benign.conditions import conditions, initial_std
-from rarefy.studies.benign.maps import power_of_ten
 from rarefy.studies.benign.training.cases import CASES, ENDS
+from rarefy.studies.benign.training.charts import power_of_ten
 from rarefy.studies.benign.training.claims import feature_share
 from rarefy.studies.benign.training.experiment import TrainingExperiment
 from rarefy.studies.benign.training.lemmas import worst_other
 from rarefy.studies.benign.trial import Training
+from rarefy.studies.kit.reading import slices
+from rarefy.studies.kit.tables import table
 from rarefy.theory.conditions import COLUMNS, table_rows
 
 
-def training_tables(study: TrainingExperiment, results: xr.Dataset) -> list[Table]:
+def tables(study: TrainingExperiment, results: xr.Dataset) -> list[Table]:
     cases = results["case"].values.tolist()
     found = []
     if "slow" in cases:
@@ -34,27 +36,24 @@ def training_tables(study: TrainingExperiment, results: xr.Dataset) -> list[Tabl
 
 
 def _rates(study: TrainingExperiment, results: xr.Dataset) -> Table:
-    rows: list[list[object]] = []
-    slow = results.sel(case="slow").mean("seed")
-    for gamma in results["gamma"].values:
-        for u in results["strength"].values:
-            here = slow.sel(gamma=gamma, strength=u)
-            least, median, most = here["constant"].transpose("spread").values
-            share = float(feature_share(study, u, study.size))
-            rows.append(
-                [
-                    f"{gamma:g}",
-                    f"{u:g}",
-                    f"{float(here['lr']):.3g}",
-                    f"{share:.2f}",
-                    f"{least:.3g} / {median:.3g} / {most:.3g}",
-                    f"{float(here['first_drop']):.3f}",
-                    f"{float(here['bend']):.2f}",
-                    f"{float(here['falls']):.4f}",
-                    f"{float(here['gain_enough']):.4f}",
-                ]
-            )
-    return Table(
+    rows = []
+    for at, here in slices(results.sel(case="slow").mean("seed"), _axes(results, "strength")):
+        least, median, most = here["constant"].values
+        share = float(feature_share(study, at["strength"], study.size))
+        rows.append(
+            {
+                "Gamma": f"{at['gamma']:g}",
+                "|u|": f"{at['strength']:g}",
+                "learning rate": f"{float(here['lr']):.3g}",
+                "features' share, predicted": f"{share:.2f}",
+                "rate of samples": f"{least:.3g} / {median:.3g} / {most:.3g}",
+                "first step": f"{float(here['first_drop']):.3f}",
+                "bend": f"{float(here['bend']):.2f}",
+                "samples that never rise": f"{float(here['falls']):.4f}",
+                "steps with the gain of (68)": f"{float(here['gain_enough']):.4f}",
+            }
+        )
+    return table(
         "rates",
         "How fast single losses fall in stage 1",
         "Rate of a sample (slowest, median, fastest; means over seeds) in units of what features "
@@ -62,45 +61,36 @@ def _rates(study: TrainingExperiment, results: xr.Dataset) -> Table:
         "step: mean measured fall over the closed form with the samples' own noise, (|S||u|^2 + "
         "|xi|^2) in place of |S||u|^2. Bend: rate in the second half of the fall over that in the "
         "first; 1 is geometric.",
-        [
-            "Gamma",
-            "|u|",
-            "learning rate",
-            "features' share, predicted",
-            "rate of samples",
-            "first step",
-            "bend",
-            "samples that never rise",
-            "steps with the gain of (68)",
-        ],
         rows,
     )
 
 
+def _axes(results: xr.Dataset, *names: str) -> dict[str, list[float]]:
+    return {name: results[name].values.tolist() for name in ("gamma", *names)}
+
+
 def _ends(results: xr.Dataset, ends: list[str]) -> Table:
-    rows: list[list[object]] = []
-    for case in ends:
-        for gamma in results["gamma"].values:
-            here = results.sel(case=case, gamma=gamma)
-            mean = here.mean("seed")
-            own = mean["tail_own"].isel(quantile=[0, -1])  # least of the low, largest of the high
-            rows.append(
-                [
-                    case,
-                    f"{gamma:g}",
-                    _range(mean["updates"], ".0f"),
-                    _range(mean["train_loss"]),
-                    _range(mean["rank_share"]),
-                    _range(mean["numbered_over_floor"]),
-                    _range(mean["active_enough"], ".4f"),
-                    _range(mean["memory_own"] / mean["memory_other"]),
-                    _range(worst_other(here["memory_worst"]).max("seed")),
-                    _range(own, ".2g"),
-                    _range(mean["tail_other"]),
-                    _range(mean["log_kappa"], text=power_of_ten),
-                ]
-            )
-    return Table(
+    rows = []
+    for at, here in slices(results, {"case": ends, **_axes(results)}):
+        mean = here.mean("seed")
+        own = mean["tail_own"].isel(quantile=[0, -1])  # least of the low, largest of the high
+        rows.append(
+            {
+                "training": at["case"],
+                "Gamma": f"{at['gamma']:g}",
+                "updates": _range(mean["updates"], ".0f"),
+                "training loss": _range(mean["train_loss"]),
+                "rank/m": _range(mean["rank_share"]),
+                "numbered value": _range(mean["numbered_over_floor"]),
+                "a tenth active": _range(mean["active_enough"], ".4f"),
+                "own over other": _range(mean["memory_own"] / mean["memory_other"]),
+                "worst other over own": _range(worst_other(here["memory_worst"]).max("seed")),
+                "own response": _range(own, ".2g"),
+                "other response": _range(mean["tail_other"]),
+                "kappa": _range(mean["log_kappa"], text=power_of_ten),
+            }
+        )
+    return table(
         "ends",
         "The lemmas at the end of training",
         "Smallest and largest over |u| of means over seeds. Lemma 3: rank, and singular value "
@@ -108,20 +98,6 @@ def _ends(results: xr.Dataset, ends: list[str]) -> Table:
         "Lemma 4: share of fresh samples that activate a tenth of the filters. Lemma 5: mean own "
         "over mean other response, and the largest other over the least own. Lemma 6: responses in "
         "units of its orders (own: 5 % to 95 % quantile of long-tailed samples). Lemma 7: kappa.",
-        [
-            "training",
-            "Gamma",
-            "updates",
-            "training loss",
-            "rank/m",
-            "numbered value",
-            "a tenth active",
-            "own over other",
-            "worst other over own",
-            "own response",
-            "other response",
-            "kappa",
-        ],
         rows,
     )
 
@@ -137,11 +113,11 @@ def _range(
 
 
 def _conditions(study: TrainingExperiment, results: xr.Dataset, case: str) -> Table:
-    there = study.at_case(CASES[case])
+    there = study.at_case(case)
     gamma = float(results["gamma"].values.min())
     strength = results["strength"].values
     u = float(strength[np.abs(strength - 2.0).argmin()])
-    noise = spectrum_for(gamma, there.size, there.d, there.classes, there.base)
+    noise = spectrum_for(gamma, there.d, there.classes, there.base)
     cell = results.sel(case=case, gamma=gamma, strength=u)
     updates = float(cell["updates"].mean())
     made = Training(float(cell["lr"].mean()), round(updates) if np.isfinite(updates) else 2)

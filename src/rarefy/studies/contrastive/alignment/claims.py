@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import (
-    BIG_O,
-    OMEGA,
-    judge_bound,
-    judge_fraction,
-    judge_slope,
-    judge_trend,
-)
-from rarefy.measure.trends import spearman_trend
+from rarefy.measure.statistics import BIG_O, OMEGA
+from rarefy.measure.trends import Slope
 from rarefy.studies.contrastive.alignment.experiment import AlignmentExperiment
 from rarefy.studies.contrastive.exponents import exponent_in_eps
-from rarefy.studies.contrastive.words import bias_name, rows
-from rarefy.theory.contrastive import (
-    coefficient_range,
-    lucky_count_order,
-    set_size_order,
-    t4,
+from rarefy.studies.contrastive.words import bias_name
+from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.kit.reading import (
+    Reading,
+    at_least,
+    at_most,
+    exponent,
+    falls,
+    judge_all,
+    rises,
+    share,
 )
+from rarefy.theory.contrastive import coefficient_range, lucky_count_order, set_size_order, t4
 
-EXPONENTS = (("weight", "C6", 1.0), ("top_weight", "C6", 1.0), ("energy", "C15", 2.0))
-"""Output, claim and predicted exponent in eps_j/eps_max; (13), (13), (89)."""
-MEANINGS = {"weight": "mean over M_j, ", "top_weight": "best neuron, ", "energy": ""}
-Identity = tuple[str, str, str, str]
+EXPONENTS = (
+    ("weight", "C6", 1.0, "mean over M_j"),  # (13)
+    ("top_weight", "C6", 1.0, "best neuron"),  # (13)
+    ("energy", "C15", 2.0, ""),  # (89)
+)
+"""Output, claim, predicted exponent in eps_j/eps_max, and words."""
 
 
 def middle_sigma(results: xr.Dataset) -> float:
@@ -39,142 +41,132 @@ def middle_sigma(results: xr.Dataset) -> float:
     return float(values[len(values) // 2])
 
 
-def convergence_reads(study: AlignmentExperiment) -> list[int]:
+def convergence_reads(experiment: AlignmentExperiment) -> list[int]:
     """T4, the end of Theorem 3.1's window (or the last read before it), and the last read."""
-    end = t4(study.d, study.lr)
-    within = [read for read in study.reads if read <= end]
-    return sorted({max(within) if within else study.reads[-1], study.reads[-1]})
+    end, last = t4(experiment.d, experiment.lr), experiment.reads[-1]
+    return sorted({max((read for read in experiment.reads if read <= end), default=last), last})
 
 
-def alignment_verdicts(
-    study: AlignmentExperiment, results: xr.Dataset, scale: str
-) -> list[Verdict]:
-    def before(claim: str, what: str) -> Identity:
-        return (claim, study.name, scale, f"{what}, {study.setting}")
-
-    found = _before_training(study, results.isel(bias_scale=0), before)
-    for scale_of_bias in results["bias_scale"].values:
-        here = results.sel(bias_scale=scale_of_bias)
-        bias = bias_name(scale_of_bias)
-
-        def identity(claim: str, what: str, bias: str = bias) -> Identity:
-            return (claim, study.name, scale, f"{what}, {bias}, {study.setting}")
-
-        for read in sorted({study.figure_read, study.reads[-1]}):
-            found += _figures(study, here.sel(read=read), identity)
-        for read in convergence_reads(study):
-            at = here.sel(sigma=middle_sigma(results), read=read)
-            found += _at_convergence(study, at, identity)
-    return found
+def verdicts(experiment: AlignmentExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
+    sigma, sigmas = middle_sigma(results), results["sigma"].values.tolist()
+    first = {"sigma": sigma, "bias_scale": results["bias_scale"].values[0]}
+    readings = _set_size(experiment, "initial_set", "set (26) at the start, {setting}", first)
+    for bias in results["bias_scale"].values:
+        after = f"{bias_name(bias)}, {{setting}}"
+        for read in sorted({experiment.figure_read, experiment.reads[-1]}):
+            at = {"bias_scale": bias, "read": read, "group": "minority"}
+            readings += _figures(experiment, sigmas, f"step {read}, {after}", at)
+        for read in convergence_reads(experiment):
+            at = {"bias_scale": bias, "sigma": sigma, "read": read}
+            readings += _at_convergence(experiment, f"step {read}, {after}", at)
+    return judge_all(experiment, results, scale, readings)
 
 
 def _figures(
-    study: AlignmentExperiment, here: xr.Dataset, identity: Callable[[str, str], Identity]
-) -> list[Verdict]:
-    found = []
-    for sigma in here["sigma"].values:
-        at = here.sel(sigma=sigma, group="minority")
-        for name, what in (("aligned", "neurons with cosine >= 0.3"), ("best", "best cosine")):
-            found.append(
-                judge_trend(
-                    identity("C10", f"{what}, sigma={sigma:g}, step {int(at['read'])}"),
-                    spearman_trend(at["eps_min"].values, rows(at[name])),
-                    "increasing",
-                    note=f"mean over {study.minority} features",
-                )
-            )
-    return found
-
-
-def _before_training(
-    study: AlignmentExperiment, here: xr.Dataset, identity: Callable[[str, str], Identity]
-) -> list[Verdict]:
-    size = rows(here["initial_set"].sel(sigma=middle_sigma(here)))
-    return _set_size(study, here["eps_min"].values, size, "set (26) at the start", identity)
+    experiment: AlignmentExperiment, sigmas: Sequence[float], when: str, at: Mapping[str, Any]
+) -> list[Reading]:
+    """Fig. 2-3 at every noise level."""
+    return [
+        Reading(
+            "C10",
+            f"{what}, sigma={sigma:g}, {when}",
+            name,
+            rises("eps_min"),
+            at={**at, "sigma": sigma},
+            note=f"mean over {experiment.minority} features",
+        )
+        for sigma in sigmas
+        for name, what in (("aligned", "neurons with cosine >= 0.3"), ("best", "best cosine"))
+    ]
 
 
 def _at_convergence(
-    study: AlignmentExperiment, at: xr.Dataset, identity: Callable[[str, str], Identity]
-) -> list[Verdict]:
-    eps, step = at["eps_min"].values, int(at["read"])
-    when = f"step {step}"
-    note = f"sigma={float(at['sigma']):g}; minority over majority"
+    experiment: AlignmentExperiment, when: str, at: Mapping[str, Any]
+) -> list[Reading]:
+    rare = {**at, "group": "minority"}
+    about = f"sigma={at['sigma']:g}; minority over majority"
     stronger = "a power law is a stronger reading than the range in (13)"
-    found = [
-        judge_slope(
-            identity(claim, f"{MEANINGS[name]}{when}"),
-            exponent_in_eps(at[name]),
-            predicted=exponent,
-            tolerance=exponent / 4,
-            note=f"{note}; {stronger}" if claim == "C6" else f"{note}; summed over all neurons",
-        )
-        for name, claim, exponent in EXPONENTS
-    ]
-    found.append(_inside_range(study, at, identity("C6", f"weight in the range (13), {when}")))
-    pure = rows(at["pure"].sel(group="minority"))
-    found.append(
-        judge_trend(
-            identity("C8", f"pure neurons grow with eps_min, {when}"),
-            spearman_trend(eps, pure),
-            "increasing",
+
+    def in_range(here: xr.Dataset) -> tuple[int, int, int]:
+        """Runs whose mean weight over M_j lies in the range of (13), of how many, and above it."""
+        eps, weight = here["eps_min"].values, by_seed(here["weight"], "eps_min")
+        size = (experiment.tau, experiment.neurons, experiment.d)
+        low, high = coefficient_range(eps, *size, eps)  # eps_max = 1
+        seen = np.isfinite(weight) & (weight > 0)  # 0: every M_j of the run is empty
+        above = seen & (weight > high)
+        return int((seen & (weight >= low) & ~above).sum()), int(seen.sum()), int(above.sum())
+
+    def over_bound(here: xr.Dataset) -> xr.DataArray:
+        """Pure neurons over Theorem 3.1's m d^-(eps_max/eps_min)^2, where that promises one."""
+        least = lucky_count_order(experiment.neurons, experiment.d, here["eps_min"].values)
+        over = here["pure"] / xr.DataArray(least, dims="eps_min")
+        return over.isel(eps_min=np.flatnonzero(least >= 1))
+
+    return [
+        *(
+            Reading(
+                claim,
+                f"{what}, {when}" if what else when,
+                _exponent_of(name),
+                exponent(power, power / 4),
+                at=at,
+                note=f"{about}; {stronger if claim == 'C6' else 'summed over all neurons'}",
+            )
+            for name, claim, power, what in EXPONENTS
+        ),
+        Reading(
+            "C6",
+            f"weight in the range (13), {when}",
+            in_range,
+            share(0.95),
+            at=rare,
+            note=lambda _, runs: f"minority, mean over M_j; {runs[2]} of the rest lie above it",
+        ),
+        Reading(
+            "C8",
+            f"pure neurons grow with eps_min, {when}",
+            "pure",
+            rises("eps_min"),
+            at=rare,
             note="operational set: cosine at least 0.3, four times the second squared",
-        )
-    )
-    found.append(_count_bound(study, eps, pure, identity("C8", f"count over its bound, {when}")))
-    found += _set_size(
-        study, eps, rows(at["mixed"]), f"a tenth of the squared norm, {when}", identity
-    )
-    return found
+        ),
+        Reading(
+            "C8",
+            f"count over its bound, {when}",
+            over_bound,
+            at_least(OMEGA, "eps_min"),
+            at=rare,
+            note=lambda _, over: (
+                "operational set, at eps_min={worst}, where the margin is smallest"
+                if over.size
+                else "the bound is below one neuron at every eps_min"
+            ),
+        ),
+        *_set_size(experiment, "mixed", f"a tenth of the squared norm, {when}", at),
+    ]
 
 
-def _inside_range(study: AlignmentExperiment, at: xr.Dataset, identity: Identity) -> Verdict:
-    """Share of runs whose mean minority weight over M_j lies in the range of (13)."""
-    eps = at["eps_min"].values
-    weight = rows(at["weight"].sel(group="minority"))
-    low, high = coefficient_range(eps, study.tau, study.neurons, study.d, eps)  # eps_max = 1
-    seen = np.isfinite(weight) & (weight > 0)  # 0: every M_j of the run is empty
-    inside = seen & (weight >= low) & (weight <= high)
-    note = (
-        f"minority, mean over M_j; {int((seen & (weight > high)).sum())} of the rest lie above it"
-    )
-    return judge_fraction(identity, int(inside.sum()), int(seen.sum()), 0.95, note=note)
-
-
-def _count_bound(
-    study: AlignmentExperiment, eps: np.ndarray, pure: np.ndarray, identity: Identity
-) -> Verdict:
-    """Theorem 3.1's m d^-(eps_max/eps_min)^2; below one neuron it promises nothing."""
-    bound = lucky_count_order(study.neurons, study.d, eps)
-    told = np.flatnonzero(bound >= 1)
-    if not len(told):
-        note = "the bound is below one neuron at every eps_min"
-        return judge_bound(identity, np.empty(0), OMEGA, "at_least", note=note)
-    margin = pure[:, told] / bound[told]
-    tightest = int(margin.mean(axis=0).argmin())
-    note = f"operational set, at eps_min={eps[told][tightest]:g}, where the margin is smallest"
-    return judge_bound(identity, margin[:, tightest], OMEGA, "at_least", note=note)
+def _exponent_of(name: str) -> Callable[[xr.Dataset], Slope]:
+    return lambda here: exponent_in_eps(here[name])
 
 
 def _set_size(
-    study: AlignmentExperiment,
-    eps: np.ndarray,
-    size: np.ndarray,
-    what: str,
-    identity: Callable[[str, str], Identity],
-) -> list[Verdict]:
-    over = size / set_size_order(study.d, eps)
-    worst = int(over.mean(axis=0).argmax())
+    experiment: AlignmentExperiment, name: str, what: str, at: Mapping[str, Any]
+) -> list[Reading]:
+    """|N_i| falls with eps_min, and is at most of order d^(1 - r^2) (14)."""
+
+    def over(here: xr.Dataset) -> xr.DataArray:
+        order = set_size_order(experiment.d, here["eps_min"].values)
+        return here[name] / xr.DataArray(order, dims="eps_min")
+
     return [
-        judge_trend(
-            identity("C7", f"N_i falls with eps_min, {what}"),
-            spearman_trend(eps, size),
-            "decreasing",
-        ),
-        judge_bound(
-            identity("C7", f"N_i over d^(1-r^2), {what}"),
-            over[:, worst],
-            BIG_O,
-            "at_most",
-            note=f"at eps_min={eps[worst]:g}, where it is largest; O(1) read as 4",
+        Reading("C7", f"N_i falls with eps_min, {what}", name, falls("eps_min"), at=at),
+        Reading(
+            "C7",
+            f"N_i over d^(1-r^2), {what}",
+            over,
+            at_most(BIG_O, "eps_min"),
+            at=at,
+            note="at eps_min={worst}, where it is largest; O(1) read as 4",
         ),
     ]

@@ -9,31 +9,27 @@ import numpy as np
 import torch
 
 from rarefy.core.contracts import Cells, Context, Output
-from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, NotNegative
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import aligned_counts, carried, dominant, lucky, ordinary
-from rarefy.studies.contrastive.checks import check_reads
-from rarefy.studies.contrastive.setting import GROUPS, ImbalancedExperiment, group_means
+from rarefy.studies.contrastive.setting import (
+    LARGE,
+    TINY_FIGURE,
+    FigureExperiment,
+    as_arrays,
+    group_means,
+)
 from rarefy.train.descent import State
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlignmentExperiment(ImbalancedExperiment):
+class AlignmentExperiment(FigureExperiment):
     """Alignment of neurons with majority and minority features against eps_min."""
 
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "sigma", "eps_min")
     random_axes: ClassVar[tuple[str, ...]] = ("sigma", "eps_min")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 3,
-            "eps_min": (0.3, 1.0),
-            "sigma": (0.03,),
-            "d1": 60,
-            "steps": 40,
-            "reads": (0, 20, 40),
-            "figure_read": 40,
-            "batch": 32,
-        },
+        "tiny": {**TINY_FIGURE, "eps_min": (0.3, 1.0), "sigma": (0.03,)},
         "quick": {
             "seeds": 6,
             "eps_min": (0.1, 0.4, 0.7, 1.0),
@@ -43,38 +39,22 @@ class AlignmentExperiment(ImbalancedExperiment):
         },
         "paper": {},
         "large": {
+            **LARGE,
             "seeds": 10,
             "eps_min": (0.5, 0.7, 0.8, 0.9, 1.0),
             "sigma": (0.02,),
-            "majority": 32,
-            "minority": 32,
-            "d1": 1024,
-            "neurons": 2048,
-            "batch": 256,
-            "activation": 0.04,
             "steps": 7850,
             "reads": (100, 400, 1600, 7850),
             "figure_read": 400,
         },
     }
 
-    eps_min: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-    """frequency of the minority features"""
-    sigma: tuple[float, ...] = (0.01, 0.03, 0.05)
+    sigma: tuple[NotNegative, ...] = (0.01, 0.03, 0.05)
     """noise std; the noise-to-signal ratio is sigma^2 d1"""
-    bias_scale: tuple[float, ...] = (0.0, 1.0)
-    """bias at T1 in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
-    steps: int = 1600
+    steps: Count = 1600
+    """training steps"""
     reads: tuple[int, ...] = (25, 50, 100, 158, 400, 1600)
     """steps at which alignment is read; 158 is T4 = d^1.99/eta at d = 9"""
-    figure_read: int = 100
-    """step at which Fig. 2-3 are read"""
-
-    def check(self) -> None:
-        super().check()
-        check_reads(self.reads, self.steps)
-        if self.figure_read not in self.reads:
-            raise bad_value("figure_read", self.figure_read, f"must be one of reads={self.reads}")
 
     def outputs(self) -> tuple[Output, ...]:
         by_group = ("read", "group")
@@ -97,20 +77,11 @@ class AlignmentExperiment(ImbalancedExperiment):
             Output("t1", (), "step T1 of (34); -1: not reached", "steps"),
         )
 
-    def coordinates(self) -> dict[str, np.ndarray]:
-        return {"read": np.array(self.reads), "group": np.array(GROUPS)}
-
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        trial = self.setup(cells, context)
         eps_min = cells.column("eps_min", context)
-        experiment = self.setup(
-            cells,
-            context,
-            eps=self.eps(eps_min),
-            sigma=cells.column("sigma", context),
-            bias_scale=cells.column("bias_scale", context),
-        )
-        atoms, majority = experiment.data.dictionary, self.majority
-        start = projections(experiment.weights, atoms)
+        atoms, majority = trial.data.dictionary, self.majority
+        start = projections(trial.weights, atoms)
         member = ordinary(start, eps_min)  # eps_max = 1, so eps_min is the ratio
         fortunate = lucky(start, eps_min)
 
@@ -131,7 +102,7 @@ class AlignmentExperiment(ImbalancedExperiment):
             stayed = (dominant(cosines(state)) & fortunate).sum(dim=(1, 2))
             return stayed / fortunate.sum(dim=(1, 2))  # 0/0 is NaN: no lucky neuron
 
-        trajectory = experiment.train(
+        trajectory = trial.train(
             context,
             {
                 "aligned": lambda s: means(aligned_counts(cosines(s)).to(context.dtype)),
@@ -146,9 +117,7 @@ class AlignmentExperiment(ImbalancedExperiment):
             },
             self.reads,
         )
-        found = {name: value.cpu().numpy() for name, value in trajectory.records.items()}
-        found["initial_set"] = member.sum(dim=2).to(context.dtype).mean(dim=1).cpu().numpy()
-        found["lucky"] = means(fortunate.sum(dim=1).to(context.dtype)).cpu().numpy()
-        found["t1"] = experiment.bias.t1.cpu().numpy()
-        found["nonfinite_step"] = trajectory.nonfinite_step.cpu().numpy()
-        return found
+        start_sizes = member.sum(dim=2).to(context.dtype).mean(dim=1)
+        fortunes = means(fortunate.sum(dim=1).to(context.dtype))
+        found = {"initial_set": start_sizes, "lucky": fortunes, "t1": trial.bias.t1}
+        return as_arrays(found, trajectory)

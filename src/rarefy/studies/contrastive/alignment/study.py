@@ -4,39 +4,29 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.contrastive.alignment.charts import alignment_pictures, exponents_over_time
-from rarefy.studies.contrastive.alignment.claims import alignment_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.contrastive.alignment import charts, claims
 from rarefy.studies.contrastive.alignment.experiment import AlignmentExperiment
 
 
 class ContrastAlignment(AlignmentExperiment, Study):
     """Alignment of neurons with majority and minority features against eps_min."""
 
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = charts.tables
+
     name: ClassVar[str] = "contrast-alignment"
     title: ClassVar[str] = "Rarer features are carried by fewer, weaker, less pure neurons"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "(12)-(13); (14); Thm 3.1 end, Remark 2; Fig. 2-3; (89)"
+    shows: ClassVar[str] = "Fig. 2-3; Theorem 3.1; (89)"
     claims: ClassVar[tuple[str, ...]] = ("C6", "C7", "C8", "C10", "C15")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
     headline: ClassVar[bool] = True
     paper_says: ClassVar[str] = (
         "When some features are rarer (eps_min below 1), fewer neurons align with them and the "
-        "best alignment is weaker (000 Fig. 2-3). At convergence the weight on a feature scales "
-        "as eps_j/eps_max (12)-(13), the summed squared weight as its square (89), the number of "
-        "features a neuron mixes is at most of order d^(1-(eps_min/eps_max)^2) (14), and at "
-        "least of order m d^(-(eps_max/eps_min)^2) neurons are pure in each feature (Theorem "
-        "3.1)."
+        "best alignment is weaker (000 Fig. 2-3). At convergence the weight on a feature scales as "
+        "eps_j/eps_max (12)-(13), the summed squared weight as its square (89), the number of "
+        "features a neuron mixes is at most of order d^(1-(eps_min/eps_max)^2) (14), and at least "
+        "of order m d^(-(eps_max/eps_min)^2) neurons are pure in each feature (Theorem 3.1)."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return alignment_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return alignment_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return [exponents_over_time(self, results)]

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
-from rarefy.core.errors import bad_value
-from rarefy.data.sparse_coding import Companions
+from rarefy.core.parameters import Count, NotNegative, OneOf, Share
+from rarefy.data.sparse_coding import SPREADS, Companions
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant
-from rarefy.pruning.updates import rule_codes
-from rarefy.studies.contrastive.checks import check_alphas, check_choices, check_reads
-from rarefy.studies.contrastive.setting import GROUPS, ImbalancedExperiment, group_means
+from rarefy.pruning.update_rules import rule_codes
+from rarefy.studies.contrastive.setting import (
+    Frequency,
+    ImbalancedExperiment,
+    LeftOut,
+    as_arrays,
+    check_alphas,
+    check_reads,
+    group_means,
+)
 from rarefy.sweep.batches import split_by_axis
 from rarefy.train.descent import State
 from rarefy.train.neuron_pruning import NeuronPruning
@@ -55,23 +62,24 @@ class BeyondExperiment(ImbalancedExperiment):
         "paper": {},
     }
 
-    seeds: int = 30
-    eps_min: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0)
+    seeds: Count = 30
+    """repeats of each grid point"""
+    eps_min: tuple[Frequency, ...] = (0.1, 0.25, 0.5, 1.0)
     """frequency of the minority features"""
-    attention: tuple[str, ...] = ATTENTION
+    attention: tuple[Annotated[str, OneOf(ATTENTION)], ...] = ATTENTION
     """fixed: W_Q = W_K = identity; trained: they start there and follow the gradient, undecayed"""
-    share: tuple[float, ...] = (0.0, 0.5, 1.0)
+    share: tuple[Share, ...] = (0.0, 0.5, 1.0)
     """chance that a rare feature's presence is decided together with its companion's"""
-    alpha: tuple[float, ...] = (0.0, 0.2)
+    alpha: tuple[LeftOut, ...] = (0.0, 0.2)
     """share of the neurons, the smallest, that are left out; 0: no pruning"""
-    bias_scale: tuple[float, ...] = (0.0, 0.5)
+    bias_scale: tuple[NotNegative, ...] = (0.0, 0.5)
     """bias at T1 in units of the paper's; at 1 it silences all neurons once features show on some
     tokens only, since attention dilutes them"""
-    spread: str = "subset"
+    spread: Annotated[str, OneOf(SPREADS)] = "subset"
     """tokens that show a present feature; on a random subset of them attention has a choice"""
-    sigma: float = 0.03
+    sigma: NotNegative = 0.03
     """noise std"""
-    d1: int = 100
+    d1: Count = 100
     """dimension of a token; W_Q and W_K have its square"""
     reads: tuple[int, ...] = (25, 100, 400)
     """steps at which alignment is read"""
@@ -79,10 +87,6 @@ class BeyondExperiment(ImbalancedExperiment):
     def check(self) -> None:
         super().check()
         check_alphas(self.alpha, self.neurons)
-        check_choices("attention", self.attention, ATTENTION)
-        for value in self.share:
-            if not 0 <= value <= 1:
-                raise bad_value("share", value, "must be in [0, 1]: it is a chance")
         check_reads(self.reads, self.steps)
 
     def judged_reads(self) -> tuple[int, ...]:
@@ -108,28 +112,23 @@ class BeyondExperiment(ImbalancedExperiment):
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        return {"read": np.array(self.reads), "group": np.array(GROUPS)}
+        return {"read": np.array(self.reads), **super().coordinates()}
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         return split_by_axis(cells, "attention", lambda how, part: self._runs(how, part, context))
 
     def _runs(self, attention: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        eps_min = cells.column("eps_min", context)
-        one = torch.ones_like(eps_min)
         codes = rule_codes(["dense"] * len(cells), context.device)
         start = torch.zeros(len(cells), dtype=torch.int64, device=context.device)
-        experiment = self.setup(
+        trial = self.setup(
             cells,
             context,
-            eps=self.eps(eps_min),
-            sigma=self.sigma * one,
-            bias_scale=cells.column("bias_scale", context),
             pruning=NeuronPruning(cells.column("alpha", context), start, codes, self.neurons),
             companions=Companions(self.companions(), cells.column("share", context)),
             train_attention=attention == "trained",
         )
-        atoms = experiment.data.dictionary
-        probe = experiment.data.sample(experiment.draws.spawn("attention"), self.batch, 0).x
+        atoms = trial.data.dictionary
+        probe = trial.data.sample(trial.draws.spawn("attention"), self.batch, 0).x
 
         def means(values: torch.Tensor) -> torch.Tensor:
             return group_means(values.to(context.dtype), self.majority)
@@ -138,10 +137,10 @@ class BeyondExperiment(ImbalancedExperiment):
             return squared_cosines(state.parameters["weights"], atoms)
 
         def on_itself(state: State) -> torch.Tensor:
-            weights = experiment.problem.attention_of(state.parameters).weights(probe)
+            weights = trial.problem.attention_of(state.parameters).weights(probe)
             return torch.diagonal(weights, dim1=2, dim2=3).mean(dim=(1, 2))
 
-        trajectory = experiment.train(
+        trajectory = trial.train(
             context,
             {
                 "best": lambda s: means(cosines(s).amax(dim=1).sqrt()),
@@ -153,12 +152,4 @@ class BeyondExperiment(ImbalancedExperiment):
             },
             self.reads,
         )
-        found = {name: value.cpu().numpy() for name, value in trajectory.records.items()}
-        found["nonfinite_step"] = trajectory.nonfinite_step.cpu().numpy()
-        return found
-
-
-def described(attention: object, share: object) -> str:
-    together = {0.0: "independent", 1.0: "always with companion"}
-    text = together.get(float(share), f"companion {float(share):g}")  # type: ignore[arg-type]
-    return f"attention {attention}, {text}"
+        return as_arrays({}, trajectory)

@@ -2,82 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from rarefy.core.picture import Lines, Picture, Table
-from rarefy.measure.curves import banded
+from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.studies.contrastive.cascade.claims import begin_name
 from rarefy.studies.contrastive.cascade.experiment import CascadeExperiment
 from rarefy.studies.contrastive.words import bias_name
+from rarefy.studies.kit.slices import curve_along, every
 
 
-def cascade_pictures(study: CascadeExperiment, results: xr.Dataset) -> list[Picture]:
+def pictures(experiment: CascadeExperiment, results: xr.Dataset) -> list[Picture]:
     return [
-        _trajectories(study, results),
-        _added(study, results),
-        _composition(study, results),
+        _trajectories(experiment, results),
+        _added(experiment, results),
+        _composition(experiment, results),
     ]
 
 
 def _places(results: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
     """Every begin and bias: a title, and what was measured there."""
-    for begin in results["begin"].values:
-        for scale_of_bias in results["bias_scale"].values:
-            title = f"{begin_name(begin)}, {bias_name(scale_of_bias)}"
-            yield title, results.sel(begin=begin, bias_scale=scale_of_bias)
+    for (begin, bias), here in every(results, "begin", "bias_scale"):
+        yield f"{begin_name(begin)}, {bias_name(bias)}", here
 
 
-def _level_name(value: float) -> str:
-    return f"eps {value:g}"
+def _levels(
+    experiment: CascadeExperiment, values: xr.DataArray, after: str = "", style: str = "solid"
+) -> list[Curve]:
+    """A curve per level; the most frequent and the rarest have the colours of majority and
+    minority."""
+    known = {experiment.levels[0]: "majority", experiment.levels[-1]: "minority"}
+    return [
+        curve_along(f"eps {level:g}{after}", at, "read", known.get(float(level), "middle"), style)
+        for (level,), at in every(values, "level")
+    ]
 
 
-def _role(study: CascadeExperiment, value: float) -> str:
-    """The most frequent and the rarest level have the colours of majority and minority."""
-    known = {study.levels[0]: "majority", study.levels[-1]: "minority"}
-    return known.get(float(value), "middle")
+def _panels(
+    results: xr.Dataset,
+    curves: Callable[[xr.Dataset], list[Curve]],
+    y_label: str,
+    meetings: Sequence[tuple[float, str]],
+    **look: Any,
+) -> list[Lines]:
+    """One per place; ``meetings``: pruned shares whose median first meeting is marked, in words."""
+    return [
+        Lines(
+            curves(here),
+            "steps since pruning began",
+            y_label,
+            title=title,
+            x_log=True,
+            marks=[
+                (wait, text)
+                for share, text in meetings
+                if (wait := _median_wait(here.sel(alpha=share))) > 0
+            ],
+            **look,
+        )
+        for title, here in _places(results)
+    ]
 
 
-def _sample(values: xr.DataArray, level: float) -> np.ndarray:
-    return values.sel(level=level).transpose("seed", "read").values
-
-
-def _median_wait(at: xr.Dataset, meeting: object) -> float:
+def _median_wait(at: xr.Dataset) -> float:
     """Median over runs, NaN when half of them or more have not met."""
-    met = at["met"].sel(meeting=meeting).values
+    met = at["met"].isel(meeting=0).values
     wait = float(np.median(np.where(met < 0, np.inf, met)))
     return wait if np.isfinite(wait) else np.nan
 
 
-def _trajectories(study: CascadeExperiment, results: xr.Dataset) -> Picture:
-    alpha, panels = study.figure_alpha, []
-    for title, here in _places(results):
-        curves = []
-        for share, style in ((alpha, "solid"), (0.0, "dashed")):
-            at = here.sel(alpha=share)
-            for level in results["level"].values:
-                label = f"{_level_name(level)}, {'pruned' if share else 'unpruned'}"
-                sample = _sample(at["strength"], level)
-                role = _role(study, level)
-                curves.append(banded(label, at["read"].values, sample, role, style))
-        first = results["meeting"].values[0]
-        marks = [
-            (_median_wait(here.sel(alpha=share), first), text)
-            for share, text in ((alpha, "meet, pruned"), (0.0, "meet, unpruned"))
+def _trajectories(experiment: CascadeExperiment, results: xr.Dataset) -> Picture:
+    alpha = experiment.figure_alpha
+
+    def curves(here: xr.Dataset) -> list[Curve]:
+        pruned, unpruned = (here["strength"].sel(alpha=share) for share in (alpha, 0.0))
+        return [
+            *_levels(experiment, pruned, ", pruned"),
+            *_levels(experiment, unpruned, ", unpruned", "dashed"),
         ]
-        panels.append(
-            Lines(
-                curves,
-                "steps since pruning began",
-                "strength of a feature (mean over its level)",
-                title=title,
-                x_log=True,
-                y_log=True,
-                marks=[(x, text) for x, text in marks if x > 0],
-            )
-        )
+
+    strength = "strength of a feature (mean over its level)"
+    meetings = [(alpha, "meet, pruned"), (0.0, "meet, unpruned")]
+    panels = _panels(results, curves, strength, meetings, y_log=True)
     return Picture(
         "trajectories",
         f"Strength of each frequency level with {alpha:.0%} of the neurons pruned, and without",
@@ -93,31 +102,15 @@ def _trajectories(study: CascadeExperiment, results: xr.Dataset) -> Picture:
     )
 
 
-def _added(study: CascadeExperiment, results: xr.Dataset) -> Picture:
-    alpha, panels = study.figure_alpha, []
-    for title, here in _places(results):
-        strength = here["strength"]
-        added = xr.apply_ufunc(np.log, strength.sel(alpha=alpha) / strength.sel(alpha=0.0))
-        curves = [
-            banded(
-                _level_name(level),
-                here["read"].values,
-                _sample(added, level),
-                _role(study, level),
-            )
-            for level in results["level"].values
-        ]
-        meet = _median_wait(here.sel(alpha=alpha), results["meeting"].values[0])
-        panels.append(
-            Lines(
-                curves,
-                "steps since pruning began",
-                "log of strength, pruned over unpruned",
-                title=title,
-                x_log=True,
-                marks=[(meet, "rarest meets next")] if meet > 0 else (),
-            )
-        )
+def _added(experiment: CascadeExperiment, results: xr.Dataset) -> Picture:
+    alpha = experiment.figure_alpha
+
+    def curves(here: xr.Dataset) -> list[Curve]:
+        pruned, unpruned = (here["strength"].sel(alpha=share) for share in (alpha, 0.0))
+        return _levels(experiment, xr.apply_ufunc(np.log, pruned / unpruned))
+
+    what, meetings = "log of strength, pruned over unpruned", [(alpha, "rarest meets next")]
+    panels = _panels(results, curves, what, meetings)
     return Picture(
         "added",
         "What pruning itself adds to each level",
@@ -133,62 +126,48 @@ def _added(study: CascadeExperiment, results: xr.Dataset) -> Picture:
     )
 
 
-def _composition(study: CascadeExperiment, results: xr.Dataset) -> Picture:
-    alpha, panels = study.figure_alpha, []
-    for title, here in _places(results):
-        at = here.sel(alpha=alpha)
-        curves = [
-            banded(
-                _level_name(level),
-                at["read"].values,
-                _sample(at["pruned"], level),
-                _role(study, level),
-            )
-            for level in results["level"].values
-        ]
-        meet = _median_wait(at, results["meeting"].values[0])
-        panels.append(
-            Lines(
-                curves,
-                "steps since pruning began",
-                "share of the pruned neurons",
-                title=title,
-                x_log=True,
-                marks=[(meet, "rarest meets next")] if meet > 0 else (),
-            )
-        )
+def _composition(experiment: CascadeExperiment, results: xr.Dataset) -> Picture:
+    alpha = experiment.figure_alpha
+
+    def curves(here: xr.Dataset) -> list[Curve]:
+        return _levels(experiment, here["pruned"].sel(alpha=alpha))
+
+    meetings = [(alpha, "rarest meets next")]
+    panels = _panels(results, curves, "share of the pruned neurons", meetings)
     return Picture(
         "composition",
         f"Whose neurons are pruned ({alpha:.0%} of all)",
         "A neuron is counted under the frequency of its strongest feature. The claim needs the "
         "rarest level at 1 up to the vertical line and the two rarest, no others, after it; "
-        f"neurons drawn at random would give each level {1 / len(study.levels):.2f} where it has "
-        "as many as the others. From the theorem's state the two rarest have more of them than at "
-        "random, but the most frequent is pruned as well. In runs trained "
-        "from random weights the smallest neurons are not the rarest feature's: with the paper's "
-        "bias they are silent ones that no feature moves, without it all neurons are mixtures.",
+        f"neurons drawn at random would give each level {1 / len(experiment.levels):.2f} where it "
+        "has as many as the others. From the theorem's state the two rarest have more of them than "
+        "at random, but the most frequent is pruned as well. In runs trained from random weights "
+        "the smallest neurons are not the rarest feature's: with the paper's bias they are silent "
+        "ones that no feature moves, without it all neurons are mixtures.",
         panels,
     )
 
 
-def meeting_table(study: CascadeExperiment, results: xr.Dataset) -> Table:
+def tables(experiment: CascadeExperiment, results: xr.Dataset) -> list[Table]:
     rows: list[list[object]] = []
     for title, here in _places(results):
-        for alpha in results["alpha"].values:
-            at = here.sel(alpha=alpha)
-            cells = [_spelled(at["met"].sel(meeting=m).values) for m in results["meeting"].values]
+        for (alpha,), at in every(here, "alpha"):
+            cells = [_spelled(met.values) for _, met in every(at["met"], "meeting")]
             purity = at["purity"].isel(read=-1).mean("seed")
             rows.append([title, f"{alpha:g}", *cells, f"{float(purity):.2f}"])
-    return Table(
-        "meetings",
-        "Steps of pruning until a level comes within 5 % of the next",
-        f"Median over {results.sizes['seed']} runs, in brackets the quartiles; 0: met before "
-        f"pruning began; never: not within {study.horizon} steps. Each row's runs see the same "
-        "samples as those of the row with alpha 0 above it. Purity: squared cosine of a neuron "
-        f"with its strongest feature, mean over neurons, at step {study.reads[-1]}.",
-        ["begin and bias", "alpha", *map(str, results["meeting"].values), "purity"],
-        rows,
-    )
+    return [
+        Table(
+            "meetings",
+            "Steps of pruning until a level comes within 5 % of the next",
+            f"Median over {results.sizes['seed']} runs, in brackets the quartiles; 0: met before "
+            f"pruning began; never: not within {experiment.horizon} steps. Each row's runs see the "
+            "same samples as those of the row with alpha 0 above it. Purity: squared cosine of a "
+            "neuron with its strongest feature, mean over neurons, at step "
+            f"{experiment.reads[-1]}.",
+            ["begin and bias", "alpha", *map(str, results["meeting"].values), "purity"],
+            rows,
+        )
+    ]
 
 
 def _spelled(met: np.ndarray) -> str:

@@ -9,31 +9,28 @@ takes neurons of every level.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
+import torch
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
+from rarefy.measure.levels import random_minimum
+from rarefy.measure.phases import Phase, growth, mean_between, reads_between
 from rarefy.measure.statistics import (
     OMEGA,
-    Identity,
     judge_bound,
     judge_difference,
     judge_fraction,
     mean_interval,
 )
+from rarefy.pruning.masks import kept_count
 from rarefy.studies.contrastive.cascade.experiment import CascadeExperiment
-from rarefy.studies.contrastive.cascade.phases import (
-    Phase,
-    growth,
-    mean_between,
-    minimum_at_random,
-    neurons_of_levels,
-    reads_between,
-)
+from rarefy.studies.contrastive.pruned_pairs import pruned_alphas
 from rarefy.studies.contrastive.words import bias_name
+from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.kit.premise import inconclusive
+from rarefy.studies.kit.reading import Naming
+from rarefy.studies.kit.slices import every
 
 NEARLY_ALL, MOSTLY = 0.95, 0.5
 """Shares of runs and of pruned neurons that a statement needs; fixed before looking."""
@@ -49,52 +46,38 @@ def begin_name(begin: object) -> str:
     return {"theorem": "theorem's state", "random": "trained from random"}[str(begin)]
 
 
-def runs_of(values: xr.DataArray) -> np.ndarray:
-    """(seed, read, level) array of one quantity."""
-    return values.transpose("seed", "read", "level").values
-
-
-def cascade_verdicts(study: CascadeExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
+def verdicts(experiment: CascadeExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     found = []
-    for begin in results["begin"].values:
-        for scale_of_bias in results["bias_scale"].values:
-            here = results.sel(begin=begin, bias_scale=scale_of_bias)
-            where = f"{begin_name(begin)}, {bias_name(scale_of_bias)}"
-            unpruned = here.sel(alpha=0.0)
-            apart = _meetings(unpruned)[:, 0] != 0
-            found.append(
-                judge_fraction(
-                    ("P7", study.name, scale, f"levels apart at first, {where}, {study.setting}"),
-                    int(apart.sum()),
-                    apart.size,
-                    NEARLY_ALL,
-                    note=f"premise: the rarest level is over 5 % weaker than the next when pruning "
-                    f"begins; strength {_strengths(unpruned)}",
-                )
+    for (begin, bias), here in every(results, "begin", "bias_scale"):
+        where = f", {begin_name(begin)}, {bias_name(bias)}"
+        name = Naming(experiment, scale, after=f"{where}, {experiment.setting}")
+        unpruned = here.sel(alpha=0.0)
+        apart = by_seed(unpruned["met"], "meeting")[:, 0] != 0
+        found.append(
+            judge_fraction(
+                name("P7", "levels apart at first"),
+                int(apart.sum()),
+                apart.size,
+                NEARLY_ALL,
+                note="premise: the rarest level is over 5 % weaker than the next when pruning "
+                f"begins; strength {_strengths(unpruned)}",
             )
-            if not apart.any():
-                continue  # nothing can meet that has met: the premise above fails, no more to say
-            for alpha in results["alpha"].values[results["alpha"].values > 0]:
-
-                def identity(what: str, where: str = where, alpha: float = alpha) -> Identity:
-                    setting = f"{what}, {where}, alpha={alpha:g}, {study.setting}"
-                    return ("P7", study.name, scale, setting)
-
-                runs = {"seed": np.flatnonzero(apart)}
-                pruned, twin = here.sel(alpha=alpha).isel(runs), unpruned.isel(runs)
-                found += _one_share(study, pruned, twin, identity)
+        )
+        if not apart.any():
+            continue  # nothing can meet that has met: the premise above fails, no more to say
+        runs = {"seed": np.flatnonzero(apart)}
+        for alpha in pruned_alphas(results):
+            after = f"{where}, alpha={alpha:g}, {experiment.setting}"
+            name = Naming(experiment, scale, after=after)
+            pruned, twin = here.sel(alpha=alpha).isel(runs), unpruned.isel(runs)
+            found += _one_share(experiment, pruned, twin, name)
     return [_with_enough_runs(verdict) for verdict in found]
 
 
 def _with_enough_runs(verdict: Verdict) -> Verdict:
     if verdict.n >= ENOUGH_RUNS or verdict.outcome == "inconclusive":
         return verdict
-    why = f"fewer than {ENOUGH_RUNS} runs decide nothing"
-    return replace(verdict, outcome="inconclusive", note=f"{verdict.note}; {why}")
-
-
-def _meetings(at: xr.Dataset) -> np.ndarray:
-    return at["met"].transpose("seed", "meeting").values
+    return inconclusive(verdict, f"fewer than {ENOUGH_RUNS} runs decide nothing")
 
 
 def _strengths(at: xr.Dataset) -> str:
@@ -109,67 +92,54 @@ def _in_order(met: np.ndarray) -> np.ndarray:
 
 
 def _one_share(
-    study: CascadeExperiment,
-    pruned: xr.Dataset,
-    twin: xr.Dataset,
-    identity: Callable[[str], Identity],
+    experiment: CascadeExperiment, pruned: xr.Dataset, twin: xr.Dataset, name: Naming
 ) -> list[Verdict]:
-    met, met_unpruned = _meetings(pruned), _meetings(twin)
+    met, met_unpruned = (by_seed(at["met"], "meeting") for at in (pruned, twin))
     found = []
     if met.shape[1] > 1:
         order = _in_order(met)
         found.append(
             judge_fraction(
-                identity("meetings from the rarest upward"),
+                name("P7", "meetings from the rarest upward"),
                 int(order.sum()),
                 order.size,
                 NEARLY_ALL,
                 note=f"{int((met[:, 0] < 0).sum())} runs without the first meeting in "
-                f"{study.horizon} steps; in this order without pruning: "
+                f"{experiment.horizon} steps; in this order without pruning: "
                 f"{int(_in_order(met_unpruned).sum())} of {order.size}",
             )
         )
     wait, wait_unpruned = (
-        np.where(m[:, 0] < 0, study.horizon, m[:, 0]).astype(float) for m in (met, met_unpruned)
+        np.where(times[:, 0] < 0, experiment.horizon, times[:, 0]) for times in (met, met_unpruned)
     )
-    found.append(
-        judge_difference(
-            identity("first meeting earlier than unpruned"),
-            wait_unpruned - wait,
-            "positive",
-            note=f"steps; paired; a meeting later than {study.horizon} counts as that",
-        )
-    )
-    phase = Phase.of(met[:, 0], study.horizon)
-    found += _pruned_set(study, pruned, phase, identity)
-    return found + _growth(pruned, twin, phase, identity)
+    note = f"steps; paired; a meeting later than {experiment.horizon} counts as that"
+    earlier = name("P7", "first meeting earlier than unpruned")
+    found.append(judge_difference(earlier, wait_unpruned - wait, "positive", note=note))
+    phase = Phase.of(met[:, 0], experiment.horizon)
+    found += _pruned_set(experiment, pruned, phase, name)
+    return found + _growth(pruned, twin, phase, name)
 
 
 def _pruned_set(
-    study: CascadeExperiment,
-    pruned: xr.Dataset,
-    phase: Phase,
-    identity: Callable[[str], Identity],
+    experiment: CascadeExperiment, pruned: xr.Dataset, phase: Phase, name: Naming
 ) -> list[Verdict]:
-    read, share = pruned["read"].values, runs_of(pruned["pruned"])
+    read, share = pruned["read"].values, by_seed(pruned["pruned"], "read", "level")
     early = mean_between(read, share, np.zeros_like(phase.end), phase.end)
-    found = [
-        judge_bound(
-            identity("pruned before the meeting: the rarest"),
-            early[:, RAREST],
-            MOSTLY,
-            "at_least",
-            note="share of pruned neurons whose strongest feature is of the rarest level",
-        )
-    ]
+    before = judge_bound(
+        name("P7", "pruned before the meeting: the rarest"),
+        early[:, RAREST],
+        MOSTLY,
+        "at_least",
+        note="share of pruned neurons whose strongest feature is of the rarest level",
+    )
     if not phase.any_after:
-        return found
+        return [before]
     late = mean_between(read, share, phase.end, phase.later)
     both = np.minimum(late[:, RAREST], late[:, NEXT])
     reads = reads_between(read, phase.end, phase.later).sum(axis=1)
-    chance = minimum_at_random(study, float(pruned["alpha"]), reads)
+    chance = minimum_at_random(experiment, float(pruned["alpha"]), reads)
     literal = judge_bound(
-        identity("pruned after the meeting: both"),
+        name("P7", "pruned after the meeting: both"),
         both,
         OMEGA,
         "at_least",
@@ -178,26 +148,23 @@ def _pruned_set(
         f"{EVEN}{phase.who_met}",
     )
     if literal.outcome == "holds" and not mean_interval(both - chance).low > 0:
-        why = "no more than at random: it could hardly fail"
-        literal = replace(literal, outcome="inconclusive", note=f"{literal.note}; {why}")
-    found.append(literal)
-    if late.shape[1] > 2:
-        # copies of a feature's neurons are pruned together, which makes the smaller of two shares
-        # smaller than single neurons at random would have it; their sum does not mind
-        together = late[:, RAREST] + late[:, NEXT]
-        of_level = neurons_of_levels(study)
-        expected = (of_level[RAREST] + of_level[NEXT]) / study.neurons
-        found.append(
-            judge_difference(
-                identity("pruned after the meeting: the two rarest more than at random"),
-                together - expected,
-                "positive",
-                note=f"share of pruned neurons of the two rarest levels, {mean_of(together)}, over "
-                f"as many steps after the meeting as before it, less that of neurons drawn at "
-                f"random, {expected:.2g}{EVEN}{phase.who_met}",
-            )
-        )
-    return found
+        literal = inconclusive(literal, "no more than at random: it could hardly fail")
+    if late.shape[1] <= 2:
+        return [before, literal]
+    # copies of a feature's neurons are pruned together, which makes the smaller of two shares
+    # smaller than single neurons at random would have it; their sum does not mind
+    together = late[:, RAREST] + late[:, NEXT]
+    of_level = neurons_of_levels(experiment)
+    expected = (of_level[RAREST] + of_level[NEXT]) / experiment.neurons
+    more = judge_difference(
+        name("P7", "pruned after the meeting: the two rarest more than at random"),
+        together - expected,
+        "positive",
+        note=f"share of pruned neurons of the two rarest levels, {mean_of(together)}, over as many "
+        "steps after the meeting as before it, less that of neurons drawn at random, "
+        f"{expected:.2g}{EVEN}{phase.who_met}",
+    )
+    return [before, literal, more]
 
 
 def mean_of(values: np.ndarray) -> str:
@@ -205,74 +172,78 @@ def mean_of(values: np.ndarray) -> str:
     return f"{values.mean():.2g}" if values.size else "undefined"
 
 
-def _growth(
-    pruned: xr.Dataset, twin: xr.Dataset, phase: Phase, identity: Callable[[str], Identity]
-) -> list[Verdict]:
+def _growth(pruned: xr.Dataset, twin: xr.Dataset, phase: Phase, name: Naming) -> list[Verdict]:
     read = pruned["read"].values
-    own, other = (np.log(runs_of(at["strength"])) for at in (pruned, twin))
-    added = own - other
-    zero = np.zeros_like(phase.end)
+    own, other = (
+        np.log(at["strength"].transpose("seed", "read", "level").values) for at in (pruned, twin)
+    )
+    added, per_step = own - other, "growth of log strength a step"
 
-    def difference(values: np.ndarray) -> np.ndarray:
-        after = growth(read, values, phase.end, phase.later)
-        return after - growth(read, values, zero, phase.end)
+    def before(values: np.ndarray, level: int) -> np.ndarray:
+        return growth(read, values[:, :, level], np.zeros_like(phase.end), phase.end)
 
-    early = [growth(read, added[:, :, level], zero, phase.end) for level in (RAREST, NEXT)]
-    per_step = "growth of log strength a step"
+    def after(values: np.ndarray, level: int) -> np.ndarray:
+        return growth(read, values[:, :, level], phase.end, phase.later)
+
+    def judged(what: str, values: np.ndarray, note: str) -> Verdict:
+        return judge_difference(name("P7", what), values, "positive", note=f"{per_step}{note}")
+
     found = [
-        judge_difference(
-            identity("before the meeting pruning speeds the rarest more"),
-            early[0] - early[1],
-            "positive",
-            note=f"{per_step} beyond the unpruned twin, rarest minus next level",
+        judged(
+            "before the meeting pruning speeds the rarest more",
+            before(added, RAREST) - before(added, NEXT),
+            " beyond the unpruned twin, rarest minus next level",
         )
     ]
     if not phase.any_after:
         return found
-    return [
-        *found,
-        judge_difference(
-            identity("next level grows faster after the meeting"),
-            difference(own[:, :, NEXT]),
-            "positive",
-            note=f"{per_step}, over as many steps after as before; ordinary growth included"
-            f"{phase.who_met}",
-        ),
-        *(_beyond_the_most_frequent(read, added, phase, identity) if added.shape[2] > 2 else ()),
-    ]
-
-
-def _beyond_the_most_frequent(
-    read: np.ndarray, added: np.ndarray, phase: Phase, identity: Callable[[str], Identity]
-) -> list[Verdict]:
-    """After the meeting pruning should act on the next level and not on all of them alike."""
-    zero = np.zeros_like(phase.end)
-    after = {
-        level: growth(read, added[:, :, level], phase.end, phase.later) for level in (NEXT, MOST)
-    }
-    change = {
-        level: after[level] - growth(read, added[:, :, level], zero, phase.end) for level in after
-    }
-
-    def judged(what: str, values: dict[int, np.ndarray], how: str) -> Verdict:
-        return judge_difference(
-            identity(what),
-            values[NEXT] - values[MOST],
-            "positive",
-            note=f"growth of log strength a step beyond the unpruned twin, {how}: "
-            f"{mean_of(values[NEXT])} for the next level, {mean_of(values[MOST])} for the most "
-            f"frequent; paired within a run{phase.who_met}",
-        )
-
-    return [
+    found.append(
         judged(
+            "next level grows faster after the meeting",
+            after(own, NEXT) - before(own, NEXT),
+            f", over as many steps after as before; ordinary growth included{phase.who_met}",
+        )
+    )
+    if added.shape[2] <= 2:
+        return found
+    # after the meeting pruning should act on the next level and not on all of them alike
+    late = {level: after(added, level) for level in (NEXT, MOST)}
+    change = {level: late[level] - before(added, level) for level in late}
+    for what, values, how in (
+        (
             "pruning speeds the next more than the most frequent after the meeting",
-            after,
+            late,
             "over as many steps after as before",
         ),
-        judged(
+        (
             "the meeting adds more to the next than to the most frequent",
             change,
             "after the meeting minus before it",
         ),
-    ]
+    ):
+        note = (
+            f" beyond the unpruned twin, {how}: {mean_of(values[NEXT])} for the next level, "
+            f"{mean_of(values[MOST])} for the most frequent; paired within a run{phase.who_met}"
+        )
+        found.append(judged(what, values[NEXT] - values[MOST], note))
+    return found
+
+
+def neurons_of_levels(experiment: CascadeExperiment) -> list[int]:
+    """Neurons of each level when every feature has as many, as the theorem's state has it."""
+    level = np.arange(experiment.neurons) % experiment.d // experiment.per_level
+    return [int(count) for count in np.bincount(level, minlength=len(experiment.levels))]
+
+
+def minimum_at_random(experiment: CascadeExperiment, alpha: float, reads: np.ndarray) -> np.ndarray:
+    """``random_minimum`` for runs with that many ``reads`` after the meeting, NaN without: (seed,).
+
+    Neurons are taken to be spread over the features evenly, as the theorem's state has them.
+    """
+    *_, next_, rarest = neurons_of_levels(experiment)
+    pruned = experiment.neurons - int(kept_count(torch.tensor([alpha]), experiment.neurons))
+    if pruned == 0:
+        return np.full(len(reads), np.nan)
+    others = experiment.neurons - rarest - next_
+    found = [random_minimum(rarest, next_, others, pruned, int(n)) if n else np.nan for n in reads]
+    return np.array(found, dtype=float)

@@ -5,20 +5,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Output
 from rarefy.core.errors import bad_value
-from rarefy.pruning.updates import check_rule, rule_codes
-from rarefy.studies.contrastive.cascade.watch import LevelWatch
-from rarefy.studies.contrastive.checks import check_choices
-from rarefy.studies.contrastive.setting import ContrastiveExperiment
+from rarefy.core.parameters import Count, NotNegative, OneOf, Whole
+from rarefy.measure.levels import LevelWatch
+from rarefy.pruning.update_rules import UPDATE_RULES, rule_codes
+from rarefy.studies.contrastive.setting import ContrastiveExperiment, Frequency, LeftOut, as_arrays
 from rarefy.studies.contrastive.theorem_state import theorem_state
 from rarefy.sweep.batches import split_by_axis
-from rarefy.train.neuron_pruning import NeuronPruning, check_alpha
+from rarefy.train.neuron_pruning import NeuronPruning
 
 BEGINS = ("theorem", "random")
 
@@ -50,35 +51,31 @@ class CascadeExperiment(ContrastiveExperiment):
         "paper": {},
     }
 
-    begin: tuple[str, ...] = BEGINS
+    begin: tuple[Annotated[str, OneOf(BEGINS)], ...] = BEGINS
     """theorem: the state Theorem 3.1 describes at T4, made by hand; random: ordinary training from
     Gaussian weights for as many steps as ``before`` says"""
-    bias_scale: tuple[float, ...] = (0.0, 1.0)
+    bias_scale: tuple[NotNegative, ...] = (0.0, 1.0)
     """bias at T1 in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
-    alpha: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3)
+    alpha: tuple[LeftOut, ...] = (0.0, 0.1, 0.2, 0.3)
     """share of the neurons, the smallest, left out of each forward pass; 0: no pruning. From about
     0.4 on nothing comes to rest: kept and pruned neurons outgrow each other for ever. From the
     theorem's state without a bias this happens at 0.2 already, where whole features are left out"""
-    levels: tuple[float, ...] = (1.0, 0.5, 0.25)
+    levels: tuple[Frequency, ...] = (1.0, 0.5, 0.25)
     """frequencies, the most frequent first"""
-    per_level: int = 3
+    per_level: Count = 3
     """features of each frequency"""
-    sigma: float = 0.03
+    sigma: NotNegative = 0.03
     """noise std"""
-    neurons: int = 36
-    """four a feature"""
-    update: str = "dense"
+    neurons: Count = 36
+    """four per feature"""
+    update: Annotated[str, OneOf(UPDATE_RULES)] = "dense"
     """what happens to pruned neurons: dense (Algorithm 1), masked, or project"""
-    before: int = 158
+    before: Whole = 158
     """unpruned steps before the clock starts: T4 = d^1.99/eta at d = 9. theorem: on balanced data,
     to find the scale at which the network rests; random: on the data themselves"""
-    steps: int = 958
+    steps: Count = 958
     """all steps, those before the clock starts included"""
-    reads: tuple[int, ...] = (
-        *range(0, 100, 5),
-        *range(100, 200, 20),
-        *(200, 250, 300, 400, 600, 800),
-    )
+    reads: tuple[int, ...] = (*range(0, 100, 5), *range(100, 200, 20), 200, 250, 300, 400, 600, 800)
     """steps after pruning has begun at which the levels are recorded"""
     figure_alpha: float = 0.2
     """the pruned share shown in the pictures"""
@@ -93,24 +90,15 @@ class CascadeExperiment(ContrastiveExperiment):
         return self.steps - self.before
 
     def check(self) -> None:
-        if self.per_level < 1:
-            raise bad_value("per_level", self.per_level, "must be at least 1")
+        super().check()
         if len(self.levels) < 2 or not all(a > b for a, b in pairwise(self.levels)):
             raise bad_value("levels", self.levels, "at least two, each rarer than the one before")
-        for value in self.levels:
-            if not 0 < value <= 1:
-                raise bad_value("levels", value, "a feature frequency must be in (0, 1]")
-        super().check()
-        check_rule(self.update)
-        for value in self.alpha:
-            check_alpha(value)
         if 0.0 not in self.alpha or self.figure_alpha not in self.alpha:
             least = f"needs 0, the unpruned twin, and figure_alpha={self.figure_alpha:g}"
             raise bad_value("alpha", self.alpha, least)
         if self.neurons < self.d:
             raise bad_value("neurons", self.neurons, f"a neuron a feature: at least {self.d}")
-        check_choices("begin", self.begin, BEGINS)
-        if not 0 <= self.before < self.steps:
+        if self.before >= self.steps:
             raise bad_value("before", self.before, f"must be in 0..steps-1={self.steps - 1}")
         rising = all(a < b for a, b in pairwise(self.reads))
         if len(self.reads) < 2 or not rising or self.reads[0] != 0:
@@ -118,6 +106,10 @@ class CascadeExperiment(ContrastiveExperiment):
         if self.reads[-1] > self.horizon:
             least = f"at most steps - before = {self.horizon}"
             raise bad_value("reads", self.reads[-1], least)
+
+    def eps(self, cells: Cells, context: Context) -> Tensor:
+        levels = torch.tensor(self.levels, dtype=context.dtype, device=context.device)
+        return levels.repeat_interleave(self.per_level).expand(len(cells), -1)
 
     def outputs(self) -> tuple[Output, ...]:
         return (
@@ -154,39 +146,26 @@ class CascadeExperiment(ContrastiveExperiment):
         }
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def part(begin: str, those: Cells) -> dict[str, np.ndarray]:
-            return self._simulate(begin, those, context)
+        return split_by_axis(cells, "begin", lambda begin, part: self._runs(begin, part, context))
 
-        return split_by_axis(cells, "begin", part)
-
-    def _simulate(self, begin: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        alpha = cells.column("alpha", context)
-        levels = torch.tensor(self.levels, dtype=context.dtype, device=context.device)
-        eps = levels.repeat_interleave(self.per_level).expand(len(cells), -1)
+    def _runs(self, begin: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         by_hand = begin == "theorem"
         start = 0 if by_hand else self.before  # the clock of training starts after relaxing
         pruning = NeuronPruning(
-            alpha,
+            cells.column("alpha", context),
             torch.full((len(cells),), start, device=context.device),
             rule_codes([self.update] * len(cells), context.device),
             self.neurons,
         )
-        experiment = self.setup(
-            cells,
-            context,
-            eps=eps,
-            sigma=torch.full_like(alpha, self.sigma),
-            bias_scale=cells.column("bias_scale", context),
-            pruning=pruning,
-        )
+        trial = self.setup(cells, context, pruning=pruning)
         if by_hand:
-            experiment = replace(
-                experiment,
-                study=replace(self, steps=self.horizon, before=0),
-                parameters=theorem_state(experiment, context, eps, self.before),
+            trial = replace(
+                trial,
+                experiment=replace(self, steps=self.horizon, before=0),
+                parameters=theorem_state(trial, context, self.before),
             )
-        watch = LevelWatch(experiment.data.dictionary, experiment.weights, self.per_level, start)
-        trajectory = experiment.train(
+        watch = LevelWatch(trial.data.dictionary, trial.weights, self.per_level, start)
+        trajectory = trial.train(
             context,
             {
                 "strength": lambda s: watch.strength(s.parameters["weights"]),
@@ -198,7 +177,4 @@ class CascadeExperiment(ContrastiveExperiment):
             [start + read for read in self.reads],
             watch,
         )
-        found = {name: value.cpu().numpy() for name, value in trajectory.records.items()}
-        found["met"] = watch.met.cpu().numpy()
-        found["nonfinite_step"] = trajectory.nonfinite_step.cpu().numpy()
-        return found
+        return as_arrays({"met": watch.met}, trajectory)

@@ -5,22 +5,22 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.contrastive.cascade.charts import cascade_pictures, meeting_table
-from rarefy.studies.contrastive.cascade.claims import cascade_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.contrastive.cascade import charts, claims
 from rarefy.studies.contrastive.cascade.experiment import CascadeExperiment
 
 
 class ContrastCascade(CascadeExperiment, Study):
     """Levels of frequency under pruning and, from the same draws, without it."""
 
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = charts.tables
+
     name: ClassVar[str] = "contrast-cascade"
     title: ClassVar[str] = "Pruning with several frequencies: the rarest level first, then the next"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "Thm 3.2 Remark 1"
+    shows: ClassVar[str] = "Theorem 3.2, Remark 1"
     claims: ClassVar[tuple[str, ...]] = ("P7",)
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
     paper_says: ClassVar[str] = (
@@ -31,12 +31,3 @@ class ContrastCascade(CascadeExperiment, Study):
         "neurons are pure and as large as their feature is frequent (13), and that nothing else "
         "changes their size meanwhile."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return cascade_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return cascade_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return [meeting_table(self, results)]

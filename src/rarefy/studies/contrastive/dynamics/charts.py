@@ -6,26 +6,25 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.curves import banded
-from rarefy.studies.contrastive.dynamics.claims import predicted_growth
+from rarefy.measure.curves import mean_curve
+from rarefy.studies.contrastive.dynamics.claims import measured_rate, predicted_growth
 from rarefy.studies.contrastive.dynamics.experiment import DynamicsExperiment
+from rarefy.studies.contrastive.setting import GROUPS
+from rarefy.studies.kit.slices import curve_along, every
 from rarefy.theory.contrastive import t3, t4
 
 
-def dynamics_pictures(study: DynamicsExperiment, results: xr.Dataset) -> list[Picture]:
-    pictures = [_one_neuron(results), _rates(study, results), _loss(study, results)]
-    if results["map"].shape[-2:] == (study.neurons, study.d):  # a corner of a larger map misleads
-        pictures.append(_heat_map(study, results))
-    return pictures
+def pictures(experiment: DynamicsExperiment, results: xr.Dataset) -> list[Picture]:
+    found = [_one_neuron(results), _rates(experiment, results), _loss(experiment, results)]
+    whole = results["map"].shape[-2:] == (experiment.neurons, experiment.d)
+    return [*found, _heat_map(experiment, results)] if whole else found  # a corner would mislead
 
 
 def _one_neuron(results: xr.Dataset) -> Picture:
     panels = []
-    for eps in (results["eps_min"].values[0], results["eps_min"].values[-1]):
-        run = results.sel(eps_min=eps).isel(seed=0)
-        marks = [(float(run[t]), label) for t, label in (("t1", "T1"), ("t2", "T2")) if run[t] >= 0]
+    for (eps,), run in every(results.isel(eps_min=[0, -1], seed=0), "eps_min"):
         curves = [
-            Curve(label, results["step"].values, run[name].values, role=role)
+            Curve(label, run["step"].values, run[name].values, role=role)
             for name, label, role in (
                 ("dominant", "dominant feature", "lucky"),
                 ("second", "second feature", "ordinary"),
@@ -40,7 +39,7 @@ def _one_neuron(results: xr.Dataset) -> Picture:
                 title=f"eps_min = {eps:g}",
                 x_log=True,
                 y_log=True,
-                marks=marks,
+                marks=[(float(run[t]), t.upper()) for t in ("t1", "t2") if run[t] >= 0],
             )
         )
     return Picture(
@@ -52,29 +51,25 @@ def _one_neuron(results: xr.Dataset) -> Picture:
     )
 
 
-def _rates(study: DynamicsExperiment, results: xr.Dataset) -> Picture:
-    steps = study.stage_1_steps
-    growth = predicted_growth(study, results)
-    back = study.lr * study.weight_decay
-    predicted = (growth - 1 + back).sel(group="minority").values
-    factor = results["stage_1_factor"].sel(group="minority").transpose("seed", "eps_min").values
-    rate = factor ** (1 / steps) - 1 + back
-    eps = results["eps_min"].values
+def _rates(experiment: DynamicsExperiment, results: xr.Dataset) -> Picture:
+    growth = predicted_growth(experiment, results).sel(group="minority").values
+    predicted = growth - 1 + experiment.lr * experiment.weight_decay
+    rate, eps = measured_rate(experiment, results), results["eps_min"].values
     rates = Lines(
         [
-            banded("measured", eps, rate, "minority", "points"),
+            mean_curve("measured", eps, rate, "minority", "points"),
             Curve("predicted, not fitted", eps, predicted, role="theory", style="dashed"),
         ],
         "frequency of the feature, eps_j",
         "growth rate a step, without decay",
         title="stage-1 growth rate",
     )
-    curves = []
-    for value, style in ((eps[0], "solid"), (eps[-1], "dashed")):
-        for group in ("majority", "minority"):
-            energy = results["energy"].sel(eps_min=value, group=group).transpose("seed", "step")
-            label = f"{group}, eps_min={value:g}"
-            curves.append(banded(label, results["step"].values, energy.values, group, style))
+    ends = every(results["energy"].isel(eps_min=[0, -1]), "eps_min")
+    curves = [
+        curve_along(f"{group}, eps_min={value:g}", at.sel(group=group), "step", group, style)
+        for ((value,), at), style in zip(ends, ("solid", "dashed"), strict=True)
+        for group in GROUPS
+    ]
     energy_panel = Lines(
         curves,
         "training step",
@@ -85,27 +80,22 @@ def _rates(study: DynamicsExperiment, results: xr.Dataset) -> Picture:
     return Picture(
         "growth",
         "Growth is proportional to frequency (7)",
-        f"Left: rate over the first {steps} steps; points with 95 % intervals over "
-        f"{results.sizes['seed']} runs, the line from the data model alone. Right: what becomes of "
-        "it.",
+        f"Left: rate over the first {experiment.stage_1_steps} steps; points with 95 % intervals "
+        f"over {results.sizes['seed']} runs, the line from the data model alone. Right: what "
+        "becomes of it.",
         [rates, energy_panel],
     )
 
 
-def _loss(study: DynamicsExperiment, results: xr.Dataset) -> Picture:
-    curves = []
-    for eps in results["eps_min"].values:
-        role = f"eps_min {eps:g}"
-        rows = results["loss"].sel(eps_min=eps).transpose("seed", "step").values
-        step = results["step"].values
-        curves.append(banded(f"eps_min={eps:g}", step, rows, role))
-        floor = np.full(len(step), float(results["floor"].sel(eps_min=eps).mean()))
-        curves.append(Curve(f"floor, eps_min={eps:g}", step, floor, role=role, style="dotted"))
-    marks = [
-        (time, label)
-        for time, label in ((t3(study.d, study.lr), "T3"), (t4(study.d, study.lr), "T4"))
-        if time <= study.steps
-    ]
+def _loss(experiment: DynamicsExperiment, results: xr.Dataset) -> Picture:
+    curves, step = [], results["step"].values
+    for (eps,), at in every(results, "eps_min"):
+        role, label = f"eps_min {eps:g}", f"eps_min={eps:g}"
+        floor = np.full(len(step), float(at["floor"].mean()))
+        curves.append(curve_along(label, at["loss"], "step", role))
+        curves.append(Curve(f"floor, {label}", step, floor, role=role, style="dotted"))
+    times = [(t3(experiment.d, experiment.lr), "T3"), (t4(experiment.d, experiment.lr), "T4")]
+    marks = [(time, label) for time, label in times if time <= experiment.steps]
     return Picture(
         "loss",
         "The loss stays above 0, and above its floor (11)",
@@ -115,22 +105,19 @@ def _loss(study: DynamicsExperiment, results: xr.Dataset) -> Picture:
     )
 
 
-def _heat_map(study: DynamicsExperiment, results: xr.Dataset) -> Picture:
-    panels = []
-    features = results["feature"].values
-    for eps in (results["eps_min"].values[0], results["eps_min"].values[-1]):
-        values = results["map"].sel(eps_min=eps).isel(seed=0).values
-        panels.append(
-            HeatMap(
-                values,
-                [f"{j}" if j < study.majority else f"{j}*" for j in features],
-                [f"{i}" for i in results["neuron"].values],
-                "feature (* minority)",
-                "neuron",
-                "squared cosine",
-                title=f"eps_min = {eps:g}",
-            )
+def _heat_map(experiment: DynamicsExperiment, results: xr.Dataset) -> Picture:
+    panels = [
+        HeatMap(
+            run.values,
+            [f"{j}" if j < experiment.majority else f"{j}*" for j in run["feature"].values],
+            [f"{i}" for i in run["neuron"].values],
+            "feature (* minority)",
+            "neuron",
+            "squared cosine",
+            title=f"eps_min = {eps:g}",
         )
+        for (eps,), run in every(results["map"].isel(eps_min=[0, -1], seed=0), "eps_min")
+    ]
     return Picture(
         "map",
         "What each neuron has learnt",

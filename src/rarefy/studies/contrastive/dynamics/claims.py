@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -11,6 +10,7 @@ import xarray as xr
 from rarefy.core.contracts import Verdict
 from rarefy.measure.statistics import (
     BIG_O,
+    Identity,
     judge_bound,
     judge_equal,
     judge_fraction,
@@ -18,83 +18,67 @@ from rarefy.measure.statistics import (
 )
 from rarefy.measure.trends import loglog_slope
 from rarefy.studies.contrastive.dynamics.experiment import DynamicsExperiment
+from rarefy.studies.contrastive.setting import GROUPS
+from rarefy.studies.kit.premise import inconclusive
+from rarefy.studies.kit.reading import Naming
 from rarefy.theory.contrastive import expected_t1, outside_decay, stage_1_growth, t3, t4
 
 
-def predicted_growth(study: DynamicsExperiment, results: xr.Dataset) -> xr.DataArray:
-    """Stage-1 growth a step from the data's moment, dims (eps_min, group); nothing is fitted.
+def predicted_growth(experiment: DynamicsExperiment, results: xr.Dataset) -> xr.DataArray:
+    """Stage-1 growth per step from the data's moment, dims (eps_min, group); nothing is fitted.
 
     The moment is proportional to the frequency, so its measured values at all frequencies are
     pooled into one constant moment/eps first.
     """
-    eps = feature_eps(results)
-    per_eps = (results["moment"].mean("seed") / eps).mean()
-    factor = study.tau if study.loss_form == "times-tau" else 1.0
-    moment = (per_eps * eps).transpose("eps_min", "group")
-    return moment.copy(
-        data=stage_1_growth(
-            moment.values, study.lr, study.tau, study.batch, factor, study.weight_decay
-        )
-    )
+    minority = results["eps_min"]  # eps_j of the majority is 1
+    both = xr.concat([xr.ones_like(minority), minority], dim="group")
+    eps = both.assign_coords(group=results["group"])
+    moment = ((results["moment"].mean("seed") / eps).mean() * eps).transpose("eps_min", "group")
+    rule = (experiment.lr, experiment.tau, experiment.batch, experiment.loss_factor)
+    return moment.copy(data=stage_1_growth(moment.values, *rule, experiment.weight_decay))
 
 
-def feature_eps(results: xr.Dataset) -> xr.DataArray:
-    """eps_j of each group: 1 for the majority, eps_min for the minority."""
-    minority = results["eps_min"]
-    return xr.concat([xr.ones_like(minority), minority], dim="group").assign_coords(
-        group=results["group"]
-    )
+def measured_rate(experiment: DynamicsExperiment, results: xr.Dataset) -> np.ndarray:
+    """Stage-1 growth per step of minority features without decay: (seed, eps_min)."""
+    minority = results["stage_1_factor"].sel(group="minority")
+    factor = minority.transpose("seed", "eps_min").values
+    return factor ** (1 / experiment.stage_1_steps) - 1 + experiment.lr * experiment.weight_decay
 
 
-def dynamics_verdicts(study: DynamicsExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
-    def name(claim: str, what: str) -> tuple[str, str, str, str]:
-        return (claim, study.name, scale, f"{what}, {study.setting}")
-
+def verdicts(experiment: DynamicsExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
+    name = Naming(experiment, scale, after=f", {experiment.setting}")
     return [
-        *_growth(study, results, name),
-        *_first_stage(study, results, name),
-        *_second_stage(study, results, name),
-        *_loss(study, results, name),
+        *_growth(experiment, results, name),
+        *_first_stage(experiment, results, name),
+        *_second_stage(experiment, results, name),
+        *_loss(experiment, results, name),
         _three_stages(results, name),
     ]
 
 
-def _growth(study, results, name) -> list[Verdict]:  # type: ignore[no-untyped-def]
-    steps = study.stage_1_steps
-    growth = predicted_growth(study, results)
-    predicted = growth**steps
+def _growth(experiment: DynamicsExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
+    steps = experiment.stage_1_steps
+    predicted = predicted_growth(experiment, results) ** steps
     # linear in the measured factor, so unbiased: 1 when its mean is the predicted one
     relative = (results["stage_1_factor"] - 1) / (predicted - 1)
-    minority = relative.sel(group="minority").transpose("seed", "eps_min").values
     # from the measured factor alone, so that the slope does not contain the prediction
-    factor = results["stage_1_factor"].sel(group="minority").transpose("seed", "eps_min").values
-    rate = factor ** (1 / steps) - 1 + study.lr * study.weight_decay
-    keep = outside_decay(study.lr, study.weight_decay) ** steps
+    slope = loglog_slope(results["eps_min"].values, measured_rate(experiment, results))
+    keep = outside_decay(experiment.lr, experiment.weight_decay) ** steps
     with np.errstate(divide="ignore", invalid="ignore"):  # no decay, or nothing outside: no answer
         decay = np.log(results["outside_factor"].values.ravel()) / np.log(keep)
     where = f"over {steps} steps"
     return [
-        judge_equal(
-            name("C1", "rate over prediction, majority"),
-            relative.sel(group="majority").values.ravel(),
-            1.0,
-            0.05,
-            note=f"{where}; constant from the data model, nothing fitted",
+        *(
+            judge_equal(
+                name("C1", f"rate over prediction, {group}"),
+                relative.sel(group=group).values.ravel(),
+                1.0,
+                0.05,
+                note=f"{where}; constant from the data model, nothing fitted",
+            )
+            for group in GROUPS
         ),
-        judge_equal(
-            name("C1", "rate over prediction, minority"),
-            minority.ravel(),
-            1.0,
-            0.05,
-            note=f"{where}; constant from the data model, nothing fitted",
-        ),
-        judge_slope(
-            name("C1", "rate against eps_j"),
-            loglog_slope(results["eps_min"].values, rate),
-            1.0,
-            0.1,
-            note=where,
-        ),
+        judge_slope(name("C1", "rate against eps_j"), slope, 1.0, 0.1, note=where),
         judge_equal(
             name("C2", "decay of the outside part over eta lambda"),
             decay,
@@ -112,31 +96,29 @@ def _growth(study, results, name) -> list[Verdict]:  # type: ignore[no-untyped-d
     ]
 
 
-def _first_stage(study, results, name) -> list[Verdict]:  # type: ignore[no-untyped-def]
-    t1 = results["t1"].values.ravel()
-    t1_001 = results["t1_001"].values.ravel()
-    lucky, others = results["lucky_at_t1"], results["others_at_t1"]
-    growth = predicted_growth(study, results)
-    counts = {"majority": study.majority, "minority": study.minority}
+def _first_stage(
+    experiment: DynamicsExperiment, results: xr.Dataset, name: Naming
+) -> list[Verdict]:
+    growth = predicted_growth(experiment, results).sel(group=list(GROUPS))
+    counts = (experiment.majority, experiment.minority)
+    decay = outside_decay(experiment.lr, experiment.weight_decay)
     expected = [
-        expected_t1(
-            np.concatenate([np.full(n, growth.sel(eps_min=e, group=g)) for g, n in counts.items()]),
-            study.d1,
-            outside_decay(study.lr, study.weight_decay),
-        )
-        for e in results["eps_min"].values
+        expected_t1(np.repeat(growth.sel(eps_min=eps), counts), experiment.d1, decay)
+        for eps in results["eps_min"].values
     ]
     ratio = results["t1"].where(results["t1"] >= 0) / xr.DataArray(expected, dims="eps_min")
-    reached = f"median T1 {np.median(t1):g}, average neuron by growth alone {min(expected)}"
+    t1, t1_001 = (results[time].values.ravel() for time in ("t1", "t1_001"))
+    alone = f"median T1 {np.median(t1):g}, average neuron by growth alone {min(expected)}"
+    median = f"median {np.median(t1_001):g} (-1: not reached)"
+    of_001 = _reached(name("C3", "T1 of 001 reached by all neurons"), t1_001, median)
+    if experiment.bias_scale and of_001.outcome == "fails":
+        # (41) presupposes that there is no bias yet; 000's may set in before it is reached
+        why = "000's bias sets in first and stops most neurons, which 001 does not have: no answer"
+        of_001 = inconclusive(of_001, why)
+    lucky, others = results["lucky_at_t1"], results["others_at_t1"]
     return [
-        judge_fraction(
-            name("C3", "T1 of 000 reached by all neurons"),
-            int((t1 >= 0).sum()),
-            len(t1),
-            0.95,
-            note=reached,
-        ),
-        _t1_of_001(study, t1_001, name("C3", "T1 of 001 reached by all neurons")),
+        _reached(name("C3", "T1 of 000 reached by all neurons"), t1, alone),
+        of_001,
         judge_bound(
             name("C3", "T1 over the time that growth alone gives"),
             ratio.values.ravel(),
@@ -144,9 +126,9 @@ def _first_stage(study, results, name) -> list[Verdict]:  # type: ignore[no-unty
             "at_most",
             note="T1 waits for the least lucky neuron; (33) would have it proportional to d1",
         ),
-        _share(name("C3", "(36) lucky neurons above sqrt(2 log d/d)"), lucky, "pass", 0.95),
-        _share(name("C3", "(36) as proved, above sqrt(log d/d)"), lucky, "pass_weaker", 0.95),
-        _share(name("C3", "(37) other neurons below sqrt(2 log d/d)"), others, "pass", 0.95),
+        _share(name("C3", "(36) lucky neurons above sqrt(2 log d/d)"), lucky),
+        _share(name("C3", "(36) as proved, above sqrt(log d/d)"), lucky, "pass_weaker"),
+        _share(name("C3", "(37) other neurons below sqrt(2 log d/d)"), others),
         judge_bound(
             name("C3", "(38) share of neurons with too many features"),
             results["many_at_t1"].values.ravel(),
@@ -164,20 +146,15 @@ def _first_stage(study, results, name) -> list[Verdict]:  # type: ignore[no-unty
     ]
 
 
-def _second_stage(study, results, name) -> list[Verdict]:  # type: ignore[no-untyped-def]
-    t2 = results["t2"].values.ravel()
+def _second_stage(
+    experiment: DynamicsExperiment, results: xr.Dataset, name: Naming
+) -> list[Verdict]:
+    t2, bias, log_d = results["t2"].values.ravel(), experiment.bias_scale, math.log(experiment.d)
+    raised = results["bias_at_t2"].values.ravel() / math.sqrt(2 * log_d)
     return [
-        judge_fraction(
-            name("C4", "T2 reached"),
-            int((t2 >= 0).sum()),
-            len(t2),
-            0.95,
-            note=f"median T2 {np.median(t2):g}",
-        ),
-        _share(
-            name("C4", "(9) by the paper's lucky neurons"), results["lucky_at_t2"], "pass", 0.95
-        ),
-        _share(name("C4", "(9) by the operational set"), results["pure_at_t2"], "pass", 0.95),
+        _reached(name("C4", "T2 reached"), t2, f"median T2 {np.median(t2):g}"),
+        _share(name("C4", "(9) by the paper's lucky neurons"), results["lucky_at_t2"]),
+        _share(name("C4", "(9) by the operational set"), results["pure_at_t2"]),
         judge_bound(
             name("C4", "(65) largest ordinary over largest lucky weight"),
             results["ordinary_over_lucky"].values.ravel(),
@@ -187,12 +164,8 @@ def _second_stage(study, results, name) -> list[Verdict]:  # type: ignore[no-unt
         ),
         judge_bound(
             name("C4", "(80) growth of bias over norm since T1"),
-            results["bias_at_t2"].values.ravel()
-            / math.sqrt(2 * math.log(study.d))
-            / study.bias_scale
-            if study.bias_scale
-            else np.empty(0),
-            math.log(study.d),
+            raised / bias if bias else np.empty(0),
+            log_d,
             "at_least",
             note="smallest neuron at T2; polylog(d) read as log d. It is 1 where the norm grows "
             "faster than 1 + eta/d a step, since the bias then only keeps up",
@@ -200,57 +173,30 @@ def _second_stage(study, results, name) -> list[Verdict]:  # type: ignore[no-unt
     ]
 
 
-def _t1_of_001(study, t1, identity) -> Verdict:  # type: ignore[no-untyped-def]
-    """(41) presupposes that there is no bias yet; 000's bias may set in before it is reached."""
-    found = judge_fraction(
-        identity,
-        int((t1 >= 0).sum()),
-        len(t1),
-        0.95,
-        note=f"median {np.median(t1):g} (-1: not reached)",
-    )
-    if study.bias_scale and found.outcome == "fails":
-        why = "000's bias sets in first and stops most neurons, which 001 does not have: no answer"
-        return replace(found, outcome="inconclusive", note=f"{found.note}; {why}")
-    return found
-
-
-def _loss(study, results, name) -> list[Verdict]:  # type: ignore[no-untyped-def]
-    start, end = t3(study.d, study.lr), t4(study.d, study.lr)
+def _loss(experiment: DynamicsExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
+    start, end = t3(experiment.d, experiment.lr), t4(experiment.d, experiment.lr)
     window = results.where((results["step"] > start) & (results["step"] <= end), drop=True)
     floor = results["floor"].stack(run=("eps_min", "seed")).values
+    first, last, step = np.empty(0), np.empty(0), experiment.steps
     found = []
     for variable, what in (("running_loss", "loss"), ("running_full_loss", "with regulariser")):
-        if window.sizes["step"] < 2:
-            first, last, step = np.empty(0), np.empty(0), study.steps
-        else:
-            rows = window[variable].stack(run=("eps_min", "seed")).transpose("run", "step").values
-            first, last, step = rows[:, 0], rows[:, -1], int(window["step"][-1])
+        if window.sizes["step"] >= 2:
+            runs = window[variable].stack(run=("eps_min", "seed")).transpose("run", "step").values
+            first, last, step = runs[:, 0], runs[:, -1], int(window["step"][-1])
         note = f"mean since T3={start:.0f} as in (163), to step {step} (T4={end:.0f})"
         share = float(np.nanmean(floor / last)) if len(last) else np.nan
-        found.append(
-            judge_bound(
-                name("C5", f"fall of the running mean over the window, {what}"),
-                first - last,
-                0.0,
-                "at_least",
-                note=note,
-            )
-        )
-        found.append(
-            judge_bound(
-                name("C5", f"running mean near 0, {what}"),
-                last,
-                0.1,
-                "at_most",
-                note=f"{note}; o(1) read as 0.1 nats; twins in a batch, which no encoder tells "
-                f"apart, account for {share:.0%} of it",
-            )
-        )
+        twins = f"twins in a batch, which no encoder tells apart, account for {share:.0%} of it"
+        fall = name("C5", f"fall of the running mean over the window, {what}")
+        near = name("C5", f"running mean near 0, {what}")
+        near_note = f"{note}; o(1) read as 0.1 nats; {twins}"
+        found += [
+            judge_bound(fall, first - last, 0.0, "at_least", note=note),
+            judge_bound(near, last, 0.1, "at_most", note=near_note),
+        ]
     return found
 
 
-def _three_stages(results, name) -> Verdict:  # type: ignore[no-untyped-def]
+def _three_stages(results: xr.Dataset, name: Naming) -> Verdict:
     """C14: in stage 1 the feature grows and the noise stays, in stage 2 the dominant feature pulls
     away from the second, at the end it is over half of what the three curves hold."""
     step = results["step"]
@@ -262,9 +208,8 @@ def _three_stages(results, name) -> Verdict:  # type: ignore[no-untyped-def]
         return results[["dominant", "second", "noise"]].isel(step=index)
 
     start, one, two, end = results.isel(step=0), at("t1"), at("t2"), results.isel(step=-1)
-    first_stage = (one["dominant"] > 5 * start["dominant"]) & (
-        np.abs(one["noise"] / start["noise"] - 1) < 0.1
-    )
+    grown = one["dominant"] > 5 * start["dominant"]
+    first_stage = grown & (np.abs(one["noise"] / start["noise"] - 1) < 0.1)
     second_stage = two["dominant"] / two["second"] > one["dominant"] / one["second"]
     total = end["dominant"] ** 2 + end["second"] ** 2 + end["noise"] ** 2
     third_stage = end["dominant"] ** 2 > 0.5 * total
@@ -272,18 +217,18 @@ def _three_stages(results, name) -> Verdict:  # type: ignore[no-untyped-def]
     parts = {"1": reached & first_stage, "2": reached & second_stage, "3": third_stage}
     shares = ", ".join(f"stage {k} {float(v.mean()):.0%}" for k, v in parts.items())
     noise = float((end["noise"] > end["second"]).mean())
-    return judge_fraction(
-        name("C14", "three stages in the traced neuron"),
-        int(good.sum()),
-        int(good.size),
-        0.9,
-        note=f"{shares}; the noise part stays above the second feature in {noise:.0%} of runs",
-    )
+    note = f"{shares}; the noise part stays above the second feature in {noise:.0%} of runs"
+    identity = name("C14", "three stages in the traced neuron")
+    return judge_fraction(identity, int(good.sum()), int(good.size), 0.9, note=note)
 
 
-def _share(identity, tally: xr.DataArray, test: str, at_least: float) -> Verdict:  # type: ignore[no-untyped-def]
+def _reached(identity: Identity, times: np.ndarray, note: str) -> Verdict:
+    return judge_fraction(identity, int((times >= 0).sum()), len(times), 0.95, note=note)
+
+
+def _share(identity: Identity, tally: xr.DataArray, test: str = "pass") -> Verdict:
     cases = tally.sel(test="cases").sum("seed")
     where = ", ".join(f"{float(e):g}" for e in tally["eps_min"].values[cases.values > 0])
     note = f"cases at eps_min {where}" if where else "the set is empty in every run"
     total, passed = int(cases.sum()), int(tally.sel(test=test).sum())
-    return judge_fraction(identity, passed, total, at_least, note=note)
+    return judge_fraction(identity, passed, total, 0.95, note=note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,11 +12,19 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import AtLeast, Count, NotNegative, Positive
 from rarefy.measure.alignment import outside, projections, squared_cosines
 from rarefy.measure.contrastive_data import latent_moment, loss_floor
 from rarefy.measure.stages import t1_of_001
 from rarefy.studies.contrastive.dynamics.watch import StageWatch
-from rarefy.studies.contrastive.setting import GROUPS, ImbalancedExperiment, Trial, group_means
+from rarefy.studies.contrastive.setting import (
+    LARGE,
+    TINY,
+    Frequency,
+    ImbalancedExperiment,
+    Trial,
+    group_means,
+)
 from rarefy.theory.contrastive import growth_constant_c_z, t3
 from rarefy.train.descent import Trajectory
 
@@ -29,11 +37,9 @@ class DynamicsExperiment(ImbalancedExperiment):
     random_axes: ClassVar[tuple[str, ...]] = ("eps_min",)
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
-            "seeds": 3,
+            **TINY,
             "eps_min": (0.3, 1.0),
-            "d1": 60,
             "steps": 120,
-            "batch": 32,
             "lr": 0.2,
             "stage_1_steps": 4,
             "moment_samples": 256,
@@ -41,14 +47,9 @@ class DynamicsExperiment(ImbalancedExperiment):
         "quick": {"seeds": 8, "eps_min": (0.25, 1.0), "lr": 0.25, "steps": 320, "stage_1_steps": 6},
         "paper": {},
         "large": {
+            **LARGE,
             "seeds": 10,
             "eps_min": (0.5, 0.8, 0.9, 1.0),
-            "majority": 32,
-            "minority": 32,
-            "d1": 1024,
-            "neurons": 2048,
-            "batch": 256,
-            "activation": 0.04,
             "sigma": 0.02,
             "lr": 0.5,
             "stage_1_steps": 10,
@@ -56,32 +57,28 @@ class DynamicsExperiment(ImbalancedExperiment):
         },
     }
 
-    eps_min: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0)
+    eps_min: tuple[Frequency, ...] = (0.1, 0.25, 0.5, 1.0)
     """frequency of the minority features"""
-    sigma: float = 0.03
+    sigma: NotNegative = 0.03
     """noise std"""
-    bias_scale: float = 1.0
+    bias_scale: NotNegative = 1.0
     """bias at T1 in units of the paper's sqrt(2 log d/d) |w|"""
-    lr: float = 0.05
+    lr: Positive = 0.05
     """smaller than in contrast-alignment, so that stage 1 has many steps"""
-    steps: int = 1600
+    steps: Count = 1600
     """T4 = d^1.99/eta is 1585 at d = 9"""
-    stage_1_steps: int = 20
+    stage_1_steps: Count = 20
     """steps over which stage-1 growth is measured; must end before T1"""
-    recorded: int = 32
+    recorded: Annotated[int, AtLeast(2)] = 32
     """number of steps at which curves are kept, denser early"""
-    moment_samples: int = 2048
-    """samples a run for E[z+ z], which predicts the growth"""
+    moment_samples: Count = 2048
+    """samples per run for E[z+ z], which predicts the growth"""
 
     def check(self) -> None:
         super().check()
-        if not 1 <= self.stage_1_steps <= self.steps:
-            raise bad_value(
-                "stage_1_steps", self.stage_1_steps, f"must be in 1..steps={self.steps}"
-            )
-        for name, least in (("recorded", 2), ("moment_samples", 1)):
-            if getattr(self, name) < least:
-                raise bad_value(name, getattr(self, name), f"must be at least {least}")
+        if self.stage_1_steps > self.steps:
+            least = f"must be in 1..steps={self.steps}"
+            raise bad_value("stage_1_steps", self.stage_1_steps, least)
         if self.d < 3:
             raise bad_value("majority+minority", self.d, "at least 3: log log d must be positive")
 
@@ -135,7 +132,7 @@ class DynamicsExperiment(ImbalancedExperiment):
     def coordinates(self) -> dict[str, np.ndarray]:
         return {
             "step": self.record_steps(),
-            "group": np.array(GROUPS),
+            **super().coordinates(),
             "test": np.array(["cases", "pass", "pass_weaker"]),
             "neuron": np.arange(min(24, self.neurons)),
             "feature": np.arange(min(9, self.d)),
@@ -143,17 +140,10 @@ class DynamicsExperiment(ImbalancedExperiment):
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         eps_min = cells.column("eps_min", context)
-        one = torch.ones_like(eps_min)
-        experiment = self.setup(
-            cells,
-            context,
-            eps=self.eps(eps_min),
-            sigma=self.sigma * one,
-            bias_scale=self.bias_scale * one,
-        )
-        atoms = experiment.data.dictionary
+        trial = self.setup(cells, context)
+        atoms = trial.data.dictionary
         convergence = t3(self.d, self.lr)
-        watch = StageWatch(experiment, eps_min, self.majority, self.stage_1_steps, convergence)
+        watch = StageWatch(trial, eps_min, self.majority, self.stage_1_steps, convergence)
         trackers = {
             "along": lambda s: projections(s.parameters["weights"], atoms),
             "noise_norm": lambda s: outside(s.parameters["weights"], atoms).norm(dim=2),
@@ -162,22 +152,17 @@ class DynamicsExperiment(ImbalancedExperiment):
             "running_full_loss": lambda s: watch.running_full_loss(),
         }
         record = self.record_steps().tolist()
-        trajectory = experiment.train(context, trackers, record, watch)
+        trajectory = trial.train(context, trackers, record, watch)
         moment = latent_moment(
-            experiment.data,
-            experiment.problem.attention,
-            experiment.draws.spawn("moment"),
-            self.moment_samples,
+            trial.data, trial.problem.attention, trial.draws.spawn("moment"), self.moment_samples
         )
         found = watch.at_stages()
-        found.update(self._curves(trajectory, experiment))
+        found.update(self._curves(trajectory, trial))
         found["moment"] = group_means(moment, self.majority)
-        found["floor"] = loss_floor(
-            experiment.data, experiment.draws.spawn("floor"), self.batch, batches=8
-        )
+        found["floor"] = loss_floor(trial.data, trial.draws.spawn("floor"), self.batch, batches=8)
         # from this run's own draws: a cell must not depend on what it is batched with
-        rate = moment.sum(dim=1) / experiment.data.eps.sum(dim=1)
-        size = self.lr * experiment.problem.factor / self.tau * (1 - 1 / self.batch)
+        rate = moment.sum(dim=1) / trial.data.eps.sum(dim=1)
+        size = self.lr * trial.problem.factor / self.tau * (1 - 1 / self.batch)
         c_z = growth_constant_c_z(size * rate, self.lr, self.d)
         total = torch.stack(watch.norms, dim=1).square()
         found["t1_001"] = t1_of_001(total, eps_min, c_z, self.d)
@@ -192,10 +177,10 @@ class DynamicsExperiment(ImbalancedExperiment):
 
         return {name: kept(value) for name, value in found.items()}
 
-    def _curves(self, trajectory: Trajectory, experiment: Trial) -> dict[str, Tensor]:
+    def _curves(self, trajectory: Trajectory, trial: Trial) -> dict[str, Tensor]:
         """Curves, and the trace of the neuron that ends up purest (000 Fig. 1)."""
         along = trajectory.records["along"]
-        cosines = squared_cosines(trajectory.parameters["weights"], experiment.data.dictionary)
+        cosines = squared_cosines(trajectory.parameters["weights"], trial.data.dictionary)
         neuron = cosines.amax(dim=2).argmax(dim=1)
         run = torch.arange(len(neuron), device=neuron.device)
         order = cosines[run, neuron].argsort(dim=1, descending=True)

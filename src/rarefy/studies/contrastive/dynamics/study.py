@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture
-from rarefy.studies.contrastive.dynamics.charts import dynamics_pictures
-from rarefy.studies.contrastive.dynamics.claims import dynamics_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.contrastive.dynamics import charts, claims
 from rarefy.studies.contrastive.dynamics.experiment import DynamicsExperiment
 
 
 class ContrastDynamics(DynamicsExperiment, Study):
     """Growth rates, stage times and what Theorems C.1 and D.1 say about them."""
 
+    verdicts = claims.verdicts
+    picture = charts.pictures
+
     name: ClassVar[str] = "contrast-dynamics"
     title: ClassVar[str] = "Three stages: features grow by frequency, then neurons specialise"
     papers: ClassVar[tuple[str, ...]] = ("000", "001")
-    shows: ClassVar[str] = "Fig. 1; Lemmas 3.1, 3.2; Thms C.1, D.1; 001 Thm 3.1, (41)"
+    shows: ClassVar[str] = "Fig. 1; Lemmas 3.1, 3.2; Theorems C.1, D.1"
     claims: ClassVar[tuple[str, ...]] = ("C1", "C2", "C3", "C4", "C5", "C14")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
     paper_says: ClassVar[str] = (
@@ -30,9 +29,3 @@ class ContrastDynamics(DynamicsExperiment, Study):
         "grown d-fold (61); lucky neurons have specialised by then (9)-(10). In [T3, T4] the "
         "mean loss is o(1) (11). Fig. 1 shows one neuron going through the stages."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return dynamics_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return dynamics_pictures(self, results)

@@ -20,16 +20,11 @@ class StageWatch:
     """Called after every update. Snapshots are taken run by run, at each run's own T1 and T2."""
 
     def __init__(
-        self,
-        experiment: Trial,
-        eps_min: Tensor,
-        majority: int,
-        stage_1_steps: int,
-        t3: float,
+        self, trial: Trial, eps_min: Tensor, majority: int, stage_1_steps: int, t3: float
     ) -> None:
-        self.experiment, self.atoms = experiment, experiment.data.dictionary
+        self.trial, self.atoms = trial, trial.data.dictionary
         self.majority, self.stage_1_steps, self.t3 = majority, stage_1_steps, t3
-        weights = experiment.weights
+        weights = trial.weights
         self.start = projections(weights, self.atoms)
         self.start_outside = outside(weights, self.atoms)
         self.member = ordinary(self.start, eps_min, GAMMA)
@@ -39,7 +34,7 @@ class StageWatch:
         self.along_t1, self.along_t2 = nan, nan.clone()
         self.norm_t1 = torch.full_like(self.norms[0], torch.nan)
         self.norm_t2, self.peak_t1, self.bias_t2 = (self.norm_t1.clone() for _ in range(3))
-        self.factor = torch.full_like(experiment.data.eps, torch.nan)
+        self.factor = torch.full_like(trial.data.eps, torch.nan)
         self.outside_factor = torch.full_like(eps_min, torch.nan)
         self.outside_energy = self.outside_factor.clone()
         self._recent, self._recent_count = torch.zeros_like(eps_min), 0
@@ -47,13 +42,13 @@ class StageWatch:
         self._count = 0
 
     def __call__(self, state: State) -> None:
-        weights, bias = state.parameters["weights"], self.experiment.bias
+        weights, bias = state.parameters["weights"], self.trial.bias
         norm = weights.norm(dim=2)
         self.norms.append(norm)
         self._recent = self._recent + state.loss
         self._recent_count += 1
         if state.step > self.t3:
-            decay = self.experiment.study.weight_decay
+            decay = self.trial.experiment.weight_decay
             self._loss_sum = self._loss_sum + state.loss
             self._full_sum = self._full_sum + state.loss + decay / 2 * norm.square().sum(dim=1)
             self._count += 1
@@ -76,7 +71,7 @@ class StageWatch:
         self.along_t2 = torch.where(at_t2[:, None, None], along, self.along_t2)
         self.norm_t1 = torch.where(at_t1[:, None], norm, self.norm_t1)
         self.norm_t2 = torch.where(at_t2[:, None], norm, self.norm_t2)
-        self.bias_t2 = torch.where(at_t2[:, None], self.experiment.bias.value, self.bias_t2)
+        self.bias_t2 = torch.where(at_t2[:, None], self.trial.bias.value, self.bias_t2)
         # M is generic, so the ambient coordinates are as good a basis of the complement as any
         peak = outside(weights, self.atoms).abs().amax(dim=2)
         self.peak_t1 = torch.where(at_t1[:, None], peak, self.peak_t1)
@@ -94,9 +89,9 @@ class StageWatch:
         return self._full_sum / self._count if self._count else self._full_sum * torch.nan
 
     def at_stages(self) -> dict[str, Tensor]:
-        """The numbers behind Theorems C.1 and D.1, one set a run."""
+        """The numbers behind Theorems C.1 and D.1, one set per run."""
         d, d1 = self.start.shape[2], self.atoms.shape[1]
-        bias, eps = self.experiment.bias, self.experiment.data.eps
+        bias, eps = self.trial.bias, self.trial.data.eps
         t1_seen, t2_seen = bias.t1 >= 0, bias.t2 >= 0
         relative = self.along_t1.abs() / self.norm_t1[:, :, None]
         threshold = math.sqrt(2 * math.log(d) / d)

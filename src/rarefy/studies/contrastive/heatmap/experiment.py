@@ -4,24 +4,24 @@ columns (000 Fig. 6 and App. A.2 Trial 5, 001 Fig. 1)."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, NotNegative, OneOf
 from rarefy.measure.alignment import squared_cosines
-from rarefy.measure.neuron_kinds import (
-    MIXED,
-    PURE,
-    count_by_group,
-    lucky_examples,
-    neuron_kinds,
-)
+from rarefy.measure.neuron_kinds import MIXED, PURE, count_by_group, lucky_examples, neuron_kinds
 from rarefy.measure.neurons import carried, dominant
-from rarefy.studies.contrastive.checks import check_choices, check_reads
-from rarefy.studies.contrastive.setting import GROUPS, ImbalancedExperiment, group_means
+from rarefy.studies.contrastive.setting import (
+    TINY,
+    FigureExperiment,
+    Frequency,
+    as_arrays,
+    group_means,
+)
 from rarefy.sweep.batches import split_by_axis
 from rarefy.train.descent import State
 
@@ -29,65 +29,39 @@ VARIANTS = ("000", "001")
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeatmapExperiment(ImbalancedExperiment):
+class HeatmapExperiment(FigureExperiment):
     """Maps of neurons against features, as 000 and as 001 show them."""
 
     axes: ClassVar[tuple[str, ...]] = ("variant", "bias_scale", "eps_min")
     random_axes: ClassVar[tuple[str, ...]] = ("variant", "eps_min")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 3,
-            "eps_min": (0.5, 1.0),
-            "d1": 60,
-            "steps": 30,
-            "reads": (10, 30),
-            "figure_read": 30,
-            "batch": 32,
-        },
-        "quick": {
-            "seeds": 5,
-            "eps_min": (0.1, 0.5, 1.0),
-            "steps": 158,
-            "reads": (25, 100, 158),
-        },
+        "tiny": {**TINY, "eps_min": (0.5, 1.0), "steps": 30, "reads": (10, 30), "figure_read": 30},
+        "quick": {"seeds": 5, "eps_min": (0.1, 0.5, 1.0), "steps": 158, "reads": (25, 100, 158)},
         "paper": {},
     }
 
-    variant: tuple[str, ...] = VARIANTS
+    variant: tuple[Annotated[str, OneOf(VARIANTS)], ...] = VARIANTS
     """whose figure: 000 (all its neurons are shown) or 001 (the first few of more)"""
-    eps_min: tuple[float, ...] = (0.1, 0.3, 0.5, 0.8, 1.0)
+    eps_min: tuple[Frequency, ...] = (0.1, 0.3, 0.5, 0.8, 1.0)
     """frequency of the minority features, which neither paper gives for its map"""
-    bias_scale: tuple[float, ...] = (0.0, 1.0)
-    """bias at T1 in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
-    sigma: float = 0.03
+    sigma: NotNegative = 0.03
     """noise std"""
-    neurons_001: int = 30
+    neurons_001: Count = 30
     """neurons of variant 001; ``neurons`` are those of variant 000"""
-    shown_001: int = 13
+    shown_001: Count = 13
     """how many of them its figure shows, and its statements are about"""
-    steps: int = 400
-    reads: tuple[int, ...] = (25, 100, 158, 400)
-    """steps at which the map is measured; 158 is T4 = d^1.99/eta at d = 9"""
-    figure_read: int = 100
-    """step at which the map is drawn"""
     figure_eps: float = 0.5
     """eps_min of the map that is drawn"""
-    maps: int = 1
+    maps: Count = 1
     """runs whose whole map is kept and drawn, the first ones"""
 
     def check(self) -> None:
         super().check()
-        check_choices("variant", self.variant, VARIANTS)
-        if not 1 <= self.shown_001 <= self.neurons_001:
+        if self.shown_001 > self.neurons_001:
             least = f"must be in 1..neurons_001={self.neurons_001}"
             raise bad_value("shown_001", self.shown_001, least)
-        check_reads(self.reads, self.steps)
-        if self.figure_read not in self.reads:
-            raise bad_value("figure_read", self.figure_read, f"must be one of reads={self.reads}")
         if self.figure_eps not in self.eps_min:
             raise bad_value("figure_eps", self.figure_eps, f"must be in eps_min={self.eps_min}")
-        if self.maps < 1:
-            raise bad_value("maps", self.maps, "must be at least 1: run 0 is drawn")
 
     def shown(self, variant: str) -> int:
         """Rows of the map."""
@@ -112,35 +86,21 @@ class HeatmapExperiment(ImbalancedExperiment):
 
     def coordinates(self) -> dict[str, np.ndarray]:
         rows = max(self.shown(variant) for variant in self.variant)
-        return {
-            "read": np.array(self.reads),
-            "group": np.array(GROUPS),
-            "neuron": np.arange(rows),
-            "feature": np.arange(self.d),
-        }
+        own = {"neuron": np.arange(rows), "feature": np.arange(self.d)}
+        return {**super().coordinates(), **own}
 
     def cost(self) -> Cost:
         most = replace(self, neurons=max(self.neurons, self.neurons_001))
         return Cost(bytes_per_cell=most.bytes_per_cell(), steps_per_cell=self.steps)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def part(variant: str, those: Cells) -> dict[str, np.ndarray]:
-            return self._simulate(variant, those, context)
-
-        return split_by_axis(cells, "variant", part)
+        return split_by_axis(cells, "variant", lambda v, part: self._simulate(v, part, context))
 
     def _simulate(self, variant: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         neurons = {"000": self.neurons, "001": self.neurons_001}[variant]
         sized, shown, majority = replace(self, neurons=neurons), self.shown(variant), self.majority
-        eps_min = cells.column("eps_min", context)
-        experiment = sized.setup(
-            cells,
-            context,
-            eps=self.eps(eps_min),
-            sigma=torch.full_like(eps_min, self.sigma),
-            bias_scale=cells.column("bias_scale", context),
-        )
-        atoms = experiment.data.dictionary
+        trial = sized.setup(cells, context)
+        atoms = trial.data.dictionary
 
         def everyone(state: State) -> torch.Tensor:
             return squared_cosines(state.parameters["weights"], atoms)
@@ -161,7 +121,7 @@ class HeatmapExperiment(ImbalancedExperiment):
             return dominant(cosines)[:, :, :majority].any(dim=1).sum(dim=1)
 
         number = context.dtype
-        trajectory = experiment.train(
+        trajectory = trial.train(
             context,
             {
                 "pure": lambda s: of_kind(s, PURE).to(number),
@@ -180,11 +140,9 @@ class HeatmapExperiment(ImbalancedExperiment):
             },
             self.reads,
         )
-        found = {name: value.cpu().numpy() for name, value in trajectory.records.items()}
-        start = squared_cosines(experiment.weights, atoms)[:, :shown]
-        found["initial"] = start.mean(dim=(1, 2)).cpu().numpy()
+        start = squared_cosines(trial.weights, atoms)[:, :shown]
+        found = as_arrays({"initial": start.mean(dim=(1, 2))}, trajectory)
         found["map"] = self._kept(cells, found["map"][:, self.reads.index(self.figure_read)])
-        found["nonfinite_step"] = trajectory.nonfinite_step.cpu().numpy()
         return found
 
     def _kept(self, cells: Cells, cosines: np.ndarray) -> np.ndarray:

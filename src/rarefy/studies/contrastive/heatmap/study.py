@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.contrastive.heatmap.charts import heatmap_pictures, kinds_table
-from rarefy.studies.contrastive.heatmap.claims import heatmap_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.contrastive.heatmap import charts, claims
 from rarefy.studies.contrastive.heatmap.experiment import HeatmapExperiment
 
 
 class ContrastHeatmap(HeatmapExperiment, Study):
     """Maps of neurons against features, as 000 and as 001 show them."""
+
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = charts.tables
 
     name: ClassVar[str] = "contrast-heatmap"
     title: ClassVar[str] = "Neurons against features: lucky neurons, mixed neurons, strong columns"
@@ -31,12 +31,3 @@ class ContrastHeatmap(HeatmapExperiment, Study):
         "majority feature dominates at least one neuron, and majority features have more neurons "
         "than minority ones (001 Fig. 1, the first 13 of 30 neurons)."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return heatmap_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return heatmap_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return [kinds_table(self, results)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.studies.contrastive.init.exact import (
@@ -11,6 +12,7 @@ from rarefy.studies.contrastive.init.exact import (
     MANY,
     counted_over,
     exact_over,
+    lucky_over,
     rows,
     upper_bounds,
     width_needed,
@@ -26,64 +28,54 @@ WIDEST = 1e12
 """Neurons above which a width is left out of the picture."""
 
 
-def init_pictures(study: InitExperiment, results: xr.Dataset) -> list[Picture]:
-    return [_sets(study, results), _widths(study), _against_d(study, results)]
+def pictures(experiment: InitExperiment, results: xr.Dataset) -> list[Picture]:
+    return [_sets(experiment, results), _widths(experiment), _against_d(experiment, results)]
 
 
-def _shown(study: InitExperiment) -> list[int]:
+def _shown(experiment: InitExperiment) -> list[int]:
     """Smallest, middle and largest d."""
-    every = sorted(study.d)
+    every = sorted(experiment.d)
     return sorted({every[0], every[len(every) // 2], every[-1]})
 
 
-def _fine(study: InitExperiment) -> np.ndarray:
+def _fine(experiment: InitExperiment) -> np.ndarray:
     """Ratios for the formulas, closer than those that were counted."""
-    low, high = min(study.ratio), max(study.ratio)
-    return np.unique(np.append(np.linspace(low, high, 57), study.ratio))
+    low, high = min(experiment.ratio), max(experiment.ratio)
+    return np.unique(np.append(np.linspace(low, high, 57), experiment.ratio))
 
 
 def _between(values: np.ndarray, low: float, high: float) -> np.ndarray:
     return np.where((values >= low) & (values <= high), values, np.nan)
 
 
-def _spread(study: InitExperiment, ratio: float) -> str:
+def _spread(experiment: InitExperiment, ratio: float) -> str:
     """Range over d of the exact |M*_j| over Xi_1."""
-    over = [exact_over(study, d, ratio) for d in study.d]
+    over = [exact_over(experiment, d, ratio) for d in experiment.d]
     return f"{min(over):.2g} to {max(over):.2g}"
 
 
-def _sets(study: InitExperiment, results: xr.Dataset) -> Picture:
-    ratio = _fine(study)
+def _sets(experiment: InitExperiment, results: xr.Dataset) -> Picture:
+    ratio = _fine(experiment)
     panels = []
-    for d in _shown(study):
-        m = study.neurons(d)
+    for d in _shown(experiment):
+        m = experiment.neurons(d)
         curves = []
         for name, symbol, chance, order, bound in (
             ("ordinary", "M", theory.ordinary_probability, theory.xi_2_order, "Xi_2"),
             ("lucky", "M*", theory.lucky_probability, theory.xi_1_order, "Xi_1"),
         ):
             mean = rows(results[name], d).mean(axis=0)
-            exact = np.array([m * chance(d, r, study.gamma) for r in ratio])
-            limit = order(m, d, ratio, study.gamma)
-            counted = np.array(study.ratio)
-            curves += [
-                Curve(f"{symbol} counted", counted, mean, role=name, style="points"),
-                Curve(
-                    f"{symbol} exact",
-                    ratio,
-                    _between(exact, FEWEST, np.inf),
-                    role=name,
-                    style="dashed",
-                ),
-                Curve(
-                    f"{bound} of (31)",
-                    ratio,
-                    _between(limit, FEWEST, np.inf),
-                    role=name,
-                    style="dotted",
-                ),
-            ]
-        edge = theory.smallest_ratio(d, study.gamma)
+            exact = np.array([m * chance(d, r, experiment.gamma) for r in ratio])
+            limit = order(m, d, ratio, experiment.gamma)
+            counted = np.array(experiment.ratio)
+            curves.append(Curve(f"{symbol} counted", counted, mean, role=name, style="points"))
+            for label, values, style in (
+                (f"{symbol} exact", exact, "dashed"),
+                (f"{bound} of (31)", limit, "dotted"),
+            ):
+                seen = _between(values, FEWEST, np.inf)
+                curves.append(Curve(label, ratio, seen, role=name, style=style))
+        edge = theory.smallest_ratio(d, experiment.gamma)
         marks = [(edge, "none lucky below")] if ratio[0] <= edge <= ratio[-1] else []
         panels.append(
             Lines(
@@ -103,30 +95,35 @@ def _sets(study: InitExperiment, results: xr.Dataset) -> Picture:
         f"Points are mean counts in {results.sizes['seed']} runs of random networks, dashed lines "
         "the exact expectation, dotted lines the paper's orders: M should stay below a multiple of "
         "Xi_2, M* above a multiple of Xi_1. The first holds. Of the second, balanced features have "
-        f"{_spread(study, 1.0)} times Xi_1, which a small constant would cover at these d; at "
-        f"ratio {EXAMPLE:g} it is {_spread(study, EXAMPLE)} times Xi_1, and left of the mark "
+        f"{_spread(experiment, 1.0)} times Xi_1, which a small constant would cover at these d; at "
+        f"ratio {EXAMPLE:g} it is {_spread(experiment, EXAMPLE)} times Xi_1, and left of the mark "
         f"there is none. Counts of zero and expectations below {FEWEST:g} are left out.",
         panels,
     )
 
 
-def _widths(study: InitExperiment) -> Picture:
-    fine = _fine(study)
+def _widths(experiment: InitExperiment) -> Picture:
+    fine = _fine(experiment)
+
+    def curves(label: str, x: np.ndarray, exact: list[float], order: ArrayLike) -> list[Curve]:
+        seen = [_between(np.asarray(widths), 0, WIDEST) for widths in (exact, order)]
+        return _exact_and(label, "order", "dotted", x, seen[0], x, seen[1])
+
     by_ratio: list[Curve] = []
-    for d in _shown(study):
-        exact = np.array([width_needed(study, d, r) for r in fine])
-        order = theory.minimum_width_order(d, fine, study.gamma)
-        by_ratio += _exact_and_order(f"d = {d}", fine, exact, order)
-    features = _many_features(study)
+    for d in _shown(experiment):
+        exact = [width_needed(experiment, d, r) for r in fine]
+        order = theory.minimum_width_order(d, fine, experiment.gamma)
+        by_ratio += curves(f"d = {d}", fine, exact, order)
+    features = _many_features(experiment)
     by_d: list[Curve] = []
-    for ratio in _mild(study):
-        exact = np.array([width_needed(study, int(d), ratio) for d in features])
-        order = np.array([theory.minimum_width_order(int(d), ratio, study.gamma) for d in features])
-        by_d += _exact_and_order(f"ratio {ratio:g}", features, exact, order)
+    for ratio in _mild(experiment):
+        exact = [width_needed(experiment, int(d), ratio) for d in features]
+        orders = [theory.minimum_width_order(int(d), ratio, experiment.gamma) for d in features]
+        by_d += curves(f"ratio {ratio:g}", features, exact, orders)
     used = Curve("000: 24 neurons", fine, np.full(len(fine), 24.0), role="baseline")
     what = "neurons needed, m"
-    nine = width_needed(study, 9, 1.0)
-    excess = ", ".join(f"{_excess(study, d):.1f} (d = {d})" for d in (9, 32, 256, 2048))
+    nine = width_needed(experiment, 9, 1.0)
+    excess = ", ".join(f"{_excess(experiment, d):.1f} (d = {d})" for d in (9, 32, 256, 2048))
     return Picture(
         "width",
         "How wide a network must be for every feature to have a lucky neuron",
@@ -146,53 +143,57 @@ def _widths(study: InitExperiment) -> Picture:
     )
 
 
-def _excess(study: InitExperiment, d: int) -> float:
+def _excess(experiment: InitExperiment, d: int) -> float:
     """By what imbalance multiplies the width needed, over what it multiplies the order by."""
-    needed = width_needed(study, d, EXAMPLE) / width_needed(study, d, 1.0)
-    order = [theory.minimum_width_order(d, ratio, study.gamma) for ratio in (EXAMPLE, 1.0)]
+    needed = width_needed(experiment, d, EXAMPLE) / width_needed(experiment, d, 1.0)
+    order = [theory.minimum_width_order(d, ratio, experiment.gamma) for ratio in (EXAMPLE, 1.0)]
     return float(needed * order[1] / order[0])
 
 
-def _exact_and_order(
-    label: str, x: np.ndarray, exact: np.ndarray, order: np.ndarray
+def _exact_and(
+    role: str,
+    other: str,
+    style: str,
+    x: np.ndarray,
+    exact: np.ndarray,
+    other_x: np.ndarray,
+    values: np.ndarray,
 ) -> list[Curve]:
+    """The exact law, and what is held against it."""
     return [
-        Curve(f"{label}, exact", x, _between(exact, 0, WIDEST), role=label, style="dashed"),
-        Curve(f"{label}, order", x, _between(order, 0, WIDEST), role=label, style="dotted"),
+        Curve(f"{role}, exact", x, exact, role=role, style="dashed"),
+        Curve(f"{role}, {other}", other_x, values, role=role, style=style),
     ]
 
 
-def _many_features(study: InitExperiment) -> np.ndarray:
+def _many_features(experiment: InitExperiment) -> np.ndarray:
     """d for the formulas, further than what was counted."""
-    return np.unique(np.geomspace(min(study.d), max(8192, *study.d), 36).round().astype(int))
+    return np.unique(
+        np.geomspace(min(experiment.d), max(8192, *experiment.d), 36).round().astype(int)
+    )
 
 
-def _mild(study: InitExperiment) -> list[float]:
+def _mild(experiment: InitExperiment) -> list[float]:
     """At most four of the ratios near balance, where lucky neurons can be counted."""
-    near = [r for r in sorted(study.ratio) if r >= 0.7] or [max(study.ratio)]
+    near = [r for r in sorted(experiment.ratio) if r >= 0.7] or [max(experiment.ratio)]
     return near if len(near) <= 4 else [near[0], near[len(near) // 3], near[-2], near[-1]]
 
 
-def _against_d(study: InitExperiment, results: xr.Dataset) -> Picture:
-    features, counted = _many_features(study), np.array(sorted(study.d))
+def _against_d(experiment: InitExperiment, results: xr.Dataset) -> Picture:
+    features, counted = _many_features(experiment), sorted(experiment.d)
     over: list[Curve] = []
     others: list[Curve] = []
-    for ratio in _mild(study):
-        place, role = study.ratio.index(ratio), f"ratio {ratio:g}"
-        steps = [theory.proof_steps(int(d), ratio, study.gamma) for d in features]
-        exact = np.array([step.lucky / step.high_order for step in steps])
-        mean = [
-            rows(results["lucky"], int(d))[:, place].mean()
-            / theory.xi_1_order(study.neurons(int(d)), int(d), ratio, study.gamma)
-            for d in counted
-        ]
-        shown = _between(exact, FEWEST, np.inf)
-        over.append(Curve(f"{role}, exact", features, shown, role=role, style="dashed"))
-        over.append(Curve(f"{role}, counted", counted, np.array(mean), role=role, style="points"))
-        shown = _between(np.array([step.others for step in steps]), FEWEST, 1)
-        others.append(Curve(f"{role}, exact", features, shown, role=role, style="dashed"))
-        shown = _between(np.array([step.others_gaussian for step in steps]), FEWEST, 1)
-        others.append(Curve(f"{role}, (238)", features, shown, role=role, style="dotted"))
+    for ratio in _mild(experiment):
+        role = f"ratio {ratio:g}"
+        steps = [theory.proof_steps(int(d), ratio, experiment.gamma) for d in features]
+        exact = _between(np.array([step.lucky / step.high_order for step in steps]), FEWEST, np.inf)
+        mean = lucky_over(experiment, results, ratio, counted).mean(axis=0)
+        over += _exact_and(role, "counted", "points", features, exact, np.array(counted), mean)
+        alone, gaussian = (
+            _between(np.array(chances), FEWEST, 1)
+            for chances in zip(*((s.others, s.others_gaussian) for s in steps), strict=True)
+        )
+        others += _exact_and(role, "(238)", "dotted", features, alone, features, gaussian)
     what = "largest |N_i| over d^(1-r^2)"
     return Picture(
         "against-d",
@@ -211,20 +212,19 @@ def _against_d(study: InitExperiment, results: xr.Dataset) -> Picture:
         [
             Lines(over, "features, d", "|M*_j| over Xi_1", x_log=True, y_log=True),
             Lines(others, "features, d", "P(no other is too high)", x_log=True, y_log=True),
-            Lines(_carried(study, results), "features, d", what, x_log=True),
+            Lines(_carried(experiment, results), "features, d", what, x_log=True),
         ],
     )
 
 
-def _carried(study: InitExperiment, results: xr.Dataset) -> list[Curve]:
-    (bound,) = [b for b in upper_bounds(study) if "d^(1-r^2)" in b.over]
-    counted = np.array(sorted(study.d))
+def _carried(experiment: InitExperiment, results: xr.Dataset) -> list[Curve]:
+    (bound,) = [b for b in upper_bounds(experiment) if "d^(1-r^2)" in b.over]
+    counted = np.array(sorted(experiment.d))
     features = np.unique([*counted, 512, *MANY])
     curves = []
-    for ratio in _mild(study):
+    for ratio in _mild(experiment):
         role = f"ratio {ratio:g}"
-        exact = np.array([bound.exact(study, int(d), ratio) for d in features])
-        mean = counted_over(study, results, bound, ratio).mean(axis=0)
-        curves.append(Curve(f"{role}, exact", features, exact, role=role, style="dashed"))
-        curves.append(Curve(f"{role}, counted", counted, mean, role=role, style="points"))
+        exact = np.array([bound.exact(experiment, int(d), ratio) for d in features])
+        mean = counted_over(experiment, results, bound, ratio).mean(axis=0)
+        curves += _exact_and(role, "counted", "points", features, exact, counted, mean)
     return curves

@@ -1,6 +1,6 @@
 """Verdicts of ``contrast-init``: C9, the counts and norms against their exact laws.
 
-The bounds are in ``_init_bounds``. A verdict over several ratios is decided by the worst of them,
+The bounds are in ``bounds``. A verdict over several ratios is decided by the worst of them,
 with intervals corrected for their number: an error at one ratio does not vanish in a mean.
 """
 
@@ -13,10 +13,13 @@ import xarray as xr
 from scipy import stats
 
 from rarefy.core.contracts import Verdict
+from rarefy.core.text import joined
 from rarefy.measure.statistics import BIG_O, Identity, judge_bound, judge_equal, mean_interval
-from rarefy.studies.contrastive.init.bounds import Namer, bound_verdicts
-from rarefy.studies.contrastive.init.exact import expected, rows
+from rarefy.studies.contrastive.init.bounds import bound_verdicts
+from rarefy.studies.contrastive.init.exact import coverage, expected, rows
 from rarefy.studies.contrastive.init.experiment import InitExperiment
+from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.kit.reading import Naming
 from rarefy.studies.kit.worst import corrected_level, worst_of
 from rarefy.theory import initial_sets as theory
 
@@ -26,16 +29,14 @@ LEAST_CASES = 400
 """Expected cases in all networks together from which a ratio is compared: 5 % standard error."""
 
 
-def init_verdicts(study: InitExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
-    def name(what: str) -> Identity:
-        return ("C9", study.name, scale, f"{what}, {study.setting}")
-
+def verdicts(experiment: InitExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
+    name = Naming(experiment, scale, after=f", {experiment.setting}")
     return [
-        *_exact_sets(study, results, name),
-        *_exact_projections(study, results, name),
-        *_exact_coverage(study, results, name),
-        *bound_verdicts(study, results, name),
-        *_norms(study, results, name),
+        *_exact_sets(experiment, results, name),
+        *_exact_projections(experiment, results, name),
+        *_exact_coverage(experiment, results, name),
+        *bound_verdicts(experiment, results, name),
+        *_norms(experiment, results, name),
     ]
 
 
@@ -62,13 +63,8 @@ def _judge_worst(
     precise = None
     if standard_error is not None:
         precise = list(2 * stats.norm.ppf((1 + level) / 2) * standard_error <= tolerance)
-    worst = worst_of(
-        [f.low for f in found],
-        [f.high for f in found],
-        predicted - tolerance,
-        predicted + tolerance,
-        precise,
-    )
+    low, high = ([interval[place] for interval in found] for place in (1, 2))
+    worst = worst_of(low, high, predicted - tolerance, predicted + tolerance, precise)
     text = f"at {axis}={labels[worst]}, the worst of {', '.join(labels)}"
     if len(labels) > 1:
         text += f"; interval of {level:.2%}"
@@ -79,11 +75,11 @@ def _judge_worst(
             if not sure
         ]
         text += f"; too few cases to be sure, judged only if clearly off: {', '.join(rare)}"
-    note = "; ".join(part for part in (text, note) if part)
+    note = joined(text, note)
     return judge_equal(identity, found[worst], predicted, tolerance, note=note)
 
 
-def _exact_sets(study: InitExperiment, results: xr.Dataset, name: Namer) -> list[Verdict]:
+def _exact_sets(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
     found = []
     for quantity, symbol in (
         ("ordinary", "|M_j|"),
@@ -91,26 +87,28 @@ def _exact_sets(study: InitExperiment, results: xr.Dataset, name: Namer) -> list
         ("shared", "|M_j and M_j'|"),
         ("carried_most", "largest |N_i|"),
     ):
-        for d in study.d:
-            # how often a network counts: a set a feature, a pair of sets a pair of features
+        for d in experiment.d:
+            # how often a network counts: one set per feature, one pair of sets per pair of features
             sets = {"shared": d * (d - 1) / 2, "carried_most": math.inf}.get(quantity, d)
-            networks = results.sizes["seed"] * study.networks(d)
-            exact = np.array([expected(study, quantity, d, r) for r in study.ratio])
+            networks = results.sizes["seed"] * experiment.networks(d)
+            exact = np.array([expected(experiment, quantity, d, r) for r in experiment.ratio])
             cases = networks * sets * exact
             told = np.flatnonzero(cases >= LEAST_CASES)
-            identity = name(f"{symbol} over its exact mean, d={d} m={study.neurons(d)}")
+            identity = name("C9", f"{symbol} over its exact mean, d={d} m={experiment.neurons(d)}")
             if not len(told):
                 note = f"fewer than {LEAST_CASES} cases expected at every ratio"
                 found.append(judge_equal(identity, np.empty(0), 1.0, TOLERANCE, note=note))
                 continue
             over = rows(results[quantity], d)[:, told] / exact[told]
-            labels = [f"{study.ratio[i]:g}" for i in told]
+            labels = [f"{experiment.ratio[i]:g}" for i in told]
             error = cases[told] ** -0.5
             found.append(_judge_worst(identity, over, "ratio", labels, 1.0, TOLERANCE, error))
     return found
 
 
-def _exact_projections(study: InitExperiment, results: xr.Dataset, name: Namer) -> list[Verdict]:
+def _exact_projections(
+    experiment: InitExperiment, results: xr.Dataset, name: Naming
+) -> list[Verdict]:
     """Projections near 0 and far from it: counts that do not know the ratio, any one will do."""
     found = []
     for quantity, symbol in (
@@ -119,49 +117,40 @@ def _exact_projections(study: InitExperiment, results: xr.Dataset, name: Namer) 
         ("strong", "number of features above sigma_0 log^(1/4) d"),
         ("strong_most", "most features above sigma_0 log^(1/4) d"),
     ):
-        over = np.stack(
-            [
-                rows(results[quantity], d)[:, 0] / expected(study, quantity, d, study.ratio[0])
-                for d in study.d
-            ],
-            axis=1,
-        )
-        labels = [str(d) for d in study.d]
-        identity = name(f"{symbol} over its exact mean")
+        exact = [expected(experiment, quantity, d, experiment.ratio[0]) for d in experiment.d]
+        over = by_seed(results[quantity].isel(ratio=0), "d") / exact
+        labels = [str(d) for d in experiment.d]
+        identity = name("C9", f"{symbol} over its exact mean")
         found.append(_judge_worst(identity, over, "d", labels, 1.0, TOLERANCE))
     return found
 
 
-def _exact_coverage(study: InitExperiment, results: xr.Dataset, name: Namer) -> list[Verdict]:
+def _exact_coverage(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
     """P(every feature has a lucky neuron), where it is neither certain nor impossible."""
     found = []
     what = "networks whose features all have a lucky neuron, share minus exact"
-    for d in study.d:
-        m = study.neurons(d)
-        exact = np.array(
-            [
-                theory.coverage_probability(theory.lucky_probability(d, r, study.gamma), d, m)
-                for r in study.ratio
-            ]
-        )
+    for d in experiment.d:
+        m = experiment.neurons(d)
+        exact = np.array([coverage(experiment, d, ratio) for ratio in experiment.ratio])
         told = np.flatnonzero((exact >= 0.01) & (exact <= 0.99))
         if len(told):
             chance = exact[told]
             off = rows(results["all_covered"], d)[:, told] - chance
-            labels = [f"{study.ratio[i]:g} (exact {exact[i]:.2f})" for i in told]
-            error = np.sqrt(chance * (1 - chance) / (results.sizes["seed"] * study.networks(d)))
-            identity = name(f"{what}, d={d} m={m}")
+            labels = [f"{experiment.ratio[i]:g} (exact {exact[i]:.2f})" for i in told]
+            networks = results.sizes["seed"] * experiment.networks(d)
+            error = np.sqrt(chance * (1 - chance) / networks)
+            identity = name("C9", f"{what}, d={d} m={m}")
             found.append(_judge_worst(identity, off, "ratio", labels, 0.0, TOLERANCE, error))
     if not found:
         note = "the exact chance is below 1 % or above 99 % everywhere"
-        found.append(judge_equal(name(what), np.empty(0), 0.0, TOLERANCE, note=note))
+        found.append(judge_equal(name("C9", what), np.empty(0), 0.0, TOLERANCE, note=note))
     return found
 
 
 # ------------------------------------------------------------------------------------------- norms
 
 
-def _norms(study: InitExperiment, results: xr.Dataset, name: Namer) -> list[Verdict]:
+def _norms(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
     """(29), (30). The norms do not know the ratio: any one will do."""
     at = results.isel(ratio=0)
     found = []
@@ -170,36 +159,33 @@ def _norms(study: InitExperiment, results: xr.Dataset, name: Namer) -> list[Verd
         ("feature_norm", "|M M^T w|^2/(sigma_0^2 d)", "(30)"),
     ):
         least, most, inside = (
-            at[f"{quantity}_{which}"].transpose("seed", "d").values
-            for which in ("least", "most", "inside")
+            by_seed(at[f"{quantity}_{which}"], "d") for which in ("least", "most", "inside")
         )
-        dimension = [study.d1 if quantity == "norm" else d for d in study.d]
-        order = np.array(
-            [theory.norm_order(d, size) for d, size in zip(study.d, dimension, strict=True)]
-        )
+        dimension = [experiment.d1 if quantity == "norm" else d for d in experiment.d]
+        order = np.array(list(map(theory.norm_order, experiment.d, dimension)))
         off = np.maximum(1 - least, most - 1) / order
         worst = int(off.mean(axis=0).argmax())
-        d = study.d[worst]
-        chance = theory.norms_within(dimension[worst], BIG_O * order[worst], study.neurons(d))
-        width = BIG_O * order[worst]
+        d, width = experiment.d[worst], BIG_O * order[worst]
+        m = experiment.neurons(d)
+        chance = theory.norms_within(dimension[worst], width, m)
         empty = "; that is more than 1, so the lower end says nothing" if width >= 1 else ""
         found.append(
             judge_bound(
-                name(f"largest |{symbol} - 1| over log d/sqrt(dimension) {number}"),
+                name("C9", f"largest |{symbol} - 1| over log d/sqrt(dimension) {number}"),
                 off[:, worst],
                 BIG_O,
                 "at_most",
                 note=f"polylog read as log d, O(.) as {BIG_O:g}: within {width:.2g}{empty}; at "
-                f"d={d}, where it is largest; exact chance that all {study.neurons(d)} neurons "
-                f"of a network keep it: {chance:.4g}",
+                f"d={d}, where it is largest; exact chance that all {m} "
+                f"neurons of a network keep it: {chance:.4g}",
             )
         )
         found.append(
             _judge_worst(
-                name(f"share of neurons in the exact 95 % interval of {symbol}"),
+                name("C9", f"share of neurons in the exact 95 % interval of {symbol}"),
                 inside,
                 "d",
-                [str(d) for d in study.d],
+                [str(d) for d in experiment.d],
                 0.95,
                 0.01,
                 note="chi-square law",

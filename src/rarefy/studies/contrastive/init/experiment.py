@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import AtLeast, Count, Positive, PositiveShare, Rule
 from rarefy.data.sparse_coding import dictionary
 from rarefy.measure.alignment import projections
 from rarefy.measure.neurons import lucky, ordinary
@@ -38,20 +39,20 @@ class InitExperiment(Experiment):
         "large": {"seeds": 40, "d": (16, 32, 64, 128), "width_exponent": 2.0, "drawn": 16384},
     }
 
-    d: tuple[int, ...] = (9, 16, 32, 64, 128, 256)
+    d: tuple[Annotated[int, AtLeast(2)], ...] = (9, 16, 32, 64, 128, 256)
     """number of features; 000 publishes 9"""
-    ratio: tuple[float, ...] = (0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
+    ratio: tuple[PositiveShare, ...] = (0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
     """imbalance, eps_min/eps_max; it only sets the thresholds, so all ratios share their draws"""
-    width_exponent: float = 1.4464
+    width_exponent: Positive = 1.4464
     """C_m of m = d^C_m; 1.4464 makes the 24 neurons that 000 publishes at d = 9"""
-    d1: int = 500
+    d1: Count = 500
     """dimension of a token"""
-    sigma_0: float = 1e-3
+    sigma_0: Positive = 1e-3
     """std of the initial weights; it cancels out of every output, as the sets are about shares of
     a norm and norms and projections are measured in units of it: kept to be drawn as published"""
-    gamma: float = 0.001
+    gamma: Annotated[float, Rule("must be at least 0 and below 1", lambda v: 0 <= v < 1)] = 0.001
     """the small constant of (28)"""
-    drawn: int = 3000
+    drawn: Count = 3000
     """neurons a run draws at least: small networks are drawn many times, with one dictionary"""
 
     def neurons(self, d: int) -> int:
@@ -67,20 +68,8 @@ class InitExperiment(Experiment):
         return f"m=d^{self.width_exponent:.3g}"
 
     def check(self) -> None:
-        super().check()
-        for d in self.d:
-            if not 2 <= d <= self.d1:
-                raise bad_value("d", d, f"must be in 2..d1={self.d1}")
-        for ratio in self.ratio:
-            if not 0 < ratio <= 1:
-                raise bad_value("ratio", ratio, "eps_min/eps_max must be in (0, 1]")
-        for name in ("width_exponent", "sigma_0"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise bad_value(name, getattr(self, name), "must be positive and finite")
-        if not 0 <= self.gamma < 1:
-            raise bad_value("gamma", self.gamma, "must be at least 0 and below 1")
-        if self.drawn < 1:
-            raise bad_value("drawn", self.drawn, "must be at least 1")
+        if max(self.d) > self.d1:
+            raise bad_value("d", max(self.d), f"must be in 2..d1={self.d1}")
 
     def outputs(self) -> tuple[Output, ...]:
         return (
@@ -140,10 +129,7 @@ class InitExperiment(Experiment):
         shape = (len(keys), networks, m)
         size = along.abs() / self.sigma_0
         found: dict[str, Tensor] = {}
-        for name, there in (
-            ("near_zero", size <= 1 / d),
-            ("strong", size >= math.log(d) ** 0.25),
-        ):
+        for name, there in (("near_zero", size <= 1 / d), ("strong", size >= math.log(d) ** 0.25)):
             found |= _mean_and_most(name, there.sum(dim=2).reshape(shape).to(context.dtype))
         inside = size.square().sum(dim=2) / d
         for name, norms, dimension in (

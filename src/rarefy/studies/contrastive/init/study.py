@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.contrastive.init.charts import init_pictures
-from rarefy.studies.contrastive.init.claims import init_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.contrastive.init import charts, claims
+from rarefy.studies.contrastive.init import tables as init_tables
 from rarefy.studies.contrastive.init.experiment import InitExperiment
-from rarefy.studies.contrastive.init.tables import init_tables
 
 
 class ContrastInit(InitExperiment, Study):
     """Ordinary and lucky neurons of random networks, against their exact laws and the bounds."""
+
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = init_tables.tables
 
     name: ClassVar[str] = "contrast-init"
     title: ClassVar[str] = "Before training: imbalance leaves hardly any lucky neurons"
@@ -30,12 +30,3 @@ class ContrastInit(InitExperiment, Study):
         "ordinary for at most of order d^(1-r^2) features (000 Lemma B.2 d) or O(1) of them (001 "
         "Lemma C.1 f), and two features share O(log d) neurons (001, 23)."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return init_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return init_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return init_tables(self, results)

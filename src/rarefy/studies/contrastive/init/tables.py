@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -15,6 +16,8 @@ from rarefy.studies.contrastive.init.exact import (
     counted_over,
     exact_over,
     exact_slope,
+    lucky_order,
+    lucky_over,
     rows,
     upper_bounds,
     width_needed,
@@ -23,32 +26,33 @@ from rarefy.studies.contrastive.init.experiment import InitExperiment
 from rarefy.theory import initial_sets as theory
 
 
-def init_tables(study: InitExperiment, results: xr.Dataset) -> list[Table]:
-    return [_expected(study, results), _steps(study), _beyond(study, results)]
+def tables(experiment: InitExperiment, results: xr.Dataset) -> list[Table]:
+    return [_expected(experiment, results), _steps(experiment), _beyond(experiment, results)]
 
 
-def _expected(study: InitExperiment, results: xr.Dataset) -> Table:
+def _expected(experiment: InitExperiment, results: xr.Dataset) -> Table:
     table: list[list[object]] = []
-    for d in study.d:
-        m = study.neurons(d)
-        for place, ratio in enumerate(study.ratio):
-            p = theory.lucky_probability(d, ratio, study.gamma)
-            width = width_needed(study, d, ratio)
-            table.append(
-                [
-                    d,
-                    m,
-                    f"{ratio:g}",
-                    f"{m * theory.ordinary_probability(d, ratio, study.gamma):.3g}",
-                    f"{rows(results['ordinary'], d)[:, place].mean():.3g}",
-                    f"{m * p:.3g}",
-                    f"{rows(results['lucky'], d)[:, place].mean():.3g}",
-                    f"{float(theory.xi_1_order(m, d, ratio, study.gamma)):.3g}",
-                    f"{width:.4g}" if math.isfinite(width) else "none is enough",
-                    f"{float(theory.minimum_width_order(d, ratio, study.gamma)):.4g}",
-                ]
-            )
-    lowest = ", ".join(f"{theory.smallest_ratio(d, study.gamma):.2f} at d={d}" for d in study.d)
+    gamma = experiment.gamma
+    for d, (place, ratio) in product(experiment.d, enumerate(experiment.ratio)):
+        m, width = experiment.neurons(d), width_needed(experiment, d, ratio)
+        table.append(
+            [
+                d,
+                m,
+                f"{ratio:g}",
+                f"{m * theory.ordinary_probability(d, ratio, gamma):.3g}",
+                f"{rows(results['ordinary'], d)[:, place].mean():.3g}",
+                f"{m * theory.lucky_probability(d, ratio, gamma):.3g}",
+                f"{rows(results['lucky'], d)[:, place].mean():.3g}",
+                f"{lucky_order(experiment, d, ratio):.3g}",
+                f"{width:.4g}" if math.isfinite(width) else "none is enough",
+                f"{float(theory.minimum_width_order(d, ratio, gamma)):.4g}",
+            ]
+        )
+    sets, widths = ("|M_j|", "|M*_j|"), ("width needed", "width by order")
+    lowest = ", ".join(
+        f"{theory.smallest_ratio(d, experiment.gamma):.2f} at d={d}" for d in experiment.d
+    )
     return Table(
         "expected",
         "Ordinary and lucky neurons a feature, and the width that gives each a lucky one",
@@ -56,37 +60,19 @@ def _expected(study: InitExperiment, results: xr.Dataset) -> Table:
         f"The last two columns: neurons needed so that every feature has a lucky one with "
         f"{CHANCE:.0%} probability, and the width the paper's order asks for. Below a ratio of "
         f"{lowest} no neuron can be lucky, however many there are.",
-        [
-            "d",
-            "m",
-            "ratio",
-            "|M_j| exact",
-            "counted",
-            "|M*_j| exact",
-            "counted",
-            "Xi_1",
-            "width needed",
-            "width by order",
-        ],
+        ["d", "m", "ratio", *(w for s in sets for w in (f"{s} exact", "counted")), "Xi_1", *widths],
         table,
     )
 
 
-def _steps(study: InitExperiment) -> Table:
+def _steps(experiment: InitExperiment) -> Table:
     table: list[list[object]] = []
-    for d in study.d:
-        for ratio in study.ratio:
-            steps = theory.proof_steps(d, ratio, study.gamma)
-            if steps.high == 0:
-                continue
-            table.append(
-                [
-                    d,
-                    f"{ratio:g}",
-                    *(f"{value:.3g}" for value in steps),
-                    f"{steps.lucky / steps.high_order:.3g}",
-                ]
-            )
+    for d, ratio in product(experiment.d, experiment.ratio):
+        steps = theory.proof_steps(d, ratio, experiment.gamma)
+        if steps.high > 0:
+            numbers = (f"{value:.3g}" for value in (*steps, steps.lucky / steps.high_order))
+            table.append([d, f"{ratio:g}", *numbers])
+    high, others = ("P(A)", "P(A) Gaussian", "order"), ("P(B)", "P(B) Gaussian")
     return Table(
         "steps",
         "Where the proof of (31) leaves the exact law",
@@ -94,29 +80,19 @@ def _steps(study: InitExperiment) -> Table:
         "as in (236), and the order d^(-c_1/2) given to it. P(B): no other share is too high, "
         "exactly (given A) and as (1 - p_2)^(d-1); (238) takes it as 1. Last column: exact lucky "
         "probability over the order. Rows where no neuron can be lucky are left out.",
-        [
-            "d",
-            "ratio",
-            "P(A)",
-            "P(A) Gaussian",
-            "order",
-            "P(B)",
-            "P(B) Gaussian",
-            "lucky",
-            "lucky/order",
-        ],
+        ["d", "ratio", *high, *others, "lucky", "lucky/order"],
         table,
     )
 
 
-def _beyond(study: InitExperiment, results: xr.Dataset) -> Table:
+def _beyond(experiment: InitExperiment, results: xr.Dataset) -> Table:
     """The quotients that the bounds speak about, counted and by the exact law for many features."""
-    features, largest = np.array(sorted(study.d)), max(study.d)
+    features, largest = sorted(experiment.d), max(experiment.d)
     table: list[list[object]] = []
 
     def add(what: str, ratio: float, counted: np.ndarray, exact: list[float]) -> None:
         """counted: (seed, d); exact at the largest d counted and at ``MANY``."""
-        slope = loglog_slope(features, counted, resamples=0).value
+        slope = loglog_slope(np.array(features), counted, resamples=0).value
         table.append(
             [
                 what,
@@ -128,23 +104,19 @@ def _beyond(study: InitExperiment, results: xr.Dataset) -> Table:
             ]
         )
 
-    for place, ratio in enumerate(study.ratio):
-        exact = [exact_over(study, d, ratio) for d in (largest, *MANY)]
+    for ratio in experiment.ratio:
+        exact = [exact_over(experiment, d, ratio) for d in (largest, *MANY)]
         if min(exact) <= 0:
             continue  # none is lucky, or too rare for a float
-        each = [
-            rows(results["lucky"], int(d))[:, place]
-            / theory.xi_1_order(study.neurons(int(d)), int(d), ratio, study.gamma)
-            for d in features
-        ]
-        add("mean |M*_j| over Xi_1 (31)", ratio, np.stack(each, axis=1), exact)
-    for bound in upper_bounds(study):
-        if bound.known != bound.quantity:
+        counted = lucky_over(experiment, results, ratio, features)
+        add("mean |M*_j| over Xi_1 (31)", ratio, counted, exact)
+    for bound in upper_bounds(experiment):
+        if bound.known:
             continue  # the exact law of the mean says nothing of what was counted, the largest
-        for ratio in study.ratio if bound.by_ratio else study.ratio[:1]:
-            exact = [bound.exact(study, d, ratio) for d in (largest, *MANY)]
+        for ratio in experiment.ratio if bound.by_ratio else experiment.ratio[:1]:
+            exact = [bound.exact(experiment, d, ratio) for d in (largest, *MANY)]
             what = f"{bound.symbol}{bound.over.rstrip(',')}"
-            add(what, ratio, counted_over(study, results, bound, ratio), exact)
+            add(what, ratio, counted_over(experiment, results, bound, ratio), exact)
     return Table(
         "beyond",
         "The bounds for more features than were drawn",

@@ -6,67 +6,55 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
 from rarefy.measure.estimates import mean_interval
 from rarefy.studies.contrastive.exponents import exponent_in_eps
-from rarefy.studies.contrastive.pruned_pairs import (
-    growth_constant,
-    judged_quantity,
-    pruned_alphas,
-    state_read,
-)
+from rarefy.studies.contrastive.pruned_pairs import judged_quantity, pruned_alphas, state_read
 from rarefy.studies.contrastive.pruning.claims import BEGIN_NAMES
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
-from rarefy.studies.contrastive.words import bias_name, rows
+from rarefy.studies.contrastive.words import bias_name, spelled_slope
+from rarefy.studies.kit.slices import curve_along, every
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
+FREQUENCY = "minority frequency, eps_min"
 
-def pruning_pictures(study: PruningExperiment, results: xr.Dataset) -> list[Picture]:
+
+def pictures(experiment: PruningExperiment, results: xr.Dataset) -> list[Picture]:
     return [
         _one_neuron(results),
         _who_is_pruned(results),
-        _logits(study, results),
-        _growth(study, results),
+        _logits(experiment, results),
+        _growth(experiment, results),
         _coefficient(results),
     ]
 
 
-def _panels(results: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
-    """One panel a beginning and bias: random weights are pruned from the last start (T4 at paper
-    scale, where the theorem begins), the theorem's state at once."""
-    found = []
-    for begin in results["begin"].values:
-        place = 0 if begin == "theorem" else -1
-        for bias in results["bias_scale"].values:
-            here = results.sel(begin=begin, bias_scale=bias).isel(start=place)
-            title = f"{BEGIN_NAMES[str(begin)]}, {bias_name(bias)}"
-            found.append((title, here))
-    return found
+def _places(results: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
+    """Every beginning and bias: random weights are pruned from the last start (T4 at paper scale,
+    where the theorem begins), the theorem's state at once."""
+    return [
+        (
+            f"{BEGIN_NAMES[str(begin)]}, {bias_name(bias)}",
+            here.isel(start=0 if begin == "theorem" else -1),
+        )
+        for (begin, bias), here in every(results, "begin", "bias_scale")
+    ]
 
 
 def _one_neuron(results: xr.Dataset) -> Picture:
     eps = float(results["eps_min"][0])
     alpha = float(pruned_alphas(results)[-1])
     panels = []
-    for title, here in _panels(results):
-        at = here.sel(eps_min=eps).isel(seed=0)["neuron"]
+    for title, here in _places(results):
+        run = here["neuron"].sel(eps_min=eps).isel(seed=0)
+        x, pruned, not_pruned = (run["moment"], run.sel(alpha=alpha), run.sel(alpha=0.0))
+        label = f"pruned, alpha = {alpha:g}"
         curves = [
-            Curve(label, at["moment"].values, at.sel(alpha=a).values, role="minority", style=style)
-            for label, a, style in (
-                (f"pruned, alpha = {alpha:g}", alpha, "solid"),
-                ("not pruned", 0.0, "dashed"),
-            )
+            Curve(label, x.values, pruned.values, role="minority"),
+            Curve("not pruned", x.values, not_pruned.values, role="minority", style="dashed"),
         ]
-        panels.append(
-            Lines(
-                curves,
-                "training step",
-                "weight on the rare feature",
-                title=title,
-                y_log=True,
-                marks=[(float(here["start"]), "pruning")] if int(here["start"]) else (),
-            )
-        )
+        marks = [(float(here["start"]), "pruning")] if int(here["start"]) else ()
+        labels = ("training step", "weight on the rare feature")
+        panels.append(Lines(curves, *labels, title=title, y_log=True, marks=marks))
     return Picture(
         "one-neuron",
         "One neuron of a rare feature, with and without pruning",
@@ -87,15 +75,10 @@ def _who_is_pruned(results: xr.Dataset) -> Picture:
     alpha = float(pruned_alphas(results)[0])
     eps = float(results["eps_min"][0])
     panels = []
-    for title, here in _panels(results):
-        at = here.sel(eps_min=eps, alpha=alpha)
-        x = results["read"].values
+    for title, here in _places(results.sel(eps_min=eps, alpha=alpha)):
         curves = [
-            banded(label, x, at[name].transpose("seed", "read").values, role, style)
-            for name, label, role, style in (
-                ("pruned_rare", "among the pruned", "minority", "solid"),
-                ("neurons_rare", "among all neurons", "noise", "dashed"),
-            )
+            curve_along("among the pruned", here["pruned_rare"], "read", "minority"),
+            curve_along("among all neurons", here["neurons_rare"], "read", "noise", "dashed"),
         ]
         panels.append(Lines(curves, "training step", "share that are rare neurons", title=title))
     return Picture(
@@ -110,28 +93,22 @@ def _who_is_pruned(results: xr.Dataset) -> Picture:
     )
 
 
-def _logits(study: PruningExperiment, results: xr.Dataset) -> Picture:
+def _logits(experiment: PruningExperiment, results: xr.Dataset) -> Picture:
     alpha = float(pruned_alphas(results)[-1])
     panels = []
-    for title, here in _panels(results):
-        read = state_read(study, here)
+    for title, here in _places(results):
+        read = state_read(experiment, here)
         at = here.sel(alpha=alpha, read=read)["positive"]
         change = at.sel(network="masked") - at.sel(network="dense")
         curves = [
-            banded(label, results["eps_min"].values, rows(change.sel(contains=kind)), role)
+            curve_along(label, change.sel(contains=kind), "eps_min", role)
             for kind, label, role in (
                 ("contains", "samples with a rare feature", "minority"),
                 ("lacks", "all other samples", "majority"),
             )
         ]
-        panels.append(
-            Lines(
-                curves,
-                "minority frequency, eps_min",
-                "change of the positive logit",
-                title=f"{title}, step {read}",
-            )
-        )
+        what = "change of the positive logit"
+        panels.append(Lines(curves, FREQUENCY, what, title=f"{title}, step {read}"))
     return Picture(
         "logits",
         "Which samples notice that neurons are missing (Lemma F.2)",
@@ -142,35 +119,28 @@ def _logits(study: PruningExperiment, results: xr.Dataset) -> Picture:
     )
 
 
-def _growth(study: PruningExperiment, results: xr.Dataset) -> Picture:
+def _growth(experiment: PruningExperiment, results: xr.Dataset) -> Picture:
     eps, alphas = float(results["eps_min"][len(results["eps_min"]) // 2]), pruned_alphas(results)
-    constant = growth_constant(study)
+    constant = experiment.growth_constant
     panels = []
-    for title, here in _panels(results):
-        read = state_read(study, here)
+    for title, here in _places(results):
+        read = state_read(experiment, here)
         at = here.sel(eps_min=eps, alpha=alphas, read=read)["extra_growth"]
+        level, lr = np.full_like(alphas, eps), experiment.lr
+        least = minority_rate_order(level, alphas, lr, constant)
+        most = other_rate_order(level, alphas, lr, constant, experiment.d)
         curves = [
-            banded(label, alphas, at.sel(group=group).transpose("seed", "alpha").values, group)
-            for group, label in (
-                ("minority", "rare features, own neurons"),
-                ("majority", "other features, all neurons"),
-            )
-        ]
-        level = np.full_like(alphas, eps)
-        least = minority_rate_order(level, alphas, study.lr, constant)
-        most = other_rate_order(level, alphas, study.lr, constant, study.d)
-        curves += [
+            curve_along(
+                "rare features, own neurons", at.sel(group="minority"), "alpha", "minority"
+            ),
+            curve_along(
+                "other features, all neurons", at.sel(group="majority"), "alpha", "majority"
+            ),
             Curve("(15), at least", alphas, least, role="theory", style="dashed"),
             Curve("(16), at most", alphas, most, role="theory", style="dotted"),
         ]
-        panels.append(
-            Lines(
-                curves,
-                "share of neurons pruned, alpha",
-                "growth a step, added",
-                title=f"{title}, step {read}",
-            )
-        )
+        labels = ("share of neurons pruned, alpha", "growth a step, added")
+        panels.append(Lines(curves, *labels, title=f"{title}, step {read}"))
     return Picture(
         "growth",
         "What one pruned step adds, compared with an unpruned one from the same state (15)-(16)",
@@ -184,25 +154,16 @@ def _growth(study: PruningExperiment, results: xr.Dataset) -> Picture:
 
 def _coefficient(results: xr.Dataset) -> Picture:
     panels = []
-    for title, here in _panels(results):
+    for title, here in _places(results):
         name, what, _ = judged_quantity(str(here["begin"].values))
         last = here.isel(read=-1)[name]
+        ratio = last.sel(group="minority") / last.sel(group="majority")
         curves = []
-        for alpha in results["alpha"].values:
-            values = last.sel(alpha=alpha)
-            sample = rows(values.sel(group="minority") / values.sel(group="majority"))
+        for (alpha,), at in every(ratio, "alpha"):
             style = "dashed" if alpha == 0 else "solid"
             label = "not pruned" if alpha == 0 else f"alpha = {alpha:g}"
-            curves.append(banded(label, results["eps_min"].values, sample, label, style))
-        panels.append(
-            Lines(
-                curves,
-                "minority frequency, eps_min",
-                f"{what}, rare / frequent",
-                title=title,
-                x_log=True,
-            )
-        )
+            curves.append(curve_along(label, at, "eps_min", label, style))
+        panels.append(Lines(curves, FREQUENCY, f"{what}, rare / frequent", title=title, x_log=True))
     return Picture(
         "imbalance",
         "Does the weight on rare features still depend on how rare they are? (18)",
@@ -213,30 +174,24 @@ def _coefficient(results: xr.Dataset) -> Picture:
     )
 
 
-def pruning_tables(study: PruningExperiment, results: xr.Dataset) -> list[Table]:
+def tables(experiment: PruningExperiment, results: xr.Dataset) -> list[Table]:
     return [_exponents(results), _rest(results), _telling(results)]
 
 
 def _exponents(results: xr.Dataset) -> Table:
     table: list[list[object]] = []
-    for title, here in _panels(results):
+    for title, here in _places(results):
         name, what, _ = judged_quantity(str(here["begin"].values))
-        last = here.isel(read=-1)[name]
-        slopes = [exponent_in_eps(last.sel(alpha=a)) for a in results["alpha"].values]
-        shown = (f"{s.value:.2f} [{s.low:.2f}, {s.high:.2f}]" for s in slopes)
-        table.append([title, int(here["start"]), what, *shown])
+        slopes = [exponent_in_eps(at) for _, at in every(here.isel(read=-1)[name], "alpha")]
+        table.append([title, int(here["start"]), what, *map(spelled_slope, slopes)])
+    shares = (f"alpha {float(alpha):g}" for alpha in results["alpha"].values)
     return Table(
         "exponents",
         "Exponent in eps_min of rare over frequent features at the end",
         f"Log-log slopes with 95 % bootstrap intervals over {results.sizes['seed']} seeds. 0: "
         "imbalance has no influence; Theorem 3.1 says 1 for weights and 2 for energies without "
         "pruning, Theorem 3.2 says 0 with.",
-        [
-            "beginning",
-            "start",
-            "quantity",
-            *(f"alpha {float(a):g}" for a in results["alpha"].values),
-        ],
+        ["beginning", "start", "quantity", *shares],
         table,
     )
 
@@ -245,9 +200,8 @@ def _rest(results: xr.Dataset) -> Table:
     """Whether pruned training comes to rest."""
     table: list[list[object]] = []
     energy = results["energy"].sel(group="majority").mean(["seed", "eps_min"])
-    for title, here in _panels(energy.to_dataset()):
-        for alpha in results["alpha"].values:
-            at = here["energy"].sel(alpha=alpha)
+    for title, here in _places(energy.to_dataset()):
+        for (alpha,), at in every(here["energy"], "alpha"):
             table.append([title, f"{float(alpha):g}", *(f"{float(v):.3g}" for v in at.values)])
     return Table(
         "rest",
@@ -265,13 +219,11 @@ def _rest(results: xr.Dataset) -> Table:
 def _telling(results: xr.Dataset) -> Table:
     """Does the disagreement of dense and masked network point at samples with a rare feature?"""
     table: list[list[object]] = []
-    for title, here in _panels(results):
-        for alpha in pruned_alphas(results):
-            for read in results["read"].values:
-                values = here.sel(alpha=alpha, read=read)["telling"].mean("eps_min")
-                found = [mean_interval(values.sel(score=s).values) for s in results["score"].values]
-                cells = [f"{f.mean:.2f} ± {f.high - f.mean:.2f}" for f in found]
-                table.append([title, f"{alpha:g}", int(read), *cells])
+    for title, here in _places(results.sel(alpha=pruned_alphas(results))):
+        for (alpha, read), at in every(here["telling"].mean("eps_min"), "alpha", "read"):
+            found = [mean_interval(values.values) for _, values in every(at, "score")]
+            cells = [f"{f.mean:.2f} ± {f.high - f.mean:.2f}" for f in found]
+            table.append([title, f"{alpha:g}", int(read), *cells])
     return Table(
         "telling",
         "Finding samples with a rare feature without labels: AUROC",

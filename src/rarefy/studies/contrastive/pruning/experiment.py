@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
-from rarefy.measure.pruned import NETWORKS
-from rarefy.pruning.updates import rule_codes
-from rarefy.studies.contrastive.checks import (
+from rarefy.core.parameters import AtLeast, Count, NotNegative, OneOf
+from rarefy.measure.pruning_effect import NETWORKS
+from rarefy.pruning.update_rules import rule_codes
+from rarefy.studies.contrastive.pruning.watch import PruningWatch
+from rarefy.studies.contrastive.setting import (
+    TINY,
+    Frequency,
+    ImbalancedExperiment,
+    LeftOut,
+    Trial,
+    as_arrays,
     check_alphas,
-    check_choices,
     check_reads,
     check_starts,
 )
-from rarefy.studies.contrastive.pruning.watch import PruningWatch
-from rarefy.studies.contrastive.setting import GROUPS, ImbalancedExperiment, Trial
 from rarefy.studies.contrastive.theorem_state import theorem_state
 from rarefy.sweep.batches import split_by_axis
 from rarefy.train.neuron_pruning import NeuronPruning
@@ -44,14 +49,11 @@ class PruningExperiment(ImbalancedExperiment):
     random_axes: ClassVar[tuple[str, ...]] = ("eps_min",)
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
-            "seeds": 3,
+            **TINY,
             "eps_min": (0.3, 0.6),
             "alpha": (0.0, 0.2),
             "start": (0,),
             "bias_scale": (0.0,),
-            "d1": 60,
-            "batch": 32,
-            "steps": 40,
             "reads": (0, 20, 40),
             "relax": 10,
             "effect_batches": 2,
@@ -84,46 +86,43 @@ class PruningExperiment(ImbalancedExperiment):
         },
     }
 
-    seeds: int = 25
-    alpha: tuple[float, ...] = (0.0, 0.05, 0.1, 0.3)
+    seeds: Count = 25
+    """repeats of each grid point"""
+    alpha: tuple[LeftOut, ...] = (0.0, 0.05, 0.1, 0.3)
     """share of the neurons, the smallest, that are left out; 0: no pruning"""
-    eps_min: tuple[float, ...] = (0.1, 0.2, 0.4, 0.8)
+    eps_min: tuple[Frequency, ...] = (0.1, 0.2, 0.4, 0.8)
     """frequency of the minority features"""
     start: tuple[int, ...] = (0, 158)
     """first pruned step; 158 is T4 = d^1.99/eta at d = 9, where the theorem begins"""
-    begin: tuple[str, ...] = BEGINS
+    begin: tuple[Annotated[str, OneOf(BEGINS)], ...] = BEGINS
     """random: Gaussian weights; theorem: the state Theorem 3.1 describes at T4"""
-    bias_scale: tuple[float, ...] = (0.0, 1.0)
+    bias_scale: tuple[NotNegative, ...] = (0.0, 1.0)
     """bias at T1 in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
-    sigma: float = 0.03
+    sigma: NotNegative = 0.03
     """noise std"""
-    neurons: int = 36
-    """four a feature in the theorem's state, for which the published 24 leave two or three"""
-    steps: int = 800
+    neurons: Count = 36
+    """four per feature in the theorem's state, for which the published 24 leave two or three"""
+    steps: Count = 800
+    """training steps"""
     reads: tuple[int, ...] = (0, 25, 158, 400, 800)
     """steps at which everything is measured"""
-    relax: int = 200
+    relax: Count = 200
     """gradients on balanced data spent on finding the scale of the theorem's state"""
-    effect_batches: int = 16
+    effect_batches: Count = 16
     """batches over which logits and growth with and without the mask are averaged"""
-    moments: int = 18
+    moments: Annotated[int, AtLeast(2)] = 18
     """steps at which one minority neuron is followed"""
 
     def check(self) -> None:
         super().check()
         check_alphas(self.alpha, self.neurons)
         check_starts(self.start, self.steps)
-        check_choices("begin", self.begin, BEGINS)
         check_reads(self.reads, self.steps)
         if self.reads[-1] <= max(self.start):
-            raise bad_value(
-                "reads", self.reads, f"the last must come after start={max(self.start)}"
-            )
+            least = f"the last must come after start={max(self.start)}"
+            raise bad_value("reads", self.reads, least)
         if "theorem" in self.begin and self.neurons < self.d:
             raise bad_value("neurons", self.neurons, f"a neuron a feature: at least d={self.d}")
-        for name, minimum in (("relax", 1), ("effect_batches", 1), ("moments", 2)):
-            if getattr(self, name) < minimum:
-                raise bad_value(name, getattr(self, name), f"must be at least {minimum}")
 
     def outputs(self) -> tuple[Output, ...]:
         by_group, by_kind = ("read", "group"), ("read", "contains", "network")
@@ -148,7 +147,7 @@ class PruningExperiment(ImbalancedExperiment):
     def coordinates(self) -> dict[str, np.ndarray]:
         return {
             "read": np.array(self.reads),
-            "group": np.array(GROUPS),
+            **super().coordinates(),
             "contains": np.array(CONTAINS),
             "network": np.array(NETWORKS),
             "score": np.array(SCORES),
@@ -165,33 +164,28 @@ class PruningExperiment(ImbalancedExperiment):
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         return split_by_axis(cells, "begin", lambda begin, part: self._runs(begin, part, context))
 
-    def experiment(self, begin: str, cells: Cells, context: Context) -> Trial:
+    def trial(self, begin: str, cells: Cells, context: Context) -> Trial:
         """Runs of one beginning, ready to train."""
-        one = torch.ones_like(cells.column("eps_min", context))
-        eps = self.eps(cells.column("eps_min", context))
         codes = rule_codes(["dense"] * len(cells), context.device)
         start = cells.column("start", context).to(torch.int64)
         pruning = NeuronPruning(cells.column("alpha", context), start, codes, self.neurons)
-        experiment = self.setup(
-            cells,
-            context,
-            eps=eps,
-            sigma=self.sigma * one,
-            bias_scale=cells.column("bias_scale", context),
-            pruning=pruning,
-        )
+        trial = self.setup(cells, context, pruning=pruning)
         if begin == "theorem":
-            parameters = theorem_state(experiment, context, eps, self.relax)
-            return replace(experiment, parameters=parameters)
+            parameters = theorem_state(trial, context, self.relax)
+            return replace(trial, parameters=parameters)
         context.advance(self.relax * len(cells))  # nothing to relax
-        return experiment
+        return trial
 
     def _runs(self, begin: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        experiment = self.experiment(begin, cells, context)
-        watch = PruningWatch(self, experiment, cells.column("eps_min", context), begin)
-        trajectory = experiment.train(context, watch.trackers(), self.reads, watch.follow)
+        trial = self.trial(begin, cells, context)
+        watch = PruningWatch(
+            trial,
+            self.majority,
+            cells.column("eps_min", context),
+            self.moment_steps().tolist(),
+            self.effect_batches,
+            given_features=begin == "theorem",
+        )
+        trajectory = trial.train(context, watch.trackers(), self.reads, watch.follow)
         trail = watch.trail(trajectory.nonfinite_step)
-        found = {**trajectory.records, "neuron": trail, "lucky": watch.lucky.sum(dim=1)}
-        arrays = {name: value.cpu().numpy() for name, value in found.items()}
-        arrays["nonfinite_step"] = trajectory.nonfinite_step.cpu().numpy()
-        return arrays
+        return as_arrays({"neuron": trail, "lucky": watch.lucky.sum(dim=1)}, trajectory)

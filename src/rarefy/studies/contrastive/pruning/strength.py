@@ -18,14 +18,10 @@ from rarefy.measure.statistics import (
     judge_slope,
 )
 from rarefy.studies.contrastive.exponents import exponent_in_eps, slope_in_eps
-from rarefy.studies.contrastive.pruned_pairs import (
-    Named,
-    at_rest,
-    by_seed,
-    early_read,
-    judged_quantity,
-)
+from rarefy.studies.contrastive.pruned_pairs import at_rest, early_read, judged_quantity, seed_means
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
+from rarefy.studies.contrastive.words import spelled_slope
+from rarefy.studies.kit.reading import Naming
 from rarefy.theory.contrastive_pruning import pure_count_with_pruning_order
 
 FLAT = 1.5
@@ -51,34 +47,32 @@ def judge_worst(
 
 
 def coefficient_verdicts(
-    study: PruningExperiment, here: xr.Dataset, alpha: float, identity: Named
+    experiment: PruningExperiment, here: xr.Dataset, alpha: float, name: Naming
 ) -> list[Verdict]:
     """Exponent of minority over majority in eps_min: 0 when imbalance is overcome."""
-    name, what, power = judged_quantity(str(here["begin"].values))
+    output, what, power = judged_quantity(str(here["begin"].values))
     resting = at_rest(here, alpha)
-    last = study.reads[-1]
+    last = experiment.reads[-1]
     found = []
-    for read in dict.fromkeys((early_read(study, int(here["start"])), last)):
-        at = here[name].sel(read=read)
+    for read in dict.fromkeys((early_read(experiment, int(here["start"])), last)):
+        at = here[output].sel(read=read)
         calm = resting.sel(read=read)
         pruned, without = at.sel(alpha=alpha).where(calm), at.sel(alpha=0.0).where(calm)
         setting = f"{what}, alpha={alpha:g}, step {read}"
         rest = _restless(calm)
         if read == last:
-            reference = exponent_in_eps(without)
             found.append(
                 judge_slope(
-                    identity("P2", f"exponent in eps_min, {setting}"),
+                    name("P2", f"exponent in eps_min, {setting}"),
                     exponent_in_eps(pruned),
                     predicted=0.0,
                     tolerance=power / 4,
-                    note=f"without pruning {reference.value:.2f} "
-                    f"[{reference.low:.2f}, {reference.high:.2f}]{rest}",
+                    note=f"without pruning {spelled_slope(exponent_in_eps(without))}{rest}",
                 )
             )
             found.append(
                 judge_bound(
-                    identity("P2", f"rare over frequent: largest over smallest in eps, {setting}"),
+                    name("P2", f"rare over frequent: largest over smallest in eps, {setting}"),
                     _unevenness(pruned),
                     FLAT,
                     "at_most",
@@ -87,7 +81,7 @@ def coefficient_verdicts(
             )
         found.append(
             judge_difference(
-                identity("P2", f"exponent nearer 0 than without pruning, {setting}"),
+                name("P2", f"exponent nearer 0 than without pruning, {setting}"),
                 _nearer(without, pruned),
                 "positive",
                 note=f"|exponent| without minus with; bootstrap over seeds{rest}",
@@ -98,8 +92,8 @@ def coefficient_verdicts(
         seen = weight[np.isfinite(weight)]
         found.append(
             judge_fraction(
-                identity("P2", f"weight of rare neurons at most tau (18), alpha={alpha:g}"),
-                int((seen <= study.tau).sum()),
+                name("P2", f"weight of rare neurons at most tau (18), alpha={alpha:g}"),
+                int((seen <= experiment.tau).sum()),
                 seen.size,
                 0.95,
                 note=f"step {last}; median {np.median(seen):.3g}" if seen.size else "",
@@ -147,9 +141,9 @@ def _unevenness(values: xr.DataArray) -> Interval:
 
 
 def pure_verdicts(
-    study: PruningExperiment, here: xr.Dataset, alpha: float, identity: Named
+    experiment: PruningExperiment, here: xr.Dataset, alpha: float, name: Naming
 ) -> list[Verdict]:
-    read = study.reads[-1]
+    read = experiment.reads[-1]
     calm = at_rest(here, alpha).sel(read=read)
     pure = here["pure"].sel(group="minority", read=read)
     pruned, without = pure.sel(alpha=alpha).where(calm), pure.sel(alpha=0.0).where(calm)
@@ -158,25 +152,25 @@ def pure_verdicts(
     if str(here["begin"].values) == "theorem":  # all neurons are pure at the beginning
         return [
             judge_worst(
-                identity("P3", f"pure neurons of a rare feature, with over without, {when}"),
+                name("P3", f"pure neurons of a rare feature, with over without, {when}"),
                 pruned / without.where(without > 0),
                 0.95,
                 "at_least",
                 f"all are pure at the beginning; operational set{rest}",
             )
         ]
-    order = pure_count_with_pruning_order(study.neurons, study.d)
+    order = pure_count_with_pruning_order(experiment.neurons, experiment.d)
     return [
         judge_worst(
-            identity("P3", f"pure neurons of a rare feature over m/d, {when}"),
+            name("P3", f"pure neurons of a rare feature over m/d, {when}"),
             pruned / order,
             OMEGA,
             "at_least",
             f"Omega(1) read as 1/4; operational set{rest}",
         ),
         judge_difference(
-            identity("P3", f"more pure neurons of rare features than without, {when}"),
-            by_seed(pruned - without),
+            name("P3", f"more pure neurons of rare features than without, {when}"),
+            seed_means(pruned - without),
             "positive",
             note=f"paired; mean over eps_min; operational set{rest}",
         ),

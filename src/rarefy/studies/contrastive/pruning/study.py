@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.contrastive.pruning.charts import pruning_pictures, pruning_tables
-from rarefy.studies.contrastive.pruning.claims import pruning_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.contrastive.pruning import charts, claims
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
 
 
 class ContrastPruning(PruningExperiment, Study):
     """With and without pruning from the same state and the same draws."""
 
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = charts.tables
+
     name: ClassVar[str] = "contrast-pruning"
     title: ClassVar[str] = "Leaving small neurons out while training: when do rare features grow?"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = (
-        "Thm 3.2(a),(b), (174)-(175); Thm 3.2(c), Remark 3; Thm 3.2 end; Remark 2; Lemma F.2"
-    )
+    shows: ClassVar[str] = "Theorem 3.2; Lemma F.2"
     claims: ClassVar[tuple[str, ...]] = ("P1", "P2", "P3", "P4", "P5")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
     paper_says: ClassVar[str] = (
@@ -32,12 +30,3 @@ class ContrastPruning(PruningExperiment, Study):
         "on the imbalance (18) and of order m/d neurons are pure in the rare feature (000 "
         "Theorem 3.2)."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return pruning_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return pruning_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return pruning_tables(self, results)

@@ -2,56 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant, lucky
-from rarefy.measure.pruned import PruningEffect, mean_where, share_within, strongest_feature
+from rarefy.measure.pruning_effect import PruningEffect, mean_where, share_within, strongest_feature
 from rarefy.studies.contrastive.setting import Trial, group_means
 from rarefy.studies.contrastive.theorem_state import own_feature
 from rarefy.train.descent import State, Tracker
 
-if TYPE_CHECKING:
-    from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
-
 MEASURED = (
-    "energy",
-    "weight",
-    "pure",
-    "extra_growth",
-    "pruned_rare",
-    "neurons_rare",
-    "lucky_pruned",
-    "positive",
-    "negative",
-    "predicted_fall",
-    "simple_fall",
-    "telling",
-    "loss",
+    *("energy", "weight", "pure", "extra_growth", "pruned_rare", "neurons_rare", "lucky_pruned"),
+    *("positive", "negative", "predicted_fall", "simple_fall", "telling", "loss"),
 )
 
 
 class PruningWatch:
-    """Measures a state once for all outputs, and follows one neuron of a rare feature."""
+    """Measures a state once for all outputs, and follows one neuron of a rare feature.
+
+    ``moments``: steps at which it is followed; ``given_features``: neurons have the features of the
+    theorem's state, and (18) is about those neurons whatever becomes of them; else a neuron has its
+    strongest feature.
+    """
 
     def __init__(
-        self, study: PruningExperiment, experiment: Trial, eps_min: Tensor, begin: str
+        self,
+        trial: Trial,
+        majority: int,
+        eps_min: Tensor,
+        moments: Sequence[int],
+        effect_batches: int,
+        given_features: bool,
     ) -> None:
-        self.study, self.experiment, self.begin = study, experiment, begin
-        self.atoms = experiment.data.dictionary
-        along = projections(experiment.weights, self.atoms)
-        self.lucky = lucky(along, eps_min)[:, :, study.majority :].any(dim=2)  # eps_max = 1
+        self.trial, self.majority, self.moments = trial, majority, list(moments)
+        self.effect_batches, self.given_features = effect_batches, given_features
+        self.atoms = trial.data.dictionary
+        along = projections(trial.weights, self.atoms)
+        self.lucky = lucky(along, eps_min)[:, :, majority:].any(dim=2)  # eps_max = 1
         # to follow: the neuron that begins most aligned with the first rare feature
-        self.followed = squared_cosines(experiment.weights, self.atoms)[
-            :, :, study.majority
-        ].argmax(dim=1)
-        self.rare = torch.arange(study.majority, study.d, device=self.atoms.device)
-        self.moments = study.moment_steps().tolist()
-        self._trail = [self._neuron(experiment.weights)]
+        cosines = squared_cosines(trial.weights, self.atoms)[:, :, majority]
+        self.followed = cosines.argmax(dim=1)
+        self.rare = torch.arange(majority, self.atoms.shape[2], device=self.atoms.device)
+        self._trail = [self._neuron(trial.weights)]
         self._step, self._seen = -1, dict[str, Tensor]()
 
     def trackers(self) -> dict[str, Tracker]:
@@ -76,38 +72,36 @@ class PruningWatch:
 
     def _neuron(self, weights: Tensor) -> Tensor:
         rows = torch.arange(len(weights), device=weights.device)
-        atom = self.atoms[:, :, self.study.majority]
+        atom = self.atoms[:, :, self.majority]
         return (weights[rows, self.followed] * atom).sum(dim=1).abs()
 
     def _measure(self, state: State) -> dict[str, Tensor]:
-        study, pruning = self.study, self.experiment.pruning
+        experiment, pruning = self.trial.experiment, self.trial.pruning
         assert pruning is not None
         weights = state.parameters["weights"]
-        dtype, majority = weights.dtype, study.majority
+        dtype, majority = weights.dtype, self.majority
         along = projections(weights, self.atoms).abs()
         strongest = strongest_feature(weights, self.atoms)
-        features = torch.arange(study.d, device=weights.device)
-        # in the theorem's state a neuron's feature is given, and (18) is about those neurons
-        # whatever becomes of them; elsewhere it is the strongest
-        given = own_feature(study.neurons, study.d, weights.device).expand_as(strongest)
-        own = (given if self.begin == "theorem" else strongest)[:, :, None] == features
+        features = torch.arange(experiment.d, device=weights.device)
+        given = own_feature(experiment.neurons, experiment.d, weights.device).expand_as(strongest)
+        own = (given if self.given_features else strongest)[:, :, None] == features
         kept = pruning.mask(weights)  # whether or not pruning has begun
         effect = PruningEffect(
-            self.experiment.problem,
+            self.trial.problem,
             state.parameters,
             kept,
-            self.experiment.data,
-            self.experiment.draws.spawn(f"effect {state.step}"),
+            self.trial.data,
+            self.trial.draws.spawn(f"effect {state.step}"),
             self.rare,
-            study.batch,
-            study.effect_batches,
+            experiment.batch,
+            self.effect_batches,
         )
         # (15) speaks of a rare feature's own neurons, (16) of all neurons along the others
         # (15) is about a feature whose neurons are pruned
         touched = (own & ~kept[:, :, None]).any(dim=1)
-        grown = torch.where(touched, effect.extra_growth(study.lr, own), torch.nan)
+        grown = torch.where(touched, effect.extra_growth(experiment.lr, own), torch.nan)
         minority = _group_mean(grown[:, majority:])
-        others = _group_mean(effect.extra_growth(study.lr, torch.ones_like(own))[:, :majority])
+        others = _group_mean(effect.extra_growth(experiment.lr, torch.ones_like(own))[:, :majority])
         weight = mean_where(along.transpose(1, 2), own.transpose(1, 2))
         pure = dominant(squared_cosines(weights, self.atoms)).sum(dim=1).to(dtype)
         rare_neuron = strongest >= majority
@@ -125,7 +119,7 @@ class PruningWatch:
             "negative": effect.negative_logits(),
             "predicted_fall": effect.first_order_fall()[:, 0],
             "simple_fall": effect.fall_without_negatives()[:, 0],
-            "telling": effect.telling().to(dtype),
+            "telling": effect.auroc_scores().to(dtype),
             "loss": state.loss.to(dtype),
         }
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
-from rarefy.measure.pruned import PruningEffect, strongest_feature
+from rarefy.core.parameters import AtLeast, Count, NotNegative, Positive
+from rarefy.measure.pruning_effect import PruningEffect, strongest_feature
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
+from rarefy.studies.contrastive.setting import Frequency
 from rarefy.sweep.batches import split_by_axis
 
 
@@ -47,53 +49,45 @@ class PruningRatesExperiment(Experiment):
         "paper": {},
     }
 
-    seeds: int = 30
-    features: tuple[int, ...] = (9, 16, 32, 64)
-    """d, one of them rare"""
-    pruned: tuple[int, ...] = (1, 2, 3, 4)
+    seeds: Count = 30
+    """repeats of each grid point"""
+    features: tuple[Annotated[int, AtLeast(3)], ...] = (9, 16, 32, 64)
+    """d, one of them rare; from 3 on log log d is positive"""
+    pruned: tuple[Count, ...] = (1, 2, 3, 4)
     """neurons of the rare feature that are left out; alpha = pruned/(copies d)"""
-    eps_min: tuple[float, ...] = (0.2, 0.4, 0.8)
+    eps_min: tuple[Frequency, ...] = (0.2, 0.4, 0.8)
     """frequency of the rare feature"""
-    bias_scale: tuple[float, ...] = (0.0, 1.0)
+    bias_scale: tuple[NotNegative, ...] = (0.0, 1.0)
     """bias in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
-    copies: int = 4
-    """neurons a feature"""
-    presence: float = 3.43
+    copies: Count = 4
+    """neurons per feature"""
+    presence: Positive = 3.43
     """a feature with eps = 1 is present with chance presence log log d/d (0.3 at d = 9)"""
-    d1: int = 128
+    d1: Count = 128
     """dimension of a token"""
-    batch: int = 64
-    """pairs a batch"""
-    relax: int = 200
+    batch: Annotated[int, AtLeast(2)] = 64
+    """pairs per batch"""
+    relax: Count = 200
     """gradients on balanced data spent on finding the state's scale"""
-    effect_batches: int = 400
+    effect_batches: Count = 400
     """batches over which growth is averaged"""
 
     def check(self) -> None:
-        super().check()
-        for d in self.features:
-            if d < 3:
-                raise bad_value("features", d, "must be at least 3: log log d must be positive")
-            if d > self.d1:
-                raise bad_value("d1", self.d1, f"must be at least the number of features, {d}")
-        for count in self.pruned:
-            if not 1 <= count <= self.copies:
-                raise bad_value(
-                    "pruned", count, f"must be in 1..copies={self.copies}: the rare feature's own"
-                )
-        if len(self.features) < 2 or len(self.pruned) < 2:
-            short = "features" if len(self.features) < 2 else "pruned"
-            raise bad_value(short, getattr(self, short), "needs two values: a slope is fitted")
-        if self.effect_batches < 1:
-            raise bad_value("effect_batches", self.effect_batches, "must be at least 1")
-        if not 0 < self.presence < math.inf:
-            raise bad_value("presence", self.presence, "must be positive and finite")
+        if max(self.features) > self.d1:
+            least = f"must be at least the number of features, {max(self.features)}"
+            raise bad_value("d1", self.d1, least)
+        if max(self.pruned) > self.copies:
+            least = f"must be in 1..copies={self.copies}: the rare feature's own"
+            raise bad_value("pruned", max(self.pruned), least)
+        for name in ("features", "pruned"):
+            if len(getattr(self, name)) < 2:
+                raise bad_value(name, getattr(self, name), "needs two values: a slope is fitted")
         for d in self.features:
             self.sized(d)
 
     def sized(self, d: int) -> PruningExperiment:
-        """The pruning study at one d, with one rare feature."""
-        study = PruningExperiment.at(
+        """The pruning experiment at one d, with one rare feature."""
+        return PruningExperiment.at(
             "paper",
             majority=int(d) - 1,
             minority=1,
@@ -108,8 +102,6 @@ class PruningRatesExperiment(Experiment):
             batch=self.batch,
             relax=self.relax,
         )
-        assert isinstance(study, PruningExperiment)
-        return study
 
     @property
     def setting(self) -> str:
@@ -133,30 +125,29 @@ class PruningRatesExperiment(Experiment):
         return split_by_axis(cells, "features", lambda d, part: self._sized(d, part, context))
 
     def _sized(self, d: int, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        study = self.sized(d)
-        share = np.asarray(cells.values["pruned"]) / study.neurons
+        experiment = self.sized(d)
+        share = np.asarray(cells.values["pruned"]) / experiment.neurons
         values = {**cells.values, "alpha": share, "start": np.zeros(len(cells))}
-        experiment = study.experiment("theorem", Cells(values, cells.keys), context)
-        assert experiment.pruning is not None
-        weights, atoms = experiment.weights, experiment.data.dictionary
+        trial = experiment.trial("theorem", Cells(values, cells.keys), context)
+        assert trial.pruning is not None
+        weights, atoms = trial.weights, trial.data.dictionary
         effect = PruningEffect(
-            experiment.problem,
-            experiment.parameters,
-            experiment.pruning.mask(weights),
-            experiment.data,
-            experiment.draws.spawn("effect"),
+            trial.problem,
+            trial.parameters,
+            trial.pruning.mask(weights),
+            trial.data,
+            trial.draws.spawn("effect"),
             torch.tensor([d - 1], device=weights.device),
-            study.batch,
+            experiment.batch,
             self.effect_batches,
             context,
         )
-        own = strongest_feature(weights, atoms)[:, :, None] == torch.arange(
-            d, device=weights.device
-        )
+        features = torch.arange(d, device=weights.device)
+        own = strongest_feature(weights, atoms)[:, :, None] == features
         positive = effect.positive_logits()[:, 0]
         found = {
-            "rare": effect.extra_growth(study.lr, own)[:, -1],
-            "others": effect.extra_growth(study.lr, torch.ones_like(own))[:, :-1].mean(dim=1),
+            "rare": effect.extra_growth(experiment.lr, own)[:, -1],
+            "others": effect.extra_growth(experiment.lr, torch.ones_like(own))[:, :-1].mean(dim=1),
             "fall": positive[:, 0] - positive[:, 1],
         }
         return {name: value.cpu().numpy() for name, value in found.items()}

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.contrastive.pruning_rates.charts import rates_pictures, rates_tables
-from rarefy.studies.contrastive.pruning_rates.claims import rates_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.contrastive.pruning_rates import charts, claims
 from rarefy.studies.contrastive.pruning_rates.experiment import PruningRatesExperiment
 
 
 class ContrastPruningRates(PruningRatesExperiment, Study):
     """One step with and one without pruning from the theorem's state, one rare feature."""
 
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = charts.tables
+
     name: ClassVar[str] = "contrast-pruning-rates"
     title: ClassVar[str] = "How much one pruned step adds to a rare feature, and to the others"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "Thm 3.2(a),(b), (174)-(175)"
+    shows: ClassVar[str] = "Theorem 3.2(a), (b)"
     claims: ClassVar[tuple[str, ...]] = ("P1",)
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
     paper_says: ClassVar[str] = (
@@ -29,12 +29,3 @@ class ContrastPruningRates(PruningRatesExperiment, Study):
         "d / d^2 (16): d/eps times less. The constants are not stated; here C_z log log d / d is "
         "the growth of stage 1, nothing is fitted."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return rates_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return rates_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return rates_tables(self, results)

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-import xarray as xr
 from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Output
+from rarefy.core.parameters import Count, NotNegative
 from rarefy.measure.downstream import ErrorMoments, HeadMoments, along, check_head
 from rarefy.studies.contrastive.downstream import (
     FIGURE_QUICK,
@@ -20,8 +20,6 @@ from rarefy.studies.contrastive.downstream import (
     Encoders,
 )
 from rarefy.studies.contrastive.setting import group_means
-
-PURE = "one neuron a feature"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +35,12 @@ class RegressionExperiment(DownstreamExperiment):
         "paper": {},
     }
 
-    sigma: tuple[float, ...] = (0.03, 0.05, 0.075)
+    sigma: tuple[NotNegative, ...] = (0.03, 0.05, 0.075)
     """noise std; the noise-to-signal ratio is sigma^2 d1"""
-    head_pairs: int = 1000
+    head_pairs: Count = 1000
     """pairs on which the head is trained, with the frequencies of the test pairs; both members of
     a pair are samples, here and in the test"""
-    ridge: float = 0.0
+    ridge: NotNegative = 0.0
     """ridge term of the head in units of a neuron's variance; 0: least squares"""
 
     @property
@@ -51,7 +49,7 @@ class RegressionExperiment(DownstreamExperiment):
 
     def check(self) -> None:
         super().check()
-        # the pure encoder has a neuron a feature and gets a head too
+        # the pure encoder has one neuron per feature and gets a head too
         check_head(self.head_pairs, max(self.neurons, self.d), self.ridge, "head_pairs")
 
     def outputs(self) -> tuple[Output, ...]:
@@ -65,8 +63,8 @@ class RegressionExperiment(DownstreamExperiment):
         )
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        encoders = self.trained(cells, context, cells.column("sigma", context))
-        direction = encoders.experiment.draws.spawn("target").normal("target", (self.d,))
+        encoders = self.trained(cells, context)
+        direction = encoders.trial.draws.spawn("target").normal("target", (self.d,))
         unit = direction / torch.linalg.vector_norm(direction, dim=1, keepdim=True)
         return self.collected(
             encoders,
@@ -98,21 +96,3 @@ class RegressionExperiment(DownstreamExperiment):
             "variance": variance[:, 0],
             "pure_encoder": along(reference.error, unit),
         }
-
-
-def logarithm(values: xr.DataArray) -> xr.DataArray:
-    """Errors differ by factors: their logarithms are averaged."""
-    return values.copy(data=np.log(values.values))
-
-
-def _above_floor(study: RegressionExperiment, results: xr.Dataset) -> str:
-    """How far the networks without a bias are above the floor of their own noise level."""
-    if 0 not in results["bias_scale"].values:
-        return ""
-    here = results.sel(bias_scale=0, test_frequencies="as trained")
-    ratio = logarithm(here["mse"].sel(read=study.figure_read) / here["pure_encoder"]).mean("seed")
-    low, high = (float(np.exp(end)) for end in (ratio.min(), ratio.max()))
-    return (
-        " Without a bias the error comes near the floor of its own noise level as the rare "
-        f"features are learned: {low:.2f} to {high:.2f} times it, over all points shown."
-    )

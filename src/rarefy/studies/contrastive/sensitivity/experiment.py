@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, InRange, NotNegative
 from rarefy.studies.contrastive.alignment.experiment import AlignmentExperiment
+from rarefy.studies.contrastive.setting import Frequency
 from rarefy.sweep.batches import split_by_axis
 
 VARIATIONS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -57,33 +59,32 @@ class SensitivityExperiment(Experiment):
         "paper": {},
     }
 
-    seeds: int = 30
-    eps_min: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0)
+    seeds: Count = 30
+    """repeats of each grid point"""
+    eps_min: tuple[Frequency, ...] = (0.1, 0.25, 0.5, 1.0)
     """frequency of the minority features"""
-    variation: tuple[int, ...] = tuple(range(len(VARIATIONS)))
+    variation: tuple[Annotated[int, InRange(0, len(VARIATIONS) - 1)], ...] = tuple(
+        range(len(VARIATIONS))
+    )
     """what is changed, by its number in the table of variations"""
-    bias_scale: tuple[float, ...] = (0.0, 1.0)
+    bias_scale: tuple[NotNegative, ...] = (0.0, 1.0)
     """bias at T1 in units of the paper's; 0: no bias"""
-    sigma: float = 0.03
+    sigma: NotNegative = 0.03
     """noise std"""
-    d1: int = 500
+    d1: Count = 500
     """dimension of a token"""
     reads: tuple[int, ...] = (25, 100, 400)
     """steps at which alignment is read"""
 
     def check(self) -> None:
-        super().check()
         if len(self.reads) < 2:
             raise bad_value("reads", self.reads, "at least two; the last but one is judged")
-        for value in self.variation:
-            if value not in range(len(VARIATIONS)):
-                raise bad_value("variation", value, f"must be in 0..{len(VARIATIONS) - 1}")
         for value in self.variation:
             self.varied(value)
 
     def varied(self, variation: int) -> AlignmentExperiment:
-        """The alignment study with one thing changed."""
-        study = AlignmentExperiment.at(
+        """The alignment experiment with one thing changed."""
+        return AlignmentExperiment.at(
             "paper",
             eps_min=self.eps_min,
             sigma=(self.sigma,),
@@ -94,8 +95,6 @@ class SensitivityExperiment(Experiment):
             steps=max(self.reads),
             **VARIATIONS[int(variation)][1],
         )
-        assert isinstance(study, AlignmentExperiment)
-        return study
 
     @property
     def setting(self) -> str:
@@ -122,7 +121,3 @@ class SensitivityExperiment(Experiment):
         found = self.varied(variation).simulate(Cells(values, cells.keys), context)
         minority = {name: found[name][:, :, 1] for name in ("aligned", "best")}
         return {**minority, "nonfinite_step": found["nonfinite_step"]}
-
-
-def _spelled(mean: float) -> str:
-    return f"{mean:.2f}" if np.isfinite(mean) else "diverged"

@@ -6,42 +6,47 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
-from rarefy.measure.estimates import Band
 from rarefy.measure.strata import adjusted_means, pooled
 from rarefy.measure.trends import Trend
 from rarefy.studies.contrastive.separability.claims import MOST, WORDS, by_feature, within_groups
 from rarefy.studies.contrastive.separability.experiment import SeparabilityExperiment
 from rarefy.studies.contrastive.setting import GROUPS
-from rarefy.studies.contrastive.words import bias_name, rows
+from rarefy.studies.contrastive.words import bias_name
+from rarefy.studies.kit.arrays import texts
+from rarefy.studies.kit.chart import Chart
+from rarefy.studies.kit.slices import curve_along, every
 
 ACCURACY = "balanced accuracy of probes"
 
 
-def separability_pictures(study: SeparabilityExperiment, results: xr.Dataset) -> list[Picture]:
-    return [_against_count(study, results), _against_eps(study, results), _over_time(results)]
+def pictures(experiment: SeparabilityExperiment, results: xr.Dataset) -> list[Picture]:
+    return [
+        _against_count(experiment, results),
+        _against_eps(experiment, results),
+        _over_time(results).picture(results),
+    ]
 
 
-def _against_count(study: SeparabilityExperiment, results: xr.Dataset) -> Picture:
+def _against_count(experiment: SeparabilityExperiment, results: xr.Dataset) -> Picture:
     panels = []
     levels = np.arange(MOST + 1)
-    for bias in results["bias_scale"].values:
-        at = results.sel(bias_scale=bias, read=study.figure_read)
+    for (bias,), at in every(results.sel(read=experiment.figure_read), "bias_scale"):
         count = by_feature(at["pure"])
         curves = []
-        for reading in results["reading"].values:
-            quality = by_feature(at["accuracy"].sel(reading=reading))
-            label = WORDS[str(reading)]
+        for (reading,), here in every(at["accuracy"], "reading"):
+            quality, label = by_feature(here), WORDS[str(reading)]
             raw = adjusted_means(pooled(count), pooled(quality), levels)
-            curves.append(_curve(label, levels, raw, label))
-            inside = adjusted_means(count, quality, levels, study.groups())
-            curves.append(_curve(f"{label}, within groups", levels, inside, label, "dashed"))
+            inside = adjusted_means(count, quality, levels, experiment.groups())
+            curves += [
+                Curve(label, levels, *raw[:3], label),
+                Curve(f"{label}, within groups", levels, *inside[:3], label, "dashed"),
+            ]
         x_label = "pure neurons (last point: or more)"
         panels.append(Lines(curves, x_label, ACCURACY, bias_name(bias)))
     return Picture(
         "pure-neurons",
         "Probe quality of a feature against the number of neurons pure in it (Remark 3)",
-        f"After {study.figure_read} steps; 95 % intervals over {results.sizes['seed']} seeds. "
+        f"After {experiment.figure_read} steps; 95 % intervals over {results.sizes['seed']} seeds. "
         "Solid: all features of all runs. Frequent features have more pure neurons and are learned "
         "better altogether, so that a rise here need not come from purity. Dashed: features of the "
         "same group at the same eps_min are compared, where frequency explains nothing: most of "
@@ -53,106 +58,83 @@ def _against_count(study: SeparabilityExperiment, results: xr.Dataset) -> Pictur
     )
 
 
-def _against_eps(study: SeparabilityExperiment, results: xr.Dataset) -> Picture:
+def _against_eps(experiment: SeparabilityExperiment, results: xr.Dataset) -> Picture:
     panels = []
-    eps = results["eps_min"].values
-    for reading in results["reading"].values:
-        for bias in results["bias_scale"].values:
-            here = results["accuracy"].sel(bias_scale=bias, reading=reading)
-            curves = []
-            for group in GROUPS:
-                mean = here.isel(feature=study.groups() == group).mean("feature")
-                curves.append(banded(group, eps, rows(mean.sel(read=study.figure_read)), group))
-            if 0 in study.reads:
-                untrained = rows(here.sel(read=0).mean("feature"))
-                curves.append(banded("untrained, all", eps, untrained, "baseline", "dashed"))
-            # also keeps panels without any variation from being blown up
-            curves.append(
-                Curve("chance", eps, np.full(len(eps), 0.5), role="bound", style="dotted")
+    eps, groups = results["eps_min"].values, experiment.groups()
+    for (reading, bias), here in every(results["accuracy"], "reading", "bias_scale"):
+        shown = here.sel(read=experiment.figure_read)
+        curves = [
+            curve_along(
+                group, shown.isel(feature=groups == group).mean("feature"), "eps_min", group
             )
-            title = f"{WORDS[str(reading)]}, {bias_name(bias)}"
-            x_label = "minority frequency in training, eps_min"
-            panels.append(Lines(curves, x_label, ACCURACY, title))
+            for group in GROUPS
+        ]
+        if 0 in experiment.reads:
+            untrained = here.sel(read=0).mean("feature")
+            curves.append(curve_along("untrained, all", untrained, "eps_min", "baseline", "dashed"))
+        # also keeps panels without any variation from being blown up
+        chance = Curve("chance", eps, np.full(len(eps), 0.5), role="bound", style="dotted")
+        title = f"{WORDS[str(reading)]}, {bias_name(bias)}"
+        x_label = "minority frequency in training, eps_min"
+        panels.append(Lines([*curves, chance], x_label, ACCURACY, title))
     return Picture(
         "frequency",
         "Probe quality against eps_min",
-        f"After {study.figure_read} steps, balanced test data; an encoder of one neuron a feature "
-        f"gets {float(results['ceiling'].mean()):.3f}. The sign without a bias is read off almost "
-        "perfectly everywhere. In the other panels rare features are hard to read off, and the "
-        "others easier the rarer they are: neurons that need not share. With the paper's bias "
+        f"After {experiment.figure_read} steps, balanced test data; an encoder of one neuron a "
+        f"feature gets {float(results['ceiling'].mean()):.3f}. The sign without a bias is read off "
+        "almost perfectly everywhere. In the other panels rare features are hard to read off, and "
+        "the others easier the rarer they are: neurons that need not share. With the paper's bias "
         "features that are clearly rarer than the others are read off less well than from random "
         "neurons (grey): what passes no threshold is gone.",
         panels,
     )
 
 
-def _over_time(results: xr.Dataset) -> Picture:
-    panels = []
-    for bias in results["bias_scale"].values:
-        here = results.sel(bias_scale=bias).mean("feature")
-        curves = []
-        for reading in results["reading"].values:
-            for eps, style in zip(
-                results["eps_min"].values[[0, -1]], ("solid", "dashed"), strict=True
-            ):
-                sample = here["accuracy"].sel(reading=reading, eps_min=eps)
-                label = f"{WORDS[str(reading)]}, eps_min={eps:g}"
-                role = WORDS[str(reading)]
-                values = sample.transpose("seed", "read").values
-                curves.append(banded(label, results["read"].values, values, role, style))
-        panels.append(Lines(curves, "training step", ACCURACY, bias_name(bias)))
-    return Picture(
+def _over_time(results: xr.Dataset) -> Chart:
+    ends = results["eps_min"].values[[0, -1]].tolist()
+    return Chart(
         "over-time",
         "Probe quality over training",
         "Mean over all features; smallest eps_min solid, largest dashed. Step 0 is the untrained "
         "network. With the paper's bias training first destroys what random neurons kept of every "
         "feature, then wins back some of what it specialises in.",
-        panels,
+        lambda at: at["accuracy"].mean("feature"),
+        x="read",
+        x_label="training step",
+        y_label=ACCURACY,
+        curves={"reading": texts(results, "reading"), "eps_min": ends},
+        label=lambda reading, eps_min: f"{WORDS[reading]}, eps_min={eps_min:g}",
+        role=lambda reading, eps_min: WORDS[reading],
+        style=lambda reading, eps_min: "solid" if eps_min == ends[0] else "dashed",
+        panel="bias_scale",
+        panel_title=bias_name,
     )
 
 
-def rho_table(study: SeparabilityExperiment, results: xr.Dataset) -> Table:
+def tables(experiment: SeparabilityExperiment, results: xr.Dataset) -> list[Table]:
     """Within-group rank correlations of two qualities with two counts, at every read."""
-    table: list[list[object]] = []
-    for bias in results["bias_scale"].values:
-        for read in study.reads:
-            at = results.sel(bias_scale=bias, read=read)
-            literal = f"{float(at['literal'].mean()):.3f}"
-            for reading in results["reading"].values:
-                here = at.sel(reading=reading)
-                quality = [f"{float(here[name].mean()):.3f}" for name in ("accuracy", "auroc")]
-                rho = [
-                    _spelled(within_groups(study, here[count], here[name], 0))
-                    for name in ("accuracy", "auroc")
-                    for count in ("pure", "aligned")
-                ]
-                words = WORDS[str(reading)]
-                table.append([bias_name(bias), read, words, *quality, *rho, literal])
-    return Table(
-        "within-groups",
-        "Does the probe of a feature follow the number of its neurons?",
-        "Rank correlations among features of one group at one eps_min, with 95 % intervals: with "
-        "neurons pure in the feature, and with all neurons whose cosine to it is at least 0.3. "
-        "Last column: AUROC of the literal reading, a probe for presence on f itself, which "
-        f"symmetry holds at 0.5.{_missing(results)}",
-        [
-            "bias",
-            "step",
-            "probe",
-            "accuracy",
-            "AUROC",
-            "rho(accuracy, pure)",
-            "rho(accuracy, aligned)",
-            "rho(AUROC, pure)",
-            "rho(AUROC, aligned)",
-            "literal",
-        ],
-        table,
-    )
-
-
-def _curve(label: str, levels: np.ndarray, band: Band, role: str, style: str = "solid") -> Curve:
-    return Curve(label, levels, band.mean, band.low, band.high, role, style)
+    pairs = [(name, count) for name in ("accuracy", "auroc") for count in ("pure", "aligned")]
+    rows: list[list[object]] = []
+    for (bias, read, reading), at in every(results, "bias_scale", "read", "reading"):
+        literal, *quality = (
+            f"{float(at[name].mean()):.3f}" for name in ("literal", "accuracy", "auroc")
+        )
+        rho = [_spelled(within_groups(experiment, at[n], at[name], 0)) for name, n in pairs]
+        rows.append([bias_name(bias), int(read), WORDS[str(reading)], *quality, *rho, literal])
+    spelled = {"accuracy": "accuracy", "auroc": "AUROC"}
+    of_pairs = (f"rho({spelled[name]}, {count})" for name, count in pairs)
+    return [
+        Table(
+            "within-groups",
+            "Does the probe of a feature follow the number of its neurons?",
+            "Rank correlations among features of one group at one eps_min, with 95 % intervals: "
+            "with neurons pure in the feature, and with all neurons whose cosine to it is at least "
+            "0.3. Last column: AUROC of the literal reading, a probe for presence on f itself, "
+            f"which symmetry holds at 0.5.{_missing(results)}",
+            ["bias", "step", "probe", *spelled.values(), *of_pairs, "literal"],
+            rows,
+        )
+    ]
 
 
 def _missing(results: xr.Dataset) -> str:

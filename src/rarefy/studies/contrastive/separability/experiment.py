@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
-from rarefy.core.errors import bad_value
+from rarefy.core.parameters import AtLeast, Count, NotNegative, Positive
 from rarefy.measure.alignment import squared_cosines
 from rarefy.measure.neurons import aligned_counts, dominant
 from rarefy.measure.probes import balanced_accuracy, fit_probe
 from rarefy.measure.ranking import auroc
 from rarefy.studies.contrastive.downstream import DownstreamExperiment, Encoders
-from rarefy.studies.contrastive.setting import GROUPS
+from rarefy.studies.contrastive.setting import GROUPS, LARGE, TINY_FIGURE, Frequency
 
 READINGS = ("sign", "presence")
 """What is decoded: 'present with positive sign' from f, or 'present' from |f|."""
@@ -42,17 +42,7 @@ class SeparabilityExperiment(DownstreamExperiment):
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "eps_min")
     random_axes: ClassVar[tuple[str, ...]] = ("eps_min",)
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 3,
-            "eps_min": (0.3, 1.0),
-            "d1": 60,
-            "steps": 40,
-            "reads": (0, 20, 40),
-            "figure_read": 40,
-            "batch": 32,
-            "probe_pairs": 100,
-            "test_pairs": 100,
-        },
+        "tiny": {**TINY_FIGURE, "eps_min": (0.3, 1.0), "probe_pairs": 100, "test_pairs": 100},
         "quick": {
             "seeds": 6,
             "eps_min": (0.1, 0.4, 0.7, 1.0),
@@ -63,42 +53,31 @@ class SeparabilityExperiment(DownstreamExperiment):
         },
         "paper": {},
         "large": {
+            **LARGE,
             "seeds": 5,
             "eps_min": (0.7, 0.9, 1.0),
             "sigma": 0.02,
-            "majority": 32,
-            "minority": 32,
-            "d1": 1024,
             "neurons": 512,
-            "batch": 256,
-            "activation": 0.04,
             "reads": (0, 100, 400),
             "probe_pairs": 4000,
             "test_pairs": 4000,
         },
     }
 
-    eps_min: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    eps_min: tuple[Frequency, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     """frequency of the minority features in training"""
-    sigma: float = 0.03
+    sigma: NotNegative = 0.03
     """noise std"""
-    probe_pairs: int = 1000
+    probe_pairs: Annotated[int, AtLeast(2)] = 1000
     """pairs on which probes are trained; both members of a pair are samples"""
-    test_pairs: int = 1000
+    test_pairs: Count = 1000
     """pairs on which probes are tested, likewise"""
-    probe_strength: float = 1.0
+    probe_strength: Positive = 1.0
     """inverse regularisation of the probes (C of scikit-learn) on standardised embeddings"""
 
     @property
     def drawn_pairs(self) -> tuple[int, ...]:
         return (self.probe_pairs, self.test_pairs)
-
-    def check(self) -> None:
-        super().check()
-        if self.probe_pairs < 2:
-            raise bad_value("probe_pairs", self.probe_pairs, "must be at least 2")
-        if not 0 < self.probe_strength < float("inf"):
-            raise bad_value("probe_strength", self.probe_strength, "must be positive and finite")
 
     def cost(self) -> Cost:
         base = super().cost()
@@ -142,8 +121,7 @@ class SeparabilityExperiment(DownstreamExperiment):
         return np.repeat(GROUPS, [self.majority, self.minority])
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        sigma = torch.full_like(cells.column("bias_scale", context), self.sigma)
-        encoders = self.trained(cells, context, sigma)
+        encoders = self.trained(cells, context)
         train = self._drawn(encoders, "probe", self.probe_pairs)
         test = self._drawn(encoders, "test", self.test_pairs)
         found: dict[str, list[Tensor]] = {

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.contrastive.separability.charts import rho_table, separability_pictures
-from rarefy.studies.contrastive.separability.claims import separability_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.contrastive.separability import charts, claims
 from rarefy.studies.contrastive.separability.experiment import SeparabilityExperiment
 
 
 class ContrastSeparability(SeparabilityExperiment, Study):
     """Linear probes for single features against the number of neurons pure in them."""
 
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = charts.tables
+
     name: ClassVar[str] = "contrast-separability"
     title: ClassVar[str] = "Are features with more pure neurons easier to read off linearly?"
     papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "Thm 3.1 Remark 3"
+    shows: ClassVar[str] = "Theorem 3.1, Remark 3"
     claims: ClassVar[tuple[str, ...]] = ("C16",)
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
     paper_says: ClassVar[str] = (
@@ -30,12 +30,3 @@ class ContrastSeparability(SeparabilityExperiment, Study):
         "AUROC is 1/2). Two readings can: 'present with positive sign' from f(X), and 'present' "
         "from |f(X)|. Probes are trained and tested on balanced data, whatever eps_min was."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return separability_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return separability_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return [rho_table(self, results)]

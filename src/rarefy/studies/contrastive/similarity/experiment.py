@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-import xarray as xr
 from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Output
+from rarefy.core.parameters import NotNegative
 from rarefy.measure.downstream import MaskedMean, pair_cosines
 from rarefy.studies.contrastive.downstream import (
     FIGURE_QUICK,
@@ -19,13 +19,6 @@ from rarefy.studies.contrastive.downstream import (
     DownstreamExperiment,
     Encoders,
 )
-from rarefy.studies.contrastive.downstream_charts import (
-    middle,
-)
-
-LATENTS = "perfect encoder"
-PURE = "one neuron a feature"
-COSINE = "mean cosine of positive pairs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +33,7 @@ class SimilarityExperiment(DownstreamExperiment):
         "paper": {},
     }
 
-    sigma: tuple[float, ...] = (0.05, 0.075, 0.1)
+    sigma: tuple[NotNegative, ...] = (0.05, 0.075, 0.1)
     """noise std; the noise-to-signal ratio is sigma^2 d1"""
 
     def outputs(self) -> tuple[Output, ...]:
@@ -60,7 +53,7 @@ class SimilarityExperiment(DownstreamExperiment):
         )
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        encoders = self.trained(cells, context, cells.column("sigma", context))
+        encoders = self.trained(cells, context)
         return self.collected(
             encoders, [self._tested(encoders, frequencies) for frequencies in TEST_FREQUENCIES]
         )
@@ -91,25 +84,3 @@ class SimilarityExperiment(DownstreamExperiment):
             "latents": latents.value,
             "pure_encoder": pure_encoder.value,
         }
-
-
-def over_defined(results: xr.Dataset) -> xr.DataArray:
-    """Mean cosine over the pairs that have one; ``similarity`` counts the others as 0. NaN where
-    no pair has one."""
-    defined = 1 - results["undefined"]
-    return (results["similarity"] / defined).where(defined > 0)
-
-
-def _drowned(rare: xr.DataArray) -> str:
-    """Where the first read of a trained network, without a bias, is below the untrained one."""
-    reads = [int(read) for read in rare["read"].values if read > 0]
-    if 0 not in rare["bias_scale"].values or 0 not in rare["read"].values or not reads:
-        return ""
-    mean = rare.sel(bias_scale=0, sigma=middle(rare)).mean("seed")
-    below = mean["eps_min"].values[(mean.sel(read=reads[0]) < mean.sel(read=0)).values]
-    if not len(below):
-        return ""
-    return (
-        f"Without a bias, at step {reads[0]}, they are less alike than in the untrained network "
-        f"for eps_min up to {below.max():g}: there the majority's directions drown them. "
-    )

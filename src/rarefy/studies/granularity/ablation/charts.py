@@ -6,19 +6,17 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity.ablation.arms import LINEAR, Arm, linear_readout
 from rarefy.studies.granularity.ablation.experiment import AblationExperiment
-from rarefy.studies.granularity.common import ROLES
-from rarefy.studies.granularity.setting import share_curve
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies.granularity.charts import ROLES, level, share_curve
+from rarefy.studies.granularity.experiment import AS_CHOSEN
+from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.words import seeds_in_words
 
 LEARNERS = {"following": "lucky", "scheduled": "bias", "linear": "baseline"}
 """Colours of the learners."""
-LINES = (("following", "bias follows its neuron"), ("scheduled", "hard-coded bias"))
-
-
+LINES = {"following": "bias follows its neuron", "scheduled": "hard-coded bias"}
 BIASES = (
     "A neuron's bias falls while it learns: by its rate times the neuron's own movement (follows), "
     "or by as much for all neurons (hard-coded: rate times what a detector of the shared feature "
@@ -26,29 +24,25 @@ BIASES = (
 )
 
 
-def ablation_pictures(study: AblationExperiment, results: xr.Dataset) -> list[Picture]:
+def pictures(experiment: AblationExperiment, results: xr.Dataset) -> list[Picture]:
     here = results.sel(variation=AS_CHOSEN)
-    found = [_learners(study, here), _schedule(study, here)]
+    found = [_learners(experiment, here), _schedule(experiment, here)]
     if "quiet" in here["world"].values:
-        found.append(_tuning(study, here.sel(world="quiet", arm="tuned")))
+        found.append(_tuning(experiment, here.sel(world="quiet", arm="tuned")))
     return found
 
 
-def _by_rate(
-    study: AblationExperiment, end: xr.Dataset, world: str
-) -> tuple[list[Curve], list[float]]:
-    """Hard error against the rate of the bias, one curve a way to move it; the ends of the axis."""
-    curves, ends = [], [float("inf"), 0.0]
-    for kind, words in LINES:
-        names = [str(word) for word in end["arm"].values if str(word).startswith(kind)]
-        if not names:
-            continue
-        names.sort(key=lambda word: Arm.parse(word, study.d).rate)
-        rates = np.array([Arm.parse(word, study.d).rate for word in names])
-        ends = [min(ends[0], rates.min()), max(ends[1], rates.max())]
-        values = end["hard_error"].sel(world=world, arm=names).transpose("seed", "arm").values
-        curves.append(share_curve(words, rates, values, LEARNERS[kind]))
-    return curves, ends
+def _by_rate(study: AblationExperiment, end: xr.Dataset) -> list[Curve]:
+    """Hard error against the rate of the bias, one curve per way to move it."""
+    curves = []
+    for kind, words in LINES.items():
+        names = [word for word in texts(end, "arm") if word.startswith(kind)]
+        rates = {word: Arm.parse(word, study.d).rate for word in names}
+        names.sort(key=lambda word: rates[word])
+        if names:
+            values = by_seed(end["hard_error"].sel(arm=names), "arm")
+            curves.append(share_curve(words, sorted(rates.values()), values, LEARNERS[kind]))
+    return curves
 
 
 def _panel(study: AblationExperiment, world: str, curves: list[Curve]) -> Lines:
@@ -63,18 +57,19 @@ def _panel(study: AblationExperiment, world: str, curves: list[Curve]) -> Lines:
 
 
 def _learners(study: AblationExperiment, here: xr.Dataset) -> Picture:
-    end = here.isel(read=-1).sel(labels="fine")
     panels = []
-    for world in (str(word) for word in here["world"].values):
-        curves, ends = _by_rate(study, end, world)
-        for name, style in (("hard_error", "dotted"), ("easy_error", "dashed")):
-            level = float(end[name].sel(world=world, arm=LINEAR).mean())
-            words = f"no ReLU, {name.partition('_')[0]} samples"
-            curves.append(_level(words, ends, level, LEARNERS["linear"], style))
-        best = linear_readout(study.in_world(world), study.subclasses)
+    for world in texts(here, "world"):
+        end = here.sel(world=world, labels="fine").isel(read=-1)
+        curves = _by_rate(study, end)
+        rates = np.concatenate([curve.x for curve in curves])
+        ends = (rates.min(), rates.max())
+        for kind, style in (("hard", "dotted"), ("easy", "dashed")):
+            mean = float(end[f"{kind}_error"].sel(arm=LINEAR).mean())
+            curves.append(level(f"no ReLU, {kind} samples", ends, mean, LEARNERS["linear"], style))
+        best = linear_readout(study.in_world(world))
         if best is not None:
             words = "no ReLU, easy samples, best sum"
-            curves.append(_level(words, ends, best.easy_error(), "theory", "dotted"))
+            curves.append(level(words, ends, best.easy_error(), "theory"))
         panels.append(_panel(study, world, curves))
     return Picture(
         "learners",
@@ -91,13 +86,8 @@ def _learners(study: AblationExperiment, here: xr.Dataset) -> Picture:
     )
 
 
-def _level(label: str, ends: list[float], level: float, role: str, style: str) -> Curve:
-    return Curve(label, np.array(ends), np.full(2, level), role=role, style=style)
-
-
 def _schedule(study: AblationExperiment, here: xr.Dataset) -> Picture:
     end = here.isel(read=-1).sel(labels="coarse")
-    worlds = [str(word) for word in here["world"].values]
     return Picture(
         "schedule",
         "A hard-coded bias and coarse labels",
@@ -107,7 +97,10 @@ def _schedule(study: AblationExperiment, here: xr.Dataset) -> Picture:
         "ones, on which a hard sample depends: see whether the hard-coded curve lies above the "
         "other, and at which rates. "
         f"{study.setting}, {study.steps} updates; bands: 95 % over {seeds_in_words(here)}.",
-        [_panel(study, world, _by_rate(study, end, world)[0]) for world in worlds],
+        [
+            _panel(study, world, _by_rate(study, end.sel(world=world)))
+            for world in texts(here, "world")
+        ],
     )
 
 
@@ -117,27 +110,15 @@ EASY = {"fine": "dashed", "coarse": "points"}
 
 
 def _tuning(study: AblationExperiment, here: xr.Dataset) -> Picture:
-    steps = here["tuned"].values
-
-    def values(name: str, labels: str) -> np.ndarray:
-        return np.asarray(here[name].sel(labels=labels).transpose("seed", "tuned").values)
-
-    weights = [
-        banded(f"{words}{of}", steps, values(name, labels), ROLES[labels], style)
-        for labels, words in TUNED.items()
-        for name, of, style in (
-            ("own_weight", ", subclass", "solid"),
-            ("common_weight", ", common", "dashed"),
-        )
-    ]
-    errors = [
-        share_curve(f"{words}, {kind}", steps, values(name, labels), ROLES[labels], style)
-        for labels, words in TUNED.items()
-        for name, kind, style in (
-            ("tuned_hard_error", "hard", "solid"),
-            ("tuned_easy_error", "easy", EASY[labels]),
-        )
-    ]
+    steps, weights, errors = here["tuned"].values, [], []
+    for labels, words in TUNED.items():
+        one, role = here.sel(labels=labels), ROLES[labels]
+        for name, of, style in (("own", "subclass", "solid"), ("common", "common", "dashed")):
+            values = by_seed(one[f"{name}_weight"], "tuned")
+            weights.append(mean_curve(f"{words}, {of}", steps, values, role, style))
+        for kind, style in (("hard", "solid"), ("easy", EASY[labels])):
+            values = by_seed(one[f"tuned_{kind}_error"], "tuned")
+            errors.append(share_curve(f"{words}, {kind}", steps, values, role, style))
     return Picture(
         "tuning",
         "What coarse fine-tuning does to what fine labels taught",

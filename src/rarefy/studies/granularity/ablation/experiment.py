@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
-from rarefy.core.errors import bad_value, unknown
+from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, NotNegative, OneOf
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity.ablation.arms import DETECTORS, LINEAR, PAPER, Arm, Detectors, arms
-from rarefy.studies.granularity.common import (
-    LABELS,
-    MAIN_MEASURES,
-    both_labels,
-    check_reads,
-    cost_of_grid,
-    learnt,
-    named,
-    only,
-    tests,
-)
-from rarefy.studies.granularity.experiment import GranularityExperiment, Trial
-from rarefy.studies.granularity.variations import AS_CHOSEN, CHANGES, varied
+from rarefy.studies.granularity.ablation.arms import LINEAR, PAPER, Arm, arms
+from rarefy.studies.granularity.ablation.watch import DETECTORS, Detectors
+from rarefy.studies.granularity.experiment import AS_CHOSEN, CHANGES, GranularityExperiment
+from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
+from rarefy.studies.granularity.trial import LABELS, MAIN_MEASURES, Trial, both_labels, by_measure
+from rarefy.sweep.batches import missing
 
 WORLDS = ("quiet", "noisy")
 TUNED = ("tuned_easy_error", "tuned_hard_error")
@@ -81,35 +74,32 @@ class AblationExperiment(GranularityExperiment):
     variation: tuple[str, ...] = tuple(word for word in CHANGES if word != "noise x2")
     """what is changed of the setting; only "as chosen" is run with every arm in both worlds, the
     others in the noisy world with the arms at ``main_rate`` and the linear one"""
-    world: tuple[str, ...] = WORLDS
+    world: tuple[Annotated[str, OneOf(WORLDS)], ...] = WORLDS
     """quiet: the setting's own patches and sigma; noisy: ``noisy_patches`` and ``noisy_sigma``"""
     arm: tuple[str, ...] = arms((PAPER, "0.01", "0.03", "0.1", "0.3"))
     """following-RATE and scheduled-RATE (RATE: of the bias, paper for 1/log^5(d)), linear-RATE (of
     learning, over the chosen one), tuned"""
     main_rate: str = "0.1"
     """the rate in comparisons with the linear network and in the table of sensitivity"""
-    subclasses: int = 8
+    subclasses: Count = 8
     """subclasses of each side (k)"""
-    noisy_patches: int = 100
+    noisy_patches: Count = 100
     """patches of a sample in the noisy world (P); the learning rate goes with them"""
-    noisy_sigma: float = 0.2
+    noisy_sigma: NotNegative = 0.2
     """std of the noise in every patch there"""
     reads: tuple[int, ...] = (10, 20, 50, 100, 200)
     """numbers of updates after which the networks are tested"""
-    tune_steps: int = 200
+    tune_steps: Count = 200
     """updates of fine-tuning"""
     tune_reads: tuple[int, ...] = (0, 5, 10, 20, 50, 100, 200)
     """numbers of those after which the networks are tested"""
     d: int = 128
-    neurons: int = 128
-    steps: int = 200
-    seeds: int = 20
+    neurons: Count = 128
+    steps: Count = 200
+    seeds: Count = 20
 
     def check(self) -> None:
-        super().check()
-        check_reads(self.reads, self.steps)
-        if self.tune_steps < 1:
-            raise bad_value("tune_steps", self.tune_steps, "must be at least 1")
+        self.check_reads(self.reads)
         if 0 not in self.tune_reads or max(self.tune_reads) != self.tune_steps:
             allowed = f"must begin at 0 and end at tune_steps={self.tune_steps}"
             raise bad_value("tune_reads", self.tune_reads, allowed)
@@ -119,8 +109,6 @@ class AblationExperiment(GranularityExperiment):
             if needed not in self.arm:
                 raise bad_value("arm", self.arm, f"must have {needed}")
         for world in self.world:
-            if world not in WORLDS:
-                raise unknown("world", world, WORLDS)
             for variation in self.variation:
                 self.in_world(world, variation).check_model(self.subclasses)
 
@@ -130,23 +118,25 @@ class AblationExperiment(GranularityExperiment):
 
     def in_world(self, world: str, variation: str = AS_CHOSEN) -> AblationExperiment:
         if world == "quiet":
-            return varied(self, variation)
+            return self.varied(variation)
         lr = self.lr * self.noisy_patches / self.patches  # (16) divides by P
         noisy = replace(self, patches=self.noisy_patches, sigma=self.noisy_sigma, lr=lr)
-        return varied(noisy, variation)
+        return noisy.varied(variation)
+
+    @property
+    def main_arms(self) -> tuple[str, str, str]:
+        """Those of which the setting is varied."""
+        return (f"following-{self.main_rate}", f"scheduled-{self.main_rate}", LINEAR)
 
     def outputs(self) -> tuple[Output, ...]:
-        words = ("training loss", "error on fresh easy samples", "error on fresh hard samples")
-        during = "during fine-tuning"
+        errors = ("error on fresh easy samples", "error on fresh hard samples")
+        main = dict(zip(MAIN_MEASURES, ("training loss", *errors), strict=True))
+        tuned = {
+            name: f"{said} during fine-tuning" for name, said in zip(TUNED, errors, strict=True)
+        }
         return (
-            *(
-                Output(name, ("labels", "read"), said)
-                for name, said in zip(MAIN_MEASURES, words, strict=True)
-            ),
-            *(
-                Output(name, ("labels", "tuned"), f"{said} {during}")
-                for name, said in zip(TUNED, words[1:], strict=True)
-            ),
+            *(Output(name, ("labels", "read"), said) for name, said in main.items()),
+            *(Output(name, ("labels", "tuned"), said) for name, said in tuned.items()),
             *(Output(name, ("labels", "tuned"), said) for name, said in DETECTORS.items()),
             Output("kept", ("labels",), "detectors no weaker after fine-tuning than before, share"),
         )
@@ -165,52 +155,45 @@ class AblationExperiment(GranularityExperiment):
         return cost_of_grid(noisy, 2 * self.subclasses, self.subclasses, True, steps)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        return only(self, cells, context, self._wanted, self._run)
+        return simulate_only(self, cells, context, self._wanted, self._run)
 
     def _wanted(self, variation: str, world: str, arm: str) -> bool:
         if variation == AS_CHOSEN:
             return arm != "tuned" or world == "quiet"
-        compared = (f"following-{self.main_rate}", f"scheduled-{self.main_rate}", LINEAR)
-        return world == "noisy" and arm in compared
+        return world == "noisy" and arm in self.main_arms
 
     def _run(
         self, variation: str, world: str, word: str, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
-        study = self.in_world(world, variation)
-        arm = Arm.parse(word, self.d)
+    ) -> dict[str, Any]:
+        setting, arm = self.in_world(world, variation), Arm.parse(word, self.d)
         parts = []
         for per_side in (1, self.subclasses):
-            labels = Labels(study.model(self.subclasses), per_side)
-            experiment = arm.of(study, study.setup(cells, context, labels))
-            found = learnt(study, experiment, context, self.reads)
+            labels = Labels(setting.model(self.subclasses), per_side)
+            trial = arm.of(setting, setting.setup(cells, context, labels))
+            found = trial.learn(context, self.steps, self.test_each, self.reads)
             part = found.outputs(MAIN_MEASURES)
             if arm.kind == "tuned":
-                part |= self._tune(experiment, found.trajectory.parameters, context)
+                part |= self._tune(trial, found.trajectory.parameters, context)
             parts.append(part)
-        outputs = {name: value.cpu().numpy() for name, value in both_labels(*parts).items()}
-        return {**self._nothing(len(cells)), **outputs}
-
-    def _nothing(self, runs: int) -> dict[str, np.ndarray]:
-        """NaN for what is measured in fine-tuning only."""
-        length = {name: len(values) for name, values in self.coordinates().items()}
-        return {
-            output.name: np.full((runs, *(length[dim] for dim in output.dims)), np.nan)
-            for output in self.outputs()
-        }
+        return {**missing(self, len(cells)), **both_labels(*parts)}
 
     def _tune(
-        self, experiment: Trial, before: dict[str, torch.Tensor], context: Context
+        self, trial: Trial, before: dict[str, torch.Tensor], context: Context
     ) -> dict[str, torch.Tensor]:
         """Both networks train on with coarse labels and samples they have not seen."""
-        watch = Detectors.of(experiment)
-        trackers = {"tests": tests(experiment, self.test_each), "detectors": watch.look}
-        trajectory = experiment.fine_tune(
-            before, context, self.tune_steps, trackers, self.tune_reads
+        watch = Detectors.of(trial)
+        trajectory = trial.fine_tune(
+            before,
+            self.tune_steps,
+            self.batch,
+            context=context,
+            trackers={"tests": trial.tests(self.test_each), "detectors": watch.look},
+            record=self.tune_reads,
         )
-        seen = named(trajectory.records["tests"])
+        seen = by_measure(trajectory.records["tests"])
         detectors = trajectory.records["detectors"].unbind(dim=2)
         return {
-            **{f"tuned_{name}": seen[name] for name in MAIN_MEASURES[1:]},
+            **{name: seen[name.removeprefix("tuned_")] for name in TUNED},
             **dict(zip(DETECTORS, detectors, strict=True)),
             "kept": watch.kept(before, trajectory.parameters),
         }

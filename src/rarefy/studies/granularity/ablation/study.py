@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.granularity.ablation.charts import ablation_pictures
-from rarefy.studies.granularity.ablation.claims import ablation_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.granularity.ablation import charts, claims, tables
 from rarefy.studies.granularity.ablation.experiment import AblationExperiment
-from rarefy.studies.granularity.ablation.tables import ablation_tables
 
 
 class GranularityAblation(AblationExperiment, Study):
-    """The standard learner beside one without ReLU and one with a hard-coded bias schedule, where
-    noise is weak (quiet) and where it adds up over many patches (noisy); and fine-tuning of the
-    standard learner on the coarse question."""
+    """Other learners beside the standard one, and its fine-tuning on the coarse question."""
+
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = tables.tables
 
     name: ClassVar[str] = "granularity-ablation"
     title: ClassVar[str] = "What the gain of fine labels needs, and whether fine-tuning keeps it"
@@ -35,12 +32,3 @@ class GranularityAblation(AblationExperiment, Study):
         "too. Fine-tuning a fine network on the coarse question, by the maxima over each side's "
         "outputs, can only strengthen its response to features (App. G.4, eq. 234)."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return ablation_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return ablation_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return ablation_tables(self, results)

@@ -3,63 +3,65 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Table
 from rarefy.studies.granularity.ablation.arms import (
-    DETECTORS,
-    LINEAR,
     Arm,
     awake_share,
     linear_readout,
     matched_rate,
     rate_of,
 )
-from rarefy.studies.granularity.ablation.experiment import AblationExperiment
-from rarefy.studies.granularity.common import LABELS, sensitivity_table
-from rarefy.studies.granularity.premises import noise_load, premise_table
-from rarefy.studies.granularity.setting import PATCHES_AND_RATE, setting_table
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies.granularity.ablation.experiment import TUNED, AblationExperiment
+from rarefy.studies.granularity.ablation.watch import DETECTORS
+from rarefy.studies.granularity.charts import (
+    PATCHES_AND_RATE,
+    premise_table,
+    sensitivity_table,
+    setting_table,
+)
+from rarefy.studies.granularity.experiment import AS_CHOSEN
+from rarefy.studies.granularity.premises import noise_load
+from rarefy.studies.granularity.trial import LABELS
+from rarefy.studies.kit.arrays import texts
 from rarefy.studies.kit.words import seeds_in_words, shown
 
 
-def ablation_tables(study: AblationExperiment, results: xr.Dataset) -> list[Table]:
+def tables(experiment: AblationExperiment, results: xr.Dataset) -> list[Table]:
     here = results.sel(variation=AS_CHOSEN)
-    tables = [_learners(study, here.isel(read=-1)), _linear(study, here.isel(read=-1))]
-    if "quiet" in results["world"].values:
-        tables.append(_tuning(study, here.sel(world="quiet", arm="tuned")))
-    worlds = {str(word): study.in_world(str(word)) for word in results["world"].values}
-    about = [setting_table(study, **worlds)]
+    found = [make(experiment, here.isel(read=-1)) for make in (_learners, _linear)]
+    worlds = {world: experiment.in_world(world) for world in texts(results, "world")}
+    about = [setting_table(experiment, **worlds)]
+    if "quiet" in worlds:
+        found.append(_tuning(experiment, here.sel(world="quiet", arm="tuned")))
     if "noisy" in worlds:
-        tables.append(_sensitivity(study, results.sel(world="noisy", labels="fine").isel(read=-1)))
-        about.append(premise_table(worlds["noisy"], study.subclasses, ", noisy world"))
-    return [*tables, *about]
+        noisy = results.sel(world="noisy", labels="fine").isel(read=-1)
+        found.append(_sensitivity(experiment, noisy))
+        about.append(premise_table(worlds["noisy"], experiment.subclasses, ", noisy world"))
+    return [*found, *about]
 
 
 def _learners(study: AblationExperiment, end: xr.Dataset) -> Table:
-    rows = []
-    for world in (str(word) for word in end["world"].values):
-        for word in (str(word) for word in end["arm"].values):
-            if word == "tuned":
-                continue
-            one, arm = end.sel(world=world, arm=word), Arm.parse(word, study.d)
-            matched = matched_rate(arm.rate, study.subclasses)
-            rows.append(
-                (
-                    world,
-                    word,
-                    f"{arm.rate:.2g}" if rate_of(word) else "",
-                    f"{matched:.2g}" if arm.kind == "scheduled" else "",
-                    f"{float(one['loss'].sel(labels='fine').mean()):.3g}",
-                    *(
-                        shown(one[f"{kind}_error"].sel(labels=labels).values)
-                        for labels in ("fine", "coarse")
-                        for kind in ("easy", "hard")
-                    ),
-                )
+    both, rows = list(product(("fine", "coarse"), ("easy", "hard"))), []
+    for world, word in product(texts(end, "world"), texts(end, "arm")):
+        if word == "tuned":
+            continue
+        one, arm = end.sel(world=world, arm=word), Arm.parse(word, study.d)
+        matched = f"{matched_rate(arm.rate, study.subclasses):.2g}"
+        rows.append(
+            (
+                world,
+                word,
+                f"{arm.rate:.2g}" if rate_of(word) else "",
+                matched if arm.kind == "scheduled" else "",
+                f"{float(one['loss'].sel(labels='fine').mean()):.3g}",
+                *(shown(one[f"{kind}_error"].sel(labels=labels).values) for labels, kind in both),
             )
+        )
     return Table(
         "learners",
         "Errors by learner",
@@ -77,39 +79,23 @@ def _learners(study: AblationExperiment, end: xr.Dataset) -> Table:
             "rate",
             "matched rate, fine labels",
             "fine: training loss",
-            "fine: easy error",
-            "fine: hard error",
-            "coarse: easy error",
-            "coarse: hard error",
+            *(f"{labels}: {kind} error" for labels, kind in both),
         ),
         rows,
     )
 
 
 def _linear(study: AblationExperiment, end: xr.Dataset) -> Table:
-    names = [str(word) for word in end["arm"].values if str(word).startswith("linear")]
-    rows = []
-    for world in (str(word) for word in end["world"].values):
+    names = [word for word in texts(end, "arm") if word.startswith("linear")]
+    columns, rows = list(product(LABELS, names)), []
+    for world, kind in product(texts(end, "world"), ("easy", "hard")):
         there = study.in_world(world)
-        best = linear_readout(there, study.subclasses)
-        for kind in ("easy", "hard"):
-            formula = "not known"
-            if best is not None:
-                formula = f"{best.easy_error() if kind == 'easy' else best.hard_floor:.3g}"
-            error = end[f"{kind}_error"].sel(world=world)
-            rows.append(
-                (
-                    world,
-                    f"{noise_load(there):.3g}",
-                    kind,
-                    formula,
-                    *(
-                        shown(error.sel(arm=name, labels=labels).values)
-                        for labels in ("coarse", "fine")
-                        for name in names
-                    ),
-                )
-            )
+        best, formula = linear_readout(there), "not known"
+        if best is not None:
+            formula = f"{best.easy_error() if kind == 'easy' else best.hard_floor:.3g}"
+        error = end[f"{kind}_error"].sel(world=world)
+        values = (shown(error.sel(arm=arm, labels=labels).values) for labels, arm in columns)
+        rows.append((world, f"{noise_load(there):.3g}", kind, formula, *values))
     return Table(
         "linear",
         "How little a network without ReLU can err",
@@ -123,7 +109,7 @@ def _linear(study: AblationExperiment, end: xr.Dataset) -> Table:
             "P sigma",
             "samples",
             "best sum, formula",
-            *(f"{labels}: {name}" for labels in ("coarse", "fine") for name in names),
+            *(f"{labels}: {name}" for labels, name in columns),
         ),
         rows,
     )
@@ -133,7 +119,7 @@ def _tuning(study: AblationExperiment, here: xr.Dataset) -> Table:
     rows = []
     for labels in LABELS:
         one = here.sel(labels=labels)
-        for name in ("tuned_easy_error", "tuned_hard_error", *DETECTORS):
+        for name in (*TUNED, *DETECTORS):
             start, end = (np.asarray(one[name].isel(tuned=place).values) for place in (0, -1))
             meaning = DETECTORS.get(name) or f"error on {name.split('_')[1]} samples"
             rows.append((labels, meaning, shown(start), shown(end), shown(end - start)))
@@ -150,11 +136,10 @@ def _tuning(study: AblationExperiment, here: xr.Dataset) -> Table:
 
 
 def _sensitivity(study: AblationExperiment, end: xr.Dataset) -> Table:
-    names = [f"following-{study.main_rate}", f"scheduled-{study.main_rate}", LINEAR]
-    names = [name for name in names if name in end["arm"].values]
     columns = {
         f"{name}: {kind} error": end[f"{kind}_error"].sel(arm=name)
-        for name in names
+        for name in study.main_arms
+        if name in end["arm"].values
         for kind in ("easy", "hard")
     }
     return sensitivity_table(end, columns, f"Fine labels in the noisy world. {PATCHES_AND_RATE}")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
-from rarefy.studies.granularity.common import LABELS
+from rarefy.measure.curves import mean_curve
+from rarefy.studies.granularity.charts import ROLES, share_curve
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
-from rarefy.studies.granularity.detectors.judging import OWN, Readings, predicted_rates
-from rarefy.studies.granularity.detectors.watch import SETS
-from rarefy.studies.granularity.setting import share_curve
+from rarefy.studies.granularity.detectors.measured import OWN, Measured
+from rarefy.studies.granularity.detectors.theory import predicted_rates
+from rarefy.studies.granularity.trial import LABELS
 from rarefy.studies.kit.words import seeds_in_words
 
 COLOURS = {"common": "lucky", "subclass": "mixed", "other": "noise"}
@@ -20,42 +22,37 @@ NAMES = {
     "subclass": "feature of a subclass with its label",
     "other": "features of others",
 }
-SET_STYLES = {"printed": "dotted", "detector": "dashed", "able": "solid"}
-SET_NAMES = {"printed": "S* as printed", "detector": "detectors", "able": "all of S"}
+SETS = {
+    "printed": ("S* as printed", "dotted"),
+    "detector": ("detectors", "dashed"),
+    "able": ("all of S", "solid"),
+}
+SCORE = "answer to one patch (score)"
 PER_LABELS = {"coarse": "2 labels", "fine": "one label a subclass"}
 
 
-def detectors_pictures(study: DetectorsExperiment, results: xr.Dataset) -> list[Picture]:
-    read = Readings(study, results)
-    n = seeds_in_words(results)
-    return [_responses(read, n), _against_k(read, n), _carriers(read, n)]
+def pictures(experiment: DetectorsExperiment, results: xr.Dataset) -> list[Picture]:
+    read, n = Measured(experiment, results), seeds_in_words(results)
+    return [make(read, n) for make in (_responses, _against_k, _carriers)]
 
 
-def _responses(read: Readings, n: str) -> Picture:
+def _later(read: Measured) -> tuple[np.ndarray, np.ndarray]:
+    """Places and numbers of updates of all reads but the start: there is no logarithm of 0."""
+    places = np.flatnonzero(np.array(read.experiment.reads))
+    return places, np.array(read.experiment.reads)[places]
+
+
+def _responses(read: Measured, n: str) -> Picture:
     """The picture of the laboratory: what is learnt, coarse and fine side by side."""
-    study, k = read.study, read.subclasses[-1]
-    later = np.array(study.reads) > 0  # no logarithm of 0
-    x = np.array(study.reads)[later]
+    k = read.subclasses[-1]
+    later, x = _later(read)
     panels = []
-    for labels in LABELS:
+    for labels, words in PER_LABELS.items():
         curves = [
-            banded(
-                NAMES[kind],
-                x,
-                read.of(f"{kind}_response", labels, k)[:, later],
-                COLOURS[kind],
-            )
-            for kind in NAMES
+            mean_curve(name, x, read.of(f"{kind}_response", labels, k)[:, later], COLOURS[kind])
+            for kind, name in NAMES.items()
         ]
-        panels.append(
-            Lines(
-                curves,
-                x_label="updates",
-                y_label="answer to one patch (score)",
-                title=f"{labels} labels ({PER_LABELS[labels]})",
-                x_log=True,
-            )
-        )
+        panels.append(Lines(curves, "updates", SCORE, f"{labels} labels ({words})", x_log=True))
     return Picture(
         "responses",
         "Which features coarse and fine labels teach",
@@ -71,29 +68,22 @@ def _responses(read: Readings, n: str) -> Picture:
     )
 
 
-def _against_k(read: Readings, n: str) -> Picture:
-    study = read.study
-    k = np.array(read.subclasses)
-    colours = {"coarse": "minority", "fine": "majority"}
-    ratios = []
+def _against_k(read: Measured, n: str) -> Picture:
+    study, k = read.experiment, np.array(read.subclasses)
+    ratios, ends = [], []
     for labels in LABELS:
+        role = ROLES[labels]
         values = [read.growth_ratio(study.first, labels, each) for each in read.subclasses]
         exact = np.array([predicted_rates(study, labels, each).ratio for each in read.subclasses])
         ratios += [
-            banded(f"{labels} labels", k, np.stack(values, axis=1), colours[labels], "points"),
-            Curve(f"{labels} labels, predicted", k, exact, role=colours[labels], style="dashed"),
+            mean_curve(f"{labels} labels", k, np.stack(values, axis=1), role, "points"),
+            Curve(f"{labels} labels, predicted", k, exact, role=role, style="dashed"),
         ]
-    ends = [
-        banded(
-            f"{labels} labels, {kind} feature",
-            k,
-            np.stack([read.end(f"{kind}_response", labels, each) for each in k], axis=1),
-            colours[labels],
-            "solid" if kind == "common" else "dashed",
-        )
-        for labels in LABELS
-        for kind in OWN
-    ]
+        for kind, style in zip(OWN, ("solid", "dashed"), strict=True):
+            values = [read.end(f"{kind}_response", labels, each) for each in read.subclasses]
+            label = f"{labels} labels, {kind} feature"
+            ends.append(mean_curve(label, k, np.stack(values, axis=1), role, style))
+    x_label, ratio = "subclasses of each side (k)", "growth, shared over subclass feature"
     return Picture(
         "subclasses",
         "What more subclasses change",
@@ -104,50 +94,22 @@ def _against_k(read: Readings, n: str) -> Picture:
         "fall at least as fast as 1/k, a straight line of slope -1 here (004 eq. 11), and with "
         f"fine labels neither should. Bands: 95 % intervals over {n}.",
         [
-            Lines(
-                ratios,
-                x_label="subclasses of each side (k)",
-                y_label="growth, shared over subclass feature",
-                title="Speed of detectors at the start",
-                x_log=True,
-                y_log=True,
-            ),
-            Lines(
-                ends,
-                x_label="subclasses of each side (k)",
-                y_label="answer to one patch (score)",
-                title="What has been learnt at the end",
-                x_log=True,
-                y_log=True,
-            ),
+            Lines(ratios, x_label, ratio, "Speed of detectors at the start", True, True),
+            Lines(ends, x_label, SCORE, "What has been learnt at the end", True, True),
         ],
     )
 
 
-def _carriers(read: Readings, n: str) -> Picture:
-    study, k = read.study, read.study.main
-    later = np.array(study.reads) > 0
-    x = np.array(study.reads)[later]
-    panels = [
-        Lines(
-            [
-                share_curve(
-                    f"{kind} feature: {SET_NAMES[name]}",
-                    x,
-                    read.share(name, kind, labels, k)[:, later],
-                    COLOURS[kind],
-                    SET_STYLES[name],
-                )
-                for kind in OWN
-                for name in SETS
-            ],
-            x_label="updates",
-            y_label="share of the answer",
-            title=f"{labels} labels",
-            x_log=True,
-        )
-        for labels in LABELS
-    ]
+def _carriers(read: Measured, n: str) -> Picture:
+    k = read.experiment.main
+    later, x = _later(read)
+    panels = []
+    for labels in LABELS:
+        curves = []
+        for kind, (name, (words, style)) in product(OWN, SETS.items()):
+            share, label = read.share(name, kind, labels, k)[:, later], f"{kind} feature: {words}"
+            curves.append(share_curve(label, x, share, COLOURS[kind], style))
+        panels.append(Lines(curves, "updates", "share of the answer", f"{labels} labels", True))
     return Picture(
         "carriers",
         "How much of an answer comes from those who were open at the start",

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from torch import Tensor
 
 from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value, unknown
+from rarefy.core.parameters import Count, NotNegative, Positive
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity.common import LABELS, both_labels, cost_of_grid, only
-from rarefy.studies.granularity.detectors.watch import AT_START, OVER_TIME, Watch, named
-from rarefy.studies.granularity.experiment import GranularityExperiment
-from rarefy.studies.granularity.variations import AS_CHOSEN, CHANGES, varied
+from rarefy.studies.granularity.detectors.watch import AT_START, OVER_TIME, Watch
+from rarefy.studies.granularity.experiment import AS_CHOSEN, CHANGES, GranularityExperiment
+from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
+from rarefy.studies.granularity.trial import LABELS, both_labels
 
 FURTHER: dict[str, dict[str, Any]] = {
     "noise as in other studies": {"sigma": 0.02},
@@ -74,57 +75,48 @@ class DetectorsExperiment(GranularityExperiment):
     )
     """what is changed of the setting; only "as chosen" is run for every number of subclasses, the
     others at ``main``"""
-    subclasses: tuple[int, ...] = (2, 4, 8, 16)
+    subclasses: tuple[Count, ...] = (2, 4, 8, 16)
     """subclasses of each side (k)"""
     main: int = 8
     """subclasses of each side in the table of sensitivity and the picture of shares"""
     reads: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32, 64, 100, 150, 200, 400, 600, 800, 1000)
     """numbers of updates after which the networks are read"""
-    first: int = 1
+    first: Count = 1
     """updates over which the rates of phase 1 are taken"""
     d: int = 64
     spread: float = 0.02
-    sigma: float = 0.002
-    neurons: int = 4096
-    threshold: float = 1.45
-    batch: int = 64
-    lr: float = 0.2
-    steps: int = 1000
-    seeds: int = 20
+    sigma: NotNegative = 0.002
+    neurons: Count = 4096
+    threshold: Positive = 1.45
+    lr: Positive = 0.2
+    steps: Count = 1000
+    seeds: Count = 20
 
     def check(self) -> None:
-        super().check()
-        if min(self.subclasses) < 1:
-            raise bad_value("subclasses", min(self.subclasses), "must be at least 1 a side")
         rising = list(self.reads) == sorted(set(self.reads))
         if not rising or not {0, self.first, self.steps} <= set(self.reads):
-            raise bad_value(
-                "reads", self.reads, f"must rise and hold 0, first={self.first}, steps={self.steps}"
-            )
+            allowed = f"must rise and hold 0, first={self.first}, steps={self.steps}"
+            raise bad_value("reads", self.reads, allowed)
         if self.reads[-1] != self.steps or self.reads[0] != 0:
             raise bad_value("reads", self.reads, f"must lie in 0..steps={self.steps}")
-        if self.first < 1:
-            raise bad_value("first", self.first, "must be at least 1")
         if self.main not in self.subclasses:
             raise bad_value("main", self.main, f"must be one of subclasses={self.subclasses}")
         if AS_CHOSEN not in self.variation:
             raise bad_value("variation", self.variation, f"must have {AS_CHOSEN!r}")
         for variation in self.variation:
-            changed = self.changed(variation)
             for subclasses in self.subclasses:
-                changed.check_model(subclasses)
+                self.varied(variation).check_model(subclasses)
 
     @property
     def setting(self) -> str:
         return f"{super().setting} sigma={self.sigma:g}"
 
-    def changed(self, variation: str) -> DetectorsExperiment:
-        """The study with one thing changed."""
+    def varied(self, variation: str) -> Self:
         if variation in FURTHER:
             return replace(self, **FURTHER[variation])
         if variation not in CHANGES:
             raise unknown("variation", variation, {*CHANGES, *FURTHER})
-        return varied(self, variation)
+        return super().varied(variation)
 
     def outputs(self) -> tuple[Output, ...]:
         return (
@@ -140,29 +132,23 @@ class DetectorsExperiment(GranularityExperiment):
         return cost_of_grid(self, 2 * most, most, False, 2 * self.steps)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        return only(self, cells, context, self._wanted, self._run)
+        return simulate_only(self, cells, context, self._wanted, self._run)
 
     def _wanted(self, variation: str, subclasses: int) -> bool:
         return variation == AS_CHOSEN or subclasses == self.main
 
     def _run(
         self, variation: str, subclasses: int, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
-        study = self.changed(variation)
-        data = study.model(subclasses)
-        coarse, fine = (
-            self._watched(study, Labels(data, per_side), cells, context)
-            for per_side in (1, subclasses)
-        )
-        found = both_labels(coarse, fine)
-        return {name: value.cpu().numpy() for name, value in found.items()}
-
-    def _watched(
-        self, study: DetectorsExperiment, labels: Labels, cells: Cells, context: Context
     ) -> dict[str, Tensor]:
-        experiment = study.setup(cells, context, labels)
-        watch = Watch(labels, experiment.initial)
-        trackers = {"watched": watch.over_time}
-        trajectory = experiment.train(context, study.steps, trackers, self.reads)
-        lost = {NONFINITE_STEP.name: trajectory.nonfinite_step}
-        return named(trajectory.records["watched"]) | watch.at_start() | lost
+        setting, parts = self.varied(variation), []
+        for per_side in (1, subclasses):
+            labels = Labels(setting.model(subclasses), per_side)
+            trial = setting.setup(cells, context, labels)
+            watch = Watch(labels, trial.initial)
+            trajectory = trial.train(
+                self.steps, context=context, trackers={"watch": watch.look}, record=self.reads
+            )
+            seen = dict(zip(OVER_TIME, trajectory.records["watch"].unbind(dim=2), strict=True))
+            lost = {NONFINITE_STEP.name: trajectory.nonfinite_step}
+            parts.append(seen | watch.at_start() | lost)
+        return both_labels(*parts)

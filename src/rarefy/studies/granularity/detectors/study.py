@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.granularity.detectors.charts import detectors_pictures
-from rarefy.studies.granularity.detectors.claims import detectors_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.granularity.detectors import charts, claims, tables
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
-from rarefy.studies.granularity.detectors.tables import detectors_tables
 
 
 class GranularityDetectors(DetectorsExperiment, Study):
-    """Each cell trains two networks on the same samples, one with the labels of the two sides and
-    one with those of the subclasses, and watches their detectors."""
+    """Detectors of two networks, one with coarse and one with fine labels."""
+
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = tables.tables
 
     name: ClassVar[str] = "granularity-detectors"
     title: ClassVar[str] = "Which features are learnt: detectors under coarse and fine labels"
     papers: ClassVar[tuple[str, ...]] = ("004",)
-    shows: ClassVar[str] = (
-        "(9), (12), Thm D.1 (33), (35); (7), (8), App. C; (10), (11), (13), Lemma E.4"
-    )
+    shows: ClassVar[str] = "eq. 7-13; Thm D.1; Lemma E.4"
     claims: ClassVar[tuple[str, ...]] = ("G3", "G4", "G5")
     needs: ClassVar[str] = "a CPU; a GPU at scale paper"
     paper_says: ClassVar[str] = (
@@ -36,12 +32,3 @@ class GranularityDetectors(DetectorsExperiment, Study):
         "to a subclass feature stays below log(d)/k (eq. 11). With fine labels both grow equally "
         "fast up to a constant (eq. 12, 202, 205) and both responses reach order 1 (eq. 13)."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return detectors_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return detectors_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return detectors_tables(self, results)

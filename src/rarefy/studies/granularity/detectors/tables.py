@@ -2,62 +2,55 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Table
 from rarefy.measure.statistics import mean_band, mean_interval
-from rarefy.studies.granularity.common import LABELS
-from rarefy.studies.granularity.detectors.end_claims import GAINS, late_growth
+from rarefy.studies.granularity.charts import PATCHES_AND_RATE, premise_table, setting_table
+from rarefy.studies.granularity.detectors.end_claims import GAINS
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
-from rarefy.studies.granularity.detectors.judging import (
-    Readings,
-    estimate,
+from rarefy.studies.granularity.detectors.judging import estimate
+from rarefy.studies.granularity.detectors.measured import Measured
+from rarefy.studies.granularity.detectors.set_claims import SILENT
+from rarefy.studies.granularity.detectors.theory import (
     expected_sets,
+    expected_sizes,
     predicted_stop,
 )
-from rarefy.studies.granularity.detectors.set_claims import SILENT, strangers
-from rarefy.studies.granularity.premises import premise_table
-from rarefy.studies.granularity.setting import PATCHES_AND_RATE, setting_table
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies.granularity.experiment import AS_CHOSEN
+from rarefy.studies.granularity.trial import LABELS
+from rarefy.studies.kit.arrays import texts
 from rarefy.studies.kit.words import seeds_in_words, shown
 
 
-def detectors_tables(study: DetectorsExperiment, results: xr.Dataset) -> list[Table]:
-    return [
-        _sensitivity(study, results),
-        _sets(study, results),
-        _phases(study, results),
-        _silence(study, results),
-        setting_table(study),
-        premise_table(study, study.main),
-    ]
+def tables(experiment: DetectorsExperiment, results: xr.Dataset) -> list[Table]:
+    found = [make(experiment, results) for make in (_sensitivity, _sets, _phases, _silence)]
+    return [*found, setting_table(experiment), premise_table(experiment, experiment.main)]
 
 
 def _sensitivity(study: DetectorsExperiment, results: xr.Dataset) -> Table:
-    rows = []
-    for variation in results["variation"].values:
-        read = Readings(study, results, str(variation))
-        k = study.main
-        row: list[object] = [str(variation)]
-        for labels in LABELS:
-            row += [
-                shown(read.growth_ratio(study.first, labels, k)),
-                _ratio(read.response_ratio(study.steps, labels, k)),
-                shown(read.end("subclass_response", labels, k)),
-                shown(read.share("detector", "subclass", labels, k)[:, -1]),
-                shown(read.share("able", "subclass", labels, k)[:, -1]),
-            ]
-        rows.append(row)
-    columns = ["variation"]
-    for labels in LABELS:
-        columns += [
-            f"{labels}: growth ratio at the start",
-            f"{labels}: final ratio of responses",
-            f"{labels}: final response to a subclass feature",
-            f"{labels}: of it, detectors",
-            f"{labels}: of it, all of S",
-        ]
+    def values(read: Measured, labels: str) -> dict[str, str]:
+        shares = (read.share(name, "subclass", labels, k)[:, -1] for name in ("detector", "able"))
+        return {
+            "growth ratio at the start": shown(read.growth_ratio(study.first, labels, k)),
+            "final ratio of responses": _ratio(read.response_ratio(study.steps, labels, k)),
+            "final response to a subclass feature": shown(read.end("subclass_response", labels, k)),
+            **dict(zip(("of it, detectors", "of it, all of S"), map(shown, shares), strict=True)),
+        }
+
+    k, columns, rows = study.main, ["variation"], []
+    for variation in texts(results, "variation"):
+        read = Measured(study, results, variation)
+        found = {
+            f"{labels}: {name}": value
+            for labels in LABELS
+            for name, value in values(read, labels).items()
+        }
+        columns = ["variation", *found]
+        rows.append([variation, *found.values()])
     rate = f" {PATCHES_AND_RATE}" if "patches x2" in study.variation else ""
     return Table(
         "sensitivity",
@@ -81,21 +74,16 @@ def _ratio(samples: np.ndarray) -> str:
 
 
 def _sets(study: DetectorsExperiment, results: xr.Dataset) -> Table:
-    read = Readings(study, results)
-    printed, wide = expected_sets(study, True), expected_sets(study, False)
+    read = Measured(study, results)
+    printed, wide = expected_sets(study), expected_sets(study, False)
     rows = []
     for k in read.subclasses:
-        words = 2 + 2 * k
-        sizes = {
-            "printed": printed.detectors,
-            "detector": study.neurons * wide.detector_among(words),
-            "able": wide.able,
-        }
-        row: list[object] = [k]
-        for name, size in sizes.items():
-            row.append(f"{mean_interval(read.of(f'{name}_size', 'fine', k)).mean:.3g} ({size:.3g})")
-        lacking = mean_interval(read.of("lacking", "fine", k)).mean
-        rows.append([*row, f"{lacking:.3g} ({wide.none(words):.3g})"])
+        sizes = {f"{name}_size": size for name, size in expected_sizes(study, k).items()}
+        values = (
+            f"{mean_interval(read.of(name, 'fine', k)).mean:.3g} ({expected:.3g})"
+            for name, expected in {**sizes, "lacking": wide.none(2 + 2 * k)}.items()
+        )
+        rows.append([k, *values])
     return Table(
         "sets",
         "How many neurons of an output begin as detectors of a feature",
@@ -113,16 +101,22 @@ def _sets(study: DetectorsExperiment, results: xr.Dataset) -> Table:
 
 
 def _phases(study: DetectorsExperiment, results: xr.Dataset) -> Table:
-    read = Readings(study, results)
-    rows: list[list[object]] = []
-    for labels in LABELS:
-        for k in read.subclasses:
-            late = [late_growth(read, k, printed) for printed in GAINS.values()]
-            score = read.score(labels, k)
-            row = [labels, k, shown(score[:, 0]), shown(read.stop_time(labels, k))]
-            row += [f"{predicted_stop(study, labels, k):.3g}", shown(score[:, -1])]
-            by_law = ["" if labels == "fine" else _shown_late(each) for each in late]
-            rows.append([*row, *by_law])
+    read = Measured(study, results)
+    rows = []
+    for labels, k in product(LABELS, read.subclasses):
+        score = read.score(labels, k)
+        late = [read.late_growth(k, printed) for printed in GAINS.values()]
+        rows.append(
+            [
+                labels,
+                k,
+                shown(score[:, 0]),
+                shown(read.stop_time(labels, k)),
+                f"{predicted_stop(study, labels, k):.3g}",
+                shown(score[:, -1]),
+                *("" if labels == "fine" else _shown_late(each) for each in late),
+            ]
+        )
     return Table(
         "phases",
         "How long phase 1 lasts, and how scores grow late",
@@ -153,14 +147,10 @@ def _shown_late(values: np.ndarray) -> str:
 
 def _silence(study: DetectorsExperiment, results: xr.Dataset) -> Table:
     rows: list[list[object]] = []
-    for variation in results["variation"].values:
-        read = Readings(study, results, str(variation))
+    for variation in texts(results, "variation"):
+        read = Measured(study, results, variation)
         many = read.subclasses if variation == AS_CHOSEN else [study.main]
-        rows += [
-            [str(variation), labels, k, *_silent(read, labels, k)]
-            for labels in LABELS
-            for k in many
-        ]
+        rows += [[variation, *at, *_silent(read, *at)] for at in product(LABELS, many)]
     return Table(
         "silence",
         "Who answers where nobody should",
@@ -184,8 +174,8 @@ def _silence(study: DetectorsExperiment, results: xr.Dataset) -> Table:
     )
 
 
-def _silent(read: Readings, labels: str, k: int) -> list[str]:
-    most = [np.max(mean_band(strangers(read, name, labels, k)).mean) for name in SILENT]
+def _silent(read: Measured, labels: str, k: int) -> list[str]:
+    most = [np.max(mean_band(read.strangers(name, labels, k)).mean) for name in SILENT]
     others = read.of("other_response", labels, k)
     answer = mean_interval(read.of("noise_answer", labels, k)[:, -1]).mean
     fallen = _ratio(np.stack([others[:, -1], others[:, 0]], axis=1))

@@ -66,7 +66,7 @@ class Watch:
             initial["weights"], initial["bias"], self.features, data.spread, data.sigma
         )
 
-    def over_time(self, state: State) -> Tensor:
+    def look(self, state: State) -> Tensor:
         """(run, measure), in the order of ``OVER_TIME``."""
         weights, bias = state.parameters["weights"], state.parameters["bias"]
         seen = responses(weights, bias, self.features)
@@ -107,8 +107,3 @@ class Watch:
             total.flatten(1).std(dim=1) / total.flatten(1).mean(dim=1),
         ]
         return dict(zip(AT_START, found, strict=True))
-
-
-def named(records: Tensor) -> dict[str, Tensor]:
-    """Records of ``Watch.over_time``, (run, read, measure), by name."""
-    return dict(zip(OVER_TIME, records.unbind(dim=2), strict=True))

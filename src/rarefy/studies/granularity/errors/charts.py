@@ -2,59 +2,62 @@
 
 from __future__ import annotations
 
-import numpy as np
+from itertools import product
+
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
-from rarefy.studies.granularity.common import CHANCE, LABELS, ROLES, sensitivity_table
-from rarefy.studies.granularity.errors.claims import FRESH
-from rarefy.studies.granularity.errors.experiment import ErrorsExperiment
-from rarefy.studies.granularity.premises import premise_table
-from rarefy.studies.granularity.setting import PATCHES_AND_RATE, setting_table, share_curve
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.measure.curves import mean_curve
+from rarefy.studies.granularity.charts import (
+    PATCHES_AND_RATE,
+    ROLES,
+    level,
+    premise_table,
+    sensitivity_table,
+    setting_table,
+    share_curve,
+)
+from rarefy.studies.granularity.errors.experiment import FRESH, ErrorsExperiment
+from rarefy.studies.granularity.experiment import AS_CHOSEN
+from rarefy.studies.granularity.premises import CHANCE
+from rarefy.studies.granularity.trial import LABELS
+from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.words import seeds_in_words, shown
 
 HARD = (
     "A hard sample has patches with its subclass's feature, none with the feature its side shares, "
     "and weak traces of the other side's."
 )
+K = "subclasses of each side (k)"
 
 
-def errors_pictures(study: ErrorsExperiment, results: xr.Dataset) -> list[Picture]:
+def pictures(experiment: ErrorsExperiment, results: xr.Dataset) -> list[Picture]:
     here = results.sel(variation=AS_CHOSEN)
-    samples = FRESH if FRESH in here["samples"].values else int(here["samples"].values[0])
-    fresh = here.sel(samples=samples)
-    return [_over_k(study, fresh), _over_time(study, fresh), _for_whom(study, here)]
+    fresh = here.sel(samples=_shown_samples(here))
+    return [_over_k(experiment, fresh), _over_time(experiment, fresh), _for_whom(experiment, here)]
 
 
-def _curve(results: xr.Dataset, name: str, labels: str, over: str, style: str = "solid") -> Curve:
-    values = results[name].sel(labels=labels).transpose("seed", over).values
-    kind = "hard" if name.startswith("hard") else "easy"
-    curve = banded if name.endswith("margin") else share_curve
-    return curve(
-        f"{labels} labels, {kind} samples", results[over].values, values, ROLES[labels], style
-    )
+def _shown_samples(here: xr.Dataset) -> int:
+    """Fresh ones, or the first there are."""
+    return FRESH if FRESH in here["samples"].values else int(here["samples"].values[0])
 
 
 def _over_k(study: ErrorsExperiment, fresh: xr.Dataset) -> Picture:
     end = fresh.isel(read=-1)
-    curves = [_curve(end, "hard_error", labels, "subclasses") for labels in LABELS]
-    curves += [_curve(end, "easy_error", labels, "subclasses", "dashed") for labels in LABELS]
-    panel = Lines(
-        curves,
-        x_label="subclasses of each side (k)",
-        y_label="error (share of samples)",
-        title="Share of test samples put on the wrong side",
-        x_log=True,
-    )
-    margins = Lines(
-        [_curve(end, "hard_margin", labels, "subclasses") for labels in LABELS],
-        x_label="subclasses of each side (k)",
-        y_label="margin (scores)",
-        title="Right side's score minus the wrong one's",
-        x_log=True,
-    )
+
+    def curve(name: str, labels: str, style: str = "solid") -> Curve:
+        kind, _, what = name.partition("_")
+        make = mean_curve if what == "margin" else share_curve
+        values = by_seed(end[name].sel(labels=labels), "subclasses")
+        label = f"{labels} labels, {kind} samples"
+        return make(label, end["subclasses"].values, values, ROLES[labels], style)
+
+    errors = [curve("hard_error", labels) for labels in LABELS]
+    errors += [curve("easy_error", labels, "dashed") for labels in LABELS]
+    title, y_label = "Share of test samples put on the wrong side", "error (share of samples)"
+    panel = Lines(errors, K, y_label, title, x_log=True)
+    margins = [curve("hard_margin", labels) for labels in LABELS]
+    title = "Right side's score minus the wrong one's"
     return Picture(
         "subclasses",
         "What coarse and fine labels teach, by number of subclasses",
@@ -67,37 +70,26 @@ def _over_k(study: ErrorsExperiment, fresh: xr.Dataset) -> Picture:
         "of the left panel are apart, from where on, and whether the dashed ones are on the "
         f"ground. {study.setting}, {study.steps} updates; bands: 95 % over "
         f"{seeds_in_words(fresh)}, {study.test_each} test samples of each kind and subclass.",
-        [panel, margins],
+        [panel, Lines(margins, K, "margin (scores)", title, x_log=True)],
     )
 
 
 def _over_time(study: ErrorsExperiment, fresh: xr.Dataset) -> Picture:
     here = fresh.sel(subclasses=study.main)
     here = here.sel(read=here["read"].values[here["read"].values > 0])
-    panels = []
+    reads, panels = here["read"].values, []
     for labels in LABELS:
-        loss = here["loss"].sel(labels=labels).transpose("seed", "read").values
-        panels.append(
-            Lines(
-                [
-                    banded("training loss", here["read"].values, loss, "loss", "dotted"),
-                    *(
-                        share_curve(
-                            f"error on {kind} samples",
-                            here["read"].values,
-                            here[f"{kind}_error"].sel(labels=labels).transpose("seed", "read"),
-                            ROLES[labels],
-                            style,
-                        )
-                        for kind, style in (("hard", "solid"), ("easy", "dashed"))
-                    ),
-                ],
-                x_label="updates",
-                y_label="error (share of samples), loss",
-                title=f"{labels} labels",
-                x_log=True,
+        one = here.sel(labels=labels)
+        curves = [
+            mean_curve("training loss", reads, by_seed(one["loss"], "read"), "loss", "dotted")
+        ]
+        for kind, style in (("hard", "solid"), ("easy", "dashed")):
+            error = by_seed(one[f"{kind}_error"], "read")
+            curves.append(
+                share_curve(f"error on {kind} samples", reads, error, ROLES[labels], style)
             )
-        )
+        y_label = "error (share of samples), loss"
+        panels.append(Lines(curves, "updates", y_label, f"{labels} labels", x_log=True))
     return Picture(
         "training",
         f"Errors during training, {study.main} subclasses a side",
@@ -113,55 +105,16 @@ def _over_time(study: ErrorsExperiment, fresh: xr.Dataset) -> Picture:
 
 def _for_whom(study: ErrorsExperiment, here: xr.Dataset) -> Picture:
     end = here.sel(subclasses=study.main).isel(read=-1)
-    panels = []
     stored = [int(n) for n in end["samples"].values if n != FRESH]
     several = len(stored) > 1  # one number of samples makes no curve
-    if several:
-        curves = []
-        for labels in LABELS:
-            error = end["hard_error"].sel(labels=labels)
-            values = error.sel(samples=stored).transpose("seed", "samples").values
-            curves.append(
-                share_curve(f"{labels} labels, a stored set", stored, values, ROLES[labels])
-            )
-            if FRESH in end["samples"].values:
-                level = float(error.sel(samples=FRESH).mean())
-                curves.append(
-                    Curve(
-                        f"{labels} labels, fresh samples",
-                        np.array([stored[0], stored[-1]], dtype=float),
-                        np.array([level, level]),
-                        role=ROLES[labels],
-                        style="dotted",
-                    )
-                )
-        panels.append(
-            Lines(
-                curves,
-                x_label="training samples of every subclass",
-                y_label="error on hard samples",
-                title="How many samples it takes",
-                x_log=True,
-            )
-        )
-    samples = FRESH if FRESH in end["samples"].values else stored[0]
-    strata = end["stratum_error"].sel(samples=samples)
-    panels.append(
-        Lines(
-            [
-                share_curve(
-                    f"{labels} labels",
-                    strata["stratum"].values,
-                    strata.sel(labels=labels).transpose("seed", "stratum").values,
-                    ROLES[labels],
-                )
-                for labels in LABELS
-            ],
-            x_label="hard samples by margin in the coarse network (1: lowest)",
-            y_label="error",
-            title="Which samples gain",
-        )
-    )
+    panels = [_how_many(end, stored)] if several else []
+    strata = end["stratum_error"].sel(samples=_shown_samples(end))
+    x, curves = strata["stratum"].values, []
+    for labels in LABELS:
+        values = by_seed(strata.sel(labels=labels), "stratum")
+        curves.append(share_curve(f"{labels} labels", x, values, ROLES[labels]))
+    x_label = "hard samples by margin in the coarse network (1: lowest)"
+    panels.append(Lines(curves, x_label, "error", "Which samples gain"))
     left = (
         "Left: training samples drawn once, so many of every subclass, beside fresh ones at every "
         "update. The distance between the two colours is what fine labels gain; see from how many "
@@ -180,56 +133,58 @@ def _for_whom(study: ErrorsExperiment, here: xr.Dataset) -> Picture:
     )
 
 
-def errors_tables(study: ErrorsExperiment, results: xr.Dataset) -> list[Table]:
+def _how_many(end: xr.Dataset, stored: list[int]) -> Lines:
+    curves = []
+    for labels in LABELS:
+        error = end["hard_error"].sel(labels=labels)
+        values = by_seed(error.sel(samples=stored), "samples")
+        curves.append(share_curve(f"{labels} labels, a stored set", stored, values, ROLES[labels]))
+        if FRESH in end["samples"].values:
+            mean = float(error.sel(samples=FRESH).mean())
+            ends, label = (stored[0], stored[-1]), f"{labels} labels, fresh samples"
+            curves.append(level(label, ends, mean, ROLES[labels]))
+    x_label, y_label = "training samples of every subclass", "error on hard samples"
+    return Lines(curves, x_label, y_label, "How many samples it takes", x_log=True)
+
+
+COLUMNS = {
+    "loss": "training loss",
+    "easy_error": "easy error",
+    "hard_error": "hard error",
+    "easy_label_error": "wrong labels, easy",
+    "hard_label_error": "wrong labels, hard",
+    "hard_margin": "margin, hard",
+}
+
+
+def tables(experiment: ErrorsExperiment, results: xr.Dataset) -> list[Table]:
+    found = [_errors(experiment, results)]
+    if FRESH in results["samples"].values:
+        found.append(_sensitivity(experiment, results))
+    return [*found, setting_table(experiment), premise_table(experiment, experiment.main)]
+
+
+def _errors(study: ErrorsExperiment, results: xr.Dataset) -> Table:
     here = results.sel(variation=AS_CHOSEN).isel(read=-1)
     rows = []
-    for n in here["samples"].values:
-        for k in here["subclasses"].values:
-            cell = here.sel(samples=n, subclasses=k)
-            for labels in LABELS:
-                one = cell.sel(labels=labels)
-                rows.append(
-                    (
-                        "fresh" if n == FRESH else f"{n} a subclass",
-                        int(k),
-                        labels,
-                        *(
-                            shown(one[name].values)
-                            for name in (
-                                "loss",
-                                "easy_error",
-                                "hard_error",
-                                "easy_label_error",
-                                "hard_label_error",
-                                "hard_margin",
-                            )
-                        ),
-                    )
-                )
-    errors = Table(
+    for n, k, labels in product(here["samples"].values, here["subclasses"].values, LABELS):
+        one = here.sel(samples=n, subclasses=k, labels=labels)
+        values = (shown(one[name].values) for name in COLUMNS)
+        rows.append(("fresh" if n == FRESH else f"{n} a subclass", int(k), labels, *values))
+    return Table(
         "errors",
         "Errors at the end of training",
         f"After {study.steps} updates; means with 95 % intervals over {seeds_in_words(results)}. "
         "Margin: score of the right side minus that of the wrong one.",
-        (
-            "samples",
-            "k",
-            "labels",
-            "training loss",
-            "easy error",
-            "hard error",
-            "wrong labels, easy",
-            "wrong labels, hard",
-            "margin, hard",
-        ),
+        ("samples", "k", "labels", *COLUMNS.values()),
         rows,
     )
-    about = [setting_table(study), premise_table(study, study.main)]
-    if FRESH not in results["samples"].values:
-        return [errors, *about]
+
+
+def _sensitivity(study: ErrorsExperiment, results: xr.Dataset) -> Table:
     end = results.sel(subclasses=study.main, samples=FRESH).isel(read=-1)
     coarse, fine = (end.sel(labels=labels) for labels in LABELS)
-    sensitivity = sensitivity_table(
+    return sensitivity_table(
         results,
         {
             "coarse: easy error": coarse["easy_error"],
@@ -240,4 +195,3 @@ def errors_tables(study: ErrorsExperiment, results: xr.Dataset) -> list[Table]:
         },
         f"{study.main} subclasses a side, fresh samples. {PATCHES_AND_RATE}",
     )
-    return [errors, sensitivity, *about]

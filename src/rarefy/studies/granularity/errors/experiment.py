@@ -11,18 +11,14 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, Whole
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity.common import (
-    LABELS,
-    MEASURES,
-    both_labels,
-    check_reads,
-    cost_of_grid,
-    learn,
-    only,
-)
-from rarefy.studies.granularity.experiment import GranularityExperiment
-from rarefy.studies.granularity.variations import AS_CHOSEN, CHANGES, varied
+from rarefy.studies.granularity.experiment import AS_CHOSEN, CHANGES, GranularityExperiment
+from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
+from rarefy.studies.granularity.trial import LABELS, MEASURES, both_labels
+
+FRESH = 0
+"""The value of ``samples`` for fresh samples at every step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,38 +65,28 @@ class ErrorsExperiment(GranularityExperiment):
     variation: tuple[str, ...] = tuple(CHANGES)
     """what is changed of the setting; only "as chosen" is run for every number of subclasses and
     samples, the others at ``main`` with fresh samples"""
-    subclasses: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    subclasses: tuple[Count, ...] = (1, 2, 4, 8, 16, 32)
     """subclasses of each side (k)"""
-    samples: tuple[int, ...] = (0, 1, 2, 4, 8, 32)
+    samples: tuple[Whole, ...] = (FRESH, 1, 2, 4, 8, 32)
     """training samples of every subclass, drawn once; 0: fresh ones at every step"""
     main: int = 8
     """subclasses of each side in pictures of training and in the table of sensitivity"""
     reads: tuple[int, ...] = (0, 5, 10, 20, 50, 100, 200, 400)
     """numbers of updates after which the networks are tested"""
-    strata: int = 5
+    strata: Count = 5
     """groups of hard test samples, by their margin in the network trained with coarse labels"""
     d: int = 256
-    neurons: int = 1024
-    batch: int = 128
-    steps: int = 400
-    seeds: int = 20
+    neurons: Count = 1024
+    batch: Count = 128
+    seeds: Count = 20
 
     def check(self) -> None:
-        super().check()
-        if min(self.subclasses) < 1:
-            raise bad_value("subclasses", min(self.subclasses), "must be at least 1 a side")
-        check_reads(self.reads, self.steps)
+        self.check_reads(self.reads)
         if self.main not in self.subclasses:
             raise bad_value("main", self.main, f"must be one of subclasses={self.subclasses}")
-        if self.strata < 1:
-            raise bad_value("strata", self.strata, "must be at least 1")
-        for samples in self.samples:
-            if samples < 0:
-                raise bad_value("samples", samples, "must be at least 0 (0: fresh samples)")
         for variation in self.variation:
-            changed = varied(self, variation)
             for subclasses in self.subclasses:
-                changed.check_model(subclasses)
+                self.varied(variation).check_model(subclasses)
 
     def outputs(self) -> tuple[Output, ...]:
         over_time = tuple(
@@ -121,24 +107,26 @@ class ErrorsExperiment(GranularityExperiment):
         return cost_of_grid(self, 2 * most, most, False, 2 * self.steps)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        return only(self, cells, context, self._wanted, self._run)
+        return simulate_only(self, cells, context, self._wanted, self._run)
 
     def _wanted(self, variation: str, subclasses: int, samples: int) -> bool:
-        return variation == AS_CHOSEN or (subclasses == self.main and samples == 0)
+        return variation == AS_CHOSEN or (subclasses == self.main and samples == FRESH)
 
     def _run(
         self, variation: str, subclasses: int, samples: int, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
-        study = varied(self, variation)
-        data = study.model(subclasses)
-        coarse, fine = (
-            learn(study, cells, context, Labels(data, per_side), samples, self.reads)
+    ) -> dict[str, Tensor]:
+        setting = self.varied(variation)
+        trials = (
+            setting.setup(cells, context, Labels(setting.model(subclasses), per_side), samples)
             for per_side in (1, subclasses)
+        )
+        coarse, fine = (
+            trial.learn(context, self.steps, self.test_each, self.reads) for trial in trials
         )
         found = both_labels(coarse.outputs(MEASURES), fine.outputs(MEASURES))
         wrong = torch.stack([coarse.hard.margin, fine.hard.margin], dim=1) <= 0
         found["stratum_error"] = stratum_errors(coarse.hard.margin, wrong, self.strata)
-        return {name: value.cpu().numpy() for name, value in found.items()}
+        return found
 
 
 def stratum_errors(margin: Tensor, wrong: Tensor, strata: int) -> Tensor:

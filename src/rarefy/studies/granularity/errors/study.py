@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.granularity.errors.charts import errors_pictures, errors_tables
-from rarefy.studies.granularity.errors.claims import errors_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.granularity.errors import charts, claims
 from rarefy.studies.granularity.errors.experiment import ErrorsExperiment
 
 
 class GranularityErrors(ErrorsExperiment, Study):
-    """Each cell trains two networks on the same samples, one with the labels of the two sides and
-    one with those of the subclasses, and asks both for the side of fresh samples."""
+    """Errors of two networks trained on the same samples, with coarse and with fine labels."""
+
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = charts.tables
 
     name: ClassVar[str] = "granularity-errors"
     title: ClassVar[str] = "Why fine labels help: errors on easy and on hard samples"
@@ -36,12 +35,3 @@ class GranularityErrors(ErrorsExperiment, Study):
         "output of a side, and in the fine one (Theorem G.3). The paper's neurons (d^2 an output) "
         "and noise are out of reach: its effect is looked for at the sizes stated."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return errors_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return errors_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return errors_tables(self, results)

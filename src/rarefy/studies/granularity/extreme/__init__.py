@@ -1,1 +1,1 @@
-"""Labels ever finer: from two sides to one label a sample."""
+"""Labels ever finer: from two sides to one label per sample."""

@@ -1,52 +1,46 @@
-"""Pictures of ``granularity-extreme``."""
+"""Pictures and tables of ``granularity-extreme``."""
 
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import xarray as xr
 
-from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
-from rarefy.studies.granularity.common import ROLES
-from rarefy.studies.granularity.extreme.claims import LEARNT, difference
+from rarefy.core.picture import Lines, Picture, Table
+from rarefy.measure.curves import mean_curve
+from rarefy.studies.granularity.charts import (
+    PATCHES_AND_RATE,
+    ROLES,
+    level,
+    sensitivity_table,
+    share_curve,
+    stored_set_tables,
+)
+from rarefy.studies.granularity.experiment import AS_CHOSEN
+from rarefy.studies.granularity.extreme.claims import KINDS, LEARNT, difference, when_learnt
 from rarefy.studies.granularity.extreme.experiment import ExtremeExperiment
-from rarefy.studies.granularity.setting import share_curve
-from rarefy.studies.granularity.tuning import COUNTS, STAGES, error_of
-from rarefy.studies.granularity.variations import AS_CHOSEN
-from rarefy.studies.kit.words import seeds_in_words
+from rarefy.studies.granularity.stored_sets import COUNTS, STAGES, error_of
+from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.kit.words import seeds_in_words, shown
 
 
-def extreme_pictures(study: ExtremeExperiment, results: xr.Dataset) -> list[Picture]:
+def pictures(experiment: ExtremeExperiment, results: xr.Dataset) -> list[Picture]:
     here = results.sel(variation=AS_CHOSEN)
-    return [_granularity(study, here), _harm(study, here), _progress(study, here)]
+    return [make(experiment, here) for make in (_granularity, _harm, _progress)]
 
 
 def _granularity(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
     marks = [(1.0, "coarse"), (float(study.subclasses), "fine"), (float(study.most), "one each")]
-    panels = []
-    for kind in ("hard", "easy"):
-        for stage in STAGES:
-            error = error_of(here, kind, stage).transpose("seed", "per_side", "patch_noise")
-            panels.append(
-                Lines(
-                    [
-                        share_curve(
-                            f"noise {noise:g}",
-                            here["per_side"].values,
-                            error.sel(patch_noise=noise).values,
-                            f"noise {place}",
-                        )
-                        for place, noise in enumerate(here["patch_noise"].values)
-                    ],
-                    x_label="labels of each side",
-                    y_label="error (share of samples)",
-                    title=f"{kind} samples, {stage} fine-tuning",
-                    x_log=True,
-                    marks=marks,
-                )
-            )
+    x, y_label, panels = here["per_side"].values, "error (share of samples)", []
+    for kind, stage in product(("hard", "easy"), STAGES):
+        error, curves = error_of(here, kind, stage), []
+        for place, noise in enumerate(here["patch_noise"].values):
+            values = by_seed(error.sel(patch_noise=noise), "per_side")
+            curves.append(share_curve(f"noise {noise:g}", x, values, f"noise {place}"))
+        title = f"{kind} samples, {stage} fine-tuning"
+        panels.append(Lines(curves, "labels of each side", y_label, title, x_log=True, marks=marks))
     return Picture(
         "granularity",
         "Error against granularity",
@@ -66,29 +60,17 @@ def _granularity(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
 
 def _harm(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
     noises = here["patch_noise"].values.astype(float)
+    bound = level(f"counts: {COUNTS:g}", [noises.min(), noises.max()], COUNTS, "bound")
     panels = []
-    for words, per_side in (("coarse", 1), ("fine", study.subclasses)):
-        curves = [
-            banded(
-                f"{kind} samples, {stage}",
-                noises,
-                difference(here, kind, stage, study.most, per_side),
-                role,
-                style,
-            )
-            for kind, role in (("hard", "hard"), ("easy", "easy"), ("mixed", "half of each"))
-            for stage, style in zip(STAGES, ("dashed", "solid"), strict=True)
-        ]
-        ends, level = np.array([noises.min(), noises.max()]), np.full(2, COUNTS)
-        curves.append(Curve(f"counts: {COUNTS:g}", ends, level, role="bound", style="dotted"))
-        panels.append(
-            Lines(
-                curves,
-                x_label="noise in every patch (std)",
-                y_label="error added by one label a sample",
-                title=f"against {words} labels",
-            )
-        )
+    for words, per_side in study.compared.items():
+        curves = []
+        for kind, role in (("hard", "hard"), ("easy", "easy"), ("mixed", "half of each")):
+            for stage, style in zip(STAGES, ("dashed", "solid"), strict=True):
+                added = difference(here, kind, stage, study.most, per_side)
+                values, label = by_seed(added, "patch_noise"), f"{kind} samples, {stage}"
+                curves.append(mean_curve(label, noises, values, role, style))
+        labels = ("noise in every patch (std)", "error added by one label a sample")
+        panels.append(Lines([*curves, bound], *labels, f"against {words} labels"))
     return Picture(
         "harm",
         "What one label a sample costs",
@@ -104,26 +86,19 @@ def _harm(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
 
 def _progress(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
     panels = []
-    names = {1: "coarse", study.subclasses: "fine", study.most: "one label a sample"}
     for noise in here["patch_noise"].values:
         curves = []
-        for per_side, words in names.items():
-            one = here.sel(patch_noise=noise, per_side=per_side).transpose("seed", "read")
+        for words, per_side in {**study.compared, "one label a sample": study.most}.items():
+            one = here.sel(patch_noise=noise, per_side=per_side)
             reads, role = one["read"].values, ROLES[words]
-            share = one["loss"].values / math.log(2 * per_side)
+            share = by_seed(one["loss"], "read") / math.log(2 * per_side)
+            error = by_seed(one["hard_error"], "read")
             curves += [
-                share_curve(f"{words}: hard error", reads, one["hard_error"].values, role),
-                banded(f"{words}: loss over guessing's", reads, share, role, "dotted"),
+                share_curve(f"{words}: hard error", reads, error, role),
+                mean_curve(f"{words}: loss over guessing's", reads, share, role, "dotted"),
             ]
-        panels.append(
-            Lines(
-                curves,
-                x_label="updates",
-                y_label="hard error; share of loss left",
-                title=f"noise {noise:g}",
-                x_log=True,
-            )
-        )
+        y_label = "hard error; share of loss left"
+        panels.append(Lines(curves, "updates", y_label, f"noise {noise:g}", x_log=True))
     return Picture(
         "progress",
         "Harmful, or only slower?",
@@ -133,4 +108,65 @@ def _progress(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
         "falling to the others while its dotted one falls; if they do harm, it stays above them "
         f"after its labels are learnt. Bands: 95 % over {seeds_in_words(here)}.",
         panels,
+    )
+
+
+def tables(experiment: ExtremeExperiment, results: xr.Dataset) -> list[Table]:
+    found = [_errors(experiment, results), _sensitivity(experiment, results)]
+    return [*found, *stored_set_tables(experiment)]
+
+
+def _errors(study: ExtremeExperiment, results: xr.Dataset) -> Table:
+    here = results.sel(variation=AS_CHOSEN)
+    both = list(product(STAGES, ("easy", "hard")))
+    rows = []
+    for noise, per_side in product(here["patch_noise"].values, here["per_side"].values):
+        cell = here.sel(patch_noise=noise, per_side=per_side)
+        loss = float(cell["loss"].isel(read=-1).mean())
+        learnt = when_learnt(cell, "hard_error")
+        rows.append(
+            (
+                f"{noise:g}",
+                int(per_side),
+                f"{loss:.3g}",
+                f"{loss / math.log(2 * per_side):.2g}",
+                *(shown(error_of(cell, kind, stage).values) for stage, kind in both),
+                shown(learnt) if np.isfinite(learnt).any() else "never learnt",
+                f"{int(np.isfinite(learnt).sum())} of {len(learnt)}",
+            )
+        )
+    return Table(
+        "granularity",
+        "Errors by granularity",
+        f"After {study.steps} updates (before fine-tuning) and after {study.tune_steps} more on "
+        "the coarse question; besides, at the first read where the training loss is at most "
+        f"{LEARNT:g} of log(labels). Means with 95 % intervals over {seeds_in_words(results)}.",
+        (
+            "noise",
+            "labels a side",
+            "training loss",
+            "over guessing's",
+            *(f"{kind} error, {stage}" for stage, kind in both),
+            "hard error when learnt",
+            "runs that learnt",
+        ),
+        rows,
+    )
+
+
+def _sensitivity(study: ExtremeExperiment, results: xr.Dataset) -> Table:
+    there = results.sel(patch_noise=study.main_noise)
+    columns = {
+        f"{kind}: one a sample minus {labels}": difference(
+            there, kind, "after", study.most, study.compared[labels]
+        )
+        for labels, kinds in KINDS.items()
+        for kind in kinds
+    }
+    columns["hard: coarse minus fine"] = difference(there, "hard", "after", 1, study.subclasses)
+    return sensitivity_table(
+        results,
+        columns,
+        f"Differences of errors after fine-tuning, paired by seed, noise {study.main_noise:g}. "
+        f"{PATCHES_AND_RATE}",
     )

@@ -1,4 +1,4 @@
-"""Verdicts of ``granularity-extreme`` (G6): does one label a sample hurt, and is it only slower?
+"""Verdicts of ``granularity-extreme`` (G6): does one label per sample hurt, and is it only slower?
 
 The paper compares networks after fine-tuning on the coarse question, with pre-training on that
 question as the baseline (004 Table 1). Here both are judged, before and after it.
@@ -12,85 +12,78 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import Identity, judge_bound
+from rarefy.measure.statistics import judge_bound
+from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.extreme.experiment import ExtremeExperiment
-from rarefy.studies.granularity.tuning import COUNTS, STAGES, error_of
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies.granularity.stored_sets import COUNTS, error_of
 from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.kit.reading import Naming
 
 LEARNT = 0.1
 """Labels count as learnt when the loss is at most this share of what guessing among all labels
 costs, log(labels): granularities are compared at the first read where that is so."""
 SAMPLES = {"hard": "hard samples", "easy": "easy samples", "mixed": "half easy, half hard samples"}
-COMPARED = {"coarse": ("hard", "easy", "mixed"), "fine": ("hard", "easy")}
-"""What one label a sample is compared with, and on which samples."""
+KINDS = {"coarse": ("hard", "easy", "mixed"), "fine": ("hard", "easy")}
+"""On which samples one label per sample is compared with others."""
 
 
-def extreme_verdicts(study: ExtremeExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
+def verdicts(experiment: ExtremeExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     here = results.sel(variation=AS_CHOSEN)
-    found: list[Verdict] = []
-    for noise in results["patch_noise"].values:
-        found += _at_noise(study, here.sel(patch_noise=noise), scale, float(noise))
-    return found
+    return [
+        verdict
+        for noise in results["patch_noise"].values
+        for verdict in _at_noise(experiment, here.sel(patch_noise=noise), scale)
+    ]
 
 
-def _at_noise(
-    study: ExtremeExperiment, here: xr.Dataset, scale: str, noise: float
-) -> list[Verdict]:
-    def identity(what: str) -> Identity:
-        return ("G6", study.name, scale, f"{study.setting}, noise {noise:g}: {what}")
+def _at_noise(study: ExtremeExperiment, here: xr.Dataset, scale: str) -> list[Verdict]:
+    """Error is lost, and so much that it counts."""
+    named = Naming(study, scale, f"{study.setting}, noise {float(here['patch_noise']):g}: ")
 
-    places = {"coarse": 1, "fine": study.subclasses}
-    notes = {"before": _shares(study, here), "after": _tuned(study)}
+    def judged(what: str, lost: np.ndarray, note: str) -> Verdict:
+        return judge_bound(named("G6", what), lost, COUNTS, "at_least", note=note)
+
+    tuned = (
+        f"{study.steps} updates, then {study.tune_steps} on the coarse question for all networks"
+    )
+    notes = {"before": _shares(study, here), "after": tuned}
     found = []
-    for stage in STAGES:
-        when = f"{stage} fine-tuning"
-        for labels, kinds in COMPARED.items():
-            for kind in kinds:
-                found.append(
-                    _counts(
-                        identity(
-                            f"{when}, {SAMPLES[kind]}: error with one label a sample minus "
-                            f"that with {labels} labels"
-                        ),
-                        difference(here, kind, stage, study.most, places[labels]),
-                        notes[stage],
-                    )
-                )
-        found.append(
-            _counts(
-                identity(
-                    f"{when}, {SAMPLES['hard']}: error with coarse labels minus that with "
-                    "fine labels, the other arm of the U"
-                ),
-                difference(here, "hard", stage, 1, study.subclasses),
-                notes[stage],
+    for stage, note in notes.items():
+        compared = [
+            (
+                kind,
+                f"error with one label a sample minus that with {labels} labels",
+                (study.most, study.compared[labels]),
             )
-        )
-    alike = f"first read with at most {LEARNT:g} of the loss of guessing"
-    one, other = (when_learnt(here, "hard_error", each) for each in (study.most, study.subclasses))
+            for labels, kinds in KINDS.items()
+            for kind in kinds
+        ]
+        other = "error with coarse labels minus that with fine labels, the other arm of the U"
+        compared.append(("hard", other, (1, study.subclasses)))
+        found += [
+            judged(
+                f"{stage} fine-tuning, {SAMPLES[kind]}: {what}",
+                by_seed(difference(here, kind, stage, *both)),
+                note,
+            )
+            for kind, what, both in compared
+        ]
+    single, fine = (here.sel(per_side=each) for each in (study.most, study.subclasses))
     found.append(
-        _counts(
-            identity(
-                f"before fine-tuning, {alike}, {SAMPLES['hard']}: error with one label a "
-                "sample minus that with fine labels"
-            ),
-            one - other,
-            _unlearnt(here, study.most, study.subclasses),
+        judged(
+            f"before fine-tuning, first read with at most {LEARNT:g} of the loss of guessing, "
+            f"{SAMPLES['hard']}: error with one label a sample minus that with fine labels",
+            when_learnt(single, "hard_error") - when_learnt(fine, "hard_error"),
+            _unlearnt(single, fine),
         )
     )
     return found
 
 
-def _counts(identity: Identity, loss: np.ndarray, note: str) -> Verdict:
-    """Error is lost, and so much that it counts."""
-    return judge_bound(identity, loss, COUNTS, "at_least", note=note)
-
-
-def difference(here: xr.Dataset, kind: str, stage: str, one: int, other: int) -> np.ndarray:
-    """Error with ``one`` label a side minus that with ``other``, (seed, ...): paired by seed."""
+def difference(here: xr.Dataset, kind: str, stage: str, one: int, other: int) -> xr.DataArray:
+    """Error with ``one`` label per side minus that with ``other``, paired by seed."""
     error = error_of(here, kind, stage)
-    return by_seed(error.sel(per_side=one)) - by_seed(error.sel(per_side=other))
+    return error.sel(per_side=one, drop=True) - error.sel(per_side=other, drop=True)
 
 
 def _shares(study: ExtremeExperiment, here: xr.Dataset) -> str:
@@ -103,26 +96,22 @@ def _shares(study: ExtremeExperiment, here: xr.Dataset) -> str:
     return f"{study.steps} updates; training loss over that of guessing at the end: {shares}"
 
 
-def _tuned(study: ExtremeExperiment) -> str:
-    return f"{study.steps} updates, then {study.tune_steps} on the coarse question for all networks"
-
-
-def when_learnt(here: xr.Dataset, name: str, per_side: int) -> np.ndarray:
-    """The value at the first read where the labels are learnt, (seed,); NaN where they never are.
-    The choice looks at the training loss alone."""
-    one = here.sel(per_side=per_side).transpose("seed", "read")
-    learnt = one["loss"].values <= LEARNT * math.log(2 * per_side)
+def when_learnt(one: xr.Dataset, name: str) -> np.ndarray:
+    """The value at the first read where the labels of a granularity are learnt, (seed,); NaN where
+    they never are. The choice looks at the training loss alone."""
+    learnt = by_seed(one["loss"], "read") <= LEARNT * math.log(2 * int(one["per_side"]))
     first = learnt.argmax(axis=1)
-    values = one[name].values[np.arange(len(first)), first]
+    values = by_seed(one[name], "read")[np.arange(len(first)), first]
     return np.where(learnt.any(axis=1), values, np.nan)
 
 
-def _unlearnt(here: xr.Dataset, *granularities: int) -> str:
+def _unlearnt(*granularities: xr.Dataset) -> str:
     """How many runs never learnt their labels."""
-    counts = [int(np.isnan(when_learnt(here, "loss", each)).sum()) for each in granularities]
-    if not any(counts):
+    counts = {
+        int(each["per_side"]): int(np.isnan(when_learnt(each, "loss")).sum())
+        for each in granularities
+    }
+    if not any(counts.values()):
         return "all runs learnt their labels"
-    said = ", ".join(
-        f"{count} with {each} a side" for count, each in zip(counts, granularities, strict=True)
-    )
+    said = ", ".join(f"{count} with {per_side} a side" for per_side, count in counts.items())
     return f"runs that never learnt their labels: {said}"

@@ -1,4 +1,4 @@
-"""Labels ever finer, down to one a sample (004 Sec. 6.2 and 7)."""
+"""Labels ever finer, down to one per sample (004 Sec. 6.2 and 7)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, NotNegative
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity.common import cost_of_grid, only
+from rarefy.studies.granularity.experiment import AS_CHOSEN
+from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
 from rarefy.studies.granularity.stored_sets import QUICK, TINY, StoredSetExperiment
-from rarefy.studies.granularity.tuning import learn_and_tune
-from rarefy.studies.granularity.variations import AS_CHOSEN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,32 +41,29 @@ class ExtremeExperiment(StoredSetExperiment):
         "paper": {},
     }
 
-    patch_noise: tuple[float, ...] = (0.02, 0.1, 0.15, 0.2)
+    patch_noise: tuple[NotNegative, ...] = (0.02, 0.1, 0.15, 0.2)
     per_side: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
-    """labels of each side: 1 coarse, ``subclasses`` fine, subclasses x samples one a sample"""
-    samples: int = 8
+    """labels of each side: 1 coarse, ``subclasses`` fine, subclasses x samples one per sample"""
+    samples: Count = 8
     """training samples of every subclass, drawn once"""
     reads: tuple[int, ...] = (5, 10, 20, 40, 80, 200)
-    batch: int = 128
-    steps: int = 200
-    test_each: int = 32
+    batch: Count = 128
+    steps: Count = 200
+    test_each: Count = 32
 
     def check(self) -> None:
         super().check()
-        if self.samples < 1:
-            raise bad_value("samples", self.samples, "every subclass needs at least 1 sample")
-        whole = 2 * self.subclasses * self.samples
-        if self.batch < whole:
-            raise bad_value("batch", self.batch, f"must hold the whole set, {whole} samples")
+        if self.batch < 2 * self.most:
+            raise bad_value(
+                "batch", self.batch, f"must hold the whole set, {2 * self.most} samples"
+            )
         for per_side in self.per_side:
             Labels(self.model(self.subclasses), per_side)
             if per_side > self.most:
                 raise bad_value("per_side", per_side, f"at most {self.most}, one label a sample")
-        for needed, words in ((self.subclasses, "subclasses"), (self.most, "one label a sample")):
+        for words, needed in {**self.compared, "one label a sample": self.most}.items():
             if needed not in self.per_side:
                 raise bad_value("per_side", self.per_side, f"must have {needed} ({words})")
-        if 1 not in self.per_side:
-            raise bad_value("per_side", self.per_side, "must have 1 (coarse labels)")
 
     @property
     def most(self) -> int:
@@ -73,14 +71,16 @@ class ExtremeExperiment(StoredSetExperiment):
         return self.subclasses * self.samples
 
     @property
+    def compared(self) -> dict[str, int]:
+        """Labels of each side of what one label per sample is compared with."""
+        return {"coarse": 1, "fine": self.subclasses}
+
+    @property
     def setting(self) -> str:
-        return f"{super().setting} k={self.subclasses} {self.samples} samples a subclass"
+        return f"{super().setting} {self.samples} samples a subclass"
 
     def outputs(self) -> tuple[Output, ...]:
         return self.measured()
-
-    def coordinates(self) -> dict[str, np.ndarray]:
-        return {"read": np.array(sorted(set(self.reads)))}
 
     def cost(self) -> Cost:
         steps = self.steps + self.tune_steps
@@ -89,18 +89,15 @@ class ExtremeExperiment(StoredSetExperiment):
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         # training draws its samples once for all updates: compiling that would take longer
         eager = replace(context, compiled=False)
-        return only(self, cells, eager, self._wanted, self._run)
+        return simulate_only(self, cells, eager, self._wanted, self._run)
 
     def _wanted(self, variation: str, noise: float, per_side: int) -> bool:
-        ends = (1, self.subclasses, self.most)
+        ends = (*self.compared.values(), self.most)
         return variation == AS_CHOSEN or (noise == self.main_noise and per_side in ends)
 
     def _run(
         self, variation: str, noise: float, per_side: int, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
-        study = self.at_noise(noise, variation)
-        labels = Labels(study.model(self.subclasses), per_side)
-        found = learn_and_tune(
-            study, cells, context, labels, self.samples, self.reads, self.tune_steps
-        )
-        return {name: value.cpu().numpy() for name, value in found.items()}
+    ) -> dict[str, Tensor]:
+        setting = self.at_noise(noise, variation)
+        labels = Labels(setting.model(self.subclasses), per_side)
+        return setting.learn_and_tune(cells, context, labels, self.samples)

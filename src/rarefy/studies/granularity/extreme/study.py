@@ -1,23 +1,20 @@
-"""Labels ever finer, down to one a sample (004 Sec. 6.2 and 7)."""
+"""Labels ever finer, down to one per sample (004 Sec. 6.2 and 7)."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.granularity.extreme.charts import extreme_pictures
-from rarefy.studies.granularity.extreme.claims import extreme_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.granularity.extreme import charts, claims
 from rarefy.studies.granularity.extreme.experiment import ExtremeExperiment
-from rarefy.studies.granularity.extreme.tables import extreme_tables
 
 
 class GranularityExtreme(ExtremeExperiment, Study):
-    """A stored set with k subclasses a side; labels merge subclasses, name them, or cut them into
-    pieces down to single samples. Every update sees the whole set. Then all networks are fine-tuned
-    on the coarse question."""
+    """Labels of one stored set, from the two sides to one per sample."""
+
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = charts.tables
 
     name: ClassVar[str] = "granularity-extreme"
     title: ClassVar[str] = "Labels ever finer: from two sides to one label a sample"
@@ -39,12 +36,3 @@ class GranularityExtreme(ExtremeExperiment, Study):
         "paper puts a new last layer and takes the old samples). A difference counts from one "
         "test sample in twenty on."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return extreme_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return extreme_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return extreme_tables(self, results)

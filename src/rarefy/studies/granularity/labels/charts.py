@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from itertools import product
+
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
-from rarefy.studies.granularity.common import LABELS, ROLES, sensitivity_table
-from rarefy.studies.granularity.labels.claims import THINNED, gain, turned, words_of
+from rarefy.measure.curves import mean_curve
+from rarefy.studies.granularity.charts import (
+    PATCHES_AND_RATE,
+    ROLES,
+    level,
+    sensitivity_table,
+    share_curve,
+    stored_set_tables,
+)
+from rarefy.studies.granularity.experiment import AS_CHOSEN
+from rarefy.studies.granularity.labels.claims import THINNED, gain, turns_in_words
 from rarefy.studies.granularity.labels.experiment import LabelsExperiment
-from rarefy.studies.granularity.premises import premise_table
-from rarefy.studies.granularity.setting import PATCHES_AND_RATE, share_curve
-from rarefy.studies.granularity.tuning import COUNTS, STAGES, error_of, tuned_setting
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies.granularity.stored_sets import COUNTS, STAGES, error_of
+from rarefy.studies.granularity.trial import LABELS
+from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.words import seeds_in_words, shown
 
 KNOBS_SAID = (
@@ -26,42 +35,37 @@ X_LABELS = {
     "misaligned": "share of subclasses with tossed sides",
     "starved": "training samples of every subclass",
 }
+STYLES = {"hard": "solid", "easy": "dashed"}
 
 
-def labels_pictures(study: LabelsExperiment, results: xr.Dataset) -> list[Picture]:
+def pictures(experiment: LabelsExperiment, results: xr.Dataset) -> list[Picture]:
     here = results.sel(variation=AS_CHOSEN)
-    found = [_errors(study, here, float(noise)) for noise in here["patch_noise"].values]
-    return [_gains(study, here), *found]
+    found = [_errors(experiment, here, float(noise)) for noise in here["patch_noise"].values]
+    return [_gains(experiment, here), *found]
+
+
+def _panels(
+    here: xr.Dataset, y_label: str, curves: Callable[[str, str], list[Curve]]
+) -> list[Lines]:
+    """One per stage and knob."""
+    found = []
+    for stage, knob in product(STAGES, texts(here, "knob")):
+        title, x_log = f"{knob}, {stage} fine-tuning", knob == "starved"
+        found.append(Lines(curves(stage, knob), X_LABELS[knob], y_label, title, x_log))
+    return found
 
 
 def _errors(study: LabelsExperiment, here: xr.Dataset, noise: float) -> Picture:
     there = here.sel(patch_noise=noise)
-    panels = []
-    for stage in STAGES:
-        for knob in (str(word) for word in there["knob"].values):
-            curves = [
-                share_curve(
-                    f"{labels} labels, {kind} samples",
-                    turned(study, knob),
-                    error_of(there, kind, stage)
-                    .sel(knob=knob, labels=labels)
-                    .transpose("seed", "turn")
-                    .values,
-                    ROLES[labels],
-                    style,
-                )
-                for kind, style in (("hard", "solid"), ("easy", "dashed"))
-                for labels in LABELS
-            ]
-            panels.append(
-                Lines(
-                    curves,
-                    x_label=X_LABELS[knob],
-                    y_label="error (share of samples)",
-                    title=f"{knob}, {stage} fine-tuning",
-                    x_log=knob == "starved",
-                )
-            )
+
+    def curves(stage: str, knob: str) -> list[Curve]:
+        found = []
+        for kind, labels in product(("hard", "easy"), LABELS):
+            values = by_seed(error_of(there, kind, stage).sel(knob=knob, labels=labels), "turn")
+            label, style = f"{labels} labels, {kind} samples", STYLES[kind]
+            found.append(share_curve(label, study.turns(knob), values, ROLES[labels], style))
+        return found
+
     return Picture(
         f"errors-{noise:g}",
         f"Fine labels spoilt in three ways, patches with noise of std {noise:g}",
@@ -73,35 +77,18 @@ def _errors(study: LabelsExperiment, here: xr.Dataset, noise: float) -> Picture:
         "same style, and whether fine-tuning brings it back (where one dashed curve is missing, it "
         "lies under the other). "
         f"{study.setting}; bands: 95 % over {seeds_in_words(here)}.",
-        panels,
+        _panels(there, "error (share of samples)", curves),
     )
 
 
 def _gains(study: LabelsExperiment, here: xr.Dataset) -> Picture:
-    panels = []
-    for stage in STAGES:
-        for knob in (str(word) for word in here["knob"].values):
-            x = np.array(turned(study, knob))
-            curves = [
-                banded(
-                    f"noise {noise:g}",
-                    x,
-                    gain(here.sel(patch_noise=noise, knob=knob), stage),
-                    f"noise {place}",
-                )
-                for place, noise in enumerate(here["patch_noise"].values)
-            ]
-            ends, level = np.array([x.min(), x.max()]), np.full(2, COUNTS)
-            curves.append(Curve(f"counts: {COUNTS:g}", ends, level, role="bound", style="dotted"))
-            panels.append(
-                Lines(
-                    curves,
-                    x_label=X_LABELS[knob],
-                    y_label="error saved by fine labels",
-                    title=f"{knob}, {stage} fine-tuning",
-                    x_log=knob == "starved",
-                )
-            )
+    def curves(stage: str, knob: str) -> list[Curve]:
+        x, found = study.turns(knob), []
+        for place, noise in enumerate(here["patch_noise"].values):
+            gained = gain(here.sel(patch_noise=noise, knob=knob), stage)
+            found.append(mean_curve(f"noise {noise:g}", x, gained, f"noise {place}"))
+        return [*found, level(f"counts: {COUNTS:g}", [min(x), max(x)], COUNTS, "bound")]
+
     return Picture(
         "gain",
         "How much of the gain is left",
@@ -110,37 +97,30 @@ def _gains(study: LabelsExperiment, here: xr.Dataset) -> Picture:
         f"do harm. {KNOBS_SAID}Upper row: after {study.steps} updates with these labels. Lower "
         f"row: after {study.tune_steps} more on the clean coarse question, the paper's comparison. "
         f"Bands: 95 % over {seeds_in_words(here)}, paired by seed.",
-        panels,
+        _panels(here, "error saved by fine labels", curves),
     )
 
 
-def labels_tables(study: LabelsExperiment, results: xr.Dataset) -> list[Table]:
-    premise = premise_table(
-        study.at_noise(study.main_noise), study.subclasses, f", noise {study.main_noise:g}"
-    )
-    setting = tuned_setting(study.at_noise(study.main_noise), study.tune_steps)
-    return [_errors_table(study, results), _sensitivity(study, results), setting, premise]
+def tables(experiment: LabelsExperiment, results: xr.Dataset) -> list[Table]:
+    found = [_errors_table(experiment, results), _sensitivity(experiment, results)]
+    return [*found, *stored_set_tables(experiment)]
 
 
 def _errors_table(study: LabelsExperiment, results: xr.Dataset) -> Table:
     here = results.sel(variation=AS_CHOSEN)
-    rows = []
-    for noise in here["patch_noise"].values:
-        for knob in (str(word) for word in here["knob"].values):
-            one = here.sel(patch_noise=noise, knob=knob)
-            gained = {stage: gain(one, stage) for stage in STAGES}
-            for place, words in enumerate(words_of(study, knob)):
-                cell = one.isel(turn=place)
-                loss = cell["loss"].isel(read=-1).sel(labels="fine")
-                for stage in STAGES:
-                    errors = (
-                        shown(error_of(cell, kind, stage).sel(labels=labels).values)
-                        for kind in ("easy", "hard")
-                        for labels in LABELS
-                    )
-                    learnt = f"{float(loss.mean()):.3g}" if stage == "before" else ""
-                    gains = shown(gained[stage][:, place])
-                    rows.append((f"{noise:g}", knob, words, stage, learnt, *errors, gains))
+    both, rows = list(product(("easy", "hard"), LABELS)), []
+    for noise, knob in product(here["patch_noise"].values, texts(here, "knob")):
+        one = here.sel(patch_noise=noise, knob=knob)
+        for (place, words), stage in product(enumerate(turns_in_words(study, knob)), STAGES):
+            cell = one.isel(turn=place)
+            loss = float(cell["loss"].isel(read=-1).sel(labels="fine").mean())
+            errors = (
+                shown(error_of(cell, kind, stage).sel(labels=labels).values)
+                for kind, labels in both
+            )
+            learnt = f"{loss:.3g}" if stage == "before" else ""
+            gained = shown(gain(one, stage)[:, place])
+            rows.append((f"{noise:g}", knob, words, stage, learnt, *errors, gained))
     return Table(
         "knobs",
         "Errors and gain, turn by turn",
@@ -153,10 +133,7 @@ def _errors_table(study: LabelsExperiment, results: xr.Dataset) -> Table:
             "fine labels",
             "fine-tuning",
             "fine: training loss",
-            "coarse: easy error",
-            "fine: easy error",
-            "coarse: hard error",
-            "fine: hard error",
+            *(f"{labels}: {kind} error" for kind, labels in both),
             "gain",
         ),
         rows,
@@ -164,15 +141,14 @@ def _errors_table(study: LabelsExperiment, results: xr.Dataset) -> Table:
 
 
 def _sensitivity(study: LabelsExperiment, results: xr.Dataset) -> Table:
-    there = results.sel(patch_noise=study.main_noise)
-    knobs = [str(word) for word in results["knob"].values]
-    columns = {}
+    there, columns = results.sel(patch_noise=study.main_noise), {}
     for stage in STAGES:
         error = error_of(there, "mixed", stage)
         saved = error.sel(labels="coarse") - error.sel(labels="fine")
-        columns[f"clean, {stage}"] = saved.sel(knob=knobs[0]).isel(turn=0)
-        for knob in knobs:
-            columns[f"{words_of(study, knob)[-1]}, {stage}"] = saved.sel(knob=knob).isel(turn=-1)
+        columns[f"clean, {stage}"] = saved.isel(knob=0, turn=0)
+        for knob in texts(results, "knob"):
+            spoilt = turns_in_words(study, knob)[-1]
+            columns[f"{spoilt}, {stage}"] = saved.sel(knob=knob).isel(turn=-1)
     return sensitivity_table(
         results,
         columns,

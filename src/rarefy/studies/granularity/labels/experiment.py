@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
-from rarefy.core.errors import bad_value, unknown
+from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, OneOf, Share
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity.common import LABELS, both_labels, cost_of_grid, only
+from rarefy.studies.granularity.experiment import AS_CHOSEN
+from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
 from rarefy.studies.granularity.stored_sets import QUICK, TINY, StoredSetExperiment
-from rarefy.studies.granularity.tuning import learn_and_tune
-from rarefy.studies.granularity.variations import AS_CHOSEN
+from rarefy.studies.granularity.trial import LABELS, both_labels
 
 KNOBS = ("noisy", "misaligned", "starved")
 
@@ -54,38 +55,26 @@ class LabelsExperiment(StoredSetExperiment):
         "paper": {},
     }
 
-    knob: tuple[str, ...] = KNOBS
+    knob: tuple[Annotated[str, OneOf(KNOBS)], ...] = KNOBS
     """what is wrong with the fine labels: noisy, misaligned, starved"""
     turn: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
     """how far a knob is turned: places in the three lists below"""
-    wrong: tuple[float, ...] = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+    wrong: tuple[Share, ...] = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
     """noisy: share of samples whose label is drawn from all"""
-    crossed: tuple[float, ...] = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
+    crossed: tuple[Share, ...] = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
     """misaligned: share of subclasses whose label is tossed between the two sides"""
-    samples: tuple[int, ...] = (16, 8, 4, 3, 2, 1)
+    samples: tuple[Count, ...] = (16, 8, 4, 3, 2, 1)
     """starved: stored samples of every subclass; the first is that of the other knobs too"""
-    batch: int = 256
-    steps: int = 120
+    batch: Count = 256
+    steps: Count = 120
 
     def check(self) -> None:
         super().check()
-        for knob in self.knob:
-            if knob not in KNOBS:
-                raise unknown("knob", knob, KNOBS)
+        turns = len(self.turn)
         for name in ("wrong", "crossed", "samples"):
-            count, turns = len(getattr(self, name)), len(self.turn)
-            if self.turn != tuple(range(turns)) or count != turns:
+            if self.turn != tuple(range(turns)) or len(getattr(self, name)) != turns:
                 rule = "turn must be 0, 1, 2, ... and name a place in wrong, crossed and samples"
                 raise bad_value(name, getattr(self, name), f"{rule}; turn={self.turn}")
-        if min(self.samples) < 1:
-            raise bad_value("samples", min(self.samples), "must be at least 1")
-        for turn in self.turn:
-            for knob in self.knob:
-                self.labels(knob, turn)
-
-    @property
-    def setting(self) -> str:
-        return f"{super().setting} k={self.subclasses}"
 
     def labels(self, knob: str, turn: int) -> Labels:
         """The fine labels with a knob at a turn."""
@@ -93,14 +82,16 @@ class LabelsExperiment(StoredSetExperiment):
         misaligned = self.crossed[turn] if knob == "misaligned" else 0.0
         return Labels(self.model(self.subclasses), self.subclasses, noise, misaligned)
 
-    def samples_at(self, knob: str, turn: int) -> int:
-        return self.samples[turn] if knob == "starved" else self.samples[0]
+    def turns(self, knob: str) -> list[float]:
+        """What a knob's turns stand for."""
+        values = {"noisy": self.wrong, "misaligned": self.crossed, "starved": self.samples}[knob]
+        return [float(value) for value in values]
 
     def outputs(self) -> tuple[Output, ...]:
         return self.measured("labels")
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        return {"labels": np.array(LABELS), "read": np.array(sorted(set(self.reads)))}
+        return {"labels": np.array(LABELS), **super().coordinates()}
 
     def cost(self) -> Cost:
         steps = 2 * (self.steps + self.tune_steps)  # of both networks
@@ -112,7 +103,7 @@ class LabelsExperiment(StoredSetExperiment):
         # one network serves many cells: the baseline does not know how labels are spoilt, and all
         # knobs begin with clean ones
         known: dict[Hashable, dict[str, Tensor]] = {}
-        return only(self, cells, eager, self._wanted, partial(self._run, known))
+        return simulate_only(self, cells, eager, self._wanted, partial(self._run, known))
 
     def _wanted(self, variation: str, noise: float, knob: str, turn: int) -> bool:
         ends = (self.turn[0], self.turn[-1])
@@ -127,19 +118,16 @@ class LabelsExperiment(StoredSetExperiment):
         turn: int,
         cells: Cells,
         context: Context,
-    ) -> dict[str, np.ndarray]:
-        study = self.at_noise(noise, variation)
-        spoilt, samples = study.labels(knob, turn), study.samples_at(knob, turn)
+    ) -> dict[str, Tensor]:
+        setting = self.at_noise(noise, variation)
+        spoilt, samples = setting.labels(knob, turn), self.samples[turn * (knob == "starved")]
 
         def network(labels: Labels) -> dict[str, Tensor]:
             place = (variation, noise, labels, samples, cells.keys.tobytes())
             if place in known:
                 context.advance(len(cells) * (self.steps + self.tune_steps))
             else:
-                known[place] = learn_and_tune(
-                    study, cells, context, labels, samples, self.reads, self.tune_steps
-                )
+                known[place] = setting.learn_and_tune(cells, context, labels, samples)
             return known[place]
 
-        found = both_labels(network(Labels(spoilt.data, 1)), network(spoilt))
-        return {name: value.cpu().numpy() for name, value in found.items()}
+        return both_labels(network(Labels(spoilt.data, 1)), network(spoilt))

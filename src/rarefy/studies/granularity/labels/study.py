@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.granularity.labels.charts import labels_pictures, labels_tables
-from rarefy.studies.granularity.labels.claims import labels_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.granularity.labels import charts, claims
 from rarefy.studies.granularity.labels.experiment import LabelsExperiment
 
 
 class GranularityLabels(LabelsExperiment, Study):
-    """Fine labels from clean to spoilt in three ways, each beside coarse labels that are clean, on
-    the same stored samples; then both are fine-tuned on the coarse question. ``turn`` 0 is clean,
-    the last is spoilt altogether."""
+    """Three ways to spoil fine labels, each beside coarse labels that are clean."""
+
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = charts.tables
 
     name: ClassVar[str] = "granularity-labels"
     title: ClassVar[str] = "When fine labels do not help: noisy, misaligned, starved"
@@ -38,12 +36,3 @@ class GranularityLabels(LabelsExperiment, Study):
         "the paper puts a new last layer and takes the old samples; gains are shown before and "
         "after."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return labels_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return labels_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return labels_tables(self, results)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 
 from rarefy.core.picture import Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.tools.influence.removal import LOGISTIC
 from rarefy.tools.influence.removal_experiment import RemovalExperiment
 from rarefy.tools.influence.removal_tables import (
@@ -26,7 +26,7 @@ def pictures(experiment: RemovalExperiment, results: xr.Dataset) -> list[Picture
     for within in results["within"].values.tolist():
         for asked, words in ASKED.items():
             curves = [
-                banded(
+                mean_curve(
                     spoken(by),
                     removed(results),
                     accuracies(results, asked, within, by),

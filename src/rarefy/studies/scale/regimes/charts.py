@@ -8,46 +8,44 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
-from rarefy.measure.statistics import mean_band
+from rarefy.measure.curves import mean_curve
+from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.scale.regimes.claims import statements_by_d
+from rarefy.studies.scale.regimes.claims_over_d import closed_form
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
-from rarefy.studies.scale.regimes.law_charts import law_picture
-from rarefy.studies.scale.regimes.over_d import closed_form
-from rarefy.studies.scale.regimes.part import Part
+from rarefy.studies.scale.regimes.law_charts import geometric, law_picture
 from rarefy.studies.scale.regimes.questions import TAIL_ENDS, question_of
-from rarefy.studies.scale.regimes.rows import boundary_of, ends_of, on, words_of
-from rarefy.studies.scale.regimes.tables import parts_by_d
+from rarefy.studies.scale.regimes.rows import laid_out, words_of
+from rarefy.studies.scale.regimes.statement import Statement
 
 D = "coordinates of a patch, d"
 
 
-def scale_pictures(study: RegimesExperiment, results: xr.Dataset) -> list[Picture]:
-    results = results.sortby(["d", "size", "classes"])
-    found = [_boundaries(study, results), _exponents(study, results), law_picture(study, results)]
+def pictures(experiment: RegimesExperiment, results: xr.Dataset) -> list[Picture]:
+    results = laid_out(results)
+    by_d = statements_by_d(experiment, results)
+    found = [
+        _boundaries(experiment, results, by_d),
+        _exponents(results, by_d),
+        law_picture(experiment, results),
+    ]
     return [picture for picture in found if picture.panels]
 
 
-def geometric(label: str, x: np.ndarray, logs: xr.DataArray, role: str | None = None) -> Curve:
-    """Geometric mean over all but d, with the 95 % interval over seeds; logs: log10."""
+def _over_d(label: str, logs: xr.DataArray, role: str | None = None) -> Curve:
+    """Geometric mean over all but d."""
     others = [dim for dim in logs.dims if dim not in ("seed", "d")]
-    band = mean_band(logs.mean(others).transpose("seed", "d").values)
-    return Curve(label, x, 10**band.mean, 10**band.low, 10**band.high, role)
+    return geometric(label, logs["d"].values, by_seed(logs.mean(others), "d"), role)
 
 
 # --------------------------------------------------------------------------------------- boundaries
 
 
-def _boundaries(study: RegimesExperiment, results: xr.Dataset) -> Picture:
-    panels = [
-        panel
-        for panel in (
-            _signal(results),
-            _feature(results),
-            _tail(study, results),
-            _shares(study, results),
-        )
-        if panel is not None
-    ]
+def _boundaries(
+    study: RegimesExperiment, results: xr.Dataset, by_d: list[list[Statement]]
+) -> Picture:
+    ratios = (_signal(results), _feature(results), _tail(study, results))
+    panels = [panel for panel in ratios if panel is not None]
     return Picture(
         "boundaries",
         "Where the regimes meet, from a hundred dimensions to a billion",
@@ -59,7 +57,7 @@ def _boundaries(study: RegimesExperiment, results: xr.Dataset) -> Picture:
         f"at the end of the range (Gamma = {10 ** TAIL_ENDS[1]:.0f}) and counted in the last "
         "panel, beside the share of rows that do all a theorem says. Geometric means over K or T = "
         f"{_listed(results['classes'])} classes, 95 % intervals of {results.sizes['seed']} seeds.",
-        panels,
+        [*panels, _shares(results, by_d)],
     )
 
 
@@ -76,8 +74,8 @@ def _signal(results: xr.Dataset) -> Lines | None:
     if not words:
         return None
     d = results["d"].values
-    place = boundary_of(results, words[0])
-    low, high = (10 ** float(end.mean()) for end in ends_of(results, words[0]))
+    here = results.sel(question=words[0])
+    low, high = (10 ** float(here[end].mean()) for end in ("log_low", "log_high"))
     curves = [
         _level("Theorem 4.2: signal from here on", d, high, "dotted"),
         _level("Theorem 4.3: noise up to here", d, low, "dotted"),
@@ -86,16 +84,11 @@ def _signal(results: xr.Dataset) -> Lines | None:
     if both is not None and np.isfinite(both[1].isel(d=-1)).any():
         limit = 10 ** float(both[1].isel(d=-1).mean())
         curves.append(_level("closed form, endless d", d, limit))
-    curves += [geometric(f"n/T = {size}", d, place.sel(size=size)) for size in _sizes(results)]
-    share = question_of(words[0]).number
-    return Lines(
-        curves,
-        D,
-        "n SNR^2/T, boundary",
-        f"002: test loss falls to {share:g} log T",
-        x_log=True,
-        y_log=True,
-    )
+    curves += [
+        _over_d(f"n/T = {size}", here["log_boundary"].sel(size=size)) for size in _sizes(results)
+    ]
+    title = f"002: test loss falls to {question_of(words[0]).number:g} log T"
+    return Lines(curves, D, "n SNR^2/T, boundary", title, x_log=True, y_log=True)
 
 
 def _level(label: str, d: np.ndarray, value: float, style: str = "dashed") -> Curve:
@@ -103,76 +96,63 @@ def _level(label: str, d: np.ndarray, value: float, style: str = "dashed") -> Cu
 
 
 def _feature(results: xr.Dataset) -> Lines | None:
-    words = words_of(results, "feature")
+    words, sizes = words_of(results, "feature"), _sizes(results)
     if not words:
         return None
-    d, curves = results["d"].values, []
+    curves = []
     for word in words:
-        place = boundary_of(results, word)
-        for size in (_sizes(results)[0], _sizes(results)[-1]):
-            label = f"{question_of(word).number:g} of chance, |S| = {size}"
-            curves.append(
-                geometric(label, d, place.sel(size=size), f"x* {question_of(word).number:g}")
-            )
-    return Lines(
-        curves,
-        D,
-        "x at the boundary, x*",
-        "003, Gamma = 1: test error falls to a share of chance",
-        x_log=True,
-        y_log=True,
-    )
+        number, place = question_of(word).number, results["log_boundary"].sel(question=word)
+        for size in (sizes[0], sizes[-1]):
+            label = f"{number:g} of chance, |S| = {size}"
+            curves.append(_over_d(label, place.sel(size=size), f"x* {number:g}"))
+    title = "003, Gamma = 1: test error falls to a share of chance"
+    return Lines(curves, D, "x at the boundary, x*", title, x_log=True, y_log=True)
 
 
 def _tail(study: RegimesExperiment, results: xr.Dataset) -> Lines | None:
     words = words_of(results, "side") + words_of(results, "tail")
     if not words:
         return None
-    d, curves = results["d"].values, []
+    curves = []
     for word in words:
         question = question_of(word)
-        where = "one side" if question.road == "side" else "both sides"
-        role = "noise" if question.road == "tail" else f"L {question.number:g}"
-        curve = geometric(f"L = {question.number:g}, {where}", d, boundary_of(results, word), role)
-        curves.append(curve)
-    return Lines(
-        curves,
-        D,
-        "Gamma at the boundary",
-        f"003, no feature: error beyond L falls to {study.tail_level:g} of chance",
-        x_log=True,
-        y_log=True,
-    )
+        one = question.path == "side"
+        length = f"L = {question.number:g}, {'one side' if one else 'both sides'}"
+        role = f"L {question.number:g}" if one else "noise"
+        curves.append(_over_d(length, results["log_boundary"].sel(question=word), role))
+    title = f"003, no feature: error beyond L falls to {study.tail_level:g} of chance"
+    return Lines(curves, D, "Gamma at the boundary", title, x_log=True, y_log=True)
 
 
-def _shares(study: RegimesExperiment, results: xr.Dataset) -> Lines:
+SHARES = {
+    "all of Theorem 4.2": "all of Theorem 4.2 (S1)",
+    "all of Theorem 4.3": "all of Theorem 4.3 (S2)",
+    "text: generalises": "error high at SNR = 1/n (S2)",
+    "x = ": "harmful at x small (B5)",
+}
+"""How statements that are shares of rows begin, and their labels."""
+
+
+def _shares(results: xr.Dataset, by_d: list[list[Statement]]) -> Lines:
     """Shares of rows that do what a theorem says, and of those without a boundary."""
     d = results["d"].values
-    short = {
-        "all of Theorem 4.2": "all of Theorem 4.2 (S1)",
-        "all of Theorem 4.3": "all of Theorem 4.3 (S2)",
-        "text: generalises": "error high at SNR = 1/n (S2)",
-        "x = ": "harmful at x small (B5)",
-    }
-    curves = []
-    for part in parts_by_d(study, results):
-        for start, label in short.items():
-            if part[0].what.startswith(start):
-                curves.append(_of_part(label, d, part))
+    curves = [
+        _estimates(label, d, each)
+        for each in by_d
+        for start, label in SHARES.items()
+        if each[0].what.startswith(start)
+    ]
     for word in words_of(results, "tail"):
-        lost = (on(results, word)["outside"] != 0).mean(["size", "classes"])
+        lost = (results["outside"].sel(question=word) != 0).mean(["size", "classes"])
         label = f"no boundary, L = {question_of(word).number:g}, both sides"
-        curves.append(banded(label, d, lost.transpose("seed", "d").values, "noise", "dashed"))
+        curves.append(mean_curve(label, d, by_seed(lost, "d"), "noise", "dashed"))
     return Lines(curves, D, "share of rows", "What is seen of the theorems", x_log=True)
 
 
-def _of_part(
-    label: str, d: np.ndarray, parts: Sequence[Part], role: str | None = None, style: str = "solid"
-) -> Curve:
-    low, high = (
-        np.array([getattr(each.estimate, end) for each in parts]) for end in ("low", "high")
-    )
-    return Curve(label, d, np.array([each.value for each in parts]), low, high, role, style)
+def _estimates(label: str, d: np.ndarray, each: Sequence[Statement]) -> Curve:
+    ends = ([getattr(one.estimate, end) for one in each] for end in ("low", "high"))
+    low, high = (np.array(end) for end in ends)
+    return Curve(label, d, np.array([one.value for one in each]), low, high)
 
 
 # ---------------------------------------------------------------------------------------- exponents
@@ -193,23 +173,25 @@ GROUPS: tuple[tuple[str, dict[str, str]], ...] = (
         {"exponent of x*/log(K/level)": "x*/log(K/level)"},
     ),
 )
-"""Title of each panel, and how the names of its parts begin, with their labels."""
+"""Title of each panel, and how its statements begin, with their labels."""
 
 
-def _exponents(study: RegimesExperiment, results: xr.Dataset) -> Picture:
-    d = results["d"].values
-    parts = parts_by_d(study, results)
-    panels = []
+def _exponents(results: xr.Dataset, by_d: list[list[Statement]]) -> Picture:
+    d, panels = results["d"].values, []
     for title, names in GROUPS:
         chosen = [
-            (label, part)
+            (label, each)
             for start, label in names.items()
-            for part in parts
-            if part[0].what.startswith(start)
+            for each in by_d
+            if each[0].what.startswith(start)
         ]
-        curves = [_of_part(label, d, part) for label, part in chosen]
+        curves = [_estimates(label, d, each) for label, each in chosen]
         if any(np.isfinite(curve.y).any() for curve in curves):
-            theory = [_asked(d, group) for group in _by_goal([part[0] for _, part in chosen])]
+            firsts = [each[0] for _, each in chosen]
+            theory = [
+                _required(d, [one for one in firsts if one.goal == goal])
+                for goal in sorted({one.goal for one in firsts})
+            ]
             panels.append(Lines([*theory, *curves], D, "exponent", title, x_log=True))
     return Picture(
         "exponents",
@@ -224,15 +206,11 @@ def _exponents(study: RegimesExperiment, results: xr.Dataset) -> Picture:
     )
 
 
-def _by_goal(parts: Sequence[Part]) -> list[list[Part]]:
-    """Parts that ask for the same exponent have one line."""
-    goals = sorted({part.goal for part in parts})
-    return [[part for part in parts if part.goal == goal] for goal in goals]
-
-
-def _asked(d: np.ndarray, parts: Sequence[Part]) -> Curve:
-    """What an exponent is to be, with its tolerance as a band; a bound's band is above it only."""
-    y, bound = np.full(len(d), parts[0].goal), all(part.one_sided for part in parts)
-    label = f"{'at most' if bound else 'theory:'} {parts[0].goal:g}"
-    wide = parts[0].tolerance
-    return Curve(label, d, y, y if bound else y - wide, y + wide, role="theory", style="dashed")
+def _required(d: np.ndarray, alike: Sequence[Statement]) -> Curve:
+    """What an exponent is to be, with its tolerance as a band; a bound's band is above it only.
+    Statements that ask for the same have one line."""
+    one, bound = alike[0], all(each.one_sided for each in alike)
+    y = np.full(len(d), one.goal)
+    label = f"{'at most' if bound else 'theory:'} {one.goal:g}"
+    low = y if bound else y - one.tolerance
+    return Curve(label, d, y, low, y + one.tolerance, role="theory", style="dashed")

@@ -17,7 +17,7 @@ from rarefy.theory.topk import condition_4_1, logit_gain
 
 
 def signal_conditions(study: RegimesExperiment, d: int) -> list[Condition]:
-    """Condition 4.1 at both ends of the road; constants of Theta read as 1, of O as 4."""
+    """Condition 4.1 at both ends of the path; constants of Theta read as 1, of O as 4."""
     scale = output_scale("mean", study.filters)
     lists = []
     for size, classes in product(study.size, study.classes):
@@ -43,7 +43,7 @@ def signal_conditions(study: RegimesExperiment, d: int) -> list[Condition]:
 
 
 def feature_conditions(study: RegimesExperiment, d: int) -> list[Condition]:
-    """Condition 1 with C = 1 and Gamma = 1 at both ends of the feature's road."""
+    """Condition 1 with C = 1 and Gamma = 1 at both ends of the feature's path."""
     scale = output_scale("mean", study.filters)
     lists = []
     for size, classes, place in product(study.size, study.classes, FEATURE_ENDS):

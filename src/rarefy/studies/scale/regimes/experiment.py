@@ -6,7 +6,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,21 +15,55 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import AtLeast, Count, Positive, Rule, Whole
 from rarefy.measure.bisection import check_search, find_boundary
-from rarefy.studies.scale.regimes.paths import FeatureRoad, Road, Seen, SignalRoad
+from rarefy.studies.scale.regimes.paths import (
+    FeaturePath,
+    Measurement,
+    SignalPath,
+    SweepPath,
+    Training,
+)
 from rarefy.studies.scale.regimes.questions import Question, question_of
-from rarefy.studies.scale.regimes.tail_path import TailRoad
-from rarefy.sweep.batches import split_by_axis
+from rarefy.studies.scale.regimes.tail_path import TailPath
+from rarefy.sweep.batches import split_by_axes
 
 PLACES = ("low", "boundary", "high")
-"""Where a row is looked at: the ends of its road, and the boundary between them."""
-ROADS: dict[str, type[Road]] = {"signal": SignalRoad, "feature": FeatureRoad, "noise": TailRoad}
-"""The road through each world."""
+"""Where a row is looked at: the ends of its path, and the boundary between them."""
+PATHS: dict[str, type[SweepPath]] = {
+    "signal": SignalPath,
+    "feature": FeaturePath,
+    "noise": TailPath,
+}
+"""The path through each world."""
+BELOW_ONE = Rule("must be between 0 and 1", lambda value: 0 < value < 1)
+FOUND = {
+    "boundary": "where the outcome turns, log10 along the path",
+    "outside": "1: beyond the upper end, -1: below the lower one, 0: found",
+    "agree": "share of audits that fit a single turn",
+    "runs": "trainings that finding it took",
+    "grid": "trainings that a full grid of this precision takes",
+}
+"""Outputs of a search."""
+AT_PLACES = {
+    "train_loss": "training loss at the end",
+    "test_loss": "mean cross-entropy on fresh samples",
+    "test_error": "share of fresh samples not classified right",
+    "gamma": "own signal held, mean over filters that began on its side",
+    "rho": "own samples' noise held, mean over filters that began on its side",
+    "signal_learnt": "largest gamma of a class's filters, least over classes",
+    "noise_learnt": "largest rho of a class's filters, least over classes",
+    "gamma_all": "largest |gamma| of all filters and signals",
+    "rho_all": "largest |rho| of all filters and samples",
+    "noise_active": "share of a sample's filters that respond to its noise",
+    "stopped_at": "updates until the training loss was small; -1: never",
+}
+"""Outputs at each of ``PLACES``: fields of ``Measurement``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegimesExperiment(Experiment):
-    """A boundary a row, found by bisection, for three roads through the two papers' worlds."""
+    """A boundary per row, found by bisection, for three paths through the two papers' worlds."""
 
     axes: ClassVar[tuple[str, ...]] = ("question", "size", "classes", "d")
     random_axes: ClassVar[tuple[str, ...]] = ("size", "classes")
@@ -70,57 +105,42 @@ class RegimesExperiment(Experiment):
         "side 2",
         "side 3",
     )
-    """the road, and what turns over along it: signal and feature with the share of chance that test
+    """the path, and what turns over along it: signal and feature with the share of chance that test
     loss or error falls to; tail (both sides) and side (the one its filters point to) with L, where
     the error falls to ``tail_level`` of chance"""
-    size: tuple[int, ...] = (8, 16, 32, 64)
-    """training samples a class (|S|, n/T)"""
-    classes: tuple[int, ...] = (2, 4, 8)
+    size: tuple[Count, ...] = (8, 16, 32, 64)
+    """training samples per class (|S|, n/T)"""
+    classes: tuple[Annotated[int, AtLeast(2)], ...] = (2, 4, 8)
     """number of classes (T, K)"""
     d: tuple[int, ...] = tuple(10**k for k in range(2, 10))
     """coordinates of a patch"""
-    filters: int = 16
-    """filters a class (m)"""
-    sigma_0: float = 1e-9
+    filters: Count = 16
+    """filters per class (m)"""
+    sigma_0: Positive = 1e-9
     """initial filters: std, in units in which signal (002) or a sample's noise (003) is 1 long"""
-    lr: float = 2.0
+    lr: Positive = 2.0
     """learning rate in units of the rate at which logits move"""
-    steps: int = 600
+    steps: Count = 600
     """most updates of a training"""
-    epsilon: float = 0.01
+    epsilon: Positive = 0.01
     """training loss at which a run stops"""
-    precision: float = 0.03
+    precision: Positive = 0.03
     """width of the last bracket, in decades"""
-    audits: int = 1
+    audits: Whole = 1
     """places on either side of the boundary at which a single turn is checked"""
-    faint: float = 1e-4
-    """|S| |u|^4/|A_k^T A_j|_F^2 of the feature on the tail's road: as good as none"""
-    tail_level: float = 0.05
+    faint: Positive = 1e-4
+    """|S| |u|^4/|A_k^T A_j|_F^2 of the feature on the tail's path: as good as none"""
+    tail_level: Annotated[float, BELOW_ONE] = 0.05
     """share of chance that the error on long-tailed data falls to"""
-    test_samples: int = 4000
+    test_samples: Count = 4000
     """fresh samples the outcome is judged on"""
-    seeds: int = 10
+    seeds: Count = 10
 
     def check(self) -> None:
-        super().check()
-        for word in self.question:
-            question_of(word)
-        for name, least in (("size", 1), ("classes", 2)):
-            for value in getattr(self, name):
-                if value < least:
-                    raise bad_value(name, value, f"must be at least {least}")
+        most = 2 * max(self.classes)
         for d in self.d:
-            if d <= 2 * max(self.classes):
-                room = f"must be above {2 * max(self.classes)}: two directions a class"
-                raise bad_value("d", d, room)
-        for name in ("filters", "steps", "test_samples"):
-            if getattr(self, name) < 1:
-                raise bad_value(name, getattr(self, name), "must be at least 1")
-        for name in ("sigma_0", "lr", "epsilon", "faint"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise bad_value(name, getattr(self, name), "must be positive and finite")
-        if not 0 < self.tail_level < 1:
-            raise bad_value("tail_level", self.tail_level, "must be between 0 and 1")
+            if d <= most:
+                raise bad_value("d", d, f"must be above {most}: two directions a class")
         for word in self.question:
             low, high = question_of(word).ends(min(self.size), min(self.classes))
             check_search(high - low, self.precision, self.audits)
@@ -130,24 +150,9 @@ class RegimesExperiment(Experiment):
         return f"m={self.filters} mean"
 
     def outputs(self) -> tuple[Output, ...]:
-        at = ("place",)
         return (
-            Output("boundary", (), "where the outcome turns, log10 along the road"),
-            Output("outside", (), "1: beyond the upper end, -1: below the lower one, 0: found"),
-            Output("agree", (), "share of audits that fit a single turn"),
-            Output("runs", (), "trainings that finding it took"),
-            Output("grid", (), "trainings that a full grid of this precision takes"),
-            Output("train_loss", at, "training loss at the end"),
-            Output("test_loss", at, "mean cross-entropy on fresh samples"),
-            Output("test_error", at, "share of fresh samples not classified right"),
-            Output("gamma", at, "own signal held, mean over filters that began on its side"),
-            Output("rho", at, "own samples' noise held, mean over filters that began on its side"),
-            Output("signal_learnt", at, "largest gamma of a class's filters, least over classes"),
-            Output("noise_learnt", at, "largest rho of a class's filters, least over classes"),
-            Output("gamma_all", at, "largest |gamma| of all filters and signals"),
-            Output("rho_all", at, "largest |rho| of all filters and samples"),
-            Output("noise_active", at, "share of a sample's filters that respond to its noise"),
-            Output("stopped_at", at, "updates until the training loss was small; -1: never"),
+            *(Output(name, (), meaning) for name, meaning in FOUND.items()),
+            *(Output(name, ("place",), meaning) for name, meaning in AT_PLACES.items()),
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
@@ -173,44 +178,40 @@ class RegimesExperiment(Experiment):
         worlds = [question_of(word).world for word in cells.values["question"]]
         cells = Cells({**cells.values, "world": np.array(worlds)}, cells.keys)
 
-        def of_world(world: str, those: Cells) -> dict[str, np.ndarray]:
-            def of_size(size: int, some: Cells) -> dict[str, np.ndarray]:
-                return split_by_axis(
-                    some,
-                    "classes",
-                    lambda classes, part: self._search(ROADS[world], size, classes, part, context),
-                )
+        return split_by_axes(cells, ("world", "size", "classes"), partial(self._search, context))
 
-            return split_by_axis(those, "size", of_size)
-
-        return split_by_axis(cells, "world", of_world)
+    def path(
+        self, world: str, size: int, classes: int, cells: Cells, context: Context
+    ) -> SweepPath:
+        """Of rows of one world and shape."""
+        training = Training(**{one.name: getattr(self, one.name) for one in fields(Training)})
+        return PATHS[world](training, size, classes, cells, context)
 
     def _search(
-        self, kind: type[Road], size: int, classes: int, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
-        """Rows of one world and shape, all questions together."""
-        road = kind(self, size, classes, cells, context)
+        self, context: Context, world: str, size: int, classes: int, cells: Cells
+    ) -> dict[str, Tensor]:
+        """All questions of a world together."""
+        path = self.path(world, size, classes, cells, context)
         questions = [question_of(word) for word in cells.values["question"]]
         level = torch.tensor(
             [self.level(question, classes) for question in questions],
             dtype=torch.float64,
             device=context.device,
         )
-        seen: list[Seen] = []
+        seen: list[Measurement] = []
 
         def decide(place: Tensor) -> Tensor:
-            seen.append(road.at(place))
-            return road.judged(seen[-1]) < level  # a run that was lost has learnt nothing
+            seen.append(path.at(place))
+            return path.judged(seen[-1]) < level  # a run that was lost has learnt nothing
 
         low, high = questions[0].ends(size, classes)
-        start = torch.full((len(cells),), low, dtype=torch.float64, device=context.device)
+        start = torch.full_like(level, low)
         found = find_boundary(
             decide, start, torch.full_like(start, high), self.precision, self.audits
         )
         known = found.outside == 0
-        middle = road.at(torch.where(known, found.place, (low + high) / 2))
+        middle = path.at(torch.where(known, found.place, (low + high) / 2))
         context.advance(len(cells) * (self.cost().steps_per_cell - (len(seen) + 1) * self.steps))
-        places = {"low": seen[0], "boundary": middle, "high": seen[1]}
         values: dict[str, Tensor] = {
             "boundary": found.place,
             "outside": found.outside,
@@ -218,19 +219,15 @@ class RegimesExperiment(Experiment):
             "runs": torch.full_like(found.outside, found.runs),
             "grid": torch.full_like(found.outside, found.grid),
         }
-        for field in fields(Seen):
-            if field.name == "nonfinite_step":
-                continue
-            parts = [getattr(places[place], field.name).double() for place in PLACES]
-            parts[1] = torch.where(known, parts[1], torch.nan)
-            values[field.name] = torch.stack(parts, dim=1)
+        for name in AT_PLACES:
+            first, at, last = (getattr(each, name).double() for each in (seen[0], middle, seen[1]))
+            values[name] = torch.stack([first, torch.where(known, at, torch.nan), last], dim=1)
         lost = torch.stack([each.nonfinite_step for each in (*seen, middle)]).amax(dim=0)
-        values["nonfinite_step"] = lost
-        return {name: value.cpu().numpy() for name, value in values.items()}
+        return values | {"nonfinite_step": lost}
 
     def level(self, question: Question, classes: int) -> float:
         """The loss or error below which the outcome has turned."""
-        if question.road == "signal":
+        if question.path == "signal":
             return question.number * math.log(classes)
         share = self.tail_level if question.by_noise else question.number
         return share * (1 - 1 / classes)

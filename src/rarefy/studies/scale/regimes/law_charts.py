@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.statistics import mean_band
+from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
-from rarefy.studies.scale.regimes.laws import tail_yardstick, yardstick
-from rarefy.studies.scale.regimes.noise_parts import bound_at, log_odds
+from rarefy.studies.scale.regimes.law_claims import tail_yardstick, yardstick
+from rarefy.studies.scale.regimes.noise_claims import bound_at, lengths_of, log_odds
 from rarefy.studies.scale.regimes.questions import question_of
-from rarefy.studies.scale.regimes.rows import boundaries_of, log10, words_of
+from rarefy.studies.scale.regimes.rows import Boundaries, log10, words_of
 
 
 def law_picture(study: RegimesExperiment, results: xr.Dataset) -> Picture:
@@ -31,33 +34,48 @@ def law_picture(study: RegimesExperiment, results: xr.Dataset) -> Picture:
     )
 
 
-def _points(label: str, x: np.ndarray, logs: np.ndarray, role: str) -> Curve:
+def geometric(label: str, x: np.ndarray, logs: np.ndarray, role: str | None = None) -> Curve:
+    """Geometric mean of (seed, point), with its 95 % interval; logs: log10."""
     band = mean_band(logs)
     return Curve(label, x, 10**band.mean, 10**band.low, 10**band.high, role)
 
 
+def _beside_law(x: Mapping[int, np.ndarray], place: xr.DataArray, law: xr.DataArray) -> list[Curve]:
+    """For each number of classes the measured values, (seed, question) in log10, and the law,
+    moved so that it meets them at their middle."""
+    curves = []
+    for classes, at in x.items():
+        logs = by_seed(place.sel(classes=classes), "question")
+        role = f"classes {classes}"
+        values, middle = log10(law).sel(classes=classes).values, len(at) // 2
+        y = values - values[middle] + float(np.nanmean(logs[:, middle]))
+        curves += [
+            geometric(f"K = {classes}", at, logs, role),
+            Curve(f"normal scores, K = {classes}", at, 10**y, role=role, style="dashed"),
+        ]
+    return curves
+
+
 def _levels(study: RegimesExperiment, last: xr.Dataset) -> Lines | None:
-    words = words_of(last, "feature")
+    words = sorted(words_of(last, "feature"), key=lambda word: -question_of(word).number)
     if not words:
         return None
-    words = sorted(words, key=lambda word: -question_of(word).number)
-    place = boundaries_of(last, words).mean("size")
-    square = log10(yardstick(study, last, words))
-    curves, bounds = [], []
-    for classes in last["classes"].values:
-        here = place.sel(classes=classes).transpose("seed", "question").values
-        x = np.array([float(log_odds(study, last, word).sel(classes=classes)) for word in words])
-        curves.append(_points(f"K = {classes}", x, here, f"classes {classes}"))
-        law = square.sel(classes=classes).values
-        curves.append(_through(f"normal scores, K = {classes}", x, here, law, f"classes {classes}"))
-        bounds += [
-            (at, float(bound_at(study, last, word).sel(classes=classes)))
-            for at, word in zip(x, words, strict=True)
-        ]
-    x, y = np.array(sorted(bounds)).T
-    curves.append(Curve("Theorem 1, 2(a)", x, y, role="bound", style="dotted"))
+    x = {
+        classes: np.array(
+            [float(log_odds(study, last, word).sel(classes=classes)) for word in words]
+        )
+        for classes in last["classes"].values
+    }
+    place = Boundaries(last, words).place.mean("size")
+    bounds = [
+        (at, float(bound_at(study, last, word).sel(classes=classes)))
+        for classes, many in x.items()
+        for at, word in zip(many, words, strict=True)
+    ]
+    ends, limits = np.array(sorted(bounds)).T
+    bound = Curve("Theorem 1, 2(a)", ends, limits, role="bound", style="dotted")
     return Lines(
-        curves,
+        [*_beside_law(x, place, yardstick(study, last, words)), bound],
         "log(K/level): smaller errors to the right",
         "x at the boundary, x*",
         "Gamma = 1: x at which the error is at its level",
@@ -65,32 +83,17 @@ def _levels(study: RegimesExperiment, last: xr.Dataset) -> Lines | None:
     )
 
 
-def _through(label: str, x: np.ndarray, logs: np.ndarray, law: np.ndarray, role: str) -> Curve:
-    """The law, moved so that it meets the measured values at their middle."""
-    middle = len(x) // 2
-    y = law - law[middle] + float(np.nanmean(logs[:, middle]))
-    return Curve(label, x, 10**y, role=role, style="dashed")
-
-
 def _lengths(study: RegimesExperiment, last: xr.Dataset) -> Lines | None:
-    words = [word for word in words_of(last, "side") if question_of(word).number > 0]
+    words = sorted(lengths_of(last, "side"), key=lambda word: question_of(word).number)
     if not words:
         return None
-    words = sorted(words, key=lambda word: question_of(word).number)
     x = np.array([question_of(word).number for word in words])
-    place = log10(10 ** boundaries_of(last, words) - 1).mean("size")
-    square = log10(tail_yardstick(study, last, words))
-    curves, bound = [], np.zeros(len(x))
-    for classes in last["classes"].values:
-        here = place.sel(classes=classes).transpose("seed", "question").values
-        curves.append(_points(f"K = {classes}", x, here, f"classes {classes}"))
-        law = square.sel(classes=classes).values
-        curves.append(_through(f"normal scores, K = {classes}", x, here, law, f"classes {classes}"))
-        limits = [float(bound_at(study, last, word).sel(classes=classes)) for word in words]
-        bound = np.maximum(bound, np.array(limits) - 1)
-    curves.append(Curve("Theorem 1, 2(b)", x, bound, role="bound", style="dotted"))
+    every = dict.fromkeys(last["classes"].values, x)
+    place = log10(10 ** Boundaries(last, words).place - 1).mean("size")
+    limits = np.array([float(bound_at(study, last, word).max()) for word in words])
+    bound = Curve("Theorem 1, 2(b)", x, limits - 1, role="bound", style="dotted")
     return Lines(
-        curves,
+        [*_beside_law(every, place, tail_yardstick(study, last, words)), bound],
         "length of the tail, L (on the side to which the class's filters point)",
         "Gamma* - 1",
         f"No feature: Gamma at which the error beyond L is {study.tail_level:g} of chance",

@@ -1,14 +1,16 @@
 """What the searches of ``regimes-at-scale`` found, laid out for fits over seeds.
 
-A row whose outcome does not turn between the ends of its road still says something: its boundary
+A row whose outcome does not turn between the ends of its path still says something: its boundary
 is beyond an end. It is counted there, which can only flatten an exponent, and how many there are is
 told; an exponent of 0 is not believed where they are many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -21,14 +23,9 @@ from rarefy.studies.scale.regimes.questions import Question, question_of
 Array = NDArray[np.float64]
 
 
-def words_of(results: xr.Dataset, *roads: str) -> list[str]:
-    """The questions on some roads, in the order of the results."""
-    return [str(word) for word in results["question"].values if question_of(word).road in roads]
-
-
-def on(results: xr.Dataset, word: str) -> xr.Dataset:
-    """One question's rows, (seed, size, classes, ...)."""
-    return results.sel(question=word)
+def words_of(results: xr.Dataset, *paths: str) -> list[str]:
+    """The questions on some paths, in the order of the results."""
+    return [str(word) for word in results["question"].values if question_of(word).path in paths]
 
 
 def level_of(study: RegimesExperiment, question: Question) -> float:
@@ -36,85 +33,90 @@ def level_of(study: RegimesExperiment, question: Question) -> float:
     return study.tail_level if question.by_noise else question.number
 
 
-def ends_of(results: xr.Dataset, word: str) -> tuple[xr.DataArray, xr.DataArray]:
-    """Lower and upper end of a question's road, log10, (size, classes)."""
-    question, size, classes = question_of(word), results["size"], results["classes"]
+def laid_out(results: xr.Dataset) -> xr.Dataset:
+    """The results in order, with the ends of each question's path, ``log_low`` and ``log_high``,
+    and ``log_boundary``, log10, which is that end where it lies beyond one."""
+    results = results.sortby(["d", "size", "classes"])
+    axes = {name: results[name].values for name in ("question", "size", "classes")}
     both = [
-        [question.ends(int(one), int(number)) for number in classes.values] for one in size.values
+        question_of(word).ends(int(size), int(classes))
+        for word, size, classes in product(*axes.values())
     ]
-    low, high = (
-        xr.DataArray(
-            np.array(both)[..., end],
-            coords={"size": size.values, "classes": classes.values},
-            dims=("size", "classes"),
-        )
-        for end in (0, 1)
-    )
-    return low, high
+    shape = [len(values) for values in axes.values()]
+    low, high = (xr.DataArray(np.reshape(end, shape), axes) for end in zip(*both, strict=True))
+    outside = results["outside"]
+    place = results["boundary"].where(outside == 0, low.where(outside < 0, high))
+    return results.assign(log_low=low, log_high=high, log_boundary=place)
 
 
-def boundary_of(results: xr.Dataset, word: str) -> xr.DataArray:
-    """log10 of the boundary, (seed, size, classes[, d]); beyond an end: that end."""
-    here = on(results, word)
-    low, high = ends_of(results, word)
-    outside = here["outside"]
-    return here["boundary"].where(outside == 0, low.where(outside < 0, high)).drop_vars("question")
-
-
-def boundaries_of(results: xr.Dataset, words: Sequence[str]) -> xr.DataArray:
-    """The same of several questions, with dimension ``question``."""
-    return xr.concat([boundary_of(results, word) for word in words], dim="question").assign_coords(
+def by_question(words: Sequence[str], of: Callable[[str], xr.DataArray]) -> xr.DataArray:
+    """Something of several questions, with dimension ``question``."""
+    return xr.concat([of(word) for word in words], dim="question").assign_coords(
         question=list(words)
     )
 
 
-def beyond(results: xr.Dataset, words: Sequence[str]) -> tuple[int, int, int]:
-    """Rows above the upper end, below the lower one, and all."""
-    outside = results["outside"].sel(question=list(words))
-    return int((outside > 0).sum()), int((outside < 0).sum()), int(outside.size)
+@dataclass(frozen=True)
+class Boundaries:
+    """Of some questions: where they are, how many have none in the range, and how many lie where
+    networks are not fitted."""
 
+    results: xr.Dataset
+    """``laid_out``"""
+    words: Sequence[str]
 
-def beyond_note(results: xr.Dataset, words: Sequence[str]) -> str:
-    above, below, rows = beyond(results, words)
-    if not above + below:
-        return f"all {rows} rows have a boundary in the range"
-    parts = [f"{count} {where}" for count, where in ((above, "above"), (below, "below")) if count]
-    return f"boundary out of range in {' and '.join(parts)} of {rows} rows, counted at that end"
+    @cached_property
+    def place(self) -> xr.DataArray:
+        """log10, (question, seed, size, classes[, d])."""
+        return self.results["log_boundary"].sel(question=list(self.words))
 
+    @property
+    def typical(self) -> float:
+        """Geometric mean."""
+        return 10 ** float(self.place.mean())
 
-def share_beyond(results: xr.Dataset, words: Sequence[str]) -> float:
-    above, below, rows = beyond(results, words)
-    return (above + below) / rows
+    @cached_property
+    def beyond(self) -> tuple[int, int, int]:
+        """Rows above the upper end, below the lower one, and all."""
+        outside = self.results["outside"].sel(question=list(self.words))
+        return int((outside > 0).sum()), int((outside < 0).sum()), int(outside.size)
 
+    @property
+    def note(self) -> str:
+        above, below, rows = self.beyond
+        if not above + below:
+            return f"all {rows} rows have a boundary in the range"
+        counts = ((above, "above"), (below, "below"))
+        said = " and ".join(f"{count} {where}" for count, where in counts if count)
+        return f"boundary out of range in {said} of {rows} rows, counted at that end"
 
-def share_unfitted(study: RegimesExperiment, results: xr.Dataset, words: Sequence[str]) -> float:
-    """Of the boundaries, those at which the training loss was not of order epsilon when the updates
-    were used up: no theorem speaks of such networks."""
-    loss = results["train_loss"].sel(question=list(words), place="boundary").values
-    known = loss[np.isfinite(loss)]
-    return float((known > BIG_O * study.epsilon).mean()) if known.size else 0.0
+    @property
+    def lost(self) -> float:
+        """Share of the rows without one in the range."""
+        above, below, rows = self.beyond
+        return (above + below) / rows
+
+    def unfitted(self, study: RegimesExperiment) -> float:
+        """Share at which the training loss was not of order epsilon when the updates were used up:
+        no theorem speaks of such networks."""
+        loss = self.results["train_loss"].sel(question=list(self.words), place="boundary").values
+        known = loss[np.isfinite(loss)]
+        return float((known > BIG_O * study.epsilon).mean()) if known.size else 0.0
 
 
 # --------------------------------------------------------------------------------------- exponents
 
 
 def exponent(values: xr.DataArray, columns: Mapping[str, xr.DataArray], of: str) -> Slope:
-    """Coefficient of column ``of`` when ``values`` are fitted by a constant and all columns, a seed
-    at a time (both in log10: an exponent); mean over seeds with its bootstrap interval."""
+    """Coefficient of column ``of`` when ``values`` are fitted by a constant and all columns, one
+    seed at a time (both in log10: an exponent); mean over seeds with its bootstrap interval."""
     wide = xr.broadcast(values, *columns.values())
     points = [dim for dim in wide[0].dims if dim != "seed"]
     flat = [part.transpose("seed", *points).values for part in wide]
     flat = [part.reshape(len(part), -1) for part in flat]
-    names = list(columns)
-    slopes = np.array(
-        [
-            _coefficient(flat[0][seed], [column[seed] for column in flat[1:]], names.index(of))
-            for seed in range(values.sizes["seed"])
-        ]
-    )
-    known = slopes[np.isfinite(slopes)]
-    found = mean_of(known)
-    fitted = int(np.isfinite(flat[0]).any(axis=0).sum()) if known.size else 0
+    which = list(columns).index(of)
+    found = mean_of(np.array([_coefficient(y, x, which) for y, *x in zip(*flat, strict=True)]))
+    fitted = int(np.isfinite(flat[0]).any(axis=0).sum()) if found.n else 0
     return Slope(found.mean, found.low, found.high, found.n, fitted)
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.scale.regimes.charts import scale_pictures
-from rarefy.studies.scale.regimes.claims import scale_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.scale.regimes import charts, claims, tables
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
-from rarefy.studies.scale.regimes.tables import scale_tables
 
 
 class RegimesAtScale(RegimesExperiment, Study):
-    """A boundary a row, found by bisection, for three roads through the two papers' worlds."""
+    """A boundary per row, found by bisection, for three paths through the two papers' worlds."""
+
+    verdicts = claims.verdicts
+    picture = charts.pictures
+    tables = tables.tables
 
     name: ClassVar[str] = "regimes-at-scale"
     title: ClassVar[str] = "Where the theorems live: boundaries from a hundred dimensions to 10^9"
@@ -33,12 +32,3 @@ class RegimesAtScale(RegimesExperiment, Study):
         "Where exactly one regime turns into the other neither says. Without pruning, training "
         "needs inner products alone, so that the boundary can be looked for in any dimension."
     )
-
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return scale_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return scale_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return scale_tables(self, results)

@@ -10,37 +10,30 @@ import xarray as xr
 
 from rarefy.core.picture import Table
 from rarefy.measure.statistics import Interval, Slope
-from rarefy.studies.scale.regimes.claims import parts_at
+from rarefy.studies.kit.arrays import texts
+from rarefy.studies.scale.regimes.claims import statements_by_d
 from rarefy.studies.scale.regimes.conditions import feature_conditions, signal_conditions
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
-from rarefy.studies.scale.regimes.part import Part
 from rarefy.studies.scale.regimes.questions import question_of
-from rarefy.studies.scale.regimes.rows import boundary_of, on, words_of
+from rarefy.studies.scale.regimes.rows import laid_out, words_of
+from rarefy.studies.scale.regimes.statement import Statement
 
 NAMES = {"signal": "n SNR^2/T", "feature": "x", "tail": "Gamma", "side": "Gamma"}
 
 
-def scale_tables(study: RegimesExperiment, results: xr.Dataset) -> list[Table]:
-    results = results.sortby(["d", "size", "classes"])
-    parts = parts_by_d(study, results)
-    tables = [
-        _seen_from(results, parts),
-        _exponents(results, parts),
+def tables(experiment: RegimesExperiment, results: xr.Dataset) -> list[Table]:
+    results = laid_out(results)
+    by_d = statements_by_d(experiment, results)
+    found = [
+        _seen_from(results, by_d),
+        _exponents(results, by_d),
         _boundaries(results),
-        _fitted(study, results),
-        _saving(study, results),
-        _conditions(study, results),
+        *(make(experiment, results) for make in (_fitted, _saving, _conditions)),
     ]
-    return [table for table in tables if table.rows]
+    return [table for table in found if table.rows]
 
 
-def parts_by_d(study: RegimesExperiment, results: xr.Dataset) -> list[list[Part]]:
-    """Of each part its values at all d, in order of d."""
-    by_d = [parts_at(study, results, d) for d in results["d"].values]
-    return [list(one) for one in zip(*by_d, strict=True)]
-
-
-def first_seen(d: np.ndarray, seen: Sequence[bool]) -> float:
+def _first_seen(d: np.ndarray, seen: Sequence[bool]) -> float:
     """The smallest d from which on, there and at every larger one, something is seen; NaN where it
     is not at the largest."""
     missed = np.flatnonzero(~np.asarray(seen, dtype=bool))
@@ -52,16 +45,14 @@ def _heads(results: xr.Dataset) -> list[str]:
     return [f"d={float(d):g}" for d in results["d"].values]
 
 
-def _seen_from(results: xr.Dataset, parts: list[list[Part]]) -> Table:
-    d = results["d"].values
-    rows = []
-    for part in parts:
-        start = first_seen(d, [each.seen for each in part])
-        values = [f"{each.value:.3g}" + ("" if each.seen else " (no)") for each in part]
-        words = (
-            "not at the largest" if np.isnan(start) else "all" if start == d[0] else f"{start:g}"
-        )
-        rows.append([part[0].claim, part[0].what, part[0].asked, *values, words])
+def _seen_from(results: xr.Dataset, by_d: list[list[Statement]]) -> Table:
+    d, rows = results["d"].values, []
+    for each in by_d:
+        start = _first_seen(d, [one.agrees for one in each])
+        values = [f"{one.value:.3g}" + ("" if one.agrees else " (no)") for one in each]
+        found = f"{start:g}" if start > d[0] else "all"
+        words = "not at the largest" if np.isnan(start) else found
+        rows.append([each[0].claim, each[0].what, each[0].requirement, *values, words])
     return Table(
         "seen-from",
         "The dimension from which on each theorem's shape is seen",
@@ -75,11 +66,12 @@ def _seen_from(results: xr.Dataset, parts: list[list[Part]]) -> Table:
     )
 
 
-def _exponents(results: xr.Dataset, parts: list[list[Part]]) -> Table:
+def _exponents(results: xr.Dataset, by_d: list[list[Statement]]) -> Table:
     rows = [
-        [part[0].claim, part[0].what, part[0].asked, *(shown(each.estimate) for each in part)]
-        for part in parts
-        if isinstance(part[0].estimate, Slope)
+        [one.claim, one.what, one.requirement, *(_shown(each.estimate) for each in several)]
+        for several in by_d
+        for one in several[:1]
+        if isinstance(one.estimate, Slope)
     ]
     return Table(
         "exponents",
@@ -91,7 +83,7 @@ def _exponents(results: xr.Dataset, parts: list[list[Part]]) -> Table:
     )
 
 
-def shown(estimate: Slope | Interval) -> str:
+def _shown(estimate: Slope | Interval) -> str:
     value = estimate.value if isinstance(estimate, Slope) else estimate.mean
     if not np.isfinite(value):
         return "none"
@@ -101,19 +93,15 @@ def shown(estimate: Slope | Interval) -> str:
 
 def _boundaries(results: xr.Dataset) -> Table:
     rows = []
-    for word in (str(each) for each in results["question"].values):
-        place, outside = boundary_of(results, word), on(results, word)["outside"]
-        cells = []
+    for word in texts(results, "question"):
+        place, cells = results["log_boundary"].sel(question=word), []
         for d in results["d"].values:
-            there = outside.sel(d=d)
+            there = results["outside"].sel(question=word, d=d)
+            counts = {"above": int((there > 0).sum()), "below": int((there < 0).sum())}
+            lost = ", ".join(f"{count} {where}" for where, count in counts.items() if count)
             middle = 10 ** float(place.sel(d=d).median())
-            lost = [
-                f"{int(count)} {where}"
-                for count, where in (((there > 0).sum(), "above"), ((there < 0).sum(), "below"))
-                if count
-            ]
-            cells.append(f"{middle:.3g}" + (f" ({', '.join(lost)})" if lost else ""))
-        rows.append([word, NAMES[question_of(word).road], *cells])
+            cells.append(f"{middle:.3g}" + (f" ({lost})" if lost else ""))
+        rows.append([word, NAMES[question_of(word).path], *cells])
     first = results["outside"].isel(question=0, d=0).size
     return Table(
         "boundaries",
@@ -129,20 +117,15 @@ def _boundaries(results: xr.Dataset) -> Table:
 
 def _fitted(study: RegimesExperiment, results: xr.Dataset) -> Table:
     rows = []
-    for road in NAMES:
-        words = words_of(results, road)
-        if not words:
-            continue
-        here = on(results, words[0])
-        for place in results["place"].values:
-            loss = here["train_loss"].sel(place=place)
+    for word in (word for path in NAMES for word in words_of(results, path)[:1]):
+        for place in texts(results, "place"):
             shares = []
             for d in results["d"].values:
-                values = loss.sel(d=d).values
-                known = values[np.isfinite(values)]
-                share = float((known <= study.epsilon).mean()) if known.size else np.nan
-                shares.append(f"{share:.3g}" if known.size else "no boundary")
-            rows.append([words[0], str(place), *shares])
+                loss = results["train_loss"].sel(question=word, place=place, d=d).values
+                known = loss[np.isfinite(loss)]
+                share = f"{float((known <= study.epsilon).mean()):.3g}" if known.size else ""
+                shares.append(share or "no boundary")
+            rows.append([word, place, *shares])
     return Table(
         "fitted",
         "Share of runs whose training loss is small",
@@ -155,20 +138,18 @@ def _fitted(study: RegimesExperiment, results: xr.Dataset) -> Table:
 
 
 def _saving(study: RegimesExperiment, results: xr.Dataset) -> Table:
-    rows = []
-    total = [0.0, 0.0, 0.0]
-    for roads in (("signal",), ("feature",), ("tail", "side")):
-        words = words_of(results, *roads)
+    rows, total = [], np.zeros(3)
+    for paths in (("signal",), ("feature",), ("tail", "side")):
+        words = words_of(results, *paths)
         if not words:
             continue
         here = results.sel(question=words)
         count = here["outside"].size
         # on a grid one network answers all questions of its world; a search trains for each
         used, grid = float(here["runs"].sum()), float(here["grid"].sel(question=words[0]).sum())
-        checks = (2.0 * study.audits + 1) * count
-        name = " and ".join(roads)
-        rows.append([name, count, *_saved(used, checks, grid), _agreement(here)])
-        total = [total[0] + used, total[1] + checks, total[2] + grid]
+        spent = np.array([used, (2.0 * study.audits + 1) * count, grid])
+        rows.append([" and ".join(paths), count, *_saved(*spent), _agreement(here)])
+        total += spent
     rows.append(["together", results["outside"].size, *_saved(*total), _agreement(results)])
     return Table(
         "saving",

@@ -1,26 +1,22 @@
-"""The road of ``regimes-at-scale`` along Gamma: training is one for all lengths and for both sides,
+"""The path of ``regimes-at-scale`` along Gamma: training is one for all lengths and for both sides,
 what is tested differs from row to row."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rarefy.core.contracts import Cells, Context
+from rarefy.core.contracts import Cells
 from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
 from rarefy.data.patches import PatchSamples
 from rarefy.data.tail_noise import long_tailed
 from rarefy.measure.generalisation import Generalisation, generalisation
-from rarefy.studies.scale.regimes.paths import NoiseRoad
+from rarefy.studies.scale.regimes.paths import NoisePath
 from rarefy.studies.scale.regimes.questions import Question, question_of
-
-if TYPE_CHECKING:
-    from rarefy.studies.scale.regimes.experiment import RegimesExperiment
 
 
 @dataclass(frozen=True)
@@ -32,26 +28,24 @@ class Asked:
     draws: Draws
 
 
-class TailRoad(NoiseRoad):
+class TailPath(NoisePath):
     """Learning by the tail of the noise."""
 
-    def __init__(
-        self, study: RegimesExperiment, size: int, classes: int, cells: Cells, context: Context
-    ) -> None:
-        super().__init__(study, size, classes, cells, context)
+    def prepare(self, cells: Cells) -> None:
+        super().prepare(cells)
         words = np.asarray(cells.values["question"])
         self.asked = []
         for word in dict.fromkeys(words.tolist()):
             rows = np.flatnonzero(words == word)
-            place = torch.from_numpy(rows).to(context.device)
-            self.asked.append(Asked(question_of(word), place, cells.take(rows).draws(context)))
+            place = torch.from_numpy(rows).to(self.context.device)
+            self.asked.append(Asked(question_of(word), place, cells.take(rows).draws(self.context)))
 
     def scales(self, place: Tensor) -> tuple[Tensor, Tensor]:
         """Gamma = (rank - 1 + x^2)/(rank - 2 + 2 x), x the special eigenvalue squared; a feature of
-        x = ``faint`` as on the other road."""
+        x = ``faint`` as on the other path."""
         gamma, rank = 10**place, self.d - self.classes
         square = gamma + torch.sqrt((gamma - 1) * (gamma + rank - 1))
-        fourth = self.study.faint * rank / self.size
+        fourth = self.training.faint * rank / self.size
         return fourth**0.25, torch.sqrt(square)
 
     def test(self, filters: Tensor, place: Tensor) -> Generalisation:
@@ -69,15 +63,13 @@ class TailRoad(NoiseRoad):
     def _tested(self, asked: Asked, filters: Tensor, side: Tensor) -> Generalisation:
         rows = asked.rows
         data = replace(
-            self.data,
-            eigenvalues=self.data.eigenvalues[rows],
-            strength=self.data.strength[rows],
+            self.data, eigenvalues=self.data.eigenvalues[rows], strength=self.data.strength[rows]
         )
 
         def draw(count: int, chunk: int) -> PatchSamples:
             return self._drawn(asked, data, side[rows], count, chunk)
 
-        return generalisation(filters[rows], draw, self.study.test_samples, self.scale)
+        return generalisation(filters[rows], draw, self.training.test_samples, self.scale)
 
     def _drawn(
         self, asked: Asked, data: ClassNoise, side: Tensor, count: int, chunk: int
@@ -87,7 +79,7 @@ class TailRoad(NoiseRoad):
             drawn = data.sample(asked.draws, labels, "test", chunk)
         else:
             drawn = long_tailed(data, asked.draws, labels, 1.0, length, "test", chunk).samples
-        if asked.question.road == "tail":
+        if asked.question.path == "tail":
             return drawn
         noise = drawn.noise.clone()
         axes = data.special_axes().to(noise.device)[labels[0]]

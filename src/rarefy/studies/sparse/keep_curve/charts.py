@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.measure.curves import mean_curve
 from rarefy.studies.sparse.readings import AXES, POINTS, readings, without_noise
 from rarefy.tools.sparse_experiment import SparseTraining
 
@@ -63,7 +63,7 @@ def _less_dense(parts: list[tuple[str, xr.Dataset]]) -> list[Lines]:
 
 def _curve(words: str, keeps: NDArray[np.float64], samples: NDArray[np.float64]) -> Curve:
     style = "dashed" if "drawn once" in words else "solid"
-    return banded(words or "mean", keeps, samples, words or "mean", style)
+    return mean_curve(words or "mean", keeps, samples, words or "mean", style)
 
 
 def _samples(part: xr.Dataset, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -87,7 +87,7 @@ def _along_training(experiment: SparseTraining, results: xr.Dataset) -> Picture:
             samples = part["watched_accuracy"].sel(keep=keep).transpose("seed", "watched_epoch")
             label = f"keep {keep:g}"
             style = "dashed" if np.isclose(keep, 1) else "solid"
-            curves.append(banded(label, epochs, POINTS * samples.values, label, style))
+            curves.append(mean_curve(label, epochs, POINTS * samples.values, label, style))
         panels.append(Lines(curves, "epochs", "test accuracy, per cent", words))
     caption = (
         "Test accuracy without noise on the way. Mean and 95 % interval over up to "

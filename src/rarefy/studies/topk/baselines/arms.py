@@ -7,11 +7,23 @@ from dataclasses import dataclass
 from rarefy.core.errors import bad_value
 from rarefy.train.topk_pruning import check_keep
 
-PRUNED = ("revive", "revive0", "fixed", "random")
-"""Methods whose knob is K, the coordinates kept of every filter. 002 Sec. 3 takes ReLU'(0) = 1: a
-signal coordinate that was pruned sees exactly 0, still has a gradient, and may come back. "revive0"
-is the same pruning with ReLU'(0) = 0, the convention of automatic differentiation."""
+READINGS = ("revive", "revive0", "fixed")
+"""Ways to read TopK. 002 Sec. 3 takes ReLU'(0) = 1: a signal coordinate that was pruned sees
+exactly 0, still has a gradient, and may come back. "revive0" is the same pruning with ReLU'(0) = 0,
+the convention of automatic differentiation."""
+PRUNED = (*READINGS, "random")
+"""Methods whose knob is K, the coordinates kept of every filter."""
 METHODS = ("dense", *PRUNED, "decay")
+NAMES = {
+    "dense": "dense",
+    "early": "early stopping",
+    "decay": "weight decay",
+    "random": "random mask",
+    "fixed": "TopK fixed",
+    "revive0": "TopK, ReLU'(0)=0",
+    "revive": "TopK revive",
+}
+"""What the methods are called before readers. Early stopping is the dense run, read earlier."""
 SPELLING = "must be dense, revive-K, revive0-K, fixed-K, random-K or decay-LAMBDA"
 
 

@@ -4,32 +4,16 @@ for every seed and noise level. The test samples have no say."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
-from rarefy.studies.topk.baselines.arms import PRUNED, Arm
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from rarefy.studies.topk.baselines.experiment import BaselinesExperiment
-
+from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.topk.baselines.arms import NAMES
+from rarefy.studies.topk.baselines.experiment import BaselinesExperiment
 
 Array = NDArray[np.float64]
-
-NAMES = {
-    "dense": "dense",
-    "early": "early stopping",
-    "decay": "weight decay",
-    "random": "random mask",
-    "fixed": "TopK fixed",
-    "revive0": "TopK, ReLU'(0)=0",
-    "revive": "TopK revive",
-}
-"""What the methods are called before readers. Early stopping is the dense run, read earlier."""
-KNOBS = {"early": "steps", "decay": "lambda"} | dict.fromkeys(PRUNED, "K")
 
 
 @dataclass(frozen=True)
@@ -48,27 +32,26 @@ class Choice:
         return NAMES[self.method]
 
 
-def choices(study: BaselinesExperiment, results: xr.Dataset) -> dict[str, Choice]:
+def choices(experiment: BaselinesExperiment, results: xr.Dataset) -> dict[str, Choice]:
     """Every method that has arms among the results, in the order of ``NAMES``."""
-    order = ("seed", "sigma", "arm", "read")
     seen = {
-        name: results[name].transpose(*order).values.astype(np.float64)
+        name: by_seed(results[name], "sigma", "arm", "read")
         for name in ("validation_loss", "test_loss", "test_error")
     }
-    listed = [Arm.parse(str(word), study.d, study.lr) for word in results["arm"].values]
-    reads = results["read"].values.astype(np.float64)
-    dense = [place for place, arm in enumerate(listed) if arm.method == "dense"]
+    listed = experiment.parsed(results)
     found = {}
     for method in NAMES:
+        source = "dense" if method == "early" else method
+        places = [place for place, arm in enumerate(listed) if arm.method == source]
+        if not places:
+            continue
         if method == "early":
-            table = {name: values[:, :, dense[0], :] for name, values in seen.items()}
-            knobs = reads
+            table = {name: values[:, :, places[0], :] for name, values in seen.items()}
+            knobs = results["read"].values.astype(np.float64)
         else:
-            places = [place for place, arm in enumerate(listed) if arm.method == method]
             table = {name: values[:, :, places, -1] for name, values in seen.items()}
             knobs = np.array([listed[place].knob for place in places])
-        if len(knobs):
-            found[method] = _chosen(method, knobs, table)
+        found[method] = _chosen(method, knobs, table)
     return found
 
 

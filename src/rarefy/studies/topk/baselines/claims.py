@@ -7,30 +7,25 @@ knobs. The worst noise level decides, at a level corrected for their number.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import (
-    Interval,
-    judge_bound,
-    judge_difference,
-    mean_band,
-    mean_interval,
-)
+from rarefy.core.text import joined
+from rarefy.measure import statistics as st
+from rarefy.studies.kit.reading import Naming
 from rarefy.studies.kit.worst import corrected_level, worst_of
-from rarefy.studies.topk.baselines.choice import NAMES, Choice, choices
+from rarefy.studies.topk.baselines.arms import NAMES, READINGS
+from rarefy.studies.topk.baselines.choice import Choice, choices
+from rarefy.studies.topk.baselines.experiment import BaselinesExperiment
 from rarefy.theory.topk import chance_loss
 
-if TYPE_CHECKING:
-    from rarefy.studies.topk.baselines.experiment import BaselinesExperiment
-
-READINGS = ("revive", "revive0", "fixed")
-RIVALS = ("dense", "random", "decay", "early")
-MEASURES = ("loss", "error")
+RIVALS = {"dense": ""} | dict.fromkeys(
+    ("random", "decay", "early"),
+    "not a claim of the paper, which compares with dense training only",
+)
+"""What TopK is compared with, and what is to be said about that."""
 NOT_FAILING = "premise not met: dense training does not fail at any noise level here"
 
 
@@ -42,32 +37,26 @@ def failing_loss(classes: int) -> float:
 
 def failing(dense: Choice, classes: int) -> NDArray[np.bool_]:
     """Noise levels, (sigma,), at which dense training fails by its mean validation loss."""
-    return mean_band(dense.validation).mean >= failing_loss(classes)
+    return st.mean_band(dense.validation).mean >= failing_loss(classes)
 
 
-def baseline_verdicts(study: BaselinesExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
-    chosen = choices(study, results)
+def verdicts(experiment: BaselinesExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
+    chosen = choices(experiment, results)
     sigma = results["sigma"].values.astype(np.float64)
-    where = np.flatnonzero(failing(chosen["dense"], study.classes))
-    limit, found = failing_loss(study.classes), []
-    for reading in (word for word in READINGS if word in chosen):
-        topk = chosen[reading]
-
-        def identity(words: str, name: str = topk.name) -> tuple[str, str, str, str]:
-            return ("S4", study.name, scale, f"{study.setting}, {name}{words}")
-
+    where = np.flatnonzero(failing(chosen["dense"], experiment.classes))
+    limit, found = failing_loss(experiment.classes), []
+    for topk in (chosen[reading] for reading in READINGS if reading in chosen):
+        named = Naming(experiment, scale, f"{experiment.setting}, {topk.name} ")
         case, note = _deciding(topk.loss, sigma, where, ceiling=limit)
-        text = f" reaches a test loss under {limit:.3g} where dense fails"
-        found.append(judge_bound(identity(text), case, limit, "at_most", note=note))
-        for rival in (word for word in RIVALS if word in chosen):
-            for measure in MEASURES:
+        name = named("S4", f"reaches a test loss under {limit:.3g} where dense fails")
+        found.append(st.judge_bound(name, case, limit, "at_most", note=note))
+        for rival, remark in RIVALS.items():
+            for measure in ("loss", "error") if rival in chosen else ():
                 gain = getattr(chosen[rival], measure) - getattr(topk, measure)
                 case, note = _deciding(gain, sigma, where, floor=0.0)
-                words = f" against {NAMES[rival]}, test {measure}"
-                note = f"{chosen[rival].name} minus {topk.name}; {note}"
-                if rival != "dense":
-                    note += "; not a claim of the paper, which compares with dense training only"
-                found.append(judge_difference(identity(words), case, "positive", note=note))
+                note = joined(f"{NAMES[rival]} minus {topk.name}", note, remark)
+                name = named("S4", f"against {NAMES[rival]}, test {measure}")
+                found.append(st.judge_difference(name, case, "positive", note=note))
     return found
 
 
@@ -77,12 +66,12 @@ def _deciding(
     where: NDArray[np.intp],
     floor: float = -np.inf,
     ceiling: float = np.inf,
-) -> tuple[Interval, str]:
+) -> tuple[st.Interval, str]:
     """Interval over seeds at the noise level that decides for all of ``where``, and a note."""
     if len(where) == 0:
-        return mean_interval([]), NOT_FAILING
+        return st.mean_interval([]), NOT_FAILING
     level = corrected_level(len(where))
-    cases = [mean_interval(samples[:, place], level) for place in where]
+    cases = [st.mean_interval(samples[:, place], level) for place in where]
     worst = worst_of([each.low for each in cases], [each.high for each in cases], floor, ceiling)
     at = f"sigma_p={sigma[where[worst]]:g}"
     if len(where) == 1:

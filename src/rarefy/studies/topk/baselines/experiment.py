@@ -8,16 +8,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+import xarray as xr
 from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Output
 from rarefy.core.errors import bad_value
-from rarefy.studies.topk.baselines.arms import Arm, arms
-from rarefy.studies.topk.baselines.claims import READINGS
-from rarefy.studies.topk.setting import SignalNoiseExperiment
+from rarefy.core.parameters import Count, Positive, Whole
+from rarefy.studies.topk.baselines.arms import READINGS, Arm, arms
+from rarefy.studies.topk.setting import TINY, SignalNoiseExperiment
 from rarefy.sweep.batches import split_by_axis
 from rarefy.train.descent import State
 from rarefy.train.topk_pruning import TopKPruning
+
+READS = (5, 10, 20, 50, 100, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,17 +30,12 @@ class BaselinesExperiment(SignalNoiseExperiment):
     axes: ClassVar[tuple[str, ...]] = ("arm", "sigma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
+            **TINY,
             "seeds": 2,
             "arm": arms((3, 10), (0.01, 0.3)),
             "sigma": (0.2, 1.5),
-            "d": 40,
-            "samples": 40,
-            "classes": 4,
-            "filters": 6,
-            "steps": 60,
             "reads": (5, 20, 60),
             "validation_samples": 60,
-            "test_samples": 200,
         },
         "quick": {
             "seeds": 3,
@@ -47,25 +45,21 @@ class BaselinesExperiment(SignalNoiseExperiment):
             "reads": (5, 20, 100, 400),
             "test_samples": 2000,
         },
-        "paper": {
-            "seeds": 4,
-            "sigma": (1.0,),
-            "arm": arms((4, 16, 64, 128), (0.01, 0.1, 1.0)),
-        },
+        "paper": {"seeds": 4, "sigma": (1.0,), "arm": arms((4, 16, 64, 128), (0.01, 0.1, 1.0))},
     }
 
     arm: tuple[str, ...] = arms(
         (1, 2, 4, 8, 16, 32, 64, 128), (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
     )
     """method and knob: dense, revive-K, revive0-K, fixed-K, random-K, decay-LAMBDA"""
-    sigma: tuple[float, ...] = (0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0)
+    sigma: tuple[Positive, ...] = (0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0)
     """noise std sigma_p; the paper's figure ends at 1"""
-    reads: tuple[int, ...] = (5, 10, 20, 50, 100, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000)
+    reads: tuple[Whole, ...] = READS
     """numbers of updates after which losses are measured: early stopping may stop at any of them,
     all other methods train to the last, which must be ``steps``"""
-    validation_samples: int = 200
+    validation_samples: Count = 200
     """fresh samples by whose loss knobs are chosen"""
-    seeds: int = 5
+    seeds: Count = 5
 
     def check(self) -> None:
         super().check()
@@ -76,15 +70,9 @@ class BaselinesExperiment(SignalNoiseExperiment):
                 raise bad_value("arm", word, "is there twice")
             seen.add(arm)
         if "dense" not in self.arm or not any(word.startswith(READINGS) for word in self.arm):
-            raise bad_value(
-                "arm", self.arm, "must have dense, and a revive-K or fixed-K to compare"
-            )
-        for sigma in self.sigma:
-            if not 0 < sigma < float("inf"):
-                raise bad_value("sigma", sigma, "the noise std must be positive and finite")
-        if self.validation_samples < 1:
-            raise bad_value("validation_samples", self.validation_samples, "must be at least 1")
-        if not self.reads or min(self.reads) < 0 or max(self.reads) != self.steps:
+            complaint = "must have dense, and a revive-K or fixed-K to compare"
+            raise bad_value("arm", self.arm, complaint)
+        if not self.reads or max(self.reads) != self.steps:
             complaint = f"must lie in 0..steps={self.steps} and have steps itself"
             raise bad_value("reads", self.reads, complaint)
 
@@ -108,34 +96,36 @@ class BaselinesExperiment(SignalNoiseExperiment):
 
         return split_by_axis(cells, "seed", of_seed)
 
+    def parsed(self, results: xr.Dataset) -> list[Arm]:
+        """The arms of results."""
+        return [self._arm(word) for word in results["arm"].values]
+
     def _arm(self, word: object) -> Arm:
         return Arm.parse(str(word), self.d, self.lr)
 
     def _run(self, slope_at_zero: int, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        sigma = cells.column("sigma", context)
-        experiment = self.setup(cells, context, sigma=sigma, mu=torch.full_like(sigma, self.mu))
+        trial = self.setup(cells, context)
         each = [self._arm(word) for word in cells.values["arm"]]
         pruning = TopKPruning(
-            torch.tensor([arm.keep for arm in each], device=sigma.device),
+            torch.tensor([arm.keep for arm in each], device=trial.initial.device),
             [arm.reading for arm in each],
             (self.classes, self.filters, self.d),
-            draws=experiment.draws,
+            draws=trial.draws,
         )
 
         def measured(state: State) -> Tensor:
             filters = state.parameters["filters"]
-            chosen_by = experiment.test(filters, context, self.validation_samples, "validation")
-            seen = experiment.test(filters, context)
+            chosen_by = trial.test(filters, self.validation_samples, context, "validation")
+            seen = trial.test(filters, self.test_samples, context)
             return torch.stack([chosen_by.loss, seen.loss, seen.error, state.loss], dim=1)
 
-        trajectory = experiment.train(
+        trajectory = self.train(
+            trial,
             context,
-            self.lr,
-            self.steps,
             {"measured": measured},
             self.reads,
             pruning,
-            weight_decay=sigma.new_tensor([arm.decay for arm in each]),
+            weight_decay=trial.initial.new_tensor([arm.decay for arm in each]),
             open_at_zero=slope_at_zero == 1,
         )
         names = [output.name for output in self.outputs()]

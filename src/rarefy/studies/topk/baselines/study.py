@@ -5,14 +5,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.topk.baselines.charts import baseline_pictures
-from rarefy.studies.topk.baselines.claims import baseline_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.topk.baselines import charts
+from rarefy.studies.topk.baselines import claims as judged
 from rarefy.studies.topk.baselines.experiment import BaselinesExperiment
-from rarefy.studies.topk.baselines.tables import baseline_tables
 
 
 class TopKBaselines(BaselinesExperiment, Study):
@@ -36,11 +32,6 @@ class TopKBaselines(BaselinesExperiment, Study):
         "ReLU'(0) = 0, as automatic differentiation has it."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return baseline_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return baseline_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return baseline_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -5,24 +5,28 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.curves import banded
+from rarefy.core.picture import Curve, Lines, Picture
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.regions import overlap
+from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.chart import heat_map
+from rarefy.studies.kit.words import seeds_in_words
 from rarefy.studies.topk.phase.experiment import PhaseExperiment
 from rarefy.studies.topk.phase.regions import (
     LEARNT,
+    Numbers,
     axes_of,
     first_update,
     kept_shares,
-    measured_region,
+    measured_regions,
+    overlaps,
     predicted_curves,
     predicted_region,
     published_curves,
     published_region,
     spacing,
-    test_loss,
 )
-from rarefy.theory import first_step
+from rarefy.theory.first_step import paper_noise_std
 
 READS_AS = {
     "revive": "pruned coordinates may come back",
@@ -31,50 +35,45 @@ READS_AS = {
     "random": "a random support",
     "dense": "nothing is pruned",
 }
+LABELS = {"sigma": "noise std sigma_p", "keep": "kept coordinates K"}
 
 
-def phase_pictures(study: PhaseExperiment, results: xr.Dataset) -> list[Picture]:
-    return [_map(study, results), _slices(study, results), _first(study, results)]
+def pictures(experiment: PhaseExperiment, results: xr.Dataset) -> list[Picture]:
+    return [make(experiment, results) for make in (_map, _cuts, _first)]
 
 
-def _map(study: PhaseExperiment, results: xr.Dataset) -> Picture:
+def _map(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
     sigma, keep = axes_of(results)
-    lower, upper = published_curves(study, sigma)
-    low, high = predicted_curves(study, sigma)
-    top, bottom = keep.max(), keep.min()
-    curves = [
-        Curve("published, lower", *_inside(sigma, lower, bottom, top), role="theory"),
-        Curve("published, upper", *_inside(sigma, upper, bottom, top), role="theory"),
-        Curve(
-            "first update, lower", *_inside(sigma, low, bottom, top), None, None, "first", "dashed"
-        ),
-        Curve(
-            "first update, upper", *_inside(sigma, high, bottom, top), None, None, "first", "dashed"
-        ),
-    ]
-    loss = test_loss(results).mean("seed")
+    curves = []
+    for name, ends, role, style in (
+        ("published", published_curves(experiment, sigma), "theory", "solid"),
+        ("first update", predicted_curves(experiment, sigma), "first", "dashed"),
+    ):
+        for side, at in zip(("lower", "upper"), ends, strict=True):
+            there = (at >= keep.min()) & (at <= keep.max())  # the part that lies on the map
+            if there.any():
+                label = f"{name}, {side}"
+                curves.append(Curve(label, sigma[there], at[there], role=role, style=style))
     panels = [
-        HeatMap(
-            values=loss.sel(reading=reading).transpose("keep", "sigma").values,
-            x=sigma.tolist(),
-            y=[int(k) for k in keep],
-            x_label="noise std sigma_p",
-            y_label="kept coordinates K",
-            colour_label="test loss",
-            title=f"{reading}: {READS_AS[str(reading)]}",
-            curves=[curve for curve in curves if len(curve.x)],
+        heat_map(
+            results["test_loss"].isel(read=-1).sel(reading=reading),
+            "sigma",
+            "keep",
+            LABELS,
+            "test loss",
+            f"{reading}: {READS_AS[reading]}",
+            curves=curves,
             levels=(LEARNT,),
         )
-        for reading in results["reading"].values
+        for reading in texts(results, "reading")
     ]
-    n = results.sizes["seed"]
     return Picture(
         "map",
         "Test loss over noise and kept coordinates, for each reading of TopK",
-        f"Mean of {n} seed{'s' if n > 1 else ''} after {int(results['read'][-1])} updates; a loss "
-        f"under {LEARNT:g} counts as generalising, log {study.classes} = "
-        f"{np.log(study.classes):.2f} is chance. Solid: the two curves of 002 Fig. 2 (scaled as "
-        "Theorem 4.4 where the setting is another). Dashed: the window that follows from the "
+        f"Mean of {seeds_in_words(results)} after {int(results['read'][-1])} updates; a loss "
+        f"under {LEARNT:g} counts as generalising, log {experiment.classes} = "
+        f"{np.log(experiment.classes):.2f} is chance. Solid: the two curves of 002 Fig. 2 (scaled "
+        "as Theorem 4.4 where the setting is another). Dashed: the window that follows from the "
         "first update alone, no constant fitted. Why the readings differ: a signal's coordinate "
         "that was set to zero answers its signal with exactly 0. With ReLU'(0) = 1, as the paper "
         "writes, it still has a gradient and can come back at any update, even in filters that "
@@ -83,18 +82,17 @@ def _map(study: PhaseExperiment, results: xr.Dataset) -> Picture:
         "come back (revive0); and where the first support is final (fixed), a filter that missed "
         "its signal can only memorise noise. In both, few coordinates can hurt as well as many, "
         "as published, but where the lower side lies differs much from seed to seed. "
-        f"{_overlaps(study, results)}",
+        f"{_overlaps(experiment, results)}",
         panels,
     )
 
 
-def _overlaps(study: PhaseExperiment, results: xr.Dataset) -> str:
-    published = published_region(study, results)
-    seeds = results["seed"].values
+def _overlaps(experiment: PhaseExperiment, results: xr.Dataset) -> str:
+    published = published_region(experiment, results)
     found = []
-    for reading in results["reading"].values:
-        scores = [overlap(measured_region(results, reading, seed), published) for seed in seeds]
-        ends = f" ({min(scores):.2f} to {max(scores):.2f})" if len(seeds) > 1 else ""
+    for reading in texts(results, "reading"):
+        scores = overlaps(results, reading, published)
+        ends = f" ({min(scores):.2f} to {max(scores):.2f})" if len(scores) > 1 else ""
         found.append(f"{reading} {np.mean(scores):.2f}{ends}")
     return (
         f"Overlap of the region under {LEARNT:g} with the published one: {', '.join(found)}; the "
@@ -102,81 +100,58 @@ def _overlaps(study: PhaseExperiment, results: xr.Dataset) -> str:
     )
 
 
-def _inside(
-    x: np.ndarray, y: np.ndarray, bottom: float, top: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The part of a curve that lies on the map."""
-    there = (y >= bottom) & (y <= top)
-    return x[there], y[there]
+def _spread_out(sigma: Numbers, count: int) -> Numbers:
+    """Some noise levels from first to last."""
+    return sigma[np.unique(np.linspace(0, len(sigma) - 1, count).round().astype(int))]
 
 
-def _slices(study: PhaseExperiment, results: xr.Dataset) -> Picture:
+def _cuts(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
     sigma, keep = axes_of(results)
-    chosen = sigma[np.unique(np.linspace(0, len(sigma) - 1, 5).round().astype(int))][1:]
-    loss = test_loss(results)
+    readings, loudest = texts(results, "reading"), float(sigma.max())
+    loss, held = results["test_loss"].isel(read=-1), results["signal_held"].sel(sigma=loudest)
     panels = [
         Lines(
             [
-                banded(
+                mean_curve(
                     f"sigma_p = {value:g}",
                     keep,
-                    loss.sel(reading=reading, sigma=value).transpose("seed", "keep").values,
-                    role=f"sigma {place}",
+                    by_seed(loss.sel(reading=reading, sigma=value), "keep"),
+                    f"sigma {place}",
                 )
-                for place, value in enumerate(chosen)
+                for place, value in enumerate(_spread_out(sigma, 5)[1:])
             ],
-            x_label="kept coordinates K",
-            y_label="test loss",
-            title=f"{reading}: {READS_AS[str(reading)]}",
+            LABELS["keep"],
+            "test loss",
+            f"{reading}: {READS_AS[reading]}",
             x_log=True,
         )
-        for reading in results["reading"].values
+        for reading in readings
     ]
-    loudest = float(sigma.max())
-    held = Lines(
+    holding = Lines(
         [
-            banded(
-                str(reading),
-                keep,
-                results["signal_held"]
-                .sel(reading=reading, sigma=loudest)
-                .transpose("seed", "keep")
-                .values,
-                role=str(reading),
-            )
-            for reading in results["reading"].values
+            mean_curve(reading, keep, by_seed(held.sel(reading=reading), "keep"), reading)
+            for reading in readings
         ],
-        x_label="kept coordinates K",
-        y_label="share of all filters",
-        title=f"Filters that hold their own signal at the end, sigma_p = {loudest:g}",
+        LABELS["keep"],
+        "share of all filters",
+        f"Filters that hold their own signal at the end, sigma_p = {loudest:g}",
         x_log=True,
     )
+    share = spacing(keep)
+    published = published_region(experiment, results) @ share
+    predicted = predicted_region(experiment, results) @ share
     width = Lines(
         [
-            banded(
-                str(reading),
-                sigma,
-                (loss.sel(reading=reading).transpose("seed", "sigma", "keep").values < LEARNT)
-                @ spacing(keep),
-                role=str(reading),
-            )
-            for reading in results["reading"].values
-        ]
-        + [
-            Curve(
-                "published", sigma, published_region(study, results) @ spacing(keep), role="theory"
+            *(
+                mean_curve(reading, sigma, measured_regions(results, reading) @ share, reading)
+                for reading in readings
             ),
-            Curve(
-                "first update",
-                sigma,
-                predicted_region(study, results) @ spacing(keep),
-                role="first",
-                style="dashed",
-            ),
+            Curve("published", sigma, published, role="theory"),
+            Curve("first update", sigma, predicted, role="first", style="dashed"),
         ],
-        x_label="noise std sigma_p",
-        y_label="share of K with test loss < 2",
-        title="How wide the window is",
+        LABELS["sigma"],
+        "share of K with test loss < 2",
+        "How wide the window is",
     )
     return Picture(
         "slices",
@@ -185,66 +160,56 @@ def _slices(study: PhaseExperiment, results: xr.Dataset) -> Picture:
         f"{results.sizes['seed']} seeds: a window is a dip with two sides. Then how many filters "
         "hold their own signal (half of them begin shut on it, and stay so unless a coordinate at "
         "zero may come back), and how much of the K axis generalises.",
-        [*panels, held, width],
+        [*panels, holding, width],
     )
 
 
-def _first(study: PhaseExperiment, results: xr.Dataset) -> Picture:
+def _first(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
     sigma, keep = axes_of(results)
-    chosen = sigma[np.unique(np.linspace(0, len(sigma) - 1, 4).round().astype(int))]
     first = results.isel(reading=0)
     curves = []
-    for place, value in enumerate(chosen):
-        samples = first["first_kept"].sel(sigma=value).transpose("seed", "keep").values
-        role = f"sigma {place}"
-        curves.append(banded(f"sigma_p = {value:g}, measured", keep, samples, role, "points"))
-        law = kept_shares(study, results, value)
-        curves.append(Curve(f"sigma_p = {value:g}, law", keep, law, role=role))
-    kept = Lines(
-        curves,
-        x_label="K",
-        y_label="share of filters",
-        title="Filters whose signal is among the K largest",
+    for place, value in enumerate(_spread_out(sigma, 4)):
+        name, role = f"sigma_p = {value:g}", f"sigma {place}"
+        samples = by_seed(first["first_kept"].sel(sigma=value), "keep")
+        shares = kept_shares(experiment, results, value)
+        curves.append(mean_curve(f"{name}, measured", keep, samples, role, "points"))
+        curves.append(Curve(f"{name}, law", keep, shares, role=role))
+    title = "Filters whose signal is among the K largest"
+    kept = Lines(curves, "K", "share of filters", title)
+    gained, noise = (
+        by_seed(first[name].isel(keep=0), "sigma") for name in ("first_signal", "first_noise")
     )
-    alike = first.isel(keep=0).transpose("seed", "sigma", ...)
-    steps = [first_update(study, value) for value in sigma]
-    gained = float(alike["first_signal"].mean())
+    steps = [first_update(experiment, value) for value in sigma]
+
+    def law(label: str, values: list[float], role: str, style: str = "solid") -> Curve:
+        return Curve(label, sigma, np.array(values), role=role, style=style)
+
+    start = experiment.sigma_0
     added = Lines(
         [
-            banded("signal, measured", sigma, alike["first_signal"].values, "signal", "points"),
-            Curve("signal, law", sigma, np.array([s.signal_gain for s in steps]), role="signal"),
-            banded("noise, measured", sigma, alike["first_noise"].values, "noise", "points"),
-            Curve("noise, law", sigma, np.array([s.noise_gain for s in steps]), role="noise"),
-            Curve(
-                "noise, 002 App. I",
-                sigma,
-                np.array([first_step.paper_noise_std(s) for s in steps]),
-                role="noise",
-                style="dotted",
-            ),
-            Curve(
-                "initial weights, std",
-                sigma,
-                np.full(len(sigma), study.sigma_0),
-                role="start",
-                style="dashed",
-            ),
+            mean_curve("signal, measured", sigma, gained, "signal", "points"),
+            law("signal, law", [step.signal_gain for step in steps], "signal"),
+            mean_curve("noise, measured", sigma, noise, "noise", "points"),
+            law("noise, law", [step.noise_gain for step in steps], "noise"),
+            law("noise, 002 App. I", [paper_noise_std(step) for step in steps], "noise", "dotted"),
+            law("initial weights, std", [start] * len(sigma), "start", "dashed"),
         ],
-        x_label="noise std sigma_p",
-        y_label="size of what the first update adds",
-        title="The first update against the initial weights",
+        LABELS["sigma"],
+        "size of what the first update adds",
+        "The first update against the initial weights",
         y_log=True,
     )
+    mean = float(first["first_signal"].isel(keep=0).mean())
     return Picture(
         "first",
         "The first update, which decides a fixed support",
         "Left: of the filters that could learn their signal, those in which it is among the K "
         "largest after one update; points measured, lines the law. Right: what the update adds to "
-        f"signal and noise coordinates. The signal gains {gained / study.sigma_0:.2g} times the "
-        "std of the initial weights: "
+        f"signal and noise coordinates. The signal gains {mean / start:.2g} times the std of the "
+        "initial weights: "
         + (
             "less than they already have, so that a support chosen after it owes much to chance."
-            if gained < study.sigma_0
+            if mean < start
             else "it is the update that decides which coordinates are largest."
         ),
         [kept, added],

@@ -4,7 +4,7 @@ support that is final (002 Fig. 1 and 2, Theorems 4.4 and 4.5, App. I)."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,14 +12,18 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Output
 from rarefy.core.errors import bad_value
-from rarefy.core.precision import check_precision, matrix_products
+from rarefy.core.parameters import Count, OneOf, Positive
+from rarefy.core.precision import PRECISIONS, matrix_products
 from rarefy.pruning.masks import keep_largest
-from rarefy.studies.topk.phase.regions import SHUT
-from rarefy.studies.topk.setting import SignalNoiseExperiment, Trial
+from rarefy.studies.topk.setting import TINY, SignalNoiseExperiment, Trial, own_signal
 from rarefy.sweep.batches import split_by_axis
 from rarefy.train.descent import State
 from rarefy.train.patch_classifier import PatchClassifier
-from rarefy.train.topk_pruning import READINGS, TopKPruning, check_keep, check_schedule
+from rarefy.train.topk_pruning import READINGS, TopKPruning, check_keep
+
+SHUT = "revive0"
+"""Coordinates may come back, but ReLU'(0) = 0, as automatic differentiation has it: a signal's
+coordinate at zero then sees no gradient, and only noise can come back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,18 +32,7 @@ class PhaseExperiment(SignalNoiseExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("reading", "sigma", "keep")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "sigma": (0.2, 1.0),
-            "keep": (2, 10, 40),
-            "d": 40,
-            "samples": 40,
-            "classes": 4,
-            "filters": 6,
-            "steps": 60,
-            "reads": (20, 60),
-            "test_samples": 200,
-        },
+        "tiny": {**TINY, "seeds": 2, "sigma": (0.2, 1.0), "keep": (2, 10, 40), "reads": (20, 60)},
         "quick": {
             "seeds": 2,
             "sigma": (0.25, 0.5, 0.75, 1.0),
@@ -60,37 +53,28 @@ class PhaseExperiment(SignalNoiseExperiment):
         },
     }
 
-    reading: tuple[str, ...] = ("revive", SHUT, "fixed")
+    reading: tuple[Annotated[str, OneOf((*READINGS, SHUT))], ...] = ("revive", SHUT, "fixed")
     """what becomes of a pruned coordinate: revive, revive0, fixed (or random, dense)"""
-    sigma: tuple[float, ...] = tuple(round(0.01 * i, 2) for i in range(1, 101))
+    sigma: tuple[Positive, ...] = tuple(round(0.01 * i, 2) for i in range(1, 101))
     """noise std sigma_p"""
     keep: tuple[int, ...] = tuple(range(2, 201))
     """coordinates kept of every filter (K)"""
-    every: int = 1
+    every: Count = 1
     """updates between two prunings"""
-    first: int = 1
+    first: Count = 1
     """update after which pruning begins; a fixed support is chosen then"""
-    reads: tuple[int, ...] = (5000,)
+    reads: tuple[Count, ...] = (5000,)
     """numbers of updates after which losses are measured"""
-    precision: str = "tf32"
+    precision: Annotated[str, OneOf(PRECISIONS)] = "tf32"
     """matrix products on a GPU: float32, or tf32, in which 400 of 400 cells end alike (measured by
     ``bench_topk_gpu.py``)"""
-    seeds: int = 3
+    seeds: Count = 3
 
     def check(self) -> None:
         super().check()
-        for reading in self.reading:
-            if reading not in (*READINGS, SHUT):
-                known = ", ".join((*READINGS, SHUT))
-                raise bad_value("reading", reading, f"must be one of {known}")
         for keep in self.keep:
             check_keep(keep, self.d)
-        for sigma in self.sigma:
-            if not 0 < sigma < float("inf"):
-                raise bad_value("sigma", sigma, "the noise std must be positive and finite")
-        check_schedule(self.first, self.every)
-        check_precision(self.precision)
-        if not self.reads or not all(1 <= read <= self.steps for read in self.reads):
+        if not self.reads or max(self.reads) > self.steps:
             raise bad_value("reads", self.reads, f"must lie in 1..steps={self.steps}")
 
     def outputs(self) -> tuple[Output, ...]:
@@ -120,71 +104,51 @@ class PhaseExperiment(SignalNoiseExperiment):
             return split_by_axis(cells, "seed", of_seed)
 
     def _run(self, reading: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        sigma, keep = cells.column("sigma", context), cells.column("keep", context).long()
-        experiment = self.setup(cells, context, sigma=sigma, mu=torch.full_like(sigma, self.mu))
-        found = self._first_update(experiment, keep)
+        keep = cells.column("keep", context).long()
+        trial = self.setup(cells, context)
+        found = self._first_update(trial, keep)
         shape = (self.classes, self.filters, self.d)
         word = "revive" if reading == SHUT else reading
         pruning = TopKPruning(keep, word, shape, self.first, self.every, cells.draws(context))
 
         def tested(state: State) -> Tensor:
-            seen = experiment.test(state.parameters["filters"], context)
+            seen = trial.test(state.parameters["filters"], self.test_samples, context)
             return torch.stack([seen.loss, seen.error, state.loss], dim=1)
 
-        trajectory = experiment.train(
-            context,
-            self.lr,
-            self.steps,
-            {"tested": tested},
-            self.reads,
-            pruning,
-            open_at_zero=reading != SHUT,
+        trajectory = self.train(
+            trial, context, {"tested": tested}, self.reads, pruning, open_at_zero=reading != SHUT
         )
         test_loss, test_error, train_loss = trajectory.records["tested"].unbind(dim=2)
         own = own_signal(trajectory.parameters["filters"])
         found |= {
             "test_loss": test_loss,
             "test_error": test_error,
-            "train_loss": three_digits(train_loss),
+            "train_loss": _three_digits(train_loss),
             "signal_held": (own > 0).flatten(1).to(own.dtype).mean(dim=1),
             "nonfinite_step": trajectory.nonfinite_step,
         }
         return {name: value.cpu().numpy() for name, value in found.items()}
 
-    def _first_update(self, experiment: Trial, keep: Tensor) -> dict[str, Tensor]:
-        """What the first update, not yet pruned, does to signal and noise coordinates."""
-        problem = PatchClassifier.of(experiment.samples, experiment.scale)
-        _, gradient = problem.gradients({"filters": experiment.initial})
-        moved = experiment.initial - self.lr * gradient["filters"]
-        could = could_learn(experiment)
-        added = moved - experiment.initial
+    def _first_update(self, trial: Trial, keep: Tensor) -> dict[str, Tensor]:
+        """What the first update, not yet pruned, does to signal and noise coordinates; to signals
+        of filters that are not negative on them at the start: in the others the ReLU is shut on
+        their class's signal, and the first update leaves it as it is."""
+        problem = PatchClassifier.of(trial.samples, trial.scale)
+        _, gradient = problem.gradients({"filters": trial.initial})
+        moved = trial.initial - self.lr * gradient["filters"]
+        added = moved - trial.initial
+        could = own_signal(trial.initial) >= 0
         kept = own_signal(keep_largest(moved.abs(), keep[:, None, None]))
+        count = could.sum(dim=(1, 2))
         return {
-            "first_kept": _share(kept, could),
-            "first_signal": (own_signal(added) * could).sum(dim=(1, 2)) / could.sum(dim=(1, 2)),
+            "first_kept": (kept & could).sum(dim=(1, 2)) / count,
+            "first_signal": (own_signal(added) * could).sum(dim=(1, 2)) / count,
             "first_noise": added[..., self.classes :].square().mean(dim=(1, 2, 3)).sqrt(),
         }
 
 
-def own_signal(filters: Tensor) -> Tensor:
-    """A filter's coordinate of its own class's signal: (run, classes, m)."""
-    classes = filters.shape[1]
-    return torch.diagonal(filters[..., :classes], dim1=1, dim2=3).transpose(1, 2)
-
-
-def could_learn(experiment: Trial) -> Tensor:
-    """Filters whose own signal coordinate is not negative at the start: in the others the ReLU is
-    shut on their class's signal, and the first update leaves it as it is."""
-    return own_signal(experiment.initial) >= 0
-
-
-def three_digits(values: Tensor) -> Tensor:
+def _three_digits(values: Tensor) -> Tensor:
     """float32 rounded to eleven bits: what a reader needs, and half the bytes of a stored grid."""
     if values.dtype != torch.float32:
         return values
     return ((values.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
-
-
-def _share(hits: Tensor, among: Tensor) -> Tensor:
-    """Share of ``among`` that are ``hits``: (run,)."""
-    return (hits & among).sum(dim=(1, 2)) / among.sum(dim=(1, 2))

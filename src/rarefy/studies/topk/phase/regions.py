@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rarefy.measure.regions import Mask, between, fit_boundaries
+from rarefy.measure.regions import Mask, between, fit_boundaries, overlap
+from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.topk.phase.experiment import PhaseExperiment
 from rarefy.theory import first_step, topk
 
-if TYPE_CHECKING:
-    from rarefy.studies.topk.phase.experiment import PhaseExperiment
-
-SHUT = "revive0"
-"""Coordinates may come back, but ReLU'(0) = 0, as automatic differentiation has it: a signal's
-coordinate at zero then sees no gradient, and only noise can come back."""
 LEARNT = 2.0
 """Test loss under which 002 Fig. 2 counts a cell as generalising."""
 OVERLAP = 0.8
@@ -27,34 +22,38 @@ drawn by eye with two round constants."""
 Numbers = NDArray[np.float64]
 
 
-def test_loss(results: xr.Dataset) -> xr.DataArray:
-    """At the last read: (reading, seed, sigma, keep)."""
-    return results["test_loss"].isel(read=-1).transpose("reading", "seed", "sigma", "keep")
+def at_end(results: xr.Dataset, name: str, reading: str) -> Numbers:
+    """A loss at the last read: (seed, sigma, keep)."""
+    return by_seed(results[name].isel(read=-1).sel(reading=reading), "sigma", "keep")
 
 
-def measured_region(results: xr.Dataset, reading: str, seed: int) -> Mask:
-    """Cells that generalise, (sigma, keep)."""
-    here = test_loss(results).sel(reading=reading, seed=seed)
-    return np.asarray(here.values < LEARNT)
+def measured_regions(results: xr.Dataset, reading: str) -> Mask:
+    """Cells that generalise, (seed, sigma, keep)."""
+    return at_end(results, "test_loss", reading) < LEARNT
 
 
-def published_curves(study: PhaseExperiment, sigma: Numbers) -> tuple[Numbers, Numbers]:
+def overlaps(results: xr.Dataset, reading: str, region: Mask) -> Numbers:
+    """Of the measured region with another, (seed,)."""
+    return np.array([overlap(measured, region) for measured in measured_regions(results, reading)])
+
+
+def published_curves(experiment: PhaseExperiment, sigma: Numbers) -> tuple[Numbers, Numbers]:
     """The two curves of Fig. 2. In another setting than its own they are scaled as Theorem 4.4's
     window is: the lower one by d, the upper one by sqrt(n)/T."""
-    relative = sigma / study.mu
-    at_d, at_n = _scaling(study)
+    relative = sigma / experiment.mu
+    at_d, at_n = _scaling(experiment)
     return topk.figure_lower(relative) * at_d, topk.figure_upper(relative) * at_n
 
 
-def published_constants(study: PhaseExperiment) -> tuple[float, float]:
+def published_constants(experiment: PhaseExperiment) -> tuple[float, float]:
     """What stands before exp(-mu^2/(2 sigma^2)) and before mu^2/sigma^2: 120 and 95, scaled as the
     curves are."""
-    at_d, at_n = _scaling(study)
+    at_d, at_n = _scaling(experiment)
     return float(topk.figure_lower(np.inf)) * at_d, float(topk.figure_upper(1.0)) * at_n
 
 
-def _scaling(study: PhaseExperiment) -> tuple[float, float]:
-    return study.d / 200, float(np.sqrt(study.samples / 200) * 10 / study.classes)
+def _scaling(experiment: PhaseExperiment) -> tuple[float, float]:
+    return experiment.d / 200, float(np.sqrt(experiment.samples / 200) * 10 / experiment.classes)
 
 
 @dataclass(frozen=True)
@@ -68,19 +67,21 @@ class FittedCurves:
     no_lower_side: bool
 
 
-def fitted_curves(study: PhaseExperiment, results: xr.Dataset, reading: str) -> list[FittedCurves]:
-    """One fit a seed. Where there is no lower side the factor is the largest that says so, the one
-    that is nearest to the published."""
+def fitted_curves(
+    experiment: PhaseExperiment, results: xr.Dataset, reading: str
+) -> list[FittedCurves]:
+    """One fit per seed. Where there is no lower side the factor is the largest that says so, the
+    one that is nearest to the published."""
     sigma, keep = axes_of(results)
-    below_all = float(keep.min() / published_curves(study, sigma)[0].max())
+    below_all = float(keep.min() / published_curves(experiment, sigma)[0].max())
     found = []
-    for seed in results["seed"].values:
+    for region in measured_regions(results, reading):
         fit = fit_boundaries(
-            measured_region(results, reading, seed),
+            region,
             sigma,
             keep,
-            lambda at: published_curves(study, at)[0],
-            lambda at: published_curves(study, at)[1],
+            lambda at: published_curves(experiment, at)[0],
+            lambda at: published_curves(experiment, at)[1],
         )
         open_ = fit.lower <= below_all
         lower = below_all if open_ else fit.lower
@@ -88,9 +89,9 @@ def fitted_curves(study: PhaseExperiment, results: xr.Dataset, reading: str) -> 
     return found
 
 
-def constants_of(study: PhaseExperiment, fits: list[FittedCurves]) -> tuple[str, str]:
+def constants_of(experiment: PhaseExperiment, fits: list[FittedCurves]) -> tuple[str, str]:
     """Fitted constants of the lower and of the upper curve, a seed after the other."""
-    low, high = published_constants(study)
+    low, high = published_constants(experiment)
     lower = [
         f"none (under {low * fit.lower:.2g})" if fit.no_lower_side else f"{low * fit.lower:.3g}"
         for fit in fits
@@ -98,23 +99,23 @@ def constants_of(study: PhaseExperiment, fits: list[FittedCurves]) -> tuple[str,
     return ", ".join(lower), ", ".join(f"{high * fit.upper:.3g}" for fit in fits)
 
 
-def published_region(study: PhaseExperiment, results: xr.Dataset) -> Mask:
+def published_region(experiment: PhaseExperiment, results: xr.Dataset) -> Mask:
     sigma, keep = axes_of(results)
-    return between(keep, *published_curves(study, sigma))
+    return between(keep, *published_curves(experiment, sigma))
 
 
-def first_update(study: PhaseExperiment, sigma: float) -> first_step.FirstStep:
+def first_update(experiment: PhaseExperiment, sigma: float) -> first_step.FirstStep:
     """The setting of the first update at one noise level."""
     return first_step.FirstStep(
-        classes=study.classes,
-        samples=study.samples,
-        d=study.d,
-        mu=study.mu,
+        classes=experiment.classes,
+        samples=experiment.samples,
+        d=experiment.d,
+        mu=experiment.mu,
         sigma=float(sigma),
-        sigma_0=study.sigma_0,
-        lr=study.lr,
-        output_scale=study.scale,
-        labels=study.labels,
+        sigma_0=experiment.sigma_0,
+        lr=experiment.lr,
+        output_scale=experiment.scale,
+        labels=experiment.labels,
     )
 
 
@@ -126,12 +127,12 @@ ENOUGH = {
 
 
 def predicted_curves(
-    study: PhaseExperiment, sigma: Numbers, enough: str = "half of the filters"
+    experiment: PhaseExperiment, sigma: Numbers, enough: str = "half of the filters"
 ) -> tuple[Numbers, Numbers]:
     """The window that follows from the first update's order statistics (S12)."""
-    steps = [first_update(study, value) for value in sigma]
+    steps = [first_update(experiment, value) for value in sigma]
     if enough == "one filter":
-        low = [first_step.class_lower_keep(step, study.filters) for step in steps]
+        low = [first_step.class_lower_keep(step, experiment.filters) for step in steps]
     else:
         low = [first_step.lower_keep(step) for step in steps]
     high = [first_step.upper_keep(step) for step in steps]
@@ -139,10 +140,10 @@ def predicted_curves(
 
 
 def predicted_region(
-    study: PhaseExperiment, results: xr.Dataset, enough: str = "half of the filters"
+    experiment: PhaseExperiment, results: xr.Dataset, enough: str = "half of the filters"
 ) -> Mask:
     sigma, keep = axes_of(results)
-    return between(keep, *predicted_curves(study, sigma, enough))
+    return between(keep, *predicted_curves(experiment, sigma, enough))
 
 
 def axes_of(results: xr.Dataset) -> tuple[Numbers, Numbers]:
@@ -150,10 +151,10 @@ def axes_of(results: xr.Dataset) -> tuple[Numbers, Numbers]:
     return results["sigma"].values.astype(float), results["keep"].values.astype(np.float64)
 
 
-def kept_shares(study: PhaseExperiment, results: xr.Dataset, sigma: float) -> Numbers:
+def kept_shares(experiment: PhaseExperiment, results: xr.Dataset, sigma: float) -> Numbers:
     """The law's share of filters whose signal is among the K largest, for every K of the grid."""
     counts = results["keep"].values.astype(np.int64)
-    return first_step.retained_share(counts, first_update(study, sigma))
+    return first_step.retained_share(counts, first_update(experiment, sigma))
 
 
 def spacing(keep: Numbers) -> Numbers:

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.topk.phase.charts import phase_pictures
-from rarefy.studies.topk.phase.claims import phase_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.topk.phase import charts
+from rarefy.studies.topk.phase import claims as judged
+from rarefy.studies.topk.phase import tables as listed
 from rarefy.studies.topk.phase.experiment import PhaseExperiment
-from rarefy.studies.topk.phase.tables import phase_tables
 
 
 class TopKPhase(PhaseExperiment, Study):
@@ -21,7 +18,7 @@ class TopKPhase(PhaseExperiment, Study):
     name: ClassVar[str] = "topk-phase"
     title: ClassVar[str] = "Where TopK pruning rescues generalisation: noise against kept weights"
     papers: ClassVar[tuple[str, ...]] = ("002",)
-    shows: ClassVar[str] = "Thm 4.4; Thm 4.5; Fig. 1; Fig. 2; App. I"
+    shows: ClassVar[str] = "Fig. 1, 2; Thm 4.4, 4.5; App. I"
     claims: ClassVar[tuple[str, ...]] = ("S4", "S5", "S6", "S7", "S12")
     needs: ClassVar[str] = "a CPU; a GPU at scale paper (two days on two cores)"
     headline: ClassVar[bool] = True
@@ -36,11 +33,6 @@ class TopKPhase(PhaseExperiment, Study):
         "the text, where the usual software has 0. All three readings are run."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return phase_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return phase_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return phase_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = listed.tables

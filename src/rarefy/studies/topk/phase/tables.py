@@ -1,4 +1,4 @@
-"""Tables of ``topk-phase``."""
+"""Tables of ``topk-phase``: how regions agree, and what the theorems ask for."""
 
 from __future__ import annotations
 
@@ -7,54 +7,54 @@ import xarray as xr
 
 from rarefy.core.picture import Table
 from rarefy.measure.regions import agreement, overlap
+from rarefy.studies.kit.arrays import texts
 from rarefy.studies.topk.phase.experiment import PhaseExperiment
 from rarefy.studies.topk.phase.regions import (
+    at_end,
     axes_of,
     constants_of,
     fitted_curves,
-    measured_region,
+    measured_regions,
+    overlaps,
     predicted_region,
     published_constants,
     published_region,
 )
+from rarefy.studies.topk.phase.theorems import FITTED
 from rarefy.theory import topk
 from rarefy.theory.conditions import COLUMNS, Condition, table_rows
 
 
-def phase_tables(study: PhaseExperiment, results: xr.Dataset) -> list[Table]:
-    sigma, _ = axes_of(results)
-    lower, upper = published_constants(study)
-    published, predicted = published_region(study, results), predicted_region(study, results)
-    rows: list[list[object]] = []
-    for reading in results["reading"].values:
-        measured = [measured_region(results, reading, seed) for seed in results["seed"].values]
-        fits = fitted_curves(study, results, str(reading))
-        train = results["train_loss"].isel(read=-1).sel(reading=reading)
+def tables(experiment: PhaseExperiment, results: xr.Dataset) -> list[Table]:
+    return [_agreement(experiment, results), _conditions(experiment, results)]
+
+
+def _agreement(experiment: PhaseExperiment, results: xr.Dataset) -> Table:
+    lower, upper = published_constants(experiment)
+    published = published_region(experiment, results)
+    predicted = predicted_region(experiment, results)
+    rows = []
+    for reading in texts(results, "reading"):
+        fits = fitted_curves(experiment, results, reading)
+        same = [agreement(region, published) for region in measured_regions(results, reading)]
+        train = at_end(results, "train_loss", reading)
+        ours = constants_of(experiment, fits)
         rows.append(
-            [
-                str(reading),
-                _mean([overlap(region, published) for region in measured]),
-                _mean([overlap(region, predicted) for region in measured]),
-                _mean([agreement(region, published) for region in measured]),
-                *constants_of(study, fits),
-                _mean([fit.overlap for fit in fits]),
-                f"{float((train < 0.01).mean()):.3g}",
-            ]
+            {
+                "reading": reading,
+                "overlap, published": _mean(overlaps(results, reading, published)),
+                "overlap, first update": _mean(overlaps(results, reading, predicted)),
+                "agreement, published": _mean(same),
+                "fitted lower constant": ours[0],
+                "fitted upper constant": ours[1],
+                "overlap of the fit": _mean([fit.overlap for fit in fits]),
+                "training loss < 0.01": f"{(train < FITTED).mean():.3g}",
+            }
         )
-    everything = np.ones_like(published)
-    rows.append(
-        [
-            "the whole diagram",
-            f"{overlap(everything, published):.3g}",
-            f"{overlap(everything, predicted):.3g}",
-            f"{agreement(everything, published):.3g}",
-            "",
-            "",
-            "",
-            "",
-        ]
-    )
-    overlaps = Table(
+    all_ = np.ones_like(published)
+    scores = overlap(all_, published), overlap(all_, predicted), agreement(all_, published)
+    whole = ["the whole diagram", *(f"{score:.3g}" for score in scores), "", "", "", ""]
+    return Table(
         "overlap",
         "How the regions of test loss < 2 agree",
         "Overlap: shared over joint area; agreement: share of cells on which both say the same. "
@@ -63,61 +63,48 @@ def phase_tables(study: PhaseExperiment, results: xr.Dataset) -> list[Table]:
         "the smallest K at every noise level. A form may fit well with other constants: see the "
         "overlap of the fit. The paper reports a training loss under 0.01 everywhere. All but the "
         "constants are means over seeds.",
-        [
-            "reading",
-            "overlap, published",
-            "overlap, first update",
-            "agreement, published",
-            "fitted lower constant",
-            "fitted upper constant",
-            "overlap of the fit",
-            "training loss < 0.01",
-        ],
-        rows,
+        list(rows[0]),
+        [*(list(row.values()) for row in rows), whole],
     )
+
+
+def _conditions(experiment: PhaseExperiment, results: xr.Dataset) -> Table:
+    loudest = float(axes_of(results)[0].max())
+    names = ("classes", "filters", "samples", "d", "mu", "sigma_0", "lr")
     conditions = topk.condition_4_1(
-        classes=study.classes,
-        filters=study.filters,
-        samples=study.samples,
-        d=study.d,
-        mu=study.mu,
-        sigma=float(sigma.max()),
-        sigma_0=study.sigma_0,
-        lr=study.lr,
-        output_scale=study.scale,
-        horizon=float(study.steps),
+        **{name: getattr(experiment, name) for name in names},
+        sigma=loudest,
+        output_scale=experiment.scale,
+        horizon=float(experiment.steps),
     )
-    loudest = float(sigma.max())
+    n, d, mu = experiment.samples, experiment.d, experiment.mu
     conditions += [
         Condition(
             "SNR",
-            float(topk.snr(study.mu, loudest, study.d)),
+            float(topk.snr(mu, loudest, d)),
             "<=",
-            float(topk.noise_threshold_order(study.samples)),
+            float(topk.noise_threshold_order(n)),
             "SNR <= Theta(1/n) (Theorem 4.4)",
         ),
         Condition(
             "last K",
-            float(topk.window_upper_order(study.classes, study.samples, study.mu, loudest)),
+            float(topk.window_upper_order(experiment.classes, n, mu, loudest)),
             ">=",
-            float(topk.window_lower_order(study.d, study.mu, loudest, power=2)),
+            float(topk.window_lower_order(d, mu, loudest, power=2)),
             "mu^2 sqrt(n)/(T sigma_p^2) >= d exp(-mu^2/(2 sigma_p^2)) + sqrt(d log(1/delta)): some "
             "K lies in the window of Theorem 4.4",
         ),
     ]
-    return [
-        overlaps,
-        Table(
-            "conditions",
-            f"Condition 4.1 and the premises of Theorem 4.4 at sigma_p = {loudest:g}",
-            "What the theorems assume, hidden constants read as 1, and by how much this finite "
-            "setting misses it.",
-            COLUMNS,
-            [list(row) for row in table_rows(conditions)],
-        ),
-    ]
+    return Table(
+        "conditions",
+        f"Condition 4.1 and the premises of Theorem 4.4 at sigma_p = {loudest:g}",
+        "What the theorems assume, hidden constants read as 1, and by how much this finite "
+        "setting misses it.",
+        COLUMNS,
+        [list(row) for row in table_rows(conditions)],
+    )
 
 
-def _mean(values: list[float]) -> str:
-    finite = [value for value in values if np.isfinite(value)]
-    return f"{np.mean(finite):.3g}" if finite else "none"
+def _mean(values: np.ndarray | list[float]) -> str:
+    finite = np.asarray(values)[np.isfinite(values)]
+    return f"{finite.mean():.3g}" if finite.size else "none"

@@ -5,23 +5,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import product
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import torch
 
-from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
+from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
+from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
 from rarefy.data.signal_noise import LABELS
 from rarefy.nets.patch_cnn import COMBINATIONS, output_scale
-from rarefy.studies.topk.regime_watch import ALONG, AT_END, Watch
-from rarefy.studies.topk.unpruned import Unpruned, check_dimension, unpruned
-from rarefy.sweep.batches import split_by_axis
+from rarefy.studies.topk.unpruned import Sizes, Unpruned, UnprunedExperiment, check_dimension
+from rarefy.studies.topk.watch import ALONG, AT_END, Watch
+from rarefy.theory.conditions import Condition
 from rarefy.theory.topk import logit_gain
+from rarefy.train.forms import FORMS
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegimesExperiment(Experiment):
+class RegimesExperiment(UnprunedExperiment):
     """A map of the two regimes over SNR, samples, classes and dimension."""
 
     axes: ClassVar[tuple[str, ...]] = ("samples", "classes", "d", "snr")
@@ -52,65 +54,52 @@ class RegimesExperiment(Experiment):
         "paper": {},
     }
 
-    samples: tuple[int, ...] = (20, 40, 80, 160)
+    samples: tuple[Count, ...] = (20, 40, 80, 160)
     """training samples (n)"""
-    classes: tuple[int, ...] = (2, 4, 10)
+    classes: tuple[Annotated[int, AtLeast(2)], ...] = (2, 4, 10)
     """number of classes (T)"""
-    d: tuple[int, ...] = (2000, 10**6, 10**9, 10**13)
+    d: tuple[Count, ...] = (2000, 10**6, 10**9, 10**13)
     """coordinates of a patch; the largest is what Condition 4.1 asks for"""
-    snr: tuple[float, ...] = tuple(float(f"{0.003 * 2700 ** (i / 15):.3g}") for i in range(16))
+    snr: tuple[Positive, ...] = tuple(float(f"{0.003 * 2700 ** (i / 15):.3g}") for i in range(16))
     """signal-to-noise ratio mu/(sigma_p sqrt(d)), which sets sigma_p"""
-    filters: int = 20
-    """filters a class (m)"""
-    mu: float = 10.0
-    """strength of the signal; large enough that sigma_p^2 d >= 1 on the whole grid"""
-    sigma_0: float = 1e-11
-    """std of the initial filters; as small as Condition 4.1 asks for at the largest n and T"""
-    lr: float = 2.0
+    lr: Positive = 2.0
     """learning rate in units of m/(mu^2/T + sigma_p^2 d/n), the rate at which logits move, so that
     all cells take equally many steps; Condition 4.1 wants at most O(m T/mu^2)"""
-    steps: int = 3000
-    """updates"""
-    reads: tuple[int, ...] = (1, 10, 100, 1000, 3000)
+    reads: tuple[Count, ...] = (1, 10, 100, 1000, 3000)
     """numbers of updates after which all is measured; the last is the end"""
-    epsilon: float = 0.01
+    epsilon: Positive = 0.01
     """training loss that counts as small"""
-    combine: str = "mean"
+    combine: Annotated[str, OneOf(COMBINATIONS)] = "mean"
     """how filters are put together: mean, as in the paper's formulas, or sum"""
-    labels: str = "balanced"
+    labels: Annotated[str, OneOf(LABELS)] = "balanced"
     """training labels balanced (what 002 Lemma C.1 needs many more samples for), or drawn"""
-    test_samples: int = 2000
+    test_samples: Count = 2000
     """fresh samples the test loss is measured on"""
-    form: str = "auto"
+    form: Annotated[str, OneOf(FORMS)] = "auto"
     """primal: vectors of d coordinates; dual, also auto: inner products alone, at any d"""
-    seeds: int = 10
+    seeds: Count = 10
 
     def check(self) -> None:
-        super().check()
-        for name in ("filters", "steps", "test_samples"):
-            if getattr(self, name) < 1:
-                raise bad_value(name, getattr(self, name), "must be at least 1")
-        for name in ("mu", "sigma_0", "lr", "epsilon"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise bad_value(name, getattr(self, name), "must be positive and finite")
-        for snr in self.snr:
-            if not 0 < snr < math.inf:
-                raise bad_value("snr", snr, "must be positive and finite")
-        for classes in self.classes:
-            if classes < 2:
-                raise bad_value("classes", classes, "must be at least 2")
         for samples in self.samples:
             if samples < max(self.classes):
                 least = f"must be at least the largest number of classes, {max(self.classes)}"
                 raise bad_value("samples", samples, least)
         for d in self.d:
             check_dimension(d, max(self.classes), self.filters, max(self.samples), self.form)
-        for name, known in (("combine", COMBINATIONS), ("labels", LABELS)):
-            if getattr(self, name) not in known:
-                raise bad_value(name, getattr(self, name), f"must be one of {', '.join(known)}")
         rising = all(a < b for a, b in zip(self.reads, self.reads[1:], strict=False))
-        if not self.reads or not rising or self.reads[0] < 1 or self.reads[-1] != self.steps:
+        if not self.reads or not rising or self.reads[-1] != self.steps:
             raise bad_value("reads", self.reads, f"must rise from 1 or more to steps={self.steps}")
+
+    def sizes(self, samples: int, classes: int, d: int, snr: float) -> Sizes:
+        sigma = self.mu / (snr * math.sqrt(d))
+        speed = self.mu**2 / classes + sigma**2 * d / samples
+        scale = output_scale(self.combine, self.filters)
+        lr = self.lr / (logit_gain(self.filters, scale) * speed)
+        return Sizes(self.filters, classes, samples, float(d), self.mu, sigma, lr, scale)
+
+    def conditions(self, d: int) -> list[Condition]:
+        """Each line of Condition 4.1 where the grid misses it most at dimension d."""
+        return self.worst_conditions(list(product(self.samples, self.classes, [d], self.snr)))
 
     @property
     def setting(self) -> str:
@@ -130,55 +119,20 @@ class RegimesExperiment(Experiment):
         testing = (3 * rows + 2 * samples) * axes + 250 * (2 * axes + 4 * rows)
         return Cost(bytes_per_cell=4 * (training + testing), steps_per_cell=self.steps)
 
-    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        def of_size(samples: int, those: Cells) -> dict[str, np.ndarray]:
-            return split_by_axis(
-                those,
-                "classes",
-                lambda classes, part: self._of_shape(samples, classes, part, context),
-            )
+    def shape(self, sizes: Sizes) -> str:
+        # in the dual form cells of every dimension have one shape
+        return super().shape(sizes) + (f" {sizes.d}" if self.form == "primal" else "")
 
-        return split_by_axis(cells, "samples", of_size)
+    def prepare(self, cells: Cells, context: Context) -> Unpruned:
+        sizes, draws = self.sizes_of(cells), cells.draws(context)
+        return Unpruned.drawn(sizes, draws, self.sigma_0, self.labels, self.form)
 
-    def _of_shape(
-        self, samples: int, classes: int, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
-        if self.form != "primal":  # cells of every dimension have one shape
-            return self._run(samples, classes, cells, context)
-        return split_by_axis(cells, "d", lambda _, part: self._run(samples, classes, part, context))
-
-    def prepare(self, samples: int, classes: int, cells: Cells, context: Context) -> Unpruned:
-        """Cells of one number of samples and classes, ready to train."""
-        wide = Context(device=context.device, dtype=torch.float64)
-        d, snr = cells.column("d", wide), cells.column("snr", wide)
-        mu = torch.full_like(d, self.mu)
-        sigma = mu / (snr * torch.sqrt(d))
-        speed = mu**2 / classes + sigma**2 * d / samples
-        gain = logit_gain(self.filters, output_scale(self.combine, self.filters))
-        return unpruned(
-            cells.draws(context),
-            classes=classes,
-            filters=self.filters,
-            samples=samples,
-            d=d,
-            mu=mu.to(context.dtype),
-            sigma=sigma.to(context.dtype),
-            sigma_0=self.sigma_0,
-            lr=(self.lr / (gain * speed)).to(context.dtype),
-            combine=self.combine,
-            labels=self.labels,
-            form=self.form,
-        )
-
-    def _run(
-        self, samples: int, classes: int, cells: Cells, context: Context
-    ) -> dict[str, np.ndarray]:
-        experiment = self.prepare(samples, classes, cells, context)
-        watch = Watch(experiment, self.test_samples, context)
-        seen = experiment.train(context, self.steps, {"along": watch.along}, self.reads)
+    def measure(self, trial: Unpruned, context: Context) -> dict[str, np.ndarray]:
+        watch = Watch(trial, self.test_samples, context)
+        seen = trial.train(context, self.steps, {"along": watch.along}, self.reads)
         along = seen.records["along"].cpu().numpy()
         found = {output.name: along[:, :, i] for i, output in enumerate(ALONG)}
-        last = watch.at_end(seen.parameters)
-        found |= {output.name: last[:, i].cpu().numpy() for i, output in enumerate(AT_END)}
+        last = watch.at_end(seen.parameters).cpu().numpy()
+        found |= {output.name: last[:, i] for i, output in enumerate(AT_END)}
         found["nonfinite_step"] = seen.nonfinite_step.cpu().numpy()
         return found

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.topk.regimes.charts import regimes_pictures
-from rarefy.studies.topk.regimes.claims import regimes_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.topk.regimes import charts
+from rarefy.studies.topk.regimes import claims as judged
+from rarefy.studies.topk.regimes import tables as listed
 from rarefy.studies.topk.regimes.experiment import RegimesExperiment
-from rarefy.studies.topk.regimes.tables import regimes_tables
 
 
 class TopKRegimes(RegimesExperiment, Study):
@@ -21,7 +18,7 @@ class TopKRegimes(RegimesExperiment, Study):
     name: ClassVar[str] = "topk-regimes"
     title: ClassVar[str] = "Signal or noise: the two regimes without pruning, and what lies between"
     papers: ClassVar[tuple[str, ...]] = ("002",)
-    shows: ClassVar[str] = "Thm 4.2; Thm 4.3, (H.4); Prop. 5.2"
+    shows: ClassVar[str] = "Thm 4.2, 4.3; Prop. 5.2"
     claims: ClassVar[tuple[str, ...]] = ("S1", "S2", "S3")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
     paper_says: ClassVar[str] = (
@@ -35,11 +32,6 @@ class TopKRegimes(RegimesExperiment, Study):
         "known in every dimension."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return regimes_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return regimes_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return regimes_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = listed.tables

@@ -3,6 +3,8 @@ regime, and Condition 4.1 line by line."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import xarray as xr
 
@@ -10,18 +12,30 @@ from rarefy.core.picture import Table
 from rarefy.measure.statistics import Slope
 from rarefy.studies.topk.regimes.boundary import boundary, exponent_in
 from rarefy.studies.topk.regimes.claims import in_regimes
-from rarefy.studies.topk.regimes.conditions import worst_lines
 from rarefy.studies.topk.regimes.experiment import RegimesExperiment
-from rarefy.studies.topk.regimes.limit import limit_boundary
 from rarefy.theory.conditions import COLUMNS, table_rows
+from rarefy.theory.unpruned_limit import limit_boundary
+
+MEANS = {
+    "gamma": "gamma",
+    "rho": "rho",
+    "gamma_all": "largest gamma",
+    "rho_all": "largest rho",
+    "noise_active": "noise seen by",
+    "balance": "balance",
+    "train_loss": "training loss",
+    "test_loss": "test loss",
+    "test_error": "test error",
+}
+"""Outputs and their columns."""
 
 
-def regimes_tables(study: RegimesExperiment, results: xr.Dataset) -> list[Table]:
+def tables(experiment: RegimesExperiment, results: xr.Dataset) -> list[Table]:
     return [
         _exponents(results),
         _against_closed_form(results),
         _coefficients(results),
-        _conditions(study, results),
+        _conditions(experiment, results),
     ]
 
 
@@ -33,20 +47,11 @@ def _shown(slope: Slope) -> str:
 
 
 def _exponents(results: xr.Dataset) -> Table:
-    end = results.isel(read=-1)
     rows = []
-    for what, name in (("test_loss", "test loss"), ("test_error", "test error")):
-        where = boundary(end, what)
-        for d in results["d"].values:
-            here = where.sel(d=d)
-            rows.append(
-                [
-                    name,
-                    f"{float(d):g}",
-                    _shown(exponent_in(here, "samples")),
-                    _shown(exponent_in(here, "classes")),
-                ]
-            )
+    for what, d in product(("test_loss", "test_error"), results["d"].values):
+        where = boundary(results.sel(d=d).isel(read=-1), what)
+        slopes = [_shown(exponent_in(where, axis)) for axis in ("samples", "classes")]
+        rows.append([what.replace("_", " "), f"{float(d):g}", *slopes])
     return Table(
         "exponents",
         "How the boundary moves with n and T",
@@ -62,26 +67,22 @@ def _exponents(results: xr.Dataset) -> Table:
 def _against_closed_form(results: xr.Dataset) -> Table:
     at = results.isel(d=-1)
     rows = []
-    for read in results["read"].values:
-        here = at.sel(read=read)
-        where = boundary(here)
-        for classes in results["classes"].values:
-            loss = float(here["train_loss"].sel(classes=classes).mean())
-            active = float(at["noise_active"].sel(classes=classes).mean())
-            ratio = where.sel(classes=classes) / limit_boundary(
-                where["samples"].values, classes, loss, active
-            ).reshape([-1 if dim == "samples" else 1 for dim in where.sel(classes=classes).dims])
-            found = ratio.values[np.isfinite(ratio.values)]
-            rows.append(
-                [
-                    int(read),
-                    int(classes),
-                    f"{loss:.2g}",
-                    f"{limit_boundary(1, classes, loss, active):.3g}/sqrt(n)",
-                    f"{found.mean():.3g} ± {found.std():.2g}" if found.size else "no boundary",
-                    int(found.size),
-                ]
-            )
+    for read, classes in product(*(results[name].values for name in ("read", "classes"))):
+        here = at.sel(read=read, classes=[classes])
+        loss, active = float(here["train_loss"].mean()), float(here["noise_active"].mean())
+        unit = float(limit_boundary(1, classes, loss, active))
+        ratio = (boundary(here) * np.sqrt(here["samples"]) / unit).values
+        found = ratio[np.isfinite(ratio)]
+        rows.append(
+            [
+                int(read),
+                int(classes),
+                f"{loss:.2g}",
+                f"{unit:.3g}/sqrt(n)",
+                f"{found.mean():.3g} ± {found.std():.2g}" if found.size else "no boundary",
+                int(found.size),
+            ]
+        )
     return Table(
         "closed-form",
         "The boundary goes on moving while the training loss falls",
@@ -96,29 +97,12 @@ def _against_closed_form(results: xr.Dataset) -> Table:
 
 def _coefficients(results: xr.Dataset) -> Table:
     rows = []
-    names = (
-        "gamma",
-        "rho",
-        "gamma_all",
-        "rho_all",
-        "noise_active",
-        "balance",
-        "train_loss",
-        "test_loss",
-    )
     signal, noise = in_regimes(results)
-    for d in results["d"].values:
-        end = results.sel(d=d).isel(read=-1)
-        for name, among in (
-            ("noise", noise),
-            ("between", ~(signal | noise)),
-            ("signal", signal),
-        ):
-            values = [end[each].where(among) for each in (*names, "test_error")]
-            count = int(values[0].notnull().sum())
-            if not count:
-                continue
-            means = [f"{float(value.mean()):.3g}" for value in values]
+    regimes = {"noise": noise, "between": ~(signal | noise), "signal": signal}
+    for d, (name, among) in product(results["d"].values, regimes.items()):
+        end = results.sel(d=d).isel(read=-1)[list(MEANS)].where(among)
+        if count := int(end["gamma"].notnull().sum()):
+            means = [f"{float(end[each].mean()):.3g}" for each in MEANS]
             rows.append([f"{float(d):g}", name, *means, count])
     return Table(
         "coefficients",
@@ -127,29 +111,16 @@ def _coefficients(results: xr.Dataset) -> Table:
         "positive side; largest: over all filters in absolute value; noise seen by: share of a "
         "sample's own filters that respond to its noise; balance: largest over "
         "smallest residual of training samples, which Lemmas E.7 and G.2 bound by a constant.",
-        (
-            "d",
-            "regime",
-            "gamma",
-            "rho",
-            "largest gamma",
-            "largest rho",
-            "noise seen by",
-            "balance",
-            "training loss",
-            "test loss",
-            "test error",
-            "runs",
-        ),
+        ("d", "regime", *MEANS.values(), "runs"),
         rows,
     )
 
 
-def _conditions(study: RegimesExperiment, results: xr.Dataset) -> Table:
+def _conditions(experiment: RegimesExperiment, results: xr.Dataset) -> Table:
     rows = [
         [f"{float(d):g}", *row]
         for d in results["d"].values
-        for row in table_rows(worst_lines(study, int(d)))
+        for row in table_rows(experiment.conditions(int(d)))
     ]
     return Table(
         "conditions",

@@ -3,85 +3,73 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.measure.curves import banded
-from rarefy.measure.statistics import BIG_O
-from rarefy.studies.topk.regimes.limit import limit_stage
+from rarefy.measure.curves import mean_curve
+from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.topk.stages.claims import EXPONENTS, exponent, stage_of
 from rarefy.studies.topk.stages.experiment import StagesExperiment
-from rarefy.theory.conditions import COLUMNS, Condition, table_rows, worst
-from rarefy.theory.topk import condition_4_1
+from rarefy.theory.conditions import COLUMNS, table_rows
+from rarefy.theory.unpruned_limit import limit_stage
 
 EXPRESSION = {"signal": "m T/(eta mu^2)", "noise": "m n/(eta sigma_p^2 d)"}
 LEMMA = {"signal": "Lemma F.1", "noise": "Lemma H.1"}
 
 
-def stage_pictures(study: StagesExperiment, results: xr.Dataset) -> list[Picture]:
+def pictures(experiment: StagesExperiment, results: xr.Dataset) -> list[Picture]:
     level = float(results["level"].values[-1])
-    ordered = results.sortby("factor")
-    factor = ordered["factor"].values
-    panels = []
-    for regime in results["regime"].values:
-        stage = stage_of(ordered, str(regime), level)
-        curves = [
-            banded(str(varied), factor, stage.sel(varied=varied).transpose("seed", "factor").values)
-            for varied in results["varied"].values
-        ]
-        middle = float(stage.sel(factor=_nearest_one(factor)).mean())
-        for power in sorted({float(p) for p in EXPONENTS[str(regime)].values()}):
-            # from the cell that nothing is varied in, along every exponent the lemma has
-            line = middle * (factor / _nearest_one(factor)) ** power
-            curves.append(Curve(f"exponent {power:g}", factor, line, role="theory", style="dotted"))
-        panels.append(
-            Lines(
-                curves,
-                "factor by which the quantity is multiplied",
-                "length of stage 1 (steps)",
-                title=f"{regime}: {EXPRESSION[str(regime)]}",
-                x_log=True,
-                y_log=True,
-            )
-        )
     return [
         Picture(
             "stages",
             "Length of the first stage, one quantity varied at a time",
             f"Steps until all coefficients that begin on the positive side reach {level:g}: gamma "
-            f"in the signal regime, rho in the noise regime; {study.setting}, mean and 95 % "
+            f"in the signal regime, rho in the noise regime; {experiment.setting}, mean and 95 % "
             f"interval of {results.sizes['seed']} runs. Dotted: the exponents of the lemmas.",
-            panels,
+            [
+                _panel(stage_of(results.sortby("factor"), regime, level), regime)
+                for regime in texts(results, "regime")
+            ],
         )
     ]
 
 
-def _nearest_one(factor: np.ndarray) -> float:
-    return float(factor[np.abs(np.log(factor)).argmin()])
+def _panel(stage: xr.DataArray, regime: str) -> Lines:
+    factor = stage["factor"].values
+    curves = [
+        mean_curve(str(varied), factor, by_seed(stage.sel(varied=varied), "factor"))
+        for varied in stage["varied"].values
+    ]
+    base = float(factor[np.abs(np.log(factor)).argmin()])
+    middle = float(stage.sel(factor=base).mean())
+    for power in sorted({float(power) for power in EXPONENTS[regime].values()}):
+        # from the cell that nothing is varied in, along every exponent the lemma has
+        line = middle * (factor / base) ** power
+        curves.append(Curve(f"exponent {power:g}", factor, line, role="theory", style="dotted"))
+    return Lines(
+        curves,
+        "factor by which the quantity is multiplied",
+        "length of stage 1 (steps)",
+        title=f"{regime}: {EXPRESSION[regime]}",
+        x_log=True,
+        y_log=True,
+    )
 
 
-def stage_tables(study: StagesExperiment, results: xr.Dataset) -> list[Table]:
-    rows = []
-    for regime in results["regime"].values:
-        for varied in results["varied"].values:
-            row: list[object] = [
-                f"{regime} ({LEMMA[str(regime)]})",
-                str(varied),
-                EXPONENTS[str(regime)][str(varied)],
-            ]
-            for level in results["level"].values:
-                slope = exponent(stage_of(results, str(regime), float(level)), str(varied))
-                limit = _limit_exponent(study, results, str(regime), str(varied), float(level))
-                row += [
-                    f"{slope.value:.3f} [{slope.low:.3f}, {slope.high:.3f}]",
-                    f"{limit:.3f}",
-                ]
-            rows.append(row)
+def tables(experiment: StagesExperiment, results: xr.Dataset) -> list[Table]:
+    levels = results["level"].values.tolist()
+    rows: list[list[object]] = []
+    for regime, varied in product(texts(results, "regime"), texts(results, "varied")):
+        rows.append([f"{regime} ({LEMMA[regime]})", varied, EXPONENTS[regime][varied]])
+        for level in levels:
+            slope = exponent(stage_of(results, regime, level).sel(varied=varied))
+            limit = _limit_exponent(experiment, results["factor"].values, regime, varied, level)
+            measured = f"{slope.value:.3f} [{slope.low:.3f}, {slope.high:.3f}]"
+            rows[-1] += [measured, f"{limit:.3f}"]
     columns = ["regime", "varied", "claimed"]
-    for level in results["level"].values:
+    for level in levels:
         columns += [f"measured, level {level:g}", f"closed form, level {level:g}"]
     return [
         Table(
@@ -95,17 +83,26 @@ def stage_tables(study: StagesExperiment, results: xr.Dataset) -> list[Table]:
             columns,
             rows,
         ),
-        _conditions(study, results),
+        _conditions(experiment, results),
     ]
 
 
-def _conditions(study: StagesExperiment, results: xr.Dataset) -> Table:
+def _limit_exponent(
+    experiment: StagesExperiment, factor: np.ndarray, regime: str, varied: str, level: float
+) -> float:
+    power = float(EXPONENTS[regime][varied])
+    if varied != "classes":
+        return power
+    constant = limit_stage(level, experiment.classes * factor)
+    return power + float(np.polyfit(np.log(factor), np.log(constant), 1)[0])
+
+
+def _conditions(experiment: StagesExperiment, results: xr.Dataset) -> Table:
+    varied, factor = texts(results, "varied"), results["factor"].values.tolist()
     rows = []
-    for regime in results["regime"].values:
-        cells = product(results["varied"].values, results["factor"].values)
-        lists = [_conditions_at(study, str(regime), str(what), float(by)) for what, by in cells]
-        lines = [worst(line) for line in zip(*lists, strict=True)]
-        rows += [[str(regime), *row] for row in table_rows(lines)]
+    for regime in texts(results, "regime"):
+        lines = experiment.worst_conditions(list(product([regime], varied, factor)))
+        rows += [[regime, *row] for row in table_rows(lines)]
     return Table(
         "conditions",
         "Condition 4.1 where the cells are farthest from it",
@@ -114,33 +111,3 @@ def _conditions(study: StagesExperiment, results: xr.Dataset) -> Table:
         ("regime", *COLUMNS),
         rows,
     )
-
-
-def _conditions_at(
-    study: StagesExperiment, regime: str, varied: str, factor: float
-) -> list[Condition]:
-    sizes = study.sizes(regime, varied, factor)
-    given: dict[str, Any] = {
-        "classes": sizes.classes,
-        "filters": sizes.filters,
-        "samples": sizes.samples,
-        "d": int(sizes.d),
-        "mu": sizes.mu,
-        "sigma": sizes.sigma,
-        "sigma_0": study.sigma_0,
-        "lr": sizes.lr,
-        "output_scale": 1 / sizes.filters,
-        "horizon": study.steps,
-    }
-    return [*condition_4_1(**given)[:-1], condition_4_1(**given, constant=BIG_O)[-1]]
-
-
-def _limit_exponent(
-    study: StagesExperiment, results: xr.Dataset, regime: str, varied: str, level: float
-) -> float:
-    power = float(EXPONENTS[regime][varied])
-    if varied != "classes":
-        return power
-    factor = results["factor"].values
-    constant = limit_stage(level, study.classes * factor)
-    return power + float(np.polyfit(np.log(factor), np.log(constant), 1)[0])

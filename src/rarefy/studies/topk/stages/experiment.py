@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
+from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
-from rarefy.studies.topk.regime_watch import held_by, spread
-from rarefy.studies.topk.unpruned import Unpruned, check_dimension, unpruned
-from rarefy.sweep.batches import split_by_axis
+from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
+from rarefy.studies.topk.unpruned import Sizes, Unpruned, UnprunedExperiment, check_dimension
+from rarefy.studies.topk.watch import held_by, spread
 from rarefy.train.descent import State
 
 REGIMES = ("signal", "noise")
@@ -25,21 +24,8 @@ RESOLUTION = 100
 """A stage's length is known to one part in so many; looking at every step takes long."""
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """All quantities of one cell, absolute: lr is eta."""
-
-    filters: int
-    classes: int
-    samples: int
-    lr: float
-    mu: float
-    sigma: float
-    d: float
-
-
 @dataclass(frozen=True, kw_only=True)
-class StagesExperiment(Experiment):
+class StagesExperiment(UnprunedExperiment):
     """Steps until signal or noise is learnt, one quantity varied at a time."""
 
     axes: ClassVar[tuple[str, ...]] = ("regime", "varied", "factor")
@@ -52,80 +38,49 @@ class StagesExperiment(Experiment):
             "lr": 0.2,
             "steps": 120,
         },
-        "quick": {
-            "seeds": 3,
-            "factor": (0.5, 1.0, 2.0),
-            "filters": 12,
-            "lr": 0.05,
-            "steps": 1000,
-        },
+        "quick": {"seeds": 3, "factor": (0.5, 1.0, 2.0), "filters": 12, "lr": 0.05, "steps": 1000},
         "paper": {},
     }
 
-    regime: tuple[str, ...] = REGIMES
+    regime: tuple[Annotated[str, OneOf(REGIMES)], ...] = REGIMES
     """where: signal (SNR above T n^(-1/4) in all cells) or noise (below 1/n in all cells)"""
-    varied: tuple[str, ...] = QUANTITIES
+    varied: tuple[Annotated[str, OneOf(QUANTITIES)], ...] = QUANTITIES
     """the quantity that is multiplied by factor"""
-    factor: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    factor: tuple[Positive, ...] = (0.5, 1.0, 2.0, 4.0)
     """by what it is multiplied"""
-    filters: int = 20
-    """filters a class (m)"""
-    classes: int = 4
+    classes: Annotated[int, AtLeast(2)] = 4
     """number of classes (T)"""
-    samples: int = 40
+    samples: Count = 40
     """training samples (n)"""
-    d: int = 10**13
+    d: Count = 10**13
     """coordinates of a patch"""
-    mu: float = 10.0
-    """strength of the signal"""
-    snr_signal: float = 24.0
+    snr_signal: Positive = 24.0
     """signal-to-noise ratio of the signal regime; above T n^(-1/4) for 4 T, and a quarter for T"""
-    snr_noise: float = 1 / 800
+    snr_noise: Positive = 1 / 800
     """signal-to-noise ratio of the noise regime; four times it is below 1/n for 4 n"""
-    sigma_0: float = 1e-11
-    """std of the initial filters"""
-    lr: float = 0.02
+    lr: Positive = 0.02
     """learning rate where nothing is varied, in units of m/(mu^2/T + sigma_p^2 d/n)"""
-    levels: tuple[float, ...] = (1.0, 3.0)
-    """what all coefficients must reach; the paper has 3"""
-    steps: int = 3000
-    """most steps; a stage that is longer counts as missing"""
-    seeds: int = 10
+    levels: tuple[Positive, ...] = (1.0, 3.0)
+    """what all coefficients must reach within ``steps``, or else the stage counts as missing; the
+    paper has 3"""
+    seeds: Count = 10
 
     def check(self) -> None:
-        super().check()
-        for name, known in (("regime", REGIMES), ("varied", QUANTITIES)):
-            for choice in getattr(self, name):
-                if choice not in known:
-                    raise bad_value(name, choice, f"must be one of {', '.join(known)}")
-        for name in ("mu", "snr_signal", "snr_noise", "sigma_0", "lr"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise bad_value(name, getattr(self, name), "must be positive and finite")
-        for name in ("factor", "levels"):
-            for value in getattr(self, name):
-                if not 0 < value < math.inf:
-                    raise bad_value(name, value, "must be positive and finite")
-        for name, least in (("filters", 1), ("classes", 2), ("samples", 1), ("steps", 1)):
-            if getattr(self, name) < least:
-                raise bad_value(name, getattr(self, name), f"must be at least {least}")
         for varied in self.varied:
             for factor in self.factor:
-                self._check_cell(varied, factor)
-
-    def _check_cell(self, varied: str, factor: float) -> None:
-        sizes = self.sizes("signal", varied, factor)
-        if varied in COUNTS and getattr(sizes, varied) != factor * getattr(self, varied):
-            raise bad_value("factor", factor, f"must leave {varied} a whole number")
-        if sizes.classes < 2 or sizes.samples < sizes.classes:
-            raise bad_value("factor", factor, "needs 2 classes and a sample of each in every cell")
-        check_dimension(sizes.d, sizes.classes, sizes.filters, sizes.samples, "auto")
+                sizes = self.sizes("signal", varied, factor)
+                if varied in COUNTS and getattr(sizes, varied) != factor * getattr(self, varied):
+                    raise bad_value("factor", factor, f"must leave {varied} a whole number")
+                if sizes.classes < 2 or sizes.samples < sizes.classes:
+                    least = "needs 2 classes and a sample of each in every cell"
+                    raise bad_value("factor", factor, least)
+                check_dimension(sizes.d, sizes.classes, sizes.filters, sizes.samples, "auto")
 
     def sizes(self, regime: str, varied: str, factor: float) -> Sizes:
-        """All quantities of a cell."""
         snr = self.snr_signal if regime == "signal" else self.snr_noise
         sigma = self.mu / (snr * math.sqrt(self.d))
         speed = self.mu**2 / self.classes + sigma**2 * self.d / self.samples
-        here: dict[str, float] = {
+        here: dict[str, Any] = {
             "filters": self.filters,
             "classes": self.classes,
             "samples": self.samples,
@@ -135,8 +90,8 @@ class StagesExperiment(Experiment):
             "d": float(self.d),
         }
         here[varied] *= factor
-        counts = {name: int(here[name]) for name in COUNTS}
-        return Sizes(**counts, lr=here["lr"], mu=here["mu"], sigma=here["sigma"], d=here["d"])
+        here |= {name: int(here[name]) for name in COUNTS}
+        return Sizes(**here, output_scale=1 / here["filters"])
 
     @property
     def setting(self) -> str:
@@ -157,52 +112,25 @@ class StagesExperiment(Experiment):
         bytes_per_cell = 4 * (rows * patches * 12 + patches**2 + rows**2 * 2)
         return Cost(bytes_per_cell=bytes_per_cell, steps_per_cell=self.steps)
 
-    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        columns = (cells.values[axis].tolist() for axis in self.axes)
-        sizes = [self.sizes(*cell) for cell in zip(*columns, strict=True)]
-        shapes = [f"{each.filters} {each.classes} {each.samples}" for each in sizes]
-        marked = Cells({"shape": np.array(shapes), "at": np.arange(len(cells))}, cells.keys)
+    def prepare(self, cells: Cells, context: Context) -> Unpruned:
+        return Unpruned.drawn(self.sizes_of(cells), cells.draws(context), self.sigma_0)
 
-        def of_shape(shape: str, part: Cells) -> dict[str, np.ndarray]:
-            return self._run([sizes[at] for at in part.values["at"]], part, context)
-
-        return split_by_axis(marked, "shape", of_shape)
-
-    def prepare(self, sizes: list[Sizes], cells: Cells, context: Context) -> Unpruned:
-        def column(name: str, dtype: torch.dtype) -> Tensor:
-            values = [getattr(each, name) for each in sizes]
-            return torch.tensor(values, dtype=torch.float64).to(context.device, dtype)
-
-        return unpruned(
-            cells.draws(context),
-            classes=sizes[0].classes,
-            filters=sizes[0].filters,
-            samples=sizes[0].samples,
-            d=column("d", torch.float64),
-            mu=column("mu", context.dtype),
-            sigma=column("sigma", context.dtype),
-            sigma_0=self.sigma_0,
-            lr=column("lr", context.dtype),
-        )
-
-    def _run(self, sizes: list[Sizes], cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        experiment = self.prepare(sizes, cells, context)
-        signal, noise = experiment.seen_signal(), experiment.seen_noise()
-        one_hot = experiment.samples.one_hot()
+    def measure(self, trial: Unpruned, context: Context) -> dict[str, np.ndarray]:
+        signal, noise, one_hot = trial.seen_signal(), trial.seen_noise(), trial.samples.one_hot()
         levels = torch.tensor(self.levels, dtype=context.dtype, device=context.device)
-        reached = torch.full((2, len(cells), len(levels)), torch.nan, device=context.device)
+        reached = torch.full((2, len(trial.lr), len(levels)), torch.nan, device=context.device)
 
         def look(state: State) -> None:
             if state.step % max(1, state.step // RESOLUTION):
                 return
-            held = held_by(experiment, state.parameters)
+            held = held_by(trial, state.parameters)
             least = torch.stack(
                 [spread(held.own_gamma, signal)[1], spread(held.own_rho(one_hot), noise)[1]]
             )
             now = (least[:, :, None] >= levels) & reached.isnan()
             reached[now] = float(state.step)
 
-        seen = experiment.train(context, self.steps, after_update=look)
+        seen = trial.train(context, self.steps, after_update=look)
         gamma, rho = reached.cpu().numpy()
         return {
             "gamma_stage": gamma,

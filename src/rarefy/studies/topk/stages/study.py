@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.topk.stages.charts import stage_pictures, stage_tables
-from rarefy.studies.topk.stages.claims import stage_verdicts
+from rarefy.core.contracts import Study
+from rarefy.studies.topk.stages import charts
+from rarefy.studies.topk.stages import claims as judged
 from rarefy.studies.topk.stages.experiment import StagesExperiment
 
 
@@ -31,11 +28,6 @@ class TopKStages(StagesExperiment, Study):
         "quantity is varied while all others, the learning rate included, stay as they are."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return stage_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return stage_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return stage_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

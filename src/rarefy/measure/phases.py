@@ -1,0 +1,67 @@
+"""Runs before and after an event of their own, such as the meeting of two levels of frequency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A run's time up to its meeting and the equally long time after it, one value per run.
+
+    ``end``: the meeting, or the last step watched; ``later``: end of the second phase, NaN for
+    runs that did not meet in time.
+    """
+
+    end: np.ndarray
+    later: np.ndarray
+
+    @classmethod
+    def of(cls, met: np.ndarray, horizon: int) -> Phase:
+        end = np.where(met < 0, horizon, met).astype(float)
+        later = np.where((met < 0) | (met >= horizon), np.nan, np.minimum(2 * end, horizon))
+        return cls(end, later)
+
+    @property
+    def any_after(self) -> bool:
+        """Some run has met in time; otherwise nothing can be said of the time after."""
+        return bool(np.isfinite(self.later).any())
+
+    @property
+    def who_met(self) -> str:
+        """What a statement about the time after the meeting rests on, when it is not every run."""
+        met = int(np.isfinite(self.later).sum())
+        return "" if met == self.later.size else f"; only {met} of {self.later.size} runs met"
+
+
+def growth(
+    read: np.ndarray, log_strength: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> np.ndarray:
+    """Growth per step of ``log_strength``, (seed, read), between two times of each run: (seed,)."""
+    at = [
+        (np.interp(a, read, row), np.interp(b, read, row)) if np.isfinite(b) else (np.nan, np.nan)
+        for a, b, row in zip(start, end, log_strength, strict=True)
+    ]
+    first, last = np.array(at, dtype=float).reshape(-1, 2).T
+    # a second phase of no length, or a run that is not finite, has no growth
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(end > start, (last - first) / (end - start), np.nan)
+
+
+def reads_between(read: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Which reads lie in [start, end) of each run: (seed, read)."""
+    inside = (read >= start[:, None]) & (read < end[:, None])
+    # a phase shorter than the distance of two reads
+    return np.asarray(inside | ((read == start[:, None]) & np.isfinite(end)[:, None]))
+
+
+def mean_between(
+    read: np.ndarray, share: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> np.ndarray:
+    """Mean over the reads in [start, end) of ``share``, (seed, read, level): (seed, level)."""
+    inside = reads_between(read, start, end)
+    count = inside.sum(axis=1)
+    total = np.where(inside[:, :, None], share, 0.0).sum(axis=1)
+    return np.where(count[:, None] > 0, total / np.maximum(count, 1)[:, None], np.nan)

@@ -1,0 +1,79 @@
+"""Maps and the table of ``contrast-pruning-map``."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from rarefy.core.picture import HeatMap, Picture, Table
+from rarefy.studies.contrastive.pruning_map.claims import QUANTITIES, gains
+from rarefy.studies.contrastive.pruning_map.experiment import PruningMapExperiment
+from rarefy.studies.contrastive.setting import GROUPS
+from rarefy.studies.contrastive.words import bias_name
+from rarefy.studies.kit.slices import every
+
+
+def pictures(experiment: PruningMapExperiment, results: xr.Dataset) -> list[Picture]:
+    return [
+        _map(experiment, results, quantity, float(bias))
+        for quantity in QUANTITIES
+        for bias in results["bias_scale"].values
+    ]
+
+
+def _map(
+    experiment: PruningMapExperiment, results: xr.Dataset, quantity: str, bias: float
+) -> Picture:
+    """One map per update rule, on one colour scale."""
+    what = QUANTITIES[quantity]
+    gain = gains(results, quantity).sel(bias_scale=bias)
+    error = gain.std("seed", ddof=1) / np.sqrt(results.sizes["seed"])
+    panels = []
+    for rule in results["update"].values:
+        mean, noise = (
+            values.sel(update=rule).transpose("start", "alpha").values
+            for values in (gain.mean("seed"), error)
+        )
+        certain = zip(*np.nonzero(np.abs(mean) > 2 * noise), strict=True)
+        panels.append(
+            HeatMap(
+                mean,
+                [f"{v:g}" for v in gain["alpha"].values],
+                [f"{v:g}" for v in gain["start"].values],
+                "share of neurons pruned, alpha",
+                "first pruned step",
+                f"change of {what}",
+                title=str(rule),
+                notes=[(i, j, "+" if mean[i, j] > 0 else "-") for i, j in certain],
+                signed=True,
+            )
+        )
+    return Picture(
+        f"{quantity}-bias-{bias:g}",
+        f"What pruning changes, {bias_name(bias)}: {what}",
+        f"Pruned minus unpruned run at step {experiment.steps}, mean over {results.sizes['seed']} "
+        f"pairs that share weights and data; eps_min = {experiment.eps_min:g}. + and - mark "
+        "changes of more than two standard errors. dense: pruned neurons are left out of the "
+        "forward pass but updated (Algorithm 1); masked: not updated; project: set to zero, for "
+        "good in this model, since a neuron of weight zero has no gradient.",
+        panels,
+    )
+
+
+def tables(experiment: PruningMapExperiment, results: xr.Dataset) -> list[Table]:
+    columns = [(name, group) for name in ("energy", "best", "pure") for group in GROUPS]
+    rows = []
+    first = results.isel(start=0).mean("seed")
+    for (bias, rule, alpha), at in every(first, "bias_scale", "update", "alpha"):
+        numbers = [f"{float(at[name].sel(group=group)):.3g}" for name, group in columns]
+        rows.append([bias_name(bias), str(rule), f"{float(alpha):g}", *numbers])
+    return [
+        Table(
+            "values",
+            f"The quantities themselves, pruning from step {int(results['start'][0])}",
+            f"Mean over {results.sizes['seed']} runs at step {experiment.steps}. Energies that "
+            "rise far above the unpruned ones mean that training does not come to rest.",
+            ["bias", "update", "alpha", *(f"{name}, {group}" for name, group in columns)],
+            rows,
+        )
+    ]

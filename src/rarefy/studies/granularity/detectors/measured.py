@@ -1,0 +1,140 @@
+"""Numbers of ``granularity-detectors`` as its verdicts, tables and pictures take them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import xarray as xr
+
+from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
+from rarefy.studies.granularity.detectors.theory import STOP, late_gain_of
+from rarefy.studies.granularity.experiment import AS_CHOSEN
+from rarefy.studies.granularity.trial import LABELS
+from rarefy.theory.granularity import late_score
+
+OWN = ("common", "subclass")
+"""The two kinds of features an output should answer to."""
+SMALL_LOSS = 0.05
+"""Training loss from which on the late law can be read: residuals are then near exp(-score)."""
+Cases = Mapping[str, np.ndarray]
+"""Samples, (seed,), of each case; or (seed, 2), of which the ratio of means is meant."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The results of one variation. Arrays are (seed, ...)."""
+
+    experiment: DetectorsExperiment
+    results: xr.Dataset
+    variation: str = AS_CHOSEN
+
+    @cached_property
+    def subclasses(self) -> list[int]:
+        return [int(each) for each in self.results["subclasses"].values]
+
+    @cached_property
+    def _values(self) -> dict[str, np.ndarray]:
+        """All outputs, (labels, subclasses, seed, ...): selecting in a dataset takes long."""
+        here = self.results.sel(variation=self.variation, labels=list(LABELS))
+        here = here.transpose("labels", "subclasses", "seed", ...)
+        return {str(name): np.asarray(one.values, dtype=float) for name, one in here.items()}
+
+    def of(self, name: str, labels: str, k: int) -> np.ndarray:
+        """One output, (seed, read) or (seed,)."""
+        return self._values[name][LABELS.index(labels), self.subclasses.index(k)]
+
+    def at(self, read: int, name: str, labels: str, k: int) -> np.ndarray:
+        """(seed,), after so many updates."""
+        place = list(self.experiment.reads).index(read)
+        return np.asarray(self.of(name, labels, k)[:, place])
+
+    def end(self, name: str, labels: str, k: int) -> np.ndarray:
+        return self.at(self.experiment.steps, name, labels, k)
+
+    def share(self, members: str, kind: str, labels: str, k: int) -> np.ndarray:
+        """The part of the response to a kind of feature that a set carries, (seed, read)."""
+        part = self.of(f"{kind}_by_{members}", labels, k)
+        whole = self.of(f"{kind}_response", labels, k)
+        return part / np.where(whole > 0, whole, np.nan)
+
+    def growth_ratio(self, read: int, labels: str, k: int) -> np.ndarray:
+        """Growth of common over that of subclass detectors, (seed,)."""
+        common, own = (self.at(read, f"{kind}_growth", labels, k) for kind in OWN)
+        return common / np.where(own != 0, own, np.nan)
+
+    def score(self, labels: str, k: int) -> np.ndarray:
+        """Of a sample's own output: s* patches of both kinds, (seed, read)."""
+        both = [self.of(f"{kind}_response", labels, k) for kind in OWN]
+        return np.asarray(self.experiment.feature_patches * np.sum(both, axis=0))
+
+    def stop(self, labels: str, k: int) -> int:
+        """Place of the first read at which the mean score of a sample's own output has reached B =
+        log(3/2), where the theorem about fine labels stops (Def. G.2); -1: at none of them."""
+        reached = np.flatnonzero(self.score(labels, k).mean(axis=0) >= STOP)
+        return int(reached[0]) if len(reached) else -1
+
+    def before_stop(self, labels: str, k: int) -> int:
+        """Number of updates at the last read before that: 0 where none is in between."""
+        stop = self.stop(labels, k)
+        return self.experiment.reads[stop - 1 if stop > 0 else stop]
+
+    def stop_time(self, labels: str, k: int) -> np.ndarray:
+        """Updates until the score reaches B, straight lines between reads, (seed,); NaN: never."""
+        reads, found = np.array(self.experiment.reads, dtype=float), []
+        for score in self.score(labels, k):
+            reached = np.flatnonzero(score >= STOP)
+            if not len(reached):
+                found.append(np.nan)
+                continue
+            now, last = reached[0], max(reached[0] - 1, 0)
+            part = (STOP - score[last]) / (score[now] - score[last]) if now > last else 0.0
+            found.append(reads[last] + part * (reads[now] - reads[last]))
+        return np.array(found)
+
+    def response_ratio(self, read: int, labels: str, k: int) -> np.ndarray:
+        """Answers to common and to subclass features, (seed, 2): their ratio of means is meant."""
+        both = [self.at(read, f"{kind}_response", labels, k) for kind in OWN]
+        return np.stack(both, axis=1)
+
+    def strangers(self, name: str, labels: str, k: int) -> np.ndarray:
+        """An output that should be 0, "woken" or "noise_open", as a number of neurons over the
+        size of S, (seed, read)."""
+        able = self.of("able_size", labels, k)[:, None]
+        everybody = self.experiment.varied(self.variation).neurons
+        among = everybody - able if name == "woken" else everybody
+        return np.asarray(self.of(name, labels, k) * among / np.where(able > 0, able, np.nan))
+
+    def late_places(self) -> np.ndarray:
+        """Places of the reads from which on the coarse loss is small for every k."""
+        loss = np.array([self.of("loss", "coarse", k).mean(axis=0) for k in self.subclasses])
+        large = np.flatnonzero(~np.all(loss <= SMALL_LOSS, axis=0))  # the first read has no loss
+        return np.arange(large[-1] + 1, loss.shape[1])
+
+    def late_growth(self, k: int, printed: bool = False) -> np.ndarray:
+        """Of a sample's own score with coarse labels, from the first late read to the last, over
+        what (98) gives from there; (seed,), empty where the loss stays large."""
+        late = self.late_places()
+        if len(late) < 2:
+            return np.empty(0)
+        first, last = (self.experiment.reads[place] for place in late[[0, -1]])
+        score = self.score("coarse", k)
+        start, gain = score[:, late[0]], late_gain_of(self.experiment, k, printed)
+        by_law = np.array([float(late_score(last, first, each, gain)) for each in start]) - start
+        return np.asarray((score[:, -1] - start) / np.where(by_law > 0, by_law, np.nan))
+
+    def cases(self, make: Callable[[int], np.ndarray]) -> Cases:
+        """Samples for every number of subclasses."""
+        return {f"k={k}": make(k) for k in self.subclasses}
+
+    def at_every_read(self, make: Callable[[int], np.ndarray], later: bool = False) -> Cases:
+        """Samples for every number of subclasses and every read, of (seed, read); ``later``: not
+        for the start."""
+        return {
+            f"k={k} at update {read}": values
+            for k in self.subclasses
+            for read, values in zip(self.experiment.reads, make(k).T, strict=True)
+            if read or not later
+        }

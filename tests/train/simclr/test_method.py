@@ -1,0 +1,66 @@
+"""Methods in words, and every way to say one wrongly."""
+
+from __future__ import annotations
+
+import pytest
+
+from rarefy.core.errors import UsageError
+from rarefy.train.simclr.method import Method, parse_methods, temperature
+
+
+def test_words_and_what_they_mean() -> None:
+    assert Method.parse("simclr") == Method()
+    assert Method.parse("pruned:0.7") == Method("pruned", 0.7, every_step=True)
+    assert Method.parse("pruned:0.7+neuron+epoch") == Method("pruned", 0.7, "neuron")
+    assert Method.parse("branches:0.1") == Method("branches", 0.1)
+    assert Method.parse("branches:0.1+straight+step").straight
+    assert Method.parse("branches:0.1+own-norms") == Method("branches", 0.1, own_norms=True)
+    assert Method.parse("sdclr") == Method("branches", 0.1, own_norms=True, head_depth=3)
+    assert Method.parse("sdclr:0.3").keep == 0.3
+    assert Method.parse("simclr+one-sided").objective == "one-sided"
+    assert Method.parse("simclr+schedule").schedule
+    assert not Method.parse("simclr").masked
+    assert Method.parse("pruned:0.5").masked and not Method.parse("pruned:1").masked
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("simclear", "did you mean 'simclr'?"),
+        ("simclr:0.5", "simclr keeps all weights"),
+        ("pruned", "needs the share of weights to keep, as pruned:0.3"),
+        ("branches:many", "behind the colon stands a share"),
+        ("pruned:0", "keeps a share above 0"),
+        ("pruned:1.5", "keeps a share above 0"),
+        ("pruned:nan", "keeps a share above 0"),
+        ("simclr+neuron", "neuron is about masks, and simclr has none"),
+        ("pruned:0.5+straight", "straight is about branches"),
+        ("branches:0.5+neuron", "branches mask weights, not whole neurons"),
+        ("pruned:0.5+fast", "after a + there can be layer, filter"),
+        ("sdclr:1", "norms of their own are those of a masked branch; without masks: branches:1"),
+        ("branches:1+own-norms", "norms of their own are those of a masked branch"),
+    ],
+)
+def test_what_is_no_method(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Method.parse(text)
+    assert said in str(error.value)
+
+
+def test_several_at_once() -> None:
+    assert parse_methods("simclr, branches:0.1") == ("simclr", "branches:0.1")
+    with pytest.raises(UsageError, match="same one twice"):
+        parse_methods("simclr,simclr")
+    with pytest.raises(UsageError, match="name at least one"):
+        parse_methods(" , ")
+    with pytest.raises(UsageError, match="needs the share"):
+        parse_methods("simclr,pruned")
+
+
+def test_the_temperature_goes_down_and_comes_back() -> None:
+    plain, waving = Method.parse("simclr"), Method.parse("simclr+schedule")
+    assert temperature(plain, 0.2, 17.0, 100) == 0.2
+    long = [temperature(waving, 0.2, epoch, 2000) for epoch in (0, 200, 400)]
+    assert long == pytest.approx([1.0, 0.1, 1.0])
+    short = [temperature(waving, 0.2, epoch, 50) for epoch in (0, 25, 50)]
+    assert short == pytest.approx([1.0, 0.1, 1.0])
