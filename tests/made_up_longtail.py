@@ -24,7 +24,7 @@ Gains = dict[str, dict[str, float | None]]
 
 
 def study(rho: Sequence[float] = (10.0, 100.0), **more: Any) -> Study:
-    chosen = {"rho": tuple(rho), "way": WAYS, "seeds": 3, "images": ("long-tail",), **more}
+    chosen = {"rho": tuple(rho), "algorithm": WAYS, "seeds": 3, "images": ("long-tail",), **more}
     return get_study("longtail-table").at("tiny", **chosen)
 
 
@@ -39,7 +39,7 @@ def results(
 ) -> xr.Dataset:
     """``gains``: over simclr at each rho, the same for all seeds but a little; ``gaps``: how much
     accuracy falls from head to tail; ``knn``: of held-out images, look by look."""
-    cells = ("images", "rho", "way", "seed")
+    cells = ("images", "rho", "algorithm", "seed")
     shape = (len(images), len(rho), len(WAYS), seeds)
     little = np.array([-0.001, 0.0, 0.001])[:seeds]
     accuracy = np.full((*shape, 1, RANKS), 0.5)
@@ -69,7 +69,7 @@ def results(
         values[..., -1] = np.nan  # no unit prefers the last class, in any network
         found[name] = ((*cells, "rank"), values)
     coordinates = {
-        **{"images": list(images), "rho": list(rho), "way": list(WAYS)},
+        **{"images": list(images), "rho": list(rho), "algorithm": list(WAYS)},
         **{"protocol": ["linear"], "rank": np.arange(RANKS)},
         **{"epoch": np.arange(1, EPOCHS + 1), "watched_epoch": EPOCHS * np.arange(1, looks + 1)},
     }
@@ -91,7 +91,7 @@ def found_of(
         told = {way: (gain,) for way, gain in by_way.items() if gain is not None}
         made = results(told, (rho,), images, knn=knn)
         made = made if spoilt is None else spoilt(made)
-        made = made.sel(way=[way for way in WAYS if by_way.get(way, 0.0) is not None])
+        made = made.sel(algorithm=[way for way in WAYS if by_way.get(way, 0.0) is not None])
         made.attrs["provenance"] = json.dumps({"date": "2026-01-02T03", "machine": "a machine"})
         data, _, epochs = scale.split("-")
         which = study((rho,), data=data, epochs=int(epochs), images=images)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rarefy.studies.sparse.training import SparseTraining
+from rarefy.tools.sparse_experiment import SparseTraining
 
 Gain = Callable[[float, float, float], float]
 """(noise, test noise, keep) -> points more than dense"""

@@ -23,9 +23,9 @@ from rarefy.studies.influence.scoreboard.claims import (
     values_of,
     winners,
 )
-from rarefy.studies.influence.signals import WORDS
 from rarefy.sweep.results import find_results
 from rarefy.tools.influence.injections import Injection
+from rarefy.tools.influence.signals import WORDS
 
 STUDY = "influence-scoreboard"
 SORTED = ("percentile", "influence", "own", "shared", "distance", "mahalanobis", "disagreement")

@@ -2,14 +2,17 @@
 
 ``rarefy.run("contrast-alignment", scale="quick")`` runs a study and gives an ``xarray.Dataset``;
 ``rarefy.judge(study, dataset, scale)`` gives its verdicts. ``rarefy.Pruner(model, optimizer,
-keep=0.3)`` prunes any PyTorch model while it trains. ``rarefy.influence(X, y)`` says which samples
-of a labelled set are atypical, without a model. ``rarefy.pretrain(images, network,
-"branches:0.1")`` learns features without labels, ``rarefy.probe(train, test)`` judges them.
+keep=0.3)`` prunes any PyTorch model while it trains, ``rarefy.train(data, keep=0.3)`` compares
+dense and pruned networks on images. ``rarefy.influence(X, y)`` says which samples of a labelled
+set are atypical, without a model. ``rarefy.pretrain(images, network, "branches:0.1")`` learns
+features without labels, ``rarefy.probe(train, test)`` judges them, ``rarefy.pretrain_images(data,
+methods)`` compares methods, head and tail.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rarefy.core.version import __version__
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from rarefy.studies.api import judge, run
     from rarefy.tools.influence.scoring import influence
     from rarefy.tools.longtail.api import pretrain, probe
+    from rarefy.tools.longtail.pretrain_images import pretrain_images
+    from rarefy.tools.train_images import train
 
 __all__ = [
     "Experiment",
@@ -30,8 +35,10 @@ __all__ = [
     "influence",
     "judge",
     "pretrain",
+    "pretrain_images",
     "probe",
     "run",
+    "train",
 ]
 
 # Names are fetched on first use: importing torch takes seconds, and ``rarefy --help`` has none.
@@ -40,6 +47,7 @@ _HOMES = {
     "judge": "rarefy.studies.api",
     "influence": "rarefy.tools.influence.scoring",
     "pretrain": "rarefy.tools.longtail.api",
+    "pretrain_images": "rarefy.tools.longtail.pretrain_images",
     "probe": "rarefy.tools.longtail.api",
     "Pruner": "rarefy.pruning.models.pruner",
     "Experiment": "rarefy.core.contracts",
@@ -48,7 +56,17 @@ _HOMES = {
 }
 
 
+class CallableRoom(ModuleType):
+    """``rarefy.train`` is the verb and, by the same name, the room ``rarefy/train/``: the room can
+    be called."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return import_module("rarefy.tools.train_images").train(*arguments, **options)
+
+
 def __getattr__(name: str) -> Any:
+    if name == "train":
+        return import_module("rarefy.train")
     if name not in _HOMES:
         raise AttributeError(f"module 'rarefy' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

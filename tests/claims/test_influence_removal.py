@@ -11,15 +11,16 @@ import xarray as xr
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
-from rarefy.studies.influence.removal import experiment as influence_removal
-from rarefy.studies.influence.removal.claims import spoken
-from rarefy.studies.influence.removal.study import InfluenceRemoval
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
+from rarefy.tools.influence import removal_experiment as influence_removal
+from rarefy.tools.influence.removal_tables import spoken
 
-STUDY = InfluenceRemoval.at("quick", seeds=4, within=("class", "all"))
+InfluenceRemoval = get_study("influence-removal")
+STUDY: Any = InfluenceRemoval.at("quick", seeds=4, within=("class", "all"))
 
 
-def made(study: InfluenceRemoval, loss: dict[str, float], spread: float = 0.001) -> xr.Dataset:
+def made(study: Any, loss: dict[str, float], spread: float = 0.001) -> xr.Dataset:
     """Accuracy falls by ``loss`` times the fraction, otherwise as at random (0.05)."""
     generator = np.random.default_rng(0)
     axes = {name: list(getattr(study, name)) for name in study.axes}

@@ -59,7 +59,9 @@ def test_an_order_in_which_a_training_stopped_is_left_out_at_every_length() -> N
     scales = iter(LOSES)
 
     def stopped(found: xr.Dataset) -> xr.Dataset:
-        lost = (found["seed"] == 2) & (found["way"] == "simclr") & (next(scales)[-4:] == "2000")
+        lost = (
+            (found["seed"] == 2) & (found["algorithm"] == "simclr") & (next(scales)[-4:] == "2000")
+        )
         return found.assign(accuracy=found["accuracy"].where(~lost))
 
     said = section(page_of(LOSES, stopped))
@@ -139,6 +141,6 @@ def test_the_picture_has_the_ends_of_all_lengths_and_the_way_of_the_longest() ->
     assert ends.curves[0].x.tolist() == [100, 500, 2000]
     assert ends.curves[0].y.tolist() == pytest.approx([61.33, 65.33, 60.33], abs=0.01)
     assert way.x_label == "epoch (of 2000)" and len(way.curves) == 2
-    looks = found["cifar10-branches-2000"].results["watched_knn"].sel(way="branches:0.3")
+    looks = found["cifar10-branches-2000"].results["watched_knn"].sel(algorithm="branches:0.3")
     assert way.curves[1].y.tolist() == pytest.approx(100 * looks.mean("seed").values.ravel())
     assert way.curves[1].y.tolist() == pytest.approx([30.0, 40.0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,13 @@ import xarray as xr
 from made_up_longtail import WAYS, results, study
 
 from rarefy.cli.longtail_tables import differences
-from rarefy.cli.pretraining import _describe
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
-from rarefy.studies.longtail.pretraining import _separability
-from rarefy.studies.longtail.published import TABLE_2, published
-from rarefy.studies.longtail.words import spoken
 from rarefy.sweep.grid import grid_of
+from rarefy.sweep.runner import Execution
+from rarefy.tools.longtail.experiment import _separability
+from rarefy.tools.longtail.pretrain_images import PretrainRun
 
 
 def judged(found: xr.Dataset, which: Study | None = None) -> dict[tuple[str, str], Verdict]:
@@ -99,7 +98,7 @@ def test_pictures_and_tables_are_drawn_without_a_complaint() -> None:
 
 def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
     looks = {"simclr": (0.5, 0.7, 0.6), "pruned:0.5": (0.5, 0.6, 0.7)}
-    found, which = results({}, (100.0,), knn=looks), study((100.0,), epochs=6, watched=3)
+    found, which = results({}, (100.0,), knn=looks), study((100.0,), epochs=6, evaluations=3)
     course = which.tables(found)[3]
     assert [row[2:7] for row in course.rows[:2]] == [
         ("SimCLR", 4, "70.00", "60.00", "10.00 [10.00, 10.00]"),
@@ -110,8 +109,8 @@ def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
     assert lines[0].startswith("long-tail, simclr: over-trained: held-out kNN accuracy")
     assert "70.0 % (epoch 4) and ended at 60.0 %" in lines[0]
     assert sum("over-trained" in line for line in lines) == 1
-    execution = SimpleNamespace(path="store", cells=9, cells_done=9, finished=True, dataset=found)
-    (past,) = json.loads(json.dumps(_describe(which, execution)))["past_best"]
+    run = PretrainRun.of(which, Execution(found, Path("store"), 9, 9))
+    (past,) = json.loads(json.dumps(run.described()))["past_best"]
     assert (past["method"], past["best_epoch"], past["n"]) == ("simclr", 4, 3)
     assert past["fall"] == pytest.approx(10.0) and len(past["fall_interval"]) == 2
     few = which.tables(results({}, (100.0,), seeds=2, knn=looks))[3]
@@ -119,23 +118,21 @@ def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
 
 
 def test_what_was_published_stands_beside_it() -> None:
-    row = published("cifar10", 100)
-    assert row is not None and row.gain == pytest.approx(7.07)
-    assert published("digits", 100) is None and published("cifar10", 20) is None
-    assert len(TABLE_2) == 8
     cifar = get_study("longtail-table").at(
-        "cifar10-rho100-500", way=WAYS, protocols=("linear",), seeds=3
+        "cifar10-rho100-500", algorithm=WAYS, protocols=("linear",), seeds=3
     )
     said = cifar.verdicts(results({}, (100.0,)), "cifar10-rho100-500")
     notes = {one.setting.rpartition(": ")[2]: one.note for one in said}
     assert "published +7.07" in notes["accuracy"] and "published -0.07" in notes["Delta_20"]
     assert "published" not in notes["accuracy of the few"]
+    for nowhere in (judged(results({})).values(), cifar.verdicts(results({}, (20.0,)), "quick")):
+        assert not any("published" in one.note for one in nowhere)
 
 
 @pytest.mark.parametrize("other", [{"head": "sdclr"}, {"split": "step"}, {"split": "as-is"}])
 def test_another_set_is_not_the_published_one(other: dict[str, Any]) -> None:
     cifar = get_study("longtail-table").at(
-        "cifar10-rho100-500", way=WAYS, protocols=("linear",), seeds=3, **other
+        "cifar10-rho100-500", algorithm=WAYS, protocols=("linear",), seeds=3, **other
     )
     said = cifar.verdicts(results({}, (100.0,)), "cifar10-rho100-500")
     assert said and not any("published" in one.note for one in said)
@@ -149,8 +146,11 @@ def test_settings_are_checked_without_the_images(monkeypatch: pytest.MonkeyPatch
 
 def test_methods_have_words_of_their_own() -> None:
     ways = ("sdclr", "sdclr:0.3", "sdclr+straight", "branches:0.3", "branches:0.1", "pruned:0.3")
-    assert len({spoken(way) for way in ways}) == len(ways)
-    assert spoken("sdclr:0.3") == "two branches as in SDCLR, 0.3 kept"
+    words = set()
+    for pair in (ways[:2], ways[2:4], ways[4:]):
+        found = results({}, (10.0,)).assign_coords(algorithm=["simclr", *pair])
+        words |= {what.partition(":")[0] for claim, what in judged(found) if claim == "P4"}
+    assert len(words) == len(ways) and "two branches as in SDCLR, 0.3 kept" in words
 
 
 def test_a_split_that_lacks_classes_keeps_its_looks_apart() -> None:
@@ -179,12 +179,12 @@ def test_all_cells_of_a_seed_share_their_draws() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"way": ("simclr", "pruned")}, "needs the share of weights to keep"),
-        ({"images": ("short-tail",)}, "unknown images 'short-tail'"),
+        ({"algorithm": ("simclr", "pruned")}, "needs the share of weights to keep"),
+        ({"images": ("short-tail",)}, "images='short-tail': must be one of long-tail, balanced"),
         ({"rho": (0.5,)}, "rho=0.5: must be a number, at least 1"),
         ({"split": "as-is"}, "means nothing where images are taken as they are"),
         ({"split": "tail.json"}, "means nothing where images are taken as they are"),
-        ({"watched": -1}, "watched=-1: must be at least 0"),
+        ({"evaluations": -1}, "evaluations=-1: must be at least 0"),
         ({"crop": 1.5}, "crop=1.5: must be a share of the image"),
         ({"protocols": ("svm",)}, "unknown protocol 'svm'"),
         ({"epochs": 0}, "epochs=0: must be at least 1"),

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sparse_results import made
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.sparse.cifar100_noise.study import SparseCifar100Noise
-from rarefy.studies.sparse.mnist.study import SparseMnist
+from rarefy.studies import get_study
 
 SEEDS = 6
 NOISE = (0.0, 0.2, 0.5, 5.0, 8.0)
-MNIST = SparseMnist.at(
+MNIST: Any = get_study("sparse-mnist").at(
     "quick",
     data="mnist",
-    drawn=("fresh",),
+    noise_resampling=("fresh",),
     keep=(1.0, 0.8, 0.5, 0.3, 0.1, 0.05),
     seeds=SEEDS,
 )
-CIFAR = SparseCifar100Noise.at(
+CIFAR: Any = get_study("sparse-cifar100-noise").at(
     "paper",
     noise=NOISE,
     test_noise=NOISE,

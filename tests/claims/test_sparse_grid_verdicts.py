@@ -6,21 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 import xarray as xr
 from sparse_results import made
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.sparse.cifar100_noise.study import SparseCifar100Noise
-from rarefy.studies.sparse.grid_claims import GUESS
-from rarefy.studies.sparse.vit_mnist.study import SparseVitMnist
-from rarefy.tools.image_data import on_device
+from rarefy.studies import get_study
 
 SEEDS = 6
 NOISE = (0.0, 0.2, 0.5, 5.0, 8.0)
 GRID: dict[str, Any] = {"noise": NOISE, "test_noise": NOISE, "keep": (1.0, 0.8, 0.3, 0.1)}
-CIFAR = SparseCifar100Noise.at("paper", **GRID, update=("project",), seeds=SEEDS)
-VIT = SparseVitMnist.at("paper", **GRID, update=("project",), seeds=SEEDS)
+CIFAR: Any = get_study("sparse-cifar100-noise").at(
+    "paper", **GRID, update=("project",), seeds=SEEDS
+)
+VIT: Any = get_study("sparse-vit-mnist").at("paper", **GRID, update=("project",), seeds=SEEDS)
 WHERE = "noise in training and test, "
 
 
@@ -157,13 +155,6 @@ def test_the_spread_of_a_table_is_at_least_that_of_all_its_keeps() -> None:
     data["test_accuracy"] = data["test_accuracy"] + luck * (data["keep"] == 0.3)
     found = verdict(CIFAR.verdicts(data, "paper"), WHERE, "keep 0.8 gains at")
     assert found.outcome == "inconclusive" and found.n == SEEDS
-
-
-def test_guessing_is_one_constant_answer() -> None:
-    """Of MNIST's test images 1135 of 10,000 are ones; digits' test images come from the set."""
-    assert GUESS["mnist"] == 11.35 and GUESS["cifar10"] == 10 and GUESS["cifar100"] == 1
-    labels = on_device("digits", torch.device("cpu")).test.labels
-    assert GUESS["digits"] >= 100 * float(torch.bincount(labels).max()) / len(labels) - 0.2
 
 
 # ---------------------------------------------------------------------------------------------- S10

@@ -9,16 +9,16 @@ import pytest
 
 from rarefy.core.contracts import Context
 from rarefy.studies import get_study
-from rarefy.studies.sparse import training as _sparse
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.grid import grid_of
+from rarefy.tools import sparse_experiment as _sparse
 
 
 def test_one_dense_training_serves_both_rules_and_progress_adds_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = get_study("sparse-mnist").at(
-        "tiny", seeds=1, update=("project", "dense"), keep=(1.0, 0.5), probed=0
+        "tiny", seeds=1, update=("project", "dense"), keep=(1.0, 0.5), probe_batches=0, samples=80
     )
     grid = grid_of(study)
     trained = []

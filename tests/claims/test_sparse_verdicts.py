@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import xarray as xr
 from sparse_results import Gain, Luck, lost, made
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import mean_interval
-from rarefy.studies.sparse.curve_claims import MARGIN, held_out_best
-from rarefy.studies.sparse.mnist.study import SparseMnist
-from rarefy.studies.sparse.readings import Paired, at_test_noise
+from rarefy.studies import get_study
 
 SEEDS = 6
-MNIST = SparseMnist.at(
+SparseMnist = get_study("sparse-mnist")
+MNIST: Any = SparseMnist.at(
     "quick",
     data="mnist",
-    drawn=("fresh",),
+    noise_resampling=("fresh",),
     keep=(1.0, 0.8, 0.5, 0.3, 0.1, 0.05),
     seeds=SEEDS,
 )
@@ -78,7 +78,9 @@ def test_two_seeds_do_not_say_that_the_smallest_is_best_either() -> None:
 
 def test_equal_gains_by_chance_have_the_spread_of_the_other_keeps() -> None:
     """Three seeds may agree at the chosen keep; how far others differ says what that is worth."""
-    study = SparseMnist.at("quick", data="mnist", drawn=("fresh",), keep=MNIST.keep, seeds=3)
+    study: Any = SparseMnist.at(
+        "quick", data="mnist", noise_resampling=("fresh",), keep=MNIST.keep, seeds=3
+    )
     data = made(study, peaked, spread=0.0)
     sharp = verdict(study.verdicts(data, "paper"), "intermediate")
     assert sharp.outcome == "holds"
@@ -130,7 +132,7 @@ def test_without_dense_or_anything_in_between_nothing_is_known(keeps: tuple[floa
 
 
 def test_each_reading_has_verdicts_of_its_own() -> None:
-    study = SparseMnist.at("paper", noise=(0.1, 0.3), seeds=3)
+    study: Any = SparseMnist.at("paper", noise=(0.1, 0.3), seeds=3)
     found = study.verdicts(made(study), "paper")
     # training accuracy and a peak each, and where the noise is in the test, once more a peak
     assert len({each.identity for each in found}) == len(found) == 2 * 2 * (3 + 2) + 2
@@ -143,37 +145,6 @@ def test_rising_is_asked_of_the_noise_as_it_was_shown() -> None:
     assert verdict(MNIST.verdicts(data, "paper"), "rises").outcome == "holds"
     data["epoch_accuracy"][..., -1] = 1 - 0.1 * data["keep"]  # the last epoch decides
     assert verdict(MNIST.verdicts(data, "paper"), "rises").outcome == "fails"
-
-
-KEEPS = np.append(1.0, np.linspace(0.9, 0.1, 9))
-
-
-def on_halves(
-    generator: np.random.Generator, trained: float, asked: float
-) -> tuple[Paired, Paired]:
-    """Ten equal keeps, five seeds: variances of luck in training, common to both halves, and of
-    luck with the images of a half."""
-    common = np.sqrt(trained) * generator.normal(0, 1, (5, 1, 10))
-    first, second = (
-        Paired(np.zeros(1), KEEPS, common + np.sqrt(asked) * generator.normal(0, 1, common.shape))
-        for _ in range(2)
-    )
-    return first, second
-
-
-@pytest.mark.parametrize("trained", [0.0, 0.5])
-def test_a_seed_is_never_asked_about_its_own_choice(trained: float) -> None:
-    """Choosing with the seeds and images that judge would find a gain far too often."""
-    generator, total = np.random.default_rng(3), 300
-    honest = naive = 0
-    for _ in range(total):
-        halves = on_halves(generator, trained, 1 - trained)
-        honest += mean_interval(held_out_best(halves)[1]).low > 0
-        whole = (halves[0].accuracy + halves[1].accuracy)[:, 0] / 2
-        best = whole[:, 1:-1].mean(axis=0).argmax() + 1
-        naive += mean_interval(whole[:, best] - whole[:, 0]).low > 0
-    # 0.03 to 0.06 in many simulations, 0.025 if the choices were independent
-    assert honest / total < 0.08 < naive / total
 
 
 @pytest.mark.parametrize(
@@ -190,32 +161,6 @@ def test_luck_with_some_test_images_is_no_gain(luck: Luck) -> None:
     data = made(MNIST, lambda noise, test, keep: -5.0 if keep == 0.05 else 0.0, luck=luck)
     found = verdict(MNIST.verdicts(data, "paper"), "intermediate")
     assert found.outcome == "fails" and found.n == SEEDS
-    part = data.isel(update=0, drawn=0, noise=0)
-    whole = at_test_noise(part, 0.0)
-    words, fooled, _ = held_out_best((whole, whole))  # the same images choose and judge
-    assert mean_interval(fooled).low > 0.3
-    assert "0.5 (" in words or "0.3 (" in words
-
-
-def test_what_one_half_chooses_the_other_judges() -> None:
-    """Worked by hand: two seeds, each chosen for by the other one."""
-    keeps = np.array([1.0, 0.5, 0.3, 0.1])
-    first = Paired(np.zeros(1), keeps, np.array([[[50, 52, 51, 40]], [[60, 61, 64, 40.0]]]))
-    second = Paired(np.zeros(1), keeps, np.array([[[50, 55, 51, 41]], [[60, 61, 66, 42.0]]]))
-    words, gains, aboves = held_out_best((first, second))
-    # seed 0: seed 1 prefers 0.3 on either half; seed 1: seed 0 prefers 0.5
-    np.testing.assert_array_equal(gains, [(1 + 1) / 2, (1 + 1) / 2])
-    np.testing.assert_array_equal(aboves, [(51 - 41 + 51 - 40) / 2, (61 - 42 + 61 - 40) / 2])
-    assert words == "0.5 (2 times), 0.3 (2 times)"
-
-
-def test_one_seed_is_chosen_for_by_itself_but_on_other_images() -> None:
-    keeps = np.array([1.0, 0.5, 0.3, 0.1])
-    first = Paired(np.zeros(1), keeps, np.array([[[50, 55, 51, 40.0]]]))
-    second = Paired(np.zeros(1), keeps, np.array([[[50, 48, 53, 40.0]]]))
-    words, gains, _ = held_out_best((first, second))
-    np.testing.assert_array_equal(gains, [(-2 + 1) / 2])
-    assert words == "0.5 (1 times), 0.3 (1 times)"
 
 
 def test_missing_cells_cost_their_own_seed_only() -> None:
@@ -224,7 +169,3 @@ def test_missing_cells_cost_their_own_seed_only() -> None:
     assert found.outcome == "holds" and found.n == SEEDS - 2
     nowhere = MNIST.verdicts(xr.full_like(data, np.nan), "paper")
     assert all(each.outcome == "inconclusive" and each.n == 0 for each in nowhere)
-
-
-def test_the_margin_is_ten_images_of_ten_thousand() -> None:
-    assert pytest.approx(100 * 10 / 10_000) == MARGIN

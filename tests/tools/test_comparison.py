@@ -24,7 +24,7 @@ def results(
     accuracy = accuracy or ACCURACY
     test = np.array(list(accuracy.values()))[None, None, None]  # update, drawn, noise, keep, seed
     test = np.repeat(test, len(noise), axis=2)
-    axes = ("update", "drawn", "noise", "keep", "seed")
+    axes = ("update", "noise_resampling", "noise", "keep", "seed")
     kept = np.array(list(accuracy))[None, None, None, :, None] + 0 * test
     return xr.Dataset(
         {
@@ -35,7 +35,7 @@ def results(
         },
         {
             "update": ["project"],
-            "drawn": ["fresh"],
+            "noise_resampling": ["fresh"],
             "noise": list(noise),
             "keep": list(accuracy),
             "seed": np.arange(test.shape[-1]),

@@ -14,7 +14,7 @@ from rarefy.measure.statistics import mean_band
 from rarefy.studies.longtail.tables import shown
 from rarefy.studies.longtail.words import spoken
 
-RUN_AND_JUDGED = ("way", "seeds", "protocols")
+RUN_AND_JUDGED = ("algorithm", "seeds", "protocols")
 
 
 def length_table(found: dict[str, Found]) -> str:

@@ -38,7 +38,7 @@ SET_NAMES = {
 
 def way_of(row: Mapping[str, Any], kind: str) -> str:
     """The method of a kind that a row has."""
-    return next(way for way in row["way"] if Method.parse(way).kind == kind)
+    return next(way for way in row["algorithm"] if Method.parse(way).kind == kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Found:
 
     @property
     def ways(self) -> list[str]:
-        return [str(name) for name in self.results["way"].values]
+        return [str(name) for name in self.results["algorithm"].values]
 
     def methods(self, kind: str) -> list[str]:
         return [name for name in self.ways if Method.parse(name).kind == kind]
@@ -96,7 +96,7 @@ class Found:
         if (protocol, which) not in self._told:
             self._told[protocol, which] = readings(self.results, protocol, which)
         told = self._told[protocol, which][name]
-        return np.asarray(told.sel(images=images, rho=self.rho, way=method).values)
+        return np.asarray(told.sel(images=images, rho=self.rho, algorithm=method).values)
 
     def gain(
         self, method: str, name: str = "overall", protocol: str = JUDGE, level: float = 0.95
@@ -128,7 +128,7 @@ class Found:
 
     def of(self, method: str, output: str) -> xr.DataArray:
         """What came out for a method, of the long-tailed images."""
-        return self.results[output].sel(images=LONG_TAIL, rho=self.rho, way=method)
+        return self.results[output].sel(images=LONG_TAIL, rho=self.rho, algorithm=method)
 
     def held_out(self, method: str) -> float:
         """Linear probe on held-out training images, per cent; NaN where there is none."""

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 import typer
 
 from rarefy import __version__
-from rarefy.core.errors import OutOfTime, RarefyError, bad_value
+from rarefy.core.errors import OutOfTime, RarefyError, UsageError, bad_value
 from rarefy.core.text import printable
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from rarefy.core.contracts import Study, Verdict
+    from rarefy.core.contracts import Experiment, Study, Verdict
     from rarefy.sweep.runner import Execution
 
     Judged = tuple[Study, str, xr.Dataset, list[Verdict]]
@@ -223,8 +223,22 @@ def use_data_folder(folder: Path | None) -> None:
         os.environ["RAREFY_DATA"] = str(folder.expanduser().absolute())
 
 
+def typed_again() -> str:
+    """The command that goes on with what was begun: it must not begin by replacing that."""
+    again = [argument for argument in _typed if argument != "--overwrite"]
+    return f"rarefy {shlex.join(again)}"
+
+
+def numbers(name: str, text: str) -> tuple[float, ...]:
+    """``0.5,0.3`` as numbers."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"{name}={text!r}: must be numbers, separated by commas") from None
+
+
 def run_study(
-    study: Study,
+    study: Experiment,
     scale: str,
     out: Path,
     device: str,
@@ -238,8 +252,6 @@ def run_study(
     """Run a study with a progress bar; messages repeat the command that was typed."""
     from rarefy.sweep.runner import execute
 
-    # going on must not begin by replacing what was finished
-    again = [argument for argument in _typed if argument != "--overwrite"]
     return execute(
         study,
         scale,
@@ -249,7 +261,7 @@ def run_study(
         overwrite,
         max_seconds,
         progress=True,
-        go_on=f"rarefy {shlex.join(again)}",
+        go_on=typed_again(),
         jobs=jobs,
         models=models,
         threads=threads,

@@ -46,7 +46,7 @@ def quality_table(study: Any, results: xr.Dataset) -> Table:
             *(row[name] for name in ("overall", "many", "medium", "few", "delta_20")),
             "" if row["images"] == BALANCED else row["control_delta_20"],
             *(
-                float(each.sel(images=row["images"], rho=row["rho"], way=row["method"]))
+                float(each.sel(images=row["images"], rho=row["rho"], algorithm=row["method"]))
                 for each in elsewhere.values()
             ),
             row["n"],
@@ -67,7 +67,7 @@ def differences(study: Any, results: xr.Dataset) -> list[str]:
     from rarefy.tools.longtail.readings import baseline_of, in_words, rows
 
     told = study.parameters()
-    baseline = baseline_of([str(name) for name in results["way"].values])
+    baseline = baseline_of([str(name) for name in results["algorithm"].values])
     past = {(one.rho, one.images, one.method): one for one in courses(results) if one.certain}
     found = []
     for row in rows(results, told["protocols"][0]):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -23,21 +22,16 @@ from rarefy.cli.frame import (
     Threads,
     app,
     exit_on_error,
+    numbers,
     print_,
-    run_study,
     spell_saved,
+    typed_again,
     use_data_folder,
 )
 from rarefy.cli.longtail_tables import differences, quality_table
-from rarefy.cli.pretraining_checks import check_before
-from rarefy.core.errors import OutOfTime, RunError, UsageError, bad_value
-from rarefy.core.text import folder_name
-
-if TYPE_CHECKING:
-    from rarefy.core.contracts import Study
+from rarefy.core.errors import OutOfTime, RunError
 
 AUTO = "By the number and size of the images if not given."
-AS_IS = "as-is"
 
 
 @app.command()
@@ -170,148 +164,59 @@ def pretrain(
     Example: [bold]rarefy pretrain my_photos --unlabelled --size 64 --method simclr --save nets[/]
     """
     use_data_folder(folder)
-    from rarefy.sweep.runner import network_folder
-    from rarefy.tools.image_data import with_options
-    from rarefy.tools.longtail.sets import is_split_file
-    from rarefy.train.simclr.method import parse_methods
+    from rarefy.tools.longtail.pretrain_images import pretrain_images
 
-    methods = parse_methods(method)
-    if Path(data).is_dir():
-        data = os.path.normpath(data)  # one store, however the folder was typed
-    elif unlabelled:
-        raise bad_value("data", data, "--unlabelled is for folders, and there is none of this name")
-    chosen = (size, test_share, skip_bad, unlabelled)
-    usual = folder_name("pretrain", Path(data).name, source=data, choices=chosen)
-    data = with_options(data, size, test_share, skip_bad, unlabelled)
-    given = {
-        "network": network,
-        "epochs": epochs,
-        "batch": batch,
-        "learning_rate": learning_rate,
-        "warm_up": warm_up,
-    }
-    saved = split is not None and is_split_file(split)
-    imbalances = _imbalances(rho, split, saved, unlabelled)
-    if head is not None and rho is None and not saved:
-        raise UsageError("head: of a long tail, which --rho or a split file makes")
-    if save_split is not None and len(imbalances) > 1:
-        raise UsageError("save_split: a file holds one split; name one rho")
-    study = _study(
+    began = time.time()
+    found = pretrain_images(
         data,
-        rho=imbalances,
-        way=methods,
-        split=(split or "exponential") if rho is not None or saved else AS_IS,
-        head=head or "full",
-        balanced=control and not unlabelled and (rho is not None or saved),
-        given=given,
+        method,
+        network,
+        rho=None if rho is None else numbers("rho", rho),
+        split=split,
+        head=head,
+        control=control,
+        save_split=save_split,
+        epochs=epochs,
         seeds=seeds,
+        batch=batch,
+        learning_rate=learning_rate,
+        warm_up=warm_up,
         weight_decay=weight_decay,
         temperature=temperature,
         crop=crop,
-        protocols=tuple(word.strip() for word in protocols.split(",") if word.strip()),
+        protocols=[word.strip() for word in protocols.split(",") if word.strip()],
         shots=shots,
         precision=precision,
-        compile=compile_,
+        compiled=compile_,
+        size=size,
+        test_share=test_share,
+        skip_bad=skip_bad,
+        unlabelled=unlabelled,
+        device=device,
+        jobs=jobs,
+        threads=threads,
+        out=out,
+        save=save,
+        overwrite=overwrite,
+        max_seconds=max_seconds,
+        progress=True,
+        go_on=typed_again(),
     )
-    store = out if out is not None else Path("runs") / usual
-    if save is not None and not store.exists():  # (else it is for the store to say)
-        network_folder(study, "float32", save, overwrite)
-    check_before(study, save_split, overwrite)
-    began = time.time()
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        from rarefy.tools.longtail.several_processes import pretrain_together
-
-        pretrain_together(
-            study.tasks(), methods, seeds, store, device, save, max_seconds, overwrite
-        )
+    if found is None:  # by several processes: the first has printed it
         return
-    execution = run_study(
-        study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save, threads
-    )
     if as_json:
-        typer.echo(json.dumps(_describe(study, execution), indent=1))
-    elif execution.cells_done:
+        typer.echo(json.dumps(found.described(), indent=1))
+    elif found.cells_done:
         if unlabelled:
             typer.echo("no labels: nothing is judged; rarefy probe does, with labelled images")
         else:
-            print_(quality_table(study, execution.dataset))
-            for line in differences(study, execution.dataset):
+            print_(quality_table(found.experiment, found.dataset))
+            for line in differences(found.experiment, found.dataset):
                 typer.echo(line)
-        typer.echo(f"store: {execution.path}" + spell_saved(save, began, _not_saved(execution)))
-    if not execution.finished:
-        raise OutOfTime(execution.note)
-    if _all_stopped(execution):
+        why = "all stopped, not finite" if found.all_stopped else ""
+        why = why if found.trained else "nothing was trained"
+        typer.echo(f"store: {found.path}" + spell_saved(save, began, why))
+    if not found.finished:
+        raise OutOfTime(found.note)
+    if found.all_stopped:
         raise RunError("no training came to its end: the loss is no number (see above)")
-
-
-def _imbalances(
-    rho: str | None, split: str | None, saved: bool, unlabelled: bool
-) -> tuple[float, ...]:
-    if unlabelled and (rho is not None or split is not None):
-        word = "split" if rho is None else "rho"
-        raise UsageError(f"{word}: without labels nobody knows which class an image is of")
-    if rho is None:
-        if split not in (None, AS_IS) and not saved:
-            raise bad_value("split", split, "needs --rho, or is a split file (.json or .txt)")
-        return (1.0,)
-    if saved or split == AS_IS:
-        raise UsageError(f"rho: {'a split file' if saved else AS_IS} has its own imbalance")
-    try:
-        return tuple(float(part) for part in rho.split(","))
-    except ValueError:
-        raise UsageError(f"rho={rho!r}: must be numbers, separated by commas") from None
-
-
-def _study(
-    data: str, balanced: bool, given: dict[str, Any], rho: tuple[float, ...], **others: Any
-) -> Any:
-    import torch
-
-    from rarefy.studies import get_study
-    from rarefy.tools.longtail.recipes import usual_pretraining
-    from rarefy.tools.longtail.sets import Tail, parts_of
-
-    # (the smallest of several long tails must have enough images too)
-    tail = Tail(others["split"], max(rho), others["head"])
-    parts = parts_of(data, tail, 0, torch.device("cpu"))
-    side = parts.seen.images.shape[2]
-    usual = usual_pretraining(len(parts.seen), side, given["network"], given["batch"])
-    chosen = {name: usual[name] if value is None else value for name, value in given.items()}
-    images = ("long-tail", "balanced") if balanced else ("long-tail",)
-    return get_study("pretrain-images").at(
-        "quick", data=data, images=images, rho=rho, **others, **chosen
-    )
-
-
-def _trained(execution: Any) -> list[str]:
-    from rarefy.train.simclr.method import Method
-
-    names = map(str, execution.dataset["way"].values)
-    return [name for name in names if Method.parse(name).trained]
-
-
-def _all_stopped(execution: Any) -> bool:
-    """All that was trained ended with a loss that is no number."""
-    trained = _trained(execution)
-    ended = execution.dataset["nonfinite_step"].sel(way=trained)
-    return bool(trained) and bool((ended >= 0).all())
-
-
-def _not_saved(execution: Any) -> str:
-    if not _trained(execution):
-        return "nothing was trained"
-    return "all stopped, not finite" if _all_stopped(execution) else ""
-
-
-def _describe(study: Study, execution: Any) -> dict[str, Any]:
-    from rarefy.tools.longtail.overtraining import courses
-    from rarefy.tools.longtail.readings import rows
-
-    return {
-        "store": str(execution.path),
-        "cells": execution.cells,
-        "cells_done": execution.cells_done,
-        "finished": execution.finished,
-        "rows": list(rows(execution.dataset, study.parameters()["protocols"][0])),
-        "past_best": [one.described() for one in courses(execution.dataset) if one.certain],
-    }

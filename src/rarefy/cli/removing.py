@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rarefy.cli.frame import complain, print_, run_study
-from rarefy.core.errors import OutOfTime, UsageError, bad_value
+from rarefy.cli.frame import complain, numbers, print_, run_study
+from rarefy.core.errors import OutOfTime
 from rarefy.core.text import folder_name
 
 if TYPE_CHECKING:
     from rarefy.core.tables import Table
-
-RECIPE = ("epochs", "batch", "learning_rate", "weight_decay", "shift", "flip")
-SUBSAMPLE = 0.9
-"""Of the training samples, drawn by each seed where nothing else differs between seeds."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +51,15 @@ def removed(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    from rarefy.studies import get_study
     from rarefy.tools.image_data import split_options
     from rarefy.tools.influence.removal_data import Source, parts_of
+    from rarefy.tools.influence.removal_experiment import RemovalExperiment, usual_training
+    from rarefy.tools.influence.removal_tables import tables as removal_tables
 
-    try:
-        fractions = tuple(float(part) for part in asked.fractions.split(","))
-    except ValueError:
-        text = asked.fractions
-        raise UsageError(f"remove={text!r}: must be numbers, separated by commas") from None
-    parts = parts_of(Source(asked.data, asked.label, asked.labels, asked.columns))
-    study = get_study("influence-removal").at(
+    fractions = numbers("remove", asked.fractions)
+    source = Source(asked.data, asked.label, asked.labels, asked.columns)
+    parts = parts_of(source)
+    experiment = RemovalExperiment.at(
         "quick",
         data=asked.data,
         label=asked.label,
@@ -76,7 +70,7 @@ def removed(
         within=(asked.within,),
         fraction=tuple(dict.fromkeys((0.0, *fractions))),
         seeds=asked.seeds,
-        **_training(asked, parts),
+        **usual_training(source, parts, asked.network, asked.epochs),
     )
     if parts.copied:
         complain(
@@ -85,14 +79,14 @@ def removed(
             0,
         )
     words = ("removal", parts.train.name, asked.network)
-    source, options = split_options(asked.data)
+    read_from, options = split_options(asked.data)
     chosen = (asked.label, asked.labels, asked.columns, options)
-    name = folder_name(*words, source=source, choices=chosen)
+    name = folder_name(*words, source=read_from, choices=chosen)
     store = out if out is not None else Path("runs") / name
     execution = run_study(
-        study, "quick", store, device, "float32", overwrite, max_seconds, jobs, threads=threads
+        experiment, "quick", store, device, "float32", overwrite, max_seconds, jobs, threads=threads
     )
-    tables = study.tables(execution.dataset) if execution.cells_done else []
+    tables = removal_tables(experiment, execution.dataset) if execution.cells_done else []
     if as_json:
         described: dict[str, Any] = {"store": str(execution.path), "finished": execution.finished}
         for table in tables:
@@ -106,29 +100,6 @@ def removed(
         typer.echo(f"store: {execution.path} (rarefy report {execution.path} draws it)")
     if not execution.finished:
         raise OutOfTime(execution.note)
-
-
-def _training(asked: Removing, parts: Any) -> dict[str, Any]:
-    """Parameters of the study, checked before anything is written."""
-    import torch
-
-    from rarefy.nets.builder import build
-    from rarefy.tools.image_data import on_device
-    from rarefy.tools.influence.removal import LOGISTIC
-    from rarefy.tools.recipes import usual_recipe
-
-    if asked.network == LOGISTIC:
-        if asked.epochs is not None:
-            raise bad_value("epochs", asked.epochs, f"has no meaning for {LOGISTIC}")
-        return {"epochs": 1, "subsample": SUBSAMPLE}
-    if not parts.is_images:
-        raise bad_value("network", asked.network, f"needs images; for other data use {LOGISTIC}")
-    data = on_device(asked.data, torch.device("cpu"))
-    channels, size, _ = data.shape
-    build(asked.network, channels=channels, size=size, classes=len(data.classes))
-    usual = usual_recipe(data, asked.network)
-    chosen = {name: usual[name] for name in RECIPE} | {"subsample": 1.0}
-    return chosen if asked.epochs is None else chosen | {"epochs": asked.epochs}
 
 
 def _as_rich(table: Any) -> Table:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -23,18 +22,13 @@ from rarefy.cli.frame import (
     Threads,
     app,
     exit_on_error,
+    numbers,
     print_,
-    run_study,
     spell_saved,
+    typed_again,
     use_data_folder,
 )
-from rarefy.core.errors import OutOfTime, UsageError
-from rarefy.core.text import folder_name
-
-if TYPE_CHECKING:
-    from rarefy.core.contracts import Study
-    from rarefy.core.tables import Table
-    from rarefy.sweep.runner import Execution
+from rarefy.core.errors import OutOfTime
 
 AUTO = "By the kind and size of the set if not given."
 
@@ -120,123 +114,48 @@ def train(
     Example: [bold]rarefy train my_photos --keep 0.5 --network my_models:small_net --save nets[/]
     """
     use_data_folder(folder)
-    import torch
+    from rarefy.tools.train_images import train as train_images
 
-    from rarefy.studies import get_study
-    from rarefy.tools.image_data import on_device, with_options
-    from rarefy.tools.recipes import usual_recipe
-
-    chosen = {
-        "epochs": epochs,
-        "batch": batch,
-        "optimizer": optimizer,
-        "learning_rate": learning_rate,
-        "weight_decay": weight_decay,
-        "shift": shift,
-        "flip": flip,
-    }
-    kept = _numbers("keep", keep)
-    if Path(data).is_dir():
-        data = os.path.normpath(data)  # one store, however the folder was typed
-    usual_name = folder_name(
-        "train", Path(data).name, network, source=data, choices=(size, test_share, skip_bad)
-    )
-    data = with_options(data, size, test_share, skip_bad)
-    found = on_device(data, torch.device("cpu"))
-    usual = usual_recipe(found, network, samples)
-    study = get_study("train-images").at(
-        "quick",
-        data=data,
-        network=network,
-        keep=tuple(dict.fromkeys((1.0, *kept))),
-        noise=_numbers("noise", noise),
-        test_noise=_numbers("test_noise", test_noise),
-        drawn=("once" if noise_once else "fresh",),
-        update=(update,),
+    began = time.time()
+    found = train_images(
+        data,
+        numbers("keep", keep),
+        network,
+        epochs=epochs,
+        seeds=seeds,
+        update=update,
         granularity=granularity,
         every=every,
+        noise=numbers("noise", noise),
+        test_noise=numbers("test_noise", test_noise),
+        noise_once=noise_once,
+        batch=batch,
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
         schedule=schedule,
+        shift=shift,
+        flip=flip,
         samples=samples,
-        seeds=seeds,
         precision=precision,
-        compile=compile_,
-        **{name: usual[name] if value is None else value for name, value in chosen.items()},
-    )
-    _check_network(network, found)
-    store = out if out is not None else Path("runs") / usual_name
-    began = time.time()
-    execution = run_study(
-        study, "quick", store, device, "float32", overwrite, max_seconds, jobs, save, threads
+        compiled=compile_,
+        size=size,
+        test_share=test_share,
+        skip_bad=skip_bad,
+        device=device,
+        jobs=jobs,
+        threads=threads,
+        out=out,
+        save=save,
+        overwrite=overwrite,
+        max_seconds=max_seconds,
+        progress=True,
+        go_on=typed_again(),
     )
     if as_json:
-        typer.echo(json.dumps(_describe(execution), indent=1))
-    elif execution.cells_done:
-        print_(_table(study, execution))
-        typer.echo(f"store: {execution.path}" + spell_saved(save, began))
-    if not execution.finished:
-        raise OutOfTime(execution.note)
-
-
-def _numbers(name: str, text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(f"{name}={text!r}: must be numbers, separated by commas") from None
-
-
-def _check_network(network: str, data: Any) -> None:
-    """Before anything is written: a model that cannot take these images never will."""
-    from rarefy.nets.builder import build
-
-    channels, size, _ = data.shape
-    build(network, channels=channels, size=size, classes=len(data.classes))
-
-
-def _number(value: float | None, unit: float = 1, form: str = ".2f", mark: str = "") -> str:
-    return "-" if value is None else format(unit * value, form) + mark
-
-
-def _describe(execution: Execution) -> dict[str, Any]:
-    from rarefy.tools.comparison import comparison
-
-    return {
-        "store": str(execution.path),
-        "cells": execution.cells,
-        "cells_done": execution.cells_done,
-        "finished": execution.finished,
-        "rows": list(comparison(execution.dataset)),
-    }
-
-
-def _table(study: Study, execution: Execution) -> Table:
-    from rarefy.core.tables import Table
-    from rarefy.tools.comparison import comparison, in_words
-
-    told = study.parameters()
-    rows = list(comparison(execution.dataset))
-    noisy = any(row["noise"] or row["test_noise"] for row in rows)
-    table = Table(
-        title=f"{told['data']}, {told['network']}, {told['epochs']} epochs, "
-        f"pruned by {told['granularity']} ({told['update'][0]}, every {told['every']})",
-        caption="means over n seeds; train: over the last epoch; [ ]: 95 % interval of the "
-        "difference, seed by seed",
-    )
-    for head in (("noise", "test noise") if noisy else ()) + (
-        *("keep", "weights left", "train %", "test %", "from dense", "n", ""),
-    ):
-        table.add_column(head, justify="left" if head == "" else "right")
-    for row in rows:
-        ends = row["difference_interval"]
-        gain = "" if row["difference"] is None else f"{row['difference']:+.2f}"
-        gain += f" [{ends[0]:+.2f}, {ends[1]:+.2f}]" if ends else ""
-        table.add_row(
-            *((f"{row['noise']:g}", f"{row['test_noise']:g}") if noisy else ()),
-            "dense" if row["keep"] == 1 else f"{row['keep']:g}",
-            _number(row["weights_kept"], 100, ".1f", " %"),
-            _number(row["train_accuracy"]),
-            _number(row["test_accuracy"]),
-            gain,
-            str(row["n"]),
-            in_words(row),
-        )
-    return table
+        typer.echo(json.dumps(found.described(), indent=1))
+    elif found.cells_done:
+        print_(found.table())
+        typer.echo(f"store: {found.path}" + spell_saved(save, began))
+    if not found.finished:
+        raise OutOfTime(found.note)

@@ -151,6 +151,9 @@ class Experiment(ABC):
     """Axes along which cells draw afresh; along the others they share draws seed by seed."""
     scales: ClassVar[Mapping[str, Mapping[str, Any]]]
     """``tiny``, ``quick``, ``paper`` and any further: the parameters that differ from defaults."""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Former names of parameters and axes, as older stores and results have them, and their names
+    today (``sweep.renames``)."""
     one_at_a_time: ClassVar[bool] = False
     """A cell is a whole training of a real network: it has the device for itself, unless several
     processes are asked for."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special, stats
 
 SEED = 20240229
 
@@ -35,6 +35,12 @@ class Band(NamedTuple):
     n: NDArray[np.int64]
 
 
+def t_quantile(freedom: ArrayLike, level: float = 0.95) -> NDArray[np.float64]:
+    """Half width of a Student-t interval in standard errors. (``scipy.stats.t.ppf`` calls the same
+    function, after checks that take a hundred times as long.)"""
+    return np.asarray(special.stdtrit(freedom, (1 + level) / 2))
+
+
 def mean_band(samples: ArrayLike, axis: int = 0, level: float = 0.95) -> Band:
     """Mean and Student-t interval along ``axis``, missing values left out."""
     values = np.asarray(samples, dtype=np.float64)
@@ -44,7 +50,7 @@ def mean_band(samples: ArrayLike, axis: int = 0, level: float = 0.95) -> Band:
     mean = np.where(n > 0, filled.sum(axis=axis) / np.maximum(n, 1), np.nan)
     residual = np.where(there, values - np.expand_dims(mean, axis), 0.0)
     variance = (residual**2).sum(axis=axis) / np.maximum(n - 1, 1)
-    half = stats.t.ppf((1 + level) / 2, np.maximum(n - 1, 1)) * np.sqrt(variance / np.maximum(n, 1))
+    half = t_quantile(np.maximum(n - 1, 1), level) * np.sqrt(variance / np.maximum(n, 1))
     half = np.where(n > 1, half, np.nan)
     return Band(mean, mean - half, mean + half, n)
 
@@ -106,7 +112,7 @@ def bootstrap_ends(
     replicas = replicas[np.isfinite(replicas)]
     if n < 2 or len(replicas) == 0:
         return (np.nan, np.nan)
-    quantile = stats.t.ppf((1 + level) / 2, n - 1) * np.sqrt(n / (n - 1))
+    quantile = t_quantile(n - 1, level) * np.sqrt(n / (n - 1))
     if 2.0 ** (1 - n) > 1 - level:
         half = float(quantile * replicas.std())
         return (value - half, value + half)

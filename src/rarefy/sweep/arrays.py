@@ -14,6 +14,7 @@ import zarr
 from rarefy.core.contracts import NONFINITE_STEP, Experiment, Output
 from rarefy.sweep.chunks import CODECS, Damage, chunk_files, find_damage, flush_all
 from rarefy.sweep.grid import Grid, coordinate, grid_of
+from rarefy.sweep.renames import with_former_names
 
 CHUNK_RUNS = 32
 """Runs in one chunk file; batches are multiples of it, or powers of two below it."""
@@ -39,7 +40,7 @@ class Arrays:
     """Those of ``study``, in the Zarr group that ``open`` was told of last."""
 
     def __init__(self, study: Experiment, grid: Grid, dtype: str) -> None:
-        self.grid, self.path = grid, Path()
+        self.grid, self.path, self._renamed = grid, Path(), study.renamed
         self.shapes = _shapes(study)
         self.coordinates = {
             **{name: _readable(column) for name, column in grid.values.items()},
@@ -56,6 +57,10 @@ class Arrays:
     def open(self, path: Path, mode: Literal["r", "r+", "w"]) -> zarr.Group:
         self.path, self._opened = path, {}
         self._group = zarr.open_group(path, mode=mode)
+        # axes that a store has under their former names keep these there
+        kept = {before: name for before, name in self._renamed.items() if (path / before).is_dir()}
+        self.coordinates = with_former_names(kept, self.coordinates)
+        self._layout = with_former_names(kept, self._layout)
         return self._group
 
     def __getitem__(self, name: str) -> zarr.Array:

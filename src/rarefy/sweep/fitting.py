@@ -52,7 +52,12 @@ def check_study(described: dict[str, Any], find: Find[E]) -> E:
     cells = len(grid_of(study))
     derived = {
         **{name: spec[name] for name in ("study", "version", "dtype", "parameters")},
-        **{"scale": scale, "spec_hash": spec_hash(spec), "cells": cells, "cells_done": cells},
+        **{
+            "scale": scale,
+            "spec_hash": spec_hash(spec, study.renamed),
+            "cells": cells,
+            "cells_done": cells,
+        },
     }
     for name, value in derived.items():
         if told.get(name) != value:

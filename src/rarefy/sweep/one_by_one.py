@@ -1,4 +1,4 @@
-"""Studies whose cells are trainings of real networks, one after the other."""
+"""Experiments whose cells are computed one after the other: trainings of real networks, say."""
 
 from __future__ import annotations
 
@@ -7,17 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from rarefy.core.contracts import Cells
+from rarefy.core.contracts import Cells, Context
 
 Measured = dict[str, np.ndarray]
 
 
-def one_by_one(cells: Cells, train: Callable[[Mapping[str, Any], int], Measured]) -> Measured:
-    """What ``train`` gives for each cell (its values, its key), side by side on the run axis."""
-    found = [
-        train({name: column[row] for name, column in cells.values.items()}, key)
-        for row, key in enumerate(cells.keys.tolist())
-    ]
+def one_by_one(
+    cells: Cells,
+    compute: Callable[[Mapping[str, Any], int], Measured],
+    context: Context | None = None,
+) -> Measured:
+    """What ``compute`` gives for each cell (its values, its key), side by side on the run axis.
+    With a context each cell is one step of progress, and time is looked at before it."""
+    found = []
+    for row, key in enumerate(cells.keys.tolist()):
+        if context is not None:
+            context.check_time()
+        found.append(compute({name: one[row] for name, one in cells.values.items()}, key))
+        if context is not None:
+            context.advance(1)
     return {name: np.stack([one[name] for one in found]) for name in found[0]}
 
 

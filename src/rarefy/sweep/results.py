@@ -24,6 +24,7 @@ from rarefy.core.contracts import Experiment
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.writing import check_place, write_whole
 from rarefy.sweep.fitting import FORMAT, check_form, check_study, fit_rows
+from rarefy.sweep.renames import description_of_today, table_of_today
 from rarefy.sweep.spec import E, Find, differences, spec_of
 
 MAX_BYTES = 1_000_000
@@ -138,9 +139,12 @@ def read_results(path: Path | str, find: Find[E]) -> tuple[E, str, xr.Dataset]:
     described, content = read_pair(path)
     try:
         at = path.with_suffix(".json")
+        renamed = find(described["spec"]["study"]).renamed
+        described = description_of_today(renamed, described)
         study = check_study(described, find)
         at = path.with_suffix(".parquet")
-        dataset = fit_rows(described, pq.read_table(io.BytesIO(content)))
+        table = table_of_today(renamed, pq.read_table(io.BytesIO(content)))
+        dataset = fit_rows(described, table)
     except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
         # (of our own complaints the words are enough)
         kind = "" if type(error) in (ValueError, UsageError) else f"{type(error).__name__}: "

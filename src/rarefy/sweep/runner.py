@@ -136,7 +136,7 @@ def execute(
 
 def network_folder(study: Experiment, dtype: str, folder: Path, overwrite: bool) -> OutputFolder:
     """Where a run saves its networks; refused if those of another run are there."""
-    found = OutputFolder(folder, spec_hash(spec_of(study, dtype)), overwrite)
+    found = OutputFolder(folder, spec_hash(spec_of(study, dtype), study.renamed), overwrite)
     found.check([f"{name}.pt" for name in study.network_names()], option="save")
     return found
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from rarefy.core.contracts import Experiment
 from rarefy.core.errors import UsageError
+from rarefy.sweep.renames import Renamed, with_former_names, with_names_of_today
 
 Spec = dict[str, Any]
 E = TypeVar("E", bound=Experiment)
@@ -40,6 +41,7 @@ def experiment_of(spec: Spec, find: Find[E]) -> E:
 def with_parameters(kind: type[E], parameters: Mapping[str, Any]) -> E:
     """The experiment with parameters as JSON spells them."""
     known = {field.name for field in dataclasses.fields(kind)}
+    parameters = with_names_of_today(kind.renamed, parameters)
     for name, value in parameters.items():
         if name not in known:
             raise UsageError(
@@ -60,9 +62,10 @@ def spec_kind(spec: Any) -> str:
     return "" if type(seeds) is int and seeds > 0 else f"spec.parameters.seeds is {_short(seeds)}"
 
 
-def spec_hash(spec: Spec) -> str:
-    """The same for specs that fit one store."""
-    parameters = {name: value for name, value in spec["parameters"].items() if name != "seeds"}
+def spec_hash(spec: Spec, renamed: Renamed | None = None) -> str:
+    """The same for specs that fit one store; ``renamed``: of the experiment."""
+    parameters = with_former_names(renamed or {}, spec["parameters"])
+    parameters.pop("seeds", None)
     text = json.dumps(_canonical({**spec, "parameters": parameters}), sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -84,7 +87,10 @@ def differences(stored: Spec, study: Experiment, dtype: str) -> list[str]:
             f"not version {asked['version']}"
         )
     usual = {field.name: _plain(field.default) for field in dataclasses.fields(study)}
-    old, new = (dict(spec["parameters"], dtype=spec["dtype"]) for spec in (stored, asked))
+    old, new = (
+        dict(with_names_of_today(study.renamed, spec["parameters"]), dtype=spec["dtype"])
+        for spec in (stored, asked)
+    )
     for name in sorted((old.keys() | new.keys()) - {"seeds"}):
         if name not in new:
             parts.append(f"was made with {name}={_short(old[name])}, which is no parameter now")

@@ -111,7 +111,7 @@ class Store:
                 "version": self.study.version,
                 "dtype": self.dtype,
                 "parameters": json.dumps(self.spec["parameters"]),
-                "spec_hash": spec_hash(self.spec),
+                "spec_hash": spec_hash(self.spec, self.study.renamed),
                 "cells": len(grid),
                 "cells_done": int(done.sum()),
                 "provenance": json.dumps(stored_provenance),
@@ -230,12 +230,17 @@ class Store:
 
     def _attributes(self) -> dict[str, Any]:
         told = {"spec": self.spec, "scale": self.scale, "provenance": {}, "choices": {}}
-        return {MARK: 1, "spec_hash": spec_hash(self.spec), **told, "hash": hash_of(told)}
+        return {
+            MARK: 1,
+            "spec_hash": spec_hash(self.spec, self.study.renamed),
+            **told,
+            "hash": hash_of(told),
+        }
 
     def _extend(self) -> None:
         """Lengthen every array, then say so: killed in between, it is simply done again."""
         self.arrays.extend()
-        self.remember(spec=self.spec, spec_hash=spec_hash(self.spec))
+        self.remember(spec=self.spec, spec_hash=spec_hash(self.spec, self.study.renamed))
 
     def remember(self, **values: Any) -> None:
         """Write attributes (provenance, choices of the runner) beside the results."""

@@ -17,7 +17,7 @@ FEWEST = 3
 def comparison(results: xr.Dataset) -> Iterator[dict[str, Any]]:
     """One row per keep ratio and noise level of what ``rarefy train`` stores: accuracies in per
     cent, means over seeds, and the difference from dense, seed by seed, with its 95 % interval."""
-    plain = results.isel(update=0, drawn=0)
+    plain = results.isel(update=0, noise_resampling=0)
     for noise in plain["noise"].values:
         for place, level in enumerate(plain["test_noise"].values):
             here = plain.sel(noise=noise).isel(test_noise=place)

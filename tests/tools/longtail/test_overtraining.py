@@ -28,9 +28,9 @@ def watched(by_way: dict[str, list[list[float]]], looks: tuple[int, ...] = LOOKS
     """(seed, look) of every method."""
     values = np.array(list(by_way.values()))[None, None]
     return xr.Dataset(
-        {"watched_knn": (("images", "rho", "way", "seed", "watched_epoch"), values)},
+        {"watched_knn": (("images", "rho", "algorithm", "seed", "watched_epoch"), values)},
         coords={
-            **{"images": ["long-tail"], "rho": [20.0], "way": list(by_way)},
+            **{"images": ["long-tail"], "rho": [20.0], "algorithm": list(by_way)},
             "watched_epoch": list(looks),
         },
     )

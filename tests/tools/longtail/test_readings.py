@@ -22,7 +22,7 @@ def results(
     gap for the control; STOPPED: a run that was lost."""
     ways, seeds = list(overall), len(next(iter(overall.values())))
     images = ["long-tail", "balanced"] if balanced else ["long-tail"]
-    dims = ("images", "rho", "way", "seed")
+    dims = ("images", "rho", "algorithm", "seed")
     accuracy = np.full((len(images), 1, len(ways), seeds, 1, ranks), np.nan)
     nonfinite = np.full(accuracy.shape[:4], -1)
     for i in range(len(images)):
@@ -40,7 +40,7 @@ def results(
             "class_count": ((*dims, "rank"), counts),
             "nonfinite_step": (dims, nonfinite),
         },
-        coords={"images": images, "rho": [20.0], "way": ways, "protocol": ["linear"]},
+        coords={"images": images, "rho": [20.0], "algorithm": ways, "protocol": ["linear"]},
     )
 
 

@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
+from rarefy.measure.curves import mean_curve
 from rarefy.measure.estimates import mean_band
 from rarefy.studies.longtail.words import compared, judged_by, others, protocol_words, spoken
+from rarefy.tools.longtail.experiment import LongTailPretraining
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT
 from rarefy.train.simclr.method import Method
-
-if TYPE_CHECKING:
-    from rarefy.studies.longtail.pretraining import LongTailPretraining
 
 GROUPS = 5
 """Groups of neighbouring classes whose gains are shown: fifths, as in Delta_20."""
 
 
-def pictures(study: LongTailPretraining, results: xr.Dataset) -> list[Picture]:
-    found = [_by_rank(study, results), _on_the_way(results)]
+def pictures(experiment: LongTailPretraining, results: xr.Dataset) -> list[Picture]:
+    found = [_by_rank(experiment.protocols, results), _on_the_way(results)]
     if LONG_TAIL in results["images"].values:
         baseline, rest = compared(results)
         if rest:
-            found.insert(1, _gains(study, results, baseline, rest))
+            found.insert(1, _gains(experiment.protocols, results, baseline, rest))
         if masked := others(results)[1]:
             found.append(_inside(results, masked))
     return found
 
 
-def _by_rank(study: LongTailPretraining, results: xr.Dataset) -> Picture:
-    protocol = judged_by(study.protocols)
+def _by_rank(protocols: Sequence[str], results: xr.Dataset) -> Picture:
+    protocol = judged_by(protocols)
     panels = []
     for rho in results["rho"].values:
         curves = []
-        for method in results["way"].values:
+        for method in results["algorithm"].values:
             for images in results["images"].values:
-                part = results["accuracy"].sel(
-                    protocol=protocol, images=images, way=method, rho=rho
-                )
-                band = mean_band(PERCENT * part.transpose("seed", "rank").values)
-                curves.append(
-                    Curve(
-                        spoken(str(method)) + (", balanced" if images == BALANCED else ""),
-                        results["rank"].values + 1.0,
-                        band.mean,
-                        None if images == BALANCED else band.low.clip(0, PERCENT),
-                        None if images == BALANCED else band.high.clip(0, PERCENT),
-                        role=str(method),
-                        style="dotted" if images == BALANCED else "solid",
-                    )
-                )
+                at = {"protocol": protocol, "images": images, "algorithm": method, "rho": rho}
+                part = results["accuracy"].sel(at).transpose("seed", "rank")
+                band, balanced = mean_band(PERCENT * part.values), images == BALANCED
+                ends = [None if balanced else end.clip(0, PERCENT) for end in (band.low, band.high)]
+                label = spoken(str(method)) + (", balanced" if balanced else "")
+                rank, style = results["rank"].values + 1.0, "dotted" if balanced else "solid"
+                curves.append(Curve(label, rank, band.mean, ends[0], ends[1], str(method), style))
         panels.append(Lines(curves, "class, the head first", "test accuracy, %", f"rho = {rho:g}"))
     return Picture(
         "ranks",
@@ -64,23 +55,22 @@ def _by_rank(study: LongTailPretraining, results: xr.Dataset) -> Picture:
 
 
 def _gains(
-    study: LongTailPretraining, results: xr.Dataset, baseline: str, rest: list[str]
+    protocols: Sequence[str], results: xr.Dataset, baseline: str, rest: list[str]
 ) -> Picture:
     """Differences in pairs: what an order of classes does to all methods alike is gone."""
     here = PERCENT * results["accuracy"].sel(images=LONG_TAIL, rho=results["rho"].max())
     groups = np.array_split(np.arange(here.sizes["rank"]), min(GROUPS, here.sizes["rank"]))
     middles = np.array([group.mean() + 1.0 for group in groups])
     panels = []
-    for protocol in study.protocols:
+    for protocol in protocols:
         told = here.sel(protocol=protocol)
         curves = [Curve(spoken(baseline), middles, 0 * middles, role=baseline, style="dotted")]
         for method in rest:
-            gain = (told.sel(way=method) - told.sel(way=baseline)).transpose("seed", "rank").values
-            means = np.stack([gain[:, group].mean(axis=1) for group in groups], axis=1)
-            band = mean_band(means)
-            curves.append(
-                Curve(spoken(method), middles, band.mean, band.low, band.high, role=method)
+            gain = (told.sel(algorithm=method) - told.sel(algorithm=baseline)).transpose(
+                "seed", ...
             )
+            means = np.stack([gain.values[:, group].mean(axis=1) for group in groups], axis=1)
+            curves.append(mean_curve(spoken(method), middles, means, method))
         words = f"gain over {spoken(baseline)}, points"
         panels.append(Lines(curves, "class, the head first", words, protocol_words(protocol)))
     return Picture(
@@ -103,10 +93,10 @@ def _on_the_way(results: xr.Dataset) -> Picture:
         ("separability", "watched_epoch", "held-out, nearest to class mean, %"),
     ):
         curves = []
-        for method in results["way"].values:
+        for method in results["algorithm"].values:
             if not Method.parse(str(method)).trained:
                 continue
-            part = here[name].sel(way=method)
+            part = here[name].sel(algorithm=method)
             unit = 1.0 if name == "epoch_loss" else PERCENT
             parts = {"": part}
             if name == "separability":
@@ -143,9 +133,9 @@ def _on_the_way(results: xr.Dataset) -> Picture:
 def _inside(results: xr.Dataset, masked: list[str]) -> Picture:
     panels = []
     for method in masked:
-        here = results.sel(images=LONG_TAIL, way=method, rho=results["rho"].max())
+        here = results.sel(images=LONG_TAIL, algorithm=method, rho=results["rho"].max())
         rank = results["rank"].values + 1.0
-        excess = mean_band(PERCENT * here["mask_excess"].transpose("seed", "rank").values)
+        excess = PERCENT * here["mask_excess"].transpose("seed", "rank").values
         low, high = (
             PERCENT * mean_band(here[name].transpose("seed", "rank").values).mean
             for name in ("mask_low", "mask_high")
@@ -153,7 +143,7 @@ def _inside(results: xr.Dataset, masked: list[str]) -> Picture:
         panels.append(
             Lines(
                 [
-                    Curve("measured", rank, excess.mean, excess.low, excess.high, role=method),
+                    mean_curve("measured", rank, excess, method),
                     Curve("chance, lower end", rank, low, role="chance", style="dotted"),
                     Curve("chance, upper end", rank, high, role="chance", style="dotted"),
                 ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -10,15 +10,19 @@ import xarray as xr
 from rarefy.core.picture import Table
 from rarefy.measure.statistics import Interval, mean_interval
 from rarefy.studies.longtail.words import compared, judged_by, protocol_words, spoken
+from rarefy.tools.longtail.experiment import LongTailPretraining
 from rarefy.tools.longtail.overtraining import courses
 from rarefy.tools.longtail.readings import FEWEST, LONG_TAIL, difference, readings, rows
 
-if TYPE_CHECKING:
-    from rarefy.studies.longtail.pretraining import LongTailPretraining
+
+def tables(experiment: LongTailPretraining, results: xr.Dataset) -> list[Table]:
+    found = [_quality(experiment, results), _gains(experiment, results)]
+    found.append(_protocols(experiment, results))
+    return found + ([_course(results)] if len(experiment.watched_epochs()) > 1 else [])
 
 
-def quality_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
-    protocol = judged_by(study.protocols)
+def _quality(experiment: LongTailPretraining, results: xr.Dataset) -> Table:
+    protocol = judged_by(experiment.protocols)
     lines = []
     for row in rows(results, protocol):
         ends = row["difference_interval"]
@@ -51,26 +55,26 @@ def quality_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
     )
 
 
-def protocol_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
+def _protocols(experiment: LongTailPretraining, results: xr.Dataset) -> Table:
     """Overall accuracy by each way to judge, dense and masked."""
     lines = []
     told = [
         readings(results, protocol, which)["overall"]
         for which in ("accuracy", "masked_accuracy")
-        for protocol in study.protocols
+        for protocol in experiment.protocols
     ]
-    for rho in results["rho"].values:
-        for images in results["images"].values:
-            for method in results["way"].values:
-                here = [one.sel(rho=rho, images=images, way=method).values for one in told]
-                cells = [_shown(mean_interval(values).mean) for values in here]
-                lines.append((f"{rho:g}", str(images), spoken(str(method)), *cells))
-    heads = [*study.protocols] + [f"{name}, masked" for name in study.protocols]
+    for rho, images, method in product(
+        *(results[name].values for name in ("rho", "images", "algorithm"))
+    ):
+        here = [one.sel(rho=rho, images=images, algorithm=method).values for one in told]
+        cells = [_shown(mean_interval(values).mean) for values in here]
+        lines.append((f"{rho:g}", str(images), spoken(str(method)), *cells))
+    heads = [*experiment.protocols] + [f"{name}, masked" for name in experiment.protocols]
     return Table(
         "protocols",
         "Other ways to judge",
         "Overall accuracy in per cent. linear: all labels; long-tail: only those of the images "
-        f"that were trained on; few: {study.shots} labels a class; knn: nearest neighbours. "
+        f"that were trained on; few: {experiment.shots} labels a class; knn: nearest neighbours. "
         "Masked: the "
         "network with what its mask left.",
         ("rho", "images", "method", *heads),
@@ -78,11 +82,11 @@ def protocol_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
     )
 
 
-def gains_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
+def _gains(experiment: LongTailPretraining, results: xr.Dataset) -> Table:
     """Differences to the baseline for head and tail, by each way to judge."""
     baseline, rest = compared(results)
     lines = []
-    for protocol in study.protocols:
+    for protocol in experiment.protocols:
         told = readings(results, protocol)
         for rho in results["rho"].values:
             for method in rest if LONG_TAIL in results["images"].values else ():
@@ -103,7 +107,7 @@ def gains_table(study: LongTailPretraining, results: xr.Dataset) -> Table:
     )
 
 
-def course_table(results: xr.Dataset) -> Table:
+def _course(results: xr.Dataset) -> Table:
     """Which trainings were longer than good."""
     lines = []
     for one in courses(results):

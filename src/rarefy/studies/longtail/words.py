@@ -45,12 +45,12 @@ def spoken(method: str) -> str:
 
 def compared(results: xr.Dataset) -> tuple[str, list[str]]:
     """What is compared with, and all other methods that train."""
-    methods = [str(name) for name in results["way"].values]
+    methods = [str(name) for name in results["algorithm"].values]
     baseline = baseline_of(methods)
     return baseline, [name for name in methods if name != baseline and Method.parse(name).trained]
 
 
 def others(results: xr.Dataset) -> tuple[str, list[str]]:
     """What is compared with, and the methods with masks."""
-    methods = [str(name) for name in results["way"].values]
+    methods = [str(name) for name in results["algorithm"].values]
     return baseline_of(methods), [name for name in methods if Method.parse(name).masked]

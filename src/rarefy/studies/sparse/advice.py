@@ -11,28 +11,31 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import Table
+from rarefy.core.text import joined
 from rarefy.measure.statistics import (
+    Identity,
     judge_difference,
     mean_band,
     mean_interval,
     wilson_interval,
 )
 from rarefy.studies.sparse.pairs import NONE, number, said, seed_means
-from rarefy.studies.sparse.readings import at_test_noise, readings, setting_of, without_noise
-from rarefy.studies.sparse.training import SparseTraining
+from rarefy.studies.sparse.readings import (
+    AXES,
+    at_test_noise,
+    readings,
+    setting_of,
+    without_noise,
+)
+from rarefy.tools.sparse_experiment import SparseTraining
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-
-AXES = ("update", "drawn", "noise")
 FEWEST_KEEPS = 3
 """Dense and two others."""
 CONTAINS = "the advised keep range contains the best keep"
@@ -105,13 +108,9 @@ class Case:
         return len(self.inside) / len(self.keeps)
 
 
-def cases(results: xr.Dataset, with_noise: bool) -> list[Case]:
+def cases(results: xr.Dataset, with_noise: bool) -> Iterator[Case]:
     """Every reading and noise level where the dense and another network are there; ``with_noise``:
     asked with the noise of training, else without noise."""
-    return list(_cases(results, with_noise))
-
-
-def _cases(results: xr.Dataset, with_noise: bool) -> Iterator[Case]:
     for words, part in readings(results, AXES):
         level = float(part["noise"]) if with_noise else 0.0
         paired = at_test_noise(part, level) if with_noise else without_noise(part)
@@ -159,19 +158,20 @@ def _best(
 
 
 def advice_verdicts(
-    study: SparseTraining, results: xr.Dataset, scale: str, with_noise: bool
+    experiment: SparseTraining, results: xr.Dataset, scale: str, with_noise: bool
 ) -> list[Verdict]:
     """Of both questions; none where there was nothing to choose from."""
-    if len(study.keep) < FEWEST_KEEPS:
+    if len(experiment.keep) < FEWEST_KEEPS:
         return []
     contains, better = (
-        ("S12", study.name, scale, setting_of(study, "", what)) for what in (CONTAINS, BETTER)
+        ("S12", experiment.name, scale, setting_of(experiment, "", what))
+        for what in (CONTAINS, BETTER)
     )
     if "advised_low" not in results or "advised_high" not in results:
         why = "these results are from before there was a probe"
         absent = [_verdict(contains, [], "not-run", why), judge_difference(better, [], "positive")]
         return [dataclasses.replace(each, outcome="not-run", note=why) for each in absent]
-    found = cases(results, with_noise)
+    found = list(cases(results, with_noise))
     gains = np.stack([case.gain for case in found], axis=1) if found else np.empty((0, 0))
     gain, used = seed_means(gains)
     note = f"points, mean over {int(used.sum())} of {len(found)} settings"
@@ -205,25 +205,18 @@ def _chance(found: list[Case]) -> float:
     return float(np.mean(given)) if given else float("nan")
 
 
-def _verdict(
-    identity: tuple[str, str, str, str], found: list[Case], outcome: str, why: str
-) -> Verdict:
+def _verdict(identity: Identity, found: list[Case], outcome: str, why: str) -> Verdict:
     total, hits, chance = len(found), sum(case.hit for case in found), _chance(found)
     low, high = wilson_interval(hits, total)
     ends = f" [{low:.2f}, {high:.2f}]" if total else ""
-    notes = [why] if why else []
-    if total:
-        silent = sum(not case.advised for case in found)
-        notes.append(
-            f"{sum(case.possible for case in found)} of {total} if every keep that cannot be told "
-            "from the best counts as best"
-        )
-        if silent:
-            notes.append(f"no advice in {silent} of {total}, counted as wrong")
-        notes.append(
-            "the interval takes settings for independent, but they share seeds and their noise "
-            "levels are neighbours: it is too narrow"
-        )
+    silent = sum(not case.advised for case in found)
+    notes = [
+        f"{sum(case.possible for case in found)} of {total} if every keep that cannot be told "
+        "from the best counts as best",
+        f"no advice in {silent} of {total}, counted as wrong" if silent else "",
+        "the interval takes settings for independent, but they share seeds and their noise "
+        "levels are neighbours: it is too narrow",
+    ]
     return Verdict(
         *identity,
         predicted=f"share above {number(chance)}, that of a keep drawn at random",
@@ -232,7 +225,7 @@ def _verdict(
         n=total,
         tolerance="none",
         outcome=outcome,
-        note="; ".join(notes),
+        note=joined(why, *(notes if total else ())),
     )
 
 
@@ -269,15 +262,8 @@ def advice_table(results: xr.Dataset, with_noise: bool) -> list[Table]:
         "range's keeps less dense, in points (a star: 0 is outside the 95 % interval)."
     )
     columns = (
-        "setting",
-        "advised keep",
-        "of those trained",
-        "best keep",
-        "not told from it",
-        "right",
-        "chance",
-        "advised less dense",
-        "n",
+        *("setting", "advised keep", "of those trained", "best keep", "not told from it"),
+        *("right", "chance", "advised less dense", "n"),
     )
     return [Table("advice", "Advised and measured keep", caption, columns, rows)]
 

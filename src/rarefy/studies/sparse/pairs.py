@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
-from rarefy.measure.estimates import Interval, mean_interval
+from rarefy.measure.estimates import Interval, mean_interval, t_quantile
 from rarefy.studies.sparse.readings import BANDS, Paired, band_of
 
 LEVEL = 0.95
@@ -27,7 +26,7 @@ NONE = "–"
 
 
 def band_gain(paired: Paired, keep: float, band: str) -> tuple[NDArray[np.float64], str]:
-    """Difference from dense a seed, (seed,), on average over a band's levels, and which these are
+    """Difference from dense per seed, (seed,), on average over a band's levels, and which these are
     (see ``seed_means``)."""
     part = paired.band(band)
     found, used = seed_means(part.difference(keep))
@@ -64,7 +63,7 @@ def cautious(samples: NDArray[np.float64], alike: NDArray[np.float64]) -> Interv
     own = float(np.nanstd(samples, ddof=1))
     spread = pooled(alike).sd
     sd = max(own, spread) if np.isfinite(spread) else own
-    half = float(stats.t.ppf((1 + LEVEL) / 2, mean.n - 1) * sd / np.sqrt(mean.n))
+    half = float(t_quantile(mean.n - 1, LEVEL) * sd / np.sqrt(mean.n))
     return Interval(mean.mean, mean.mean - half, mean.mean + half, mean.n)
 
 
@@ -78,7 +77,7 @@ class Spread(NamedTuple):
         """Half width of a Student interval of the mean of ``n`` values."""
         if self.freedom < 1 or n < 1:
             return float("nan")
-        return float(stats.t.ppf((1 + LEVEL) / 2, self.freedom) * self.sd / np.sqrt(n))
+        return float(t_quantile(self.freedom, LEVEL) * self.sd / np.sqrt(n))
 
 
 def pooled(samples: NDArray[np.float64]) -> Spread:

@@ -1,10 +1,12 @@
-"""Tables 1 and 2 of 002: accuracies in per cent, one training a cell as far as the paper says."""
+"""Tables 1 and 2 of 002: accuracies in per cent, one training per cell as far as the paper says."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+
+from rarefy.tools.sparse_experiment import SparseTraining
 
 NOISE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
 KEEP = (1.0, 0.8, 0.5, 0.3, 0.1)
@@ -15,16 +17,29 @@ class Published:
     """Accuracy in per cent, rows ``NOISE``, columns ``KEEP`` (the first is dense)."""
 
     name: str
+    claim: str
+    data: str
     accuracy: np.ndarray
 
-    @property
-    def differences(self) -> np.ndarray:
-        """From dense, in points: (noise, keep without 1)."""
-        return self.accuracy[:, 1:] - self.accuracy[:, :1]
+    def at(self, data: str, level: float, keep: float) -> float:
+        """NaN where the paper has none, or has it for other images."""
+        row, column = (
+            np.flatnonzero(np.isclose(known, value))
+            for known, value in ((NOISE, level), (KEEP, keep))
+        )
+        if data != self.data or not len(row) or not len(column):
+            return float("nan")
+        return float(self.accuracy[row[0], column[0]])
+
+    def difference(self, data: str, level: float, keep: float) -> float:
+        """From dense, in points."""
+        return self.at(data, level, keep) - self.at(data, level, 1.0)
 
 
 CNN_ON_CIFAR100 = Published(
     "002 Table 1",
+    "S9",
+    "cifar100",
     np.array(
         [
             [66.84, 67.62, 67.64, 67.38, 66.73],
@@ -45,6 +60,8 @@ CNN_ON_CIFAR100 = Published(
 
 TRANSFORMER_ON_MNIST = Published(
     "002 Table 2",
+    "S10",
+    "mnist",
     np.array(
         [
             [98.16, 98.19, 98.21, 98.15, 97.19],
@@ -62,3 +79,10 @@ TRANSFORMER_ON_MNIST = Published(
         ]
     ),
 )
+
+TABLES = {"sparse-cifar100-noise": CNN_ON_CIFAR100, "sparse-vit-mnist": TRANSFORMER_ON_MNIST}
+
+
+def published(experiment: SparseTraining) -> Published:
+    """The table that an experiment repeats."""
+    return TABLES[experiment.name]

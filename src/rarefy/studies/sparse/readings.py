@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
-from rarefy.studies.sparse.training import SparseTraining
+from rarefy.tools.sparse_experiment import SparseTraining
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-
+AXES = ("update", "noise_resampling", "noise")
+"""What may be read in more than one way."""
 POINTS = 100.0
 MODERATE_TO, EXTREME_FROM = 0.5, 5.0
 """002 Tables 1 and 2 have noise std 0 to 0.5 and 5 to 10; what is between belongs to neither."""
@@ -36,7 +34,7 @@ ROUNDING = 1e-5
 
 
 def readings(
-    results: xr.Dataset, axes: Sequence[str] = ("update", "drawn")
+    results: xr.Dataset, axes: Sequence[str] = AXES[:2]
 ) -> Iterator[tuple[str, xr.Dataset]]:
     """Each combination of what the paper leaves open: in words (of the axes that have more than
     one value, so that there may be none) and its part of the results."""
@@ -51,9 +49,9 @@ def _word(axis: str, value: object) -> str:
     return f"noise {value:g}" if axis == "noise" else SPOKEN.get(str(value), str(value))
 
 
-def setting_of(study: SparseTraining, words: str, what: str) -> str:
+def setting_of(experiment: SparseTraining, words: str, what: str) -> str:
     """The setting of a verdict; ``default`` says nothing and is left out."""
-    named = [part for part in (study.setting, words) if part and part != "default"]
+    named = [part for part in (experiment.setting, words) if part and part != "default"]
     return f"{', '.join(named)}: {what}" if named else what
 
 

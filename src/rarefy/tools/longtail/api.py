@@ -26,6 +26,7 @@ from rarefy.data.images.ids import choose_by_content
 from rarefy.data.images.unlabelled import UNLABELLED
 from rarefy.measure.representation.groups import summary
 from rarefy.nets.backbones import Features
+from rarefy.tools.compared_run import given_or_usual
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.evaluation import Evaluation, ProbeData, judge
 from rarefy.tools.longtail.features import features_of, final_encoder
@@ -87,19 +88,31 @@ def pretrain(
     max_seconds: float | None = None,
     progress: bool = True,
 ) -> PretrainedBackbone:
-    """Learn features of images without labels.
+    """Learn features of images without labels, by one method, and give the network.
 
-    images: uint8 (n, channels, size, size), or a set by name (its training images).
-    network: a name, ``module:callable``, or a module that gives a row of numbers per image; a
-        module is trained in place.
-    method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ... (``rarefy.train.simclr.method``).
-    compiled: by torch.compile; graphs: on a GPU, start an update as one recorded CUDA graph. A
-        network that decides something in Python anew at every call needs ``graphs=False`` (one that
-        draws random numbers there is found out by itself).
-    checkpoint: a file that keeps what is trained so far; the same call goes on from it.
+    (``rarefy.pretrain_images`` compares methods on a set over several seeds, as the verb does; both
+    train by ``tools.longtail.pretraining``.)
 
-    What is not given follows from the number of images. ``OutOfTime`` is raised when
-    ``max_seconds`` are over: with a checkpoint, call it again.
+    Arguments:
+        images: uint8 (n, channels, size, size), or a set by name (its training images).
+        network: a name, ``module:callable``, or a module that gives a row of numbers per image; a
+            module is trained in place.
+        method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ...
+            (``rarefy.train.simclr.method``).
+        epochs, batch, learning_rate, warm_up: by the number of images if not given.
+        compiled: by torch.compile.
+        graphs: on a GPU, start an update as one recorded CUDA graph. A network that decides
+            something in Python anew at every call needs ``graphs=False`` (one that draws random
+            numbers there is found out by itself).
+        checkpoint: a file that keeps what is trained so far; the same call goes on from it.
+        max_seconds: ``OutOfTime`` is raised when they are over: with a checkpoint, call it again.
+
+    Returns:
+        The backbone, with ``features(images)`` and the history of its training.
+
+    Example:
+        >>> learnt = rarefy.pretrain(images, "lenet", "branches:0.1", epochs=4)
+        >>> rarefy.probe((learnt.features(images), labels), (learnt.features(test), answers))
     """
     place = resolve_device(device)
     data = _data_of(images, place)
@@ -115,9 +128,7 @@ def pretrain(
         "learning_rate": learning_rate,
         "warm_up": warm_up,
     }
-    chosen: dict[str, Any] = {
-        name: usual[name] if value is None else value for name, value in given.items()
-    }
+    chosen = given_or_usual(given, usual)
     recipe = Recipe(
         epochs=chosen["epochs"],
         learning_rate=chosen["learning_rate"],

@@ -83,8 +83,8 @@ def courses(results: xr.Dataset) -> Iterator[Course]:
     level = 1 - CHANCE / (len(looks) - 1)  # (Bonferroni: any look may be the best by luck)
     for rho in results["rho"].values:
         for images in results["images"].values:
-            for method in results["way"].values:
-                where: dict[str, Any] = {"images": images, "rho": rho, "way": method}
+            for method in results["algorithm"].values:
+                where: dict[str, Any] = {"images": images, "rho": rho, "algorithm": method}
                 seen = results["watched_knn"].sel(where).transpose("seed", "watched_epoch").values
                 seen = PERCENT * seen[np.isfinite(seen).all(axis=1)]
                 if not len(seen):

@@ -26,47 +26,40 @@ def readings(results: xr.Dataset, protocol: str, which: str = "accuracy") -> xr.
     if protocol not in results["protocol"].values:
         known = ", ".join(map(str, results["protocol"].values))
         raise UsageError(f"protocol {protocol!r} was not asked for; there is {known}")
-    by_rank = PERCENT * results[which].sel(protocol=protocol)
-    cells = ("images", "rho", "way", "seed")
-    found = {
-        name: xr.DataArray(
-            np.full([results.sizes[dim] for dim in cells], np.nan),
-            dims=cells,
-            coords={dim: results[dim] for dim in cells},
-        )
-        for name in READINGS
-    }
-    for place in np.ndindex(*(results.sizes[dim] for dim in cells)):
-        where = dict(zip(cells, place, strict=True))
-        values = by_rank.isel(where).values
-        counts = results["class_count"].isel(where).values
-        there = np.isfinite(counts)  # (a split may lack classes)
-        if not np.isfinite(values[there]).any():
+    cells = ("images", "rho", "algorithm", "seed")
+    by_rank = PERCENT * results[which].sel(protocol=protocol).transpose(*cells, "rank").values
+    counts = results["class_count"].transpose(*cells, "rank").values
+    found = {name: np.full(by_rank.shape[:-1], np.nan) for name in READINGS}
+    for place in np.ndindex(*by_rank.shape[:-1]):
+        there = np.isfinite(counts[place])  # (a split may lack classes)
+        values = by_rank[place][there]
+        if not np.isfinite(values).any():
             continue
-        told = summary(values[there], [int(count) for count in counts[there]])
+        told = summary(values, [int(count) for count in counts[place][there]])
         for name in READINGS:
-            found[name][where] = getattr(told, name)
-    return xr.Dataset(found)
+            found[name][place] = getattr(told, name)
+    coordinates = {dim: results[dim] for dim in cells}
+    return xr.Dataset({name: (cells, values) for name, values in found.items()}, coordinates)
 
 
 def difference(told: xr.Dataset, name: str, method: str, baseline: str, **where: Any) -> Interval:
     """Of a reading, method less baseline, seed by seed: its mean and 95 % interval."""
     here = told[name].sel(where)
-    return mean_interval((here.sel(way=method) - here.sel(way=baseline)).values)
+    return mean_interval((here.sel(algorithm=method) - here.sel(algorithm=baseline)).values)
 
 
 def rows(results: xr.Dataset, protocol: str = "linear") -> Iterator[dict[str, Any]]:
     """One row per set and method of what ``rarefy pretrain`` stores: means over seeds in per cent,
     the difference to the baseline (``baseline_of``), and Delta_20 of the control."""
     told = readings(results, protocol)
-    methods = [str(name) for name in results["way"].values]
+    methods = [str(name) for name in results["algorithm"].values]
     baseline = baseline_of(methods)
     kinds = [str(name) for name in results["images"].values]
     for rho in results["rho"].values:
         for images in kinds:
             for method in methods:
-                here = told.sel(images=images, rho=rho, way=method)
-                ended = results["nonfinite_step"].sel(images=images, rho=rho, way=method)
+                here = told.sel(images=images, rho=rho, algorithm=method)
+                ended = results["nonfinite_step"].sel(images=images, rho=rho, algorithm=method)
                 stopped = int((ended >= 0).sum())
                 overall = mean_interval(here["overall"].values)
                 if not overall.n and not stopped:
@@ -82,7 +75,7 @@ def rows(results: xr.Dataset, protocol: str = "linear") -> Iterator[dict[str, An
                 row["overall_interval"] = _ends(overall)
                 row["control_delta_20"] = None
                 if images == LONG_TAIL and BALANCED in kinds:
-                    control = told["delta_20"].sel(images=BALANCED, rho=rho, way=method)
+                    control = told["delta_20"].sel(images=BALANCED, rho=rho, algorithm=method)
                     row["control_delta_20"] = _mean(control)
                 row |= {"difference": None, "difference_interval": None, "pairs": 0}
                 if method != baseline:

@@ -1,1 +1,1 @@
-"""Does every class of images have noise of its own?."""
+"""Does every class of images have noise of its own?"""

@@ -1,23 +1,18 @@
-"""Verdicts, pictures and tables of class covariances."""
+"""B12: every class of images has noise of its own."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
-from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
-from rarefy.measure.estimates import Interval
+from rarefy.measure.resampling import resampled_interval
 from rarefy.measure.statistics import judge_difference
-from rarefy.studies.influence.class_noise import AS_THEY_ARE, UNIT_LENGTH
 from rarefy.studies.influence.covariance.experiment import CovarianceExperiment
-from rarefy.studies.influence.drawn_sets import class_names, resampled_interval
-
-if TYPE_CHECKING:
-    import xarray as xr
-
+from rarefy.studies.kit.reading import Naming
+from rarefy.tools.influence.class_noise import AS_THEY_ARE, UNIT_LENGTH, own_and_others
+from rarefy.tools.influence.drawn_parts import class_names
 
 HALF = 0.5
 """Share of the samples that a seed's first half has."""
@@ -34,155 +29,34 @@ def matrices(results: xr.Dataset, name: str, output: str) -> NDArray[np.float64]
     return np.asarray(part.values, dtype=np.float64)[:, :count, :count]
 
 
-def own_and_others(overlaps: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """log own / mean of others, and log own / largest of others: (seed, class) each.
-
-    Noise correlation ratios of 003 Theorem 1 up to the class sizes, which the halves keep as they
-    are.
-    """
-    count = overlaps.shape[-1]
-    own = np.diagonal(overlaps, axis1=1, axis2=2)
-    apart = np.where(np.eye(count, dtype=bool), np.nan, overlaps)
-    return np.log(own / np.nanmean(apart, axis=2)), np.log(own / np.nanmax(apart, axis=2))
-
-
-def covariance_verdicts(
-    study: CovarianceExperiment, results: xr.Dataset, scale: str
-) -> list[Verdict]:
-    """B12: own overlaps are larger than the others on average, and in every row; and residuals
-    tell classes above chance. All are read as signs: how large is large enough hangs on constants
-    that Theorem 1 does not give."""
+def verdicts(experiment: CovarianceExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
+    """Own overlaps are larger than the others on average, and in every row; and residuals tell
+    classes above chance. All are read as signs: how large is large enough hangs on constants that
+    Theorem 1 does not give."""
     found = []
     for name in results["data"].values.tolist():
-
-        def judged(what: str, values: NDArray[np.float64], note: str, name: str = name) -> None:
-            identity = ("B12", study.name, scale, f"{name}: {what}")
-            interval = resampled_interval(values, HALF)
-            found.append(judge_difference(identity, interval, "positive", note=note))
-
+        names, named = class_names(name), Naming(experiment, scale, f"{name}: ")
         mean, largest = own_and_others(matrices(results, name, "across"))
-        judged(
-            "own covariance stands out on average",
-            mean.mean(axis=1),
-            "mean over classes of log(own overlap / mean of others)",
-        )
-        below = (largest.mean(axis=0) < 0).nonzero()[0]
-        wrong = [class_names(name)[place] for place in below]
-        judged(
-            "own covariance stands out in every class",
-            largest.min(axis=1),
-            "smallest of log(own overlap / largest other)"
-            + (f"; another class's is larger for {', '.join(wrong)}" if wrong else ""),
-        )
-        chance = 1 / len(class_names(name))
+        wrong = [names[place] for place in (largest.mean(axis=0) < 0).nonzero()[0]]
+        cases = {
+            "own covariance stands out on average": (
+                mean.mean(axis=1),
+                "mean over classes of log(own overlap / mean of others)",
+            ),
+            "own covariance stands out in every class": (
+                largest.min(axis=1),
+                "smallest of log(own overlap / largest other)"
+                + (f"; another class's is larger for {', '.join(wrong)}" if wrong else ""),
+            ),
+        }
+        chance = 1 / len(names)
         for residual, what in TOLD.items():
             told = results["told"].sel(data=name, residual=residual).values.astype(np.float64)
-            judged(what, told - chance, f"share right, mean over classes, less {chance:g} (chance)")
+            cases[what] = (
+                told - chance,
+                f"share right, mean over classes, less {chance:g} (chance)",
+            )
+        for what, (values, note) in cases.items():
+            interval = resampled_interval(values, HALF)
+            found.append(judge_difference(named("B12", what), interval, "positive", note=note))
     return found
-
-
-def covariance_pictures(results: xr.Dataset) -> list[Picture]:
-    found = []
-    for name in results["data"].values.tolist():
-        names = class_names(name)
-        raw = matrices(results, name, "across").mean(axis=0)
-        size = np.sqrt(np.diagonal(raw))
-        numbers = [str(place) for place in range(len(names))]
-        rows = [
-            place if place == name else f"{place} {name}"
-            for place, name in zip(numbers, names, strict=True)
-        ]
-        panels = [
-            HeatMap(
-                values,
-                numbers,
-                rows,
-                "class j",
-                "class i",
-                words,
-                title,
-                notes=[
-                    (row, column, _short(values[row, column]))
-                    for row in range(len(names))
-                    for column in range(len(names))
-                ],
-            )
-            for values, words, title in (
-                (raw, "tr(Sigma_i Sigma_j)", "As Fig. 6"),
-                (raw / np.outer(size, size), "cosine", "Divided by the norms of both"),
-            )
-        ]
-        caption = (
-            "Overlap of class covariances, pixels in [0, 1], the two covariances from different "
-            "samples. 003 Fig. 6 says that the diagonal dominates. Left, a class of small variance "
-            "may overlap more with a larger class than with itself. Right, that is impossible "
-            "(Cauchy and Schwarz): what counts there is how far the others are below 1."
-        )
-        title = f"{name}: overlap of class covariances"
-        found.append(Picture(f"overlaps-{name}", title, caption, panels))
-    found.append(_map(results))
-    return found
-
-
-def _map(results: xr.Dataset) -> Picture:
-    panels = []
-    for name in results["data"].values.tolist():
-        part = results.sel(data=name)
-        seen = part["points_class"].notnull().any("point").values
-        seed = int(np.argmax(seen))
-        at = part["points_at"].isel(seed=seed).transpose("point", "coordinate").values
-        label = part["points_class"].isel(seed=seed).values
-        curves = [
-            Curve(
-                words,
-                at[label == place, 0],
-                at[label == place, 1],
-                role=f"class {place}",
-                style="points",
-            )
-            for place, words in enumerate(class_names(name))
-            if (label == place).any()
-        ]
-        panels.append(Lines(curves, "t-SNE 1", "t-SNE 2", name))
-    caption = (
-        "A t-SNE of some training samples, as 003 Fig. 1 has one. Shapes on such a map are not "
-        "those in pixel space and prove nothing about covariances; whether noise depends on the "
-        "class is asked of held-out residuals instead (table)."
-    )
-    return Picture("t-sne", "Classes spread out in the plane", caption, panels)
-
-
-def covariance_tables(results: xr.Dataset) -> list[Table]:
-    rows: list[list[object]] = []
-    for name in results["data"].values.tolist():
-        names = class_names(name)
-        for output, words in (("across", "different samples"), ("overlaps", "the same samples")):
-            mean, largest = own_and_others(matrices(results, name, output))
-            rows.append([name, f"log(own / mean of others), {words}", *_told(mean.mean(axis=1))])
-            rows.append([name, f"log(own / largest other), {words}", *_told(largest.mean(axis=1))])
-            if output == "across":
-                place = int(largest.mean(axis=0).argmin())
-                head = f"log(own / largest other) of class {names[place]}, the smallest"
-                rows.append([name, head, *_told(largest[:, place])])
-        for residual in results["residual"].values.tolist():
-            values = results["told"].sel(data=name, residual=residual).values
-            rows.append([name, f"told from residuals, {residual}", *_told(values)])
-        rows.append([name, "chance", f"{1 / len(names):.3f}", "", ""])
-    caption = (
-        "Means over random halves of the training samples; the interval (95 %) allows for the "
-        "samples that halves share. Residuals: held-out samples without their class's mean."
-    )
-    heads = ["data", "quantity", "mean", "interval", "n"]
-    return [Table("covariance", "Class covariances", caption, heads, rows)]
-
-
-def _told(values: NDArray[np.float64]) -> list[object]:
-    found: Interval = resampled_interval(values, HALF)
-    ends = f"{found.low:.3f} to {found.high:.3f}" if found.n > 1 else "–"
-    return [f"{found.mean:.3f}", ends, found.n]
-
-
-def _short(value: float) -> str:
-    if value >= 1000:
-        return f"{value / 1000:.1f}k"
-    return f"{value:.2f}" if value < 10 else f"{value:.0f}"

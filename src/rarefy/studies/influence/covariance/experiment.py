@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import torch
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
-from rarefy.core.errors import bad_value
+from rarefy.core.parameters import AtLeast, Rule
 from rarefy.core.rng import Draws
-from rarefy.studies.influence.class_noise import (
+from rarefy.sweep.one_by_one import one_by_one
+from rarefy.tools.influence.class_noise import (
     RESIDUALS,
     accuracies_of_residuals,
     halves,
     overlaps_of,
     spread_out,
 )
-from rarefy.studies.influence.drawn_sets import (
+from rarefy.tools.influence.drawn_parts import (
     check_sets,
     drawn_order,
     identities,
@@ -25,6 +28,7 @@ from rarefy.studies.influence.drawn_sets import (
     training_part,
 )
 
+POINTS = Rule("must be at least 50, or there is nothing to map", lambda value: value >= 50)
 CELL_BYTES = 3_000_000_000
 """Scatter matrices of ten classes of CIFAR-10, twice, and room to work."""
 
@@ -51,24 +55,15 @@ class CovarianceExperiment(Experiment):
     seeds: int = 10
     data: tuple[str, ...] = ("mnist", "cifar10")
     """image sets by name; their training parts are used"""
-    components: int = 50
+    components: Annotated[int, AtLeast(2)] = 50
     """leading directions of within-class variation in which residuals are classified"""
-    points: int = 1000
+    points: Annotated[int, POINTS] = 1000
     """samples on the t-SNE, which the first seed draws"""
-    map_steps: int = 1000
+    map_steps: Annotated[int, AtLeast(250)] = 1000
     """its iterations"""
 
     def check(self) -> None:
-        super().check()
         check_sets(self.data)
-        if self.components < 2:
-            raise bad_value("components", self.components, "must be at least 2")
-        if self.points < 50:
-            raise bad_value(
-                "points", self.points, "must be at least 50, or there is nothing to map"
-            )
-        if self.map_steps < 250:
-            raise bad_value("map_steps", self.map_steps, "must be at least 250")
 
     def inputs(self) -> dict[str, str]:
         return identities(self.data)
@@ -97,20 +92,16 @@ class CovarianceExperiment(Experiment):
         return Cost(bytes_per_cell=CELL_BYTES, steps_per_cell=1)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        found = []
-        for name, seed, key in zip(
-            cells.values["data"], cells.values["seed"], cells.keys.tolist(), strict=True
-        ):
-            context.check_time()
-            found.append(self._cell(str(name), int(seed), Draws([key]), context))
-            context.advance(1)
-        return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        return one_by_one(cells, lambda cell, key: self._cell(cell, key, context.device), context)
 
-    def _cell(self, name: str, seed: int, draws: Draws, context: Context) -> dict[str, np.ndarray]:
+    def _cell(
+        self, cell: Mapping[str, Any], key: int, device: torch.device
+    ) -> dict[str, np.ndarray]:
+        name, seed, draws = str(cell["data"]), int(cell["seed"]), Draws([key])
         samples = training_part(name)
         first = halves(draws, samples.labels)
-        own, across = overlaps_of(samples, first, draws, context.device)
-        told = accuracies_of_residuals(samples, first, self.components, draws, context.device)
+        own, across = overlaps_of(samples, first, draws, device)
+        told = accuracies_of_residuals(samples, first, self.components, draws, device)
         most = most_classes(self.data)
         found = {
             "overlaps": np.full((most, most), np.nan),

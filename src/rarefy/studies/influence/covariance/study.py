@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.influence.covariance.claims import (
-    covariance_pictures,
-    covariance_tables,
-    covariance_verdicts,
-)
+from rarefy.core.contracts import Study
+from rarefy.studies.influence.covariance import charts
+from rarefy.studies.influence.covariance import claims as judged
 from rarefy.studies.influence.covariance.experiment import CovarianceExperiment
 
 
@@ -23,7 +17,7 @@ class InfluenceCovariance(CovarianceExperiment, Study):
     name: ClassVar[str] = "influence-covariance"
     title: ClassVar[str] = "Does every class of images have noise of its own?"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "Fig. 6, Fig. 1"
+    shows: ClassVar[str] = "Fig. 6; Fig. 1"
     claims: ClassVar[tuple[str, ...]] = ("B12",)
     needs: ClassVar[str] = "a CPU; at scale paper also MNIST and CIFAR-10"
     paper_says: ClassVar[str] = (
@@ -37,11 +31,6 @@ class InfluenceCovariance(CovarianceExperiment, Study):
         "their class."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return covariance_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return covariance_pictures(results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return covariance_tables(results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

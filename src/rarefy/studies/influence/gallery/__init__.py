@@ -1,1 +1,1 @@
-"""Are images with high influence scores the hard ones?."""
+"""Are images with high influence scores the hard ones?"""

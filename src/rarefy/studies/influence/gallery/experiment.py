@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy import stats
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
-from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, InRange, Rule
 from rarefy.core.rng import Draws
 from rarefy.measure.influence.passes import ClassScores, score_classes
 from rarefy.measure.ranking import auroc
-from rarefy.studies.influence.drawn_sets import check_sets, identities, some_of, training_part
-from rarefy.studies.influence.gallery.claims import (
-    INFLUENCE,
-    RANDOM,
-)
-from rarefy.studies.influence.out_of_fold import CLASSIFIERS, folds_of, isolation, out_of_fold
+from rarefy.measure.ranking_in_class import DECILES, mean_by_decile, ranks_within, rho_within
+from rarefy.sweep.one_by_one import one_by_one
+from rarefy.tools.influence.drawn_parts import check_sets, identities, some_of, training_part
+from rarefy.tools.influence.out_of_fold import CLASSIFIERS, folds_of, isolation, out_of_fold
 from rarefy.tools.samples.samples import Samples
 
+INFLUENCE, RANDOM = "influence", "random"
 SIGNALS = (INFLUENCE, "shared", "distance", "mahalanobis", "norm", RANDOM)
 """The score's part ``own`` grows with the distance: within a class both sort alike."""
 SCORES = ("shared", "distance", "mahalanobis", "norm")
 COMPARED = (*SCORES, "isolation", *(f"loss, {one}" for one in CLASSIFIERS))
-DECILES = 10
 MOST = 0.5
 """Largest share of a set that a seed draws: what all would draw alike has no spread to see."""
+SAMPLES = Rule("must be at least 200 (tenths of classes)", lambda value: value >= 200)
 CELL_BYTES = 1_500_000_000
 
 
@@ -49,22 +47,15 @@ class GalleryExperiment(Experiment):
     seeds: int = 10
     data: tuple[str, ...] = ("mnist", "cifar10")
     """image sets by name; their training parts are used"""
-    samples: int = 10_000
+    samples: Annotated[int, SAMPLES] = 10_000
     """images that a seed draws, at most half of the set"""
-    components: int = 50
+    components: Count = 50
     """principal components that the classifiers see"""
-    folds: int = 5
+    folds: Annotated[int, InRange(2, 20)] = 5
     """parts of the images, of which one at a time is asked"""
 
     def check(self) -> None:
-        super().check()
         check_sets(self.data)
-        if self.samples < 200:
-            raise bad_value("samples", self.samples, "must be at least 200 (tenths of classes)")
-        if self.components < 1:
-            raise bad_value("components", self.components, "must be at least 1")
-        if not 2 <= self.folds <= 20:
-            raise bad_value("folds", self.folds, "must be in 2..20")
 
     def inputs(self) -> dict[str, str]:
         return identities(self.data)
@@ -92,29 +83,26 @@ class GalleryExperiment(Experiment):
         return Cost(bytes_per_cell=CELL_BYTES, steps_per_cell=1)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        found = []
-        for name, key in zip(cells.values["data"], cells.keys.tolist(), strict=True):
-            context.check_time()
-            found.append(self._cell(str(name), Draws([key]), context))
-            context.advance(1)
-        return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        return one_by_one(cells, lambda cell, key: self._cell(cell, key, context.device), context)
 
-    def _cell(self, name: str, draws: Draws, context: Context) -> dict[str, np.ndarray]:
-        whole = training_part(name)
+    def _cell(
+        self, cell: Mapping[str, Any], key: int, device: torch.device
+    ) -> dict[str, np.ndarray]:
+        draws, whole = Draws([key]), training_part(str(cell["data"]))
         samples = some_of(whole, draws, self.samples, MOST)
         hard = out_of_fold(samples, folds_of(draws, samples.labels, self.folds), self.components)
-        scores = scores_of(samples, context.device)
+        scores = scores_of(samples, device)
         chance = draws.uniform("random", (len(samples),))[0].cpu().numpy()
         values = [chance if signal == RANDOM else getattr(scores, signal) for signal in SIGNALS]
         ranks = np.stack([ranks_within(one, samples.labels) for one in values])
         tenth = np.minimum((DECILES * ranks).astype(np.int64), DECILES - 1)
         wrong = np.stack([hard[one].wrong for one in CLASSIFIERS]).astype(np.float64)
         loss = np.stack([hard[one].loss for one in CLASSIFIERS])
-        lonely = isolation(samples, context.device)
+        lonely = isolation(samples, device)
         return {
-            "error": by_tenth(wrong, tenth),
-            "loss": by_tenth(loss, tenth),
-            "isolation": by_tenth(lonely[None], tenth)[0],
+            "error": mean_by_decile(wrong, tenth),
+            "loss": mean_by_decile(loss, tenth),
+            "isolation": mean_by_decile(lonely[None], tenth)[0],
             "mistakes": auroc(
                 torch.from_numpy(ranks)[None], torch.from_numpy(wrong > 0)[:, None]
             ).numpy(),
@@ -136,34 +124,3 @@ def scores_of(samples: Samples, device: torch.device) -> ClassScores:
         scale=samples.scale,
         device=device,
     )
-
-
-def ranks_within(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Share of its class that a sample is above, in [0, 1); equal values in order of place."""
-    found = np.empty(len(values))
-    for label in np.unique(labels):
-        mine = np.flatnonzero(labels == label)
-        found[mine[np.argsort(values[mine], kind="stable")]] = np.arange(len(mine)) / len(mine)
-    return found
-
-
-def by_tenth(values: NDArray[np.float64], tenth: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(classifier, signal, decile) means of (classifier, sample) values."""
-    found = np.empty((len(values), len(tenth), DECILES))
-    for place, mine in enumerate(tenth):
-        for decile in range(DECILES):
-            found[:, place, decile] = values[:, mine == decile].mean(axis=1)
-    return found
-
-
-def rho_within(
-    one: NDArray[np.float64], other: NDArray[np.float64], labels: NDArray[np.int64]
-) -> float:
-    """Spearman's rho, mean over the classes in which both numbers vary."""
-    found = [
-        stats.spearmanr(one[mine], other[mine]).statistic
-        for label in np.unique(labels)
-        for mine in [labels == label]
-        if np.ptp(one[mine]) > 0 and np.ptp(other[mine]) > 0
-    ]
-    return float(np.mean(found)) if found else float("nan")

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.influence.gallery.claims import (
-    gallery_pictures,
-    gallery_tables,
-    gallery_verdicts,
-)
+from rarefy.core.contracts import Study
+from rarefy.studies.influence.gallery import charts
+from rarefy.studies.influence.gallery import claims as judged
 from rarefy.studies.influence.gallery.experiment import GalleryExperiment
 
 
@@ -23,7 +17,7 @@ class InfluenceGallery(GalleryExperiment, Study):
     name: ClassVar[str] = "influence-gallery"
     title: ClassVar[str] = "Are images with high influence scores the hard ones?"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "(10), Fig. 5"
+    shows: ClassVar[str] = "Eq. (10); Fig. 5"
     claims: ClassVar[tuple[str, ...]] = ("B11",)
     needs: ClassVar[str] = "a CPU; at scale paper also MNIST and CIFAR-10"
     paper_says: ClassVar[str] = (
@@ -37,11 +31,6 @@ class InfluenceGallery(GalleryExperiment, Study):
         "Beside it the plainer distance to the class mean, class Mahalanobis distance and norm."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return gallery_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return gallery_pictures(results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return gallery_tables(results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

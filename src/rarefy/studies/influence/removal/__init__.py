@@ -1,1 +1,1 @@
-"""What is lost when atypical samples are left out?."""
+"""What is lost when atypical samples are left out?"""

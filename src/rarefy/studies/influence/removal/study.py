@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.influence.removal.claims import (
-    removal_pictures,
-    removal_tables,
-    removal_verdicts,
-)
-from rarefy.studies.influence.removal.experiment import RemovalExperiment
+from rarefy.core.contracts import Study
+from rarefy.studies.influence.removal import charts
+from rarefy.studies.influence.removal import claims as judged
+from rarefy.tools.influence import removal_tables
+from rarefy.tools.influence.removal_experiment import RemovalExperiment
 
 
 class InfluenceRemoval(RemovalExperiment, Study):
@@ -38,11 +33,6 @@ class InfluenceRemoval(RemovalExperiment, Study):
         "farthest from the class mean."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return removal_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return removal_pictures(self, results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return removal_tables(self, results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = removal_tables.tables

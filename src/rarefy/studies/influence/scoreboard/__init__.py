@@ -1,1 +1,1 @@
-"""What does the influence score find, and what finds it better?."""
+"""What does the influence score find, and what finds it better?"""

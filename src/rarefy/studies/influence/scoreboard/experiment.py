@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
-from rarefy.core.errors import bad_value
+from rarefy.core.parameters import AtLeast
 from rarefy.core.rng import Draws
 from rarefy.measure.influence.neighbours import Neighbours, nearest
 from rarefy.measure.ranking import auroc
-from rarefy.studies.influence.drawn_sets import check_sets, identities, some_of, training_part
-from rarefy.studies.influence.signals import SIGNALS, recall, signals_of
+from rarefy.measure.ranking_in_class import recall
+from rarefy.sweep.one_by_one import one_by_one
+from rarefy.tools.influence.drawn_parts import check_sets, identities, some_of, training_part
 from rarefy.tools.influence.injections import Injection
+from rarefy.tools.influence.signals import SIGNALS, signals_of
 from rarefy.tools.samples.samples import Samples
 
 CELL_BYTES = 1_500_000_000
@@ -55,16 +58,13 @@ class ScoreboardExperiment(Experiment):
         "near-copies-0.02",
     )
     """what is put in, and which share of the samples it is"""
-    samples: int = 10_000
+    samples: Annotated[int, AtLeast(100)] = 10_000
     """images that a seed draws first; all of a smaller set"""
 
     def check(self) -> None:
-        super().check()
         check_sets(self.data)
         for text in self.injection:
             Injection.parse(text)
-        if self.samples < 100:
-            raise bad_value("samples", self.samples, "must be at least 100")
 
     def inputs(self) -> dict[str, str]:
         return identities(self.data)
@@ -85,19 +85,12 @@ class ScoreboardExperiment(Experiment):
         return Cost(bytes_per_cell=CELL_BYTES, steps_per_cell=1)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        found = []
-        for name, text, key in zip(
-            cells.values["data"], cells.values["injection"], cells.keys.tolist(), strict=True
-        ):
-            context.check_time()
-            found.append(self._cell(str(name), Injection.parse(str(text)), key, context))
-            context.advance(1)
-        return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        return one_by_one(cells, lambda cell, key: self._cell(cell, key, context.device), context)
 
     def _cell(
-        self, name: str, injection: Injection, key: int, context: Context
+        self, cell: Mapping[str, Any], key: int, device: torch.device
     ) -> dict[str, np.ndarray]:
-        device = context.device
+        name, injection = str(cell["data"]), Injection.parse(str(cell["injection"]))
         where = name, key, self.samples, os.environ.get("RAREFY_DATA")
         samples, draws = _drawn(*where), Draws([key])
         injected = injection.into(samples.features, samples.labels, len(samples.classes), draws)

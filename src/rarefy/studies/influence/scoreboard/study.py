@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import xarray as xr
-
-from rarefy.core.contracts import Study, Verdict
-from rarefy.core.picture import Picture, Table
-from rarefy.studies.influence.scoreboard.claims import (
-    scoreboard_pictures,
-    scoreboard_tables,
-    scoreboard_verdicts,
-)
+from rarefy.core.contracts import Study
+from rarefy.studies.influence.scoreboard import charts
+from rarefy.studies.influence.scoreboard import claims as judged
 from rarefy.studies.influence.scoreboard.experiment import ScoreboardExperiment
 
 
@@ -22,7 +16,7 @@ class InfluenceScoreboard(ScoreboardExperiment, Study):
     name: ClassVar[str] = "influence-scoreboard"
     title: ClassVar[str] = "What does the influence score find, and what finds it better?"
     papers: ClassVar[tuple[str, ...]] = ("003",)
-    shows: ClassVar[str] = "(10), Fig. 5"
+    shows: ClassVar[str] = "Eq. (10); Fig. 5"
     claims: ClassVar[tuple[str, ...]] = ("B11",)
     needs: ClassVar[str] = "a CPU; at scale paper also MNIST and CIFAR-10"
     paper_says: ClassVar[str] = (
@@ -35,11 +29,6 @@ class InfluenceScoreboard(ScoreboardExperiment, Study):
         "many samples as were injected."
     )
 
-    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
-        return scoreboard_verdicts(self, results, scale)
-
-    def picture(self, results: xr.Dataset) -> list[Picture]:
-        return scoreboard_pictures(results)
-
-    def tables(self, results: xr.Dataset) -> list[Table]:
-        return scoreboard_tables(results)
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rarefy.studies.longtail.pretraining import SMALLEST, LongTailPretraining
+from rarefy.core.contracts import Study
+from rarefy.studies.longtail import charts, tables
+from rarefy.studies.longtail import claims as judged
+from rarefy.tools.longtail.experiment import SMALLEST, LongTailPretraining
 
 ALGORITHM_1 = {"cifar10": "pruned:0.5", "cifar100": "pruned:0.7"}
 """What is best on held-out images in ``*-keep-100``; the page says where that is not known yet."""
@@ -41,7 +43,7 @@ ON_DIGITS: dict[str, Any] = {
     "warm_up": 0.1,
     "protocols": ("linear", "knn"),
     "strengths": (0.1, 0.01, 1e-3, 1e-4),
-    "watched": 4,
+    "evaluations": 4,
 }
 
 
@@ -52,7 +54,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         f"{data}-rho{rho}-{epochs}": {
             **ON_CIFAR,
             "data": data,
-            "way": ("simclr", ALGORITHM_1[data], BRANCHES),
+            "algorithm": ("simclr", ALGORITHM_1[data], BRANCHES),
             "rho": (float(rho),),
             "epochs": epochs,
             "warm_up": 10 / epochs,
@@ -65,7 +67,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         f"{data}-control-500": {
             **rows[f"{data}-rho100-500"],
             "images": ("balanced",),
-            "way": ("simclr", BRANCHES),
+            "algorithm": ("simclr", BRANCHES),
         }
         for data in IMBALANCES
     }
@@ -73,14 +75,14 @@ def row_scales() -> dict[str, dict[str, Any]]:
         f"{data}-keep-100": {
             **_one_order(rows[f"{data}-rho100-500"], 100),
             "head": "sdclr",  # or some of the held-out images would have been seen
-            "way": ("simclr", *TRIED),
+            "algorithm": ("simclr", *TRIED),
         }
         for data in IMBALANCES
     }
     curves = {
         f"{data}-curve-200": {
             **_one_order(rows[f"{data}-rho100-500"], 200),
-            "way": (
+            "algorithm": (
                 "simclr",
                 *(f"pruned:{keep:g}" for keep in CURVE),
                 *(f"branches:{keep:g}" for keep in CURVE),
@@ -93,7 +95,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         f"{data}-branches-{name}": {
             **_one_order(rows[f"{data}-rho100-500"], epochs),
             "protocols": ON_CIFAR["protocols"],
-            "way": ("simclr", *methods),
+            "algorithm": ("simclr", *methods),
         }
         for data in IMBALANCES
         for name, epochs, methods in LENGTHS
@@ -106,7 +108,7 @@ def digit_scales() -> dict[str, dict[str, Any]]:
     return {
         f"digits-branches-{epochs}": {
             **ON_DIGITS,
-            "way": ("simclr", "branches:0.3", "branches:0.1", "branches:1"),
+            "algorithm": ("simclr", "branches:0.3", "branches:0.1", "branches:1"),
             "images": ("long-tail",),
             "epochs": epochs,
             "seeds": 8,
@@ -121,13 +123,16 @@ def _one_order(row: dict[str, Any], epochs: int) -> dict[str, Any]:
     return {**row, **shorter}
 
 
-@dataclass(frozen=True, kw_only=True)
-class LongTailTable(LongTailPretraining):
+class LongTailTable(LongTailPretraining, Study):
     """Table 2 with what it lacks: several orders of the classes, pairs, the balanced control, and
     two readings of the method kept apart."""
 
     name: ClassVar[str] = "longtail-table"
     title: ClassVar[str] = "Does pruning help contrastive learning on long-tailed images?"
+    papers: ClassVar[tuple[str, ...]] = ("000",)
+    shows: ClassVar[str] = "Remark 2; Table 2; Section 4"
+    claims: ClassVar[tuple[str, ...]] = ("P4", "P6", "P8")
+    needs: ClassVar[str] = "a CPU for digits; the data set and a GPU for the rows of Table 2"
     paper_says: ClassVar[str] = (
         "000 Table 2 pre-trains on CIFAR10-LT, CIFAR100-LT and ImageNet-LT at several imbalances "
         "rho and fits a linear probe: with pruning accuracy is up to 8 points higher and Delta_20, "
@@ -139,21 +144,18 @@ class LongTailTable(LongTailPretraining):
         "temperature, weight decay and epochs as plain SimCLR, over several orders of the classes: "
         "with one order Delta_20 mostly says which classes are easy."
     )
-    papers: ClassVar[tuple[str, ...]] = ("000",)
-    shows: ClassVar[str] = "Remark 2; Table 2; Section 4"
-    claims: ClassVar[tuple[str, ...]] = ("P4", "P6", "P8")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "rho": (4.0, 8.0),
-            "way": ("simclr", "pruned:0.5", "branches:0.3"),
+            "algorithm": ("simclr", "pruned:0.5", "branches:0.3"),
             "images": ("long-tail",),
             **SMALLEST,
         },
-        "quick": {**ON_DIGITS, "way": ("simclr", "pruned:0.7", "branches:0.3"), "epochs": 30},
+        "quick": {**ON_DIGITS, "algorithm": ("simclr", "pruned:0.7", "branches:0.3"), "epochs": 30},
         "paper": {
             **ON_CIFAR,
             "data": "cifar10",
-            "way": ("simclr", ALGORITHM_1["cifar10"], BRANCHES),
+            "algorithm": ("simclr", ALGORITHM_1["cifar10"], BRANCHES),
             "rho": (1.0, 10.0, 50.0, 100.0),
             "epochs": 2000,
             "warm_up": 0.005,
@@ -162,3 +164,7 @@ class LongTailTable(LongTailPretraining):
         **row_scales(),
         **digit_scales(),
     }
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = tables.tables

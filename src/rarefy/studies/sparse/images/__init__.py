@@ -1,1 +1,1 @@
-"""Your own images: dense and pruned beside each other."""
+"""The claim of S8 asked of any image set (``rarefy train``)."""

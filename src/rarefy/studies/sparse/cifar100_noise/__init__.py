@@ -1,1 +1,0 @@
-"""Noise and sparsity: a CNN on CIFAR-100."""

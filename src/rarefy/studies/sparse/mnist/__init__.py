@@ -1,1 +1,0 @@
-"""Does a thinner CNN do better on MNIST?."""

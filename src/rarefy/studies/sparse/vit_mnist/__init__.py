@@ -1,1 +1,0 @@
-"""Noise and sparsity: a Vision Transformer on MNIST."""
