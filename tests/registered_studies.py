@@ -24,11 +24,12 @@ Returned = Mapping[str, np.ndarray]
 
 
 class Batch(NamedTuple):
-    """What a study was asked for, and what it returned."""
+    """What a study was asked for, what it returned, and the steps that it told of on the way."""
 
     cells: Cells
     context: Context
     found: Returned
+    advanced: float
 
     def again(self, study: Study) -> Returned:
         """The same batch, computed once more as a run does."""
@@ -46,8 +47,9 @@ def tiny_batches(kind: type[Study]) -> tuple[xr.Dataset, list[Batch]]:
     simulate, returned = kind.simulate, []
 
     def heard(study: Study, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        found = simulate(study, cells, context)
-        returned.append(Batch(cells, context, found))
+        done: list[float] = []
+        found = simulate(study, cells, replace(context, advance=done.append))
+        returned.append(Batch(cells, context, found, sum(done)))
         return found
 
     with pytest.MonkeyPatch.context() as patch:
