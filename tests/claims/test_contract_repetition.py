@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from registered_studies import STUDIES, assert_declared, every_study
+from registered_studies import STUDIES, TOGETHER, assert_declared, every_study
 
 from rarefy.core.contracts import Cells, Context, Study
 from rarefy.sweep.grid import grid_of
@@ -39,20 +39,18 @@ def company(kind: type[Study]) -> Study:
     return next((study for study in sizes if len(grid_of(study)) > 7), kind.at("tiny", seeds=4))
 
 
-@every_study
+# (of those that are trained one at a time, see ``test_two_runs_give_the_same_results``)
+@pytest.mark.parametrize("kind", TOGETHER.values(), ids=list(TOGETHER))
 def test_a_cell_gives_the_same_alone_in_a_batch_of_7_and_among_all(kind: type[Study]) -> None:
     study = company(kind)
     grid = grid_of(study)
     runs = np.arange(len(grid))
-    if study.one_at_a_time:  # trained one after the other they meet nobody: two will do
-        runs = runs[[-1, 0]]
     everyone = study.simulate(grid.cells(runs), FLOAT64)
-    assert_declared(study, len(runs), everyone)
-    if not study.one_at_a_time:
-        some = np.random.default_rng(0).permutation(len(runs))[:7]
-        assert_same(study.simulate(grid.cells(runs[some]), FLOAT64), part(everyone, some))
-    for one in ([0], [-1]):
-        assert_same(study.simulate(grid.cells(runs[one]), FLOAT64), part(everyone, one))
+    assert_declared(study, len(grid), everyone)
+    some = np.random.default_rng(0).permutation(runs)[:7]
+    assert_same(study.simulate(grid.cells(some), FLOAT64), part(everyone, some))
+    for one in (runs[:1], runs[-1:]):
+        assert_same(study.simulate(grid.cells(one), FLOAT64), part(everyone, one))
 
 
 @every_study

@@ -148,9 +148,8 @@ def test_results_of_other_parameters_are_not_replaced(
 
 
 def test_results_that_are_there_are_not_run_again(
-    only_toy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    only_toy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("rarefy.sweep.spec.get_study", {"toy": Toy}.__getitem__)
     words = ["run", "toy", "--scale", "tiny", "--results", "res"]
     assert cli.main([*words, "--seeds", "3"]) == 0
     kept = Path("res/toy-tiny.json").read_bytes()
