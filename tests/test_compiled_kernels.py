@@ -82,7 +82,7 @@ def test_the_compiled_gradient_is_the_eager_one_to_float32(pruned: bool) -> None
 def test_a_compiler_that_fails_costs_speed_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The last one here: which vector units there are is asked once, and of a compiler that works."""
+    """Last: which vector units there are is asked once, and of a compiler that works."""
     import torch._inductor.config as inductor  # late: a second of imports
 
     def twice(x: torch.Tensor) -> torch.Tensor:
