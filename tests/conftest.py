@@ -21,6 +21,9 @@ hypothesis.settings.register_profile("fixed", derandomize=True)
 hypothesis.settings.register_profile("search", print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
+# torch's compiler starts no further processes: each imports torch, for kernels of a second
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+
 TESTS = Path(__file__).parent
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
 

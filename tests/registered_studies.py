@@ -18,17 +18,28 @@ from rarefy.studies import load_studies
 from rarefy.sweep.runner import _prepared_cpu
 
 STUDIES = load_studies()
+TOGETHER = {name: kind for name, kind in STUDIES.items() if not kind.one_at_a_time}
 every_study = pytest.mark.parametrize("kind", STUDIES.values(), ids=list(STUDIES))
 
 Returned = Mapping[str, np.ndarray]
 
 
 class Batch(NamedTuple):
-    """What a study was asked for, and what it returned."""
+    """What a study was asked for, what it returned, and the steps that it told of on the way."""
 
     cells: Cells
     context: Context
     found: Returned
+    advanced: float
+
+    def with_another(self, other: Batch) -> Batch:
+        """The cells of both in one batch, and what each of them gave by itself."""
+        values, found = (
+            {name: np.concatenate([one[name], two[name]]) for name in one}
+            for one, two in ((self.cells.values, other.cells.values), (self.found, other.found))
+        )
+        keys = np.concatenate([self.cells.keys, other.cells.keys])
+        return Batch(Cells(values, keys), self.context, found, self.advanced + other.advanced)
 
     def again(self, study: Study) -> Returned:
         """The same batch, computed once more as a run does."""
@@ -46,8 +57,9 @@ def tiny_batches(kind: type[Study]) -> tuple[xr.Dataset, list[Batch]]:
     simulate, returned = kind.simulate, []
 
     def heard(study: Study, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        found = simulate(study, cells, context)
-        returned.append(Batch(cells, context, found))
+        done: list[float] = []
+        found = simulate(study, cells, replace(context, advance=done.append))
+        returned.append(Batch(cells, context, found, sum(done)))
         return found
 
     with pytest.MonkeyPatch.context() as patch:

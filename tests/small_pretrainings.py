@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-import torch._dynamo.testing
 from same_trainings import Everything, in_common, unlike
 from torch import Tensor, nn
 
@@ -19,6 +18,9 @@ from rarefy.train.simclr.method import Method
 from rarefy.train.simclr.pretraining import Pretraining
 from rarefy.train.simclr.view_batches import ViewBatches
 from rarefy.train.views.views import Views
+
+if TYPE_CHECKING:
+    from torch._dynamo.testing import CompileCounterWithBackend
 
 SIZE, IMAGES, BATCH = 8, 26, 6
 STEPS = IMAGES // BATCH
@@ -120,11 +122,11 @@ def differences(first: Pretraining, second: Pretraining) -> list[str]:
     return unlike(everything(first), everything(second))
 
 
-def counting_compiler(
-    monkeypatch: pytest.MonkeyPatch,
-) -> torch._dynamo.testing.CompileCounterWithBackend:
+def counting_compiler(monkeypatch: pytest.MonkeyPatch) -> CompileCounterWithBackend:
     """Trainings are compiled to graphs as the compiler sees them, without kernels, and counted."""
-    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    from torch._dynamo.testing import CompileCounterWithBackend  # late: seconds of imports
+
+    counter = CompileCounterWithBackend("aot_eager")
     real = torch.compile
     monkeypatch.setattr(room, "can_compile", lambda device: True)
     monkeypatch.setattr(torch, "compile", lambda function: real(function, backend=counter))

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rarefy.core.rng import Draws, key
-from rarefy.core.settings import compiler_present
 
 KINDS = ("uniform", "normal", "sign", "integers")
 
@@ -75,25 +74,6 @@ def test_float64_sees_the_numbers_of_float32(kind: str) -> None:
     double = drawn(Draws(CELLS[:5], dtype=torch.float64), kind, (33,))
     assert single.dtype == torch.float32 and double.dtype == torch.float64
     assert torch.equal(single.double(), double)
-
-
-@pytest.mark.skipif(
-    not compiler_present(), reason="torch.compile needs a C++ compiler (or RAREFY_COMPILE=0 is set)"
-)
-# torch's own compiler imports what torch itself calls deprecated
-@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is:DeprecationWarning")
-def test_compiled_draws_are_the_eager_ones_bit_for_bit() -> None:
-    scale, shape = torch.linspace(0.01, 3.0, 7), (9, 3, 37)  # no multiple of a vector's length
-    offset = Draws(CELLS[:7]).normal("offset", (1, 9, 1, 37))
-    for runs in (7, 3):  # one kernel for any number of runs
-        eager = Draws(CELLS[:runs])
-        fused = Draws(CELLS[:runs], compile_kernels=True)
-        std, shift = scale[:runs], offset[:runs]
-        found = fused.normal_views("noise", shape, 3, std, shift)
-        assert torch.equal(found, eager.normal_views("noise", shape, 3, std, shift))
-        assert torch.equal(
-            fused.normal("noise", (999,), 3, std), eager.normal("noise", (999,), 3, std)
-        )
 
 
 # --------------------------------------------------------------------------------------------- keys

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 import torch
@@ -19,7 +18,6 @@ from small_contrastive import (
 from torch import Tensor
 
 from rarefy.core.rng import Draws, key
-from rarefy.core.settings import compiler_present
 from rarefy.nets.brelu_transformer import Attention
 from rarefy.train.contrastive import initial_weights
 from rarefy.train.descent import automatic_gradients
@@ -56,26 +54,6 @@ def test_the_gradient_by_hand_is_autograds(attention: str, tokens: int, spread: 
     assert_close(loss, auto_loss)
     assert expected["weights"].abs().amax(dim=(1, 2)).min() > 1e-4
     assert_close(found["weights"], expected["weights"])
-
-
-@pytest.mark.skipif(
-    not compiler_present(), reason="torch.compile needs a C++ compiler (or RAREFY_COMPILE=0 is set)"
-)
-# torch's own compiler uses what torch itself calls deprecated
-@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:`torch._prims_common.check` is:FutureWarning")
-def test_the_compiled_gradient_is_the_eager_one_to_float32() -> None:
-    for runs in (3, 5):  # one kernel for any number of runs
-        case = small(runs=runs, bias=0.2, tau=0.7, factor=1.3, dtype=torch.float32)
-        batch = case.data.sample(case.draws, 8, step=0)
-        loss, expected = case.problem.gradients(case.parameters, batch)
-        compiled = replace(case.problem, compile_kernels=True)
-        found_loss, found = compiled.gradients(case.parameters, batch)
-        torch.testing.assert_close(found_loss, loss, rtol=1e-5, atol=0)
-        largest = float(expected["weights"].abs().max())
-        torch.testing.assert_close(
-            found["weights"], expected["weights"], rtol=1e-5, atol=1e-6 * largest
-        )
 
 
 def test_neurons_that_are_silent_everywhere_get_no_gradient() -> None:

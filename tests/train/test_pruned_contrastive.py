@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,13 +22,12 @@ from small_pruned_steps import (
 )
 from torch import Tensor
 
-from rarefy.core.settings import compiler_present
 from rarefy.data.sparse_coding import Pairs
 from rarefy.pruning.masks import keep_largest, neuron_norms
-from rarefy.pruning.update_rules import UPDATE_RULES, rule_codes
+from rarefy.pruning.update_rules import UPDATE_RULES
 from rarefy.train.descent import automatic_gradients
 from rarefy.train.losses import softmax_weights
-from rarefy.train.neuron_pruning import NEVER, NeuronPruning
+from rarefy.train.neuron_pruning import NEVER
 
 PAIRED = 1e-10
 """Relative to the largest entry of each neuron's own difference."""
@@ -213,33 +211,3 @@ def test_the_pruned_gradient_by_hand_is_autograds(tokens: int, spread: str) -> N
     torch.testing.assert_close(loss, auto_loss, rtol=EXACT, atol=0)
     for run in range(RUNS):
         assert_neurons_close(found["weights"][run], expected["weights"][run], 1e-11)
-
-
-# ----------------------------------------------------------------------------------------- compiled
-
-
-@pytest.mark.skipif(
-    not compiler_present(), reason="torch.compile needs a C++ compiler (or RAREFY_COMPILE=0 is set)"
-)
-# torch's own compiler uses what torch itself calls deprecated
-@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:`torch._prims_common.check` is:FutureWarning")
-def test_the_compiled_pruned_gradient_is_the_eager_one_to_float32() -> None:
-    for runs in (3, 5):  # one kernel for any number of runs
-        case = small(runs=runs, bias=0.2, tau=0.7, factor=1.3, dtype=torch.float32)
-        batch = case.data.sample(case.draws, 8, step=0)
-        start = torch.zeros(runs, dtype=torch.int64)
-        share = torch.linspace(0, 0.75, runs)
-        pruning = NeuronPruning(share, start, rule_codes(["dense"] * runs), 4)
-        problem = replace(case.problem, pruning=pruning)
-        pruning.before(0, case.parameters)
-        loss, expected = problem.gradients(case.parameters, batch)
-        compiled = replace(problem, compile_kernels=True)
-        found_loss, found = compiled.gradients(case.parameters, batch)
-        torch.testing.assert_close(found_loss, loss, rtol=1e-5, atol=0)
-        largest = float(expected["weights"].abs().max())
-        torch.testing.assert_close(
-            found["weights"], expected["weights"], rtol=1e-5, atol=1e-6 * largest
-        )
-        unpruned = case.problem.gradients(case.parameters, batch)[1]["weights"]
-        assert (expected["weights"] - unpruned).abs().max() > 1e-3 * largest

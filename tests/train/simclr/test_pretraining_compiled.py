@@ -33,15 +33,12 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def quickly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A compiler that begins with nothing and does only what small kernels need: no further
-    processes, no trials of vector units."""
+def quickly() -> Iterator[None]:
+    """A compiler that does only what small kernels need: no trials of vector units."""
     import torch._inductor.config as inductor
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
-        with inductor.patch({"compile_threads": 1, "cpp.vec_isa_ok": False}):
-            yield
+    with inductor.patch({"cpp.vec_isa_ok": False}):
+        yield
 
 
 def small() -> Encoder:

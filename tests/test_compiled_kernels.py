@@ -1,0 +1,97 @@
+"""Compiled kernels give what eager code gives, and where none can be built, work goes on without.
+
+They are compiled in one file, and so in one process of the tests: to wake torch's compiler costs as
+much as a kernel. Each is compiled once, for any number of runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from drawn_cells import CELLS
+from small_contrastive import small
+
+from rarefy.core.compilation import compiled
+from rarefy.core.rng import Draws
+from rarefy.core.settings import compiler_present
+from rarefy.pruning.update_rules import rule_codes
+from rarefy.train.neuron_pruning import NeuronPruning
+
+RUNS = (3, 5)
+
+pytestmark = [
+    pytest.mark.skipif(
+        not compiler_present(),
+        reason="torch.compile needs a C++ compiler (or RAREFY_COMPILE=0 is set)",
+    ),
+    # torch's own compiler uses what torch itself calls deprecated
+    pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:`torch._prims_common.check` is:FutureWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def once() -> Iterator[None]:
+    """To compile anything again for another number of runs is an error."""
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        yield
+
+
+def test_compiled_draws_are_the_eager_ones_bit_for_bit() -> None:
+    scale, shape = torch.linspace(0.01, 3.0, 7), (9, 3, 37)  # no multiple of a vector's length
+    offset = Draws(CELLS[:7]).normal("offset", (1, 9, 1, 37))
+    for runs in (7, 3):
+        eager = Draws(CELLS[:runs])
+        fused = Draws(CELLS[:runs], compile_kernels=True)
+        std, shift = scale[:runs], offset[:runs]
+        found = fused.normal_views("noise", shape, 3, std, shift)
+        assert torch.equal(found, eager.normal_views("noise", shape, 3, std, shift))
+        assert torch.equal(
+            fused.normal("noise", (999,), 3, std), eager.normal("noise", (999,), 3, std)
+        )
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+def test_the_compiled_gradient_is_the_eager_one_to_float32(pruned: bool) -> None:
+    torch._dynamo.reset()  # the two are two kernels of one function
+    for runs in RUNS:
+        case = small(runs=runs, bias=0.2, tau=0.7, factor=1.3, dtype=torch.float32)
+        batch = case.data.sample(case.draws, 8, step=0)
+        problem = case.problem
+        if pruned:
+            start, share = torch.zeros(runs, dtype=torch.int64), torch.linspace(0, 0.75, runs)
+            pruning = NeuronPruning(share, start, rule_codes(["dense"] * runs), 4)
+            problem = replace(problem, pruning=pruning)
+            pruning.before(0, case.parameters)
+        loss, expected = problem.gradients(case.parameters, batch)
+        found_loss, found = replace(problem, compile_kernels=True).gradients(case.parameters, batch)
+        torch.testing.assert_close(found_loss, loss, rtol=1e-5, atol=0)
+        largest = float(expected["weights"].abs().max())
+        torch.testing.assert_close(
+            found["weights"], expected["weights"], rtol=1e-5, atol=1e-6 * largest
+        )
+        plain = case.problem.gradients(case.parameters, batch)[1]["weights"]
+        apart = (expected["weights"] - plain).abs().max()
+        assert apart > 1e-3 * largest if pruned else apart == 0
+
+
+def test_a_compiler_that_fails_costs_speed_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Last: which vector units there are is asked once, and of a compiler that works."""
+    import torch._inductor.config as inductor  # late: a second of imports
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x + 1
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    x = torch.arange(6.0).reshape(2, 3)
+    with inductor.patch({"cpp.cxx": ("/bin/false",)}):
+        for each in (x, x + 1):
+            assert torch.equal(compiled(twice)(each), twice(each))
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.count("going on without compiled kernels") == 1
