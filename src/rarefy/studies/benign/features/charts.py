@@ -26,9 +26,6 @@ def pictures(study: FeaturesExperiment, results: xr.Dataset) -> list[Picture]:
     return [*found, _fall(fallen), _cuts(maps)]
 
 
-# ------------------------------------------------------------------------------------------- maps
-
-
 def _heat_maps(study: FeaturesExperiment, gamma: float, maps: list[FeatureMap]) -> Picture:
     here = [one for one in maps if one.gamma == gamma]
     n = len(here[0].error)
@@ -68,9 +65,6 @@ def _contours(here: FeatureMap) -> list[Curve]:
             at = (norm[there], here.size[there])
             found.append(Curve(f"x = {value:g}", *at, role="theory", style=style))
     return found
-
-
-# ------------------------------------------------------------------------------------------- fall
 
 
 def _fall(maps: list[FeatureMap]) -> Picture:
@@ -169,9 +163,6 @@ def _cuts(maps: list[FeatureMap]) -> Picture:
         "says that more samples do not help.",
         panels,
     )
-
-
-# ----------------------------------------------------------------------------------------- tables
 
 
 def tables(study: FeaturesExperiment, results: xr.Dataset) -> list[Table]:

@@ -44,9 +44,6 @@ def verdicts(study: FeaturesExperiment, results: xr.Dataset, scale: str) -> list
     return found
 
 
-# ------------------------------------------------------------------------------------ the figures
-
-
 def _figure_4a(here: FeatureMap, named: Naming) -> list[Verdict]:
     """Accuracy grows with |u| and with |S|, each in the mean over all of the other axis: to keep
     only the |u| at which it can still grow would be to choose by the test data that are judged."""
@@ -87,9 +84,6 @@ def _grows(
             note=note,
         ),
     ]
-
-
-# ----------------------------------------------------------------------- harmful overfitting (B5)
 
 
 def _harmful(here: FeatureMap, named: Naming) -> list[Verdict]:

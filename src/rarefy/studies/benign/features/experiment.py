@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rarefy.core.contracts import Cells, Context
-from rarefy.data.noise_spectrum import Spectrum, spectrum_for
 from rarefy.studies.benign.setting import TINY, Ratio
 from rarefy.studies.benign.strength import StrengthExperiment
 from rarefy.sweep.batches import split_by_axes
@@ -41,15 +40,6 @@ class FeaturesExperiment(StrengthExperiment):
 
     gamma: tuple[Ratio, ...] = (1.0, 1.2)
     """noise correlation ratio: 1 is noise of one kind for all classes, 1.2 that of Fig. 4a"""
-
-    def check(self) -> None:
-        super().check()
-        for gamma in self.gamma:
-            self.spectrum(gamma)  # refuses what is out of reach
-
-    def spectrum(self, gamma: float) -> Spectrum:
-        """That of A_k; for equal sizes it does not depend on the size."""
-        return spectrum_for(gamma, self.d, self.classes, self.base)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def run(seed: int, gamma: float, part: Cells) -> dict[str, np.ndarray]:

@@ -118,7 +118,7 @@ def tables(study: HomogeneousExperiment, results: xr.Dataset) -> list[Table]:
     largest = study.at_dimension(max(study.dimension))
     size, strength = int(max(study.size)), float(max(study.strength))
     kind = "trained" if "trained" in study.schedule else study.schedule[0]
-    noise = largest.spectrum()
+    noise = largest.spectrum(1.0)
     training = largest.training_at(kind, size, noise)
     found = conditions(largest, noise, strength, study.classes * size, training)
     return [

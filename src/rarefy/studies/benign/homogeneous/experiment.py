@@ -12,7 +12,6 @@ import numpy as np
 from rarefy.core.contracts import Cells, Context, Cost
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, Positive
-from rarefy.data.noise_spectrum import Spectrum, special_spectrum
 from rarefy.studies.benign.strength import StrengthExperiment
 from rarefy.sweep.batches import split_by_axes
 
@@ -67,10 +66,6 @@ class HomogeneousExperiment(StrengthExperiment):
     def parts(self) -> tuple[HomogeneousExperiment, ...]:
         return tuple(self.at_dimension(dimension) for dimension in self.dimension)
 
-    def spectrum(self) -> Spectrum:
-        """``base`` off the features."""
-        return special_spectrum(self.base, self.d, self.classes, self.base)
-
     def cost(self) -> Cost:
         samples = self.classes * max(self.size)
         costs = [part.cost_of(samples, self.trained_steps) for part in self.parts()]
@@ -83,6 +78,6 @@ class HomogeneousExperiment(StrengthExperiment):
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def run(seed: int, dimension: int, part: Cells) -> dict[str, np.ndarray]:
             study = self.at_dimension(dimension)
-            return study.train_and_test(part, study.spectrum(), context)
+            return study.train_and_test(part, study.spectrum(1.0), context)
 
         return split_by_axes(cells, ("seed", "dimension"), run)

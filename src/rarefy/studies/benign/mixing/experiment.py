@@ -15,7 +15,7 @@ from rarefy.core.parameters import Count, OneOf, Rule, Share
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import long_tailed
 from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
-from rarefy.studies.benign.setting import Ratio, equal_spectrum
+from rarefy.studies.benign.setting import Ratio
 from rarefy.studies.benign.trial import Trial, outputs_of
 
 MOMENTS = ("free", "held")
@@ -81,10 +81,6 @@ class MixingExperiment(FeaturelessExperiment):
 
     def cost(self) -> Cost:
         return self.cost_of(self.classes * self.samples, self.trained_steps)
-
-    def spectrum(self, gamma: float) -> Spectrum:
-        """That of all A_k for the test."""
-        return equal_spectrum(gamma, self.d, self.classes, self.base)
 
     def second_moment(self, share: float) -> float:
         """E zeta^2 along the special direction with ``share`` of long-tailed samples; the law's own

@@ -11,7 +11,7 @@ import numpy as np
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count, Positive
 from rarefy.studies.benign.featureless import FeaturelessExperiment
-from rarefy.studies.benign.setting import TINY, Ratio, equal_spectrum
+from rarefy.studies.benign.setting import TINY, Ratio
 from rarefy.studies.benign.trial import Training, outputs_of
 from rarefy.sweep.batches import split_by_axes
 
@@ -77,7 +77,7 @@ class SizesExperiment(FeaturelessExperiment):
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def run(seed: int, size: int, schedule: str, part: Cells) -> dict[str, np.ndarray]:
-            noise = equal_spectrum(part.column("gamma", context), self.d, self.classes, self.base)
+            noise = self.spectrum(part.column("gamma", context))
             # without vectors only sets drawn out of one have the same axes
             room = self.classes * max(self.size) if self.without_vectors() else None
             trial = self.without_features(part, context, noise, [size] * self.classes, room)

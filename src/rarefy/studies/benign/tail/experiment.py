@@ -15,7 +15,7 @@ from rarefy.data.noise_spectrum import Spectrum
 from rarefy.measure.tail_draws import TailDraws
 from rarefy.measure.tails import CHUNK, CRITERIA
 from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
-from rarefy.studies.benign.setting import Ratio, equal_spectrum
+from rarefy.studies.benign.setting import Ratio
 from rarefy.studies.benign.trial import outputs_of
 
 
@@ -95,10 +95,6 @@ class TailExperiment(FeaturelessExperiment):
         # a chunk of test samples, drawn in two halves and joined, and all responses to it
         extra = CHUNK * (4 * self.stored_axes(n) + 4 * self.classes * self.filters)
         return Cost(cost.bytes_per_cell + 8 * extra, cost.steps_per_cell)
-
-    def spectrum(self, gamma: float) -> Spectrum:
-        """That of all A_k."""
-        return equal_spectrum(gamma, self.d, self.classes, self.base)
 
     def run(self, schedule: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         noise = Spectrum.joined([self.spectrum(float(gamma)) for gamma in cells.values["gamma"]])

@@ -48,9 +48,6 @@ def _nearest(values: np.ndarray, wanted: float) -> float:
     return float(values[np.abs(np.asarray(values) - wanted).argmin()])
 
 
-# ------------------------------------------------------------------------------------------ stages
-
-
 def _losses(study: TrainingExperiment, results: xr.Dataset) -> Picture:
     """Losses of single samples in stage 1, with the fall that features alone would give."""
     slow = results.sel(case="slow").sel(gamma=results["gamma"].values.min())
@@ -150,9 +147,6 @@ def _stage_2(study: TrainingExperiment, results: xr.Dataset) -> Picture:
     )
 
 
-# ----------------------------------------------------------------------------------------- filters
-
-
 def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
     """Singular values and active filters, before and after."""
     u = _nearest(results["strength"].values, SHOWN)
@@ -229,9 +223,6 @@ def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
             )
         ],
     )
-
-
-# --------------------------------------------------------------------------------------- decisions
 
 
 def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:

@@ -11,15 +11,7 @@ from numpy.typing import ArrayLike
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import (
-    BIG_O,
-    OMEGA,
-    Slope,
-    judge_bound,
-    judge_equal,
-    judge_slope,
-    loglog_slope,
-)
+from rarefy.measure import statistics as st
 from rarefy.studies.benign.training.experiment import TrainingExperiment
 from rarefy.studies.benign.training.lemmas import lemma_verdicts, naming
 from rarefy.studies.kit.arrays import texts
@@ -79,15 +71,12 @@ def _by_strength(here: xr.Dataset, values: np.ndarray) -> str:
     return _listed(here["strength"].values, values.min(axis=(0, 1)))
 
 
-# ----------------------------------------------------------------------------------------- Lemma 1
-
-
 def _each(here: xr.Dataset, named: Naming, bends: bool) -> list[Verdict]:
     """What is said of every sample and every step."""
     falls, least = here["falls"].values, here["gain_least"].values
     enough, left = here["gain_enough"].values, here["left"].values
     found = [
-        judge_bound(
+        st.judge_bound(
             named("B1", "no sample's loss ever rises in stage 1"),
             _shares(falls >= 1),
             MOST,
@@ -95,7 +84,7 @@ def _each(here: xr.Dataset, named: Naming, bends: bool) -> list[Verdict]:
             note=f"share of cells; in the worst cell {1 - falls.min():.2%} of the samples "
             f"rise; {left.mean():.0%} of the samples leave stage 1",
         ),
-        judge_bound(
+        st.judge_bound(
             named("B1", "in every step every sample gains what (68) promises"),
             _shares(least >= 1),
             MOST,
@@ -110,7 +99,7 @@ def _each(here: xr.Dataset, named: Naming, bends: bool) -> list[Verdict]:
         bend = here["bend"].values
         middle = np.mean(bend[np.isfinite(bend)]) if np.isfinite(bend).any() else np.nan
         found.append(
-            judge_bound(
+            st.judge_bound(
                 named("B1", "the fall is nearer to geometric than to 1/t"),
                 _shares((bend >= 1 / GEOMETRIC) & (bend <= GEOMETRIC)),
                 MOST,
@@ -131,12 +120,12 @@ def _constants(study: TrainingExperiment, here: xr.Dataset, named: Naming) -> li
     # multiples of the first step's rate as multiples of eta m output_scale^2 |S||u|^2/n
     low, high = (
         f"{constant * (1 - 1 / study.classes) / (2 * np.log(study.classes)):.2g}"
-        for constant in (OMEGA, BIG_O)
+        for constant in (st.OMEGA, st.BIG_O)
     )
     found = [
-        judge_bound(
+        st.judge_bound(
             named("B1", "no sample falls slower than 1/4 of the features' rate"),
-            _shares(least >= OMEGA),
+            _shares(least >= st.OMEGA),
             MOST,
             "at_least",
             note="share of cells; rate in units of eta m output_scale^2 |S||u|^2/n times "
@@ -153,7 +142,9 @@ def _constants(study: TrainingExperiment, here: xr.Dataset, named: Naming) -> li
             values = ", ".join(f"{u:g}" for u in strength[there])
             note = f"|u| = {values}; fastest sample up to {largest.max():.3g} times{why}"
         what = named("B1", f"none falls faster than 4 times that, where {where}")
-        found.append(judge_bound(what, _shares(largest <= BIG_O), MOST, "at_least", note=note))
+        found.append(
+            st.judge_bound(what, _shares(largest <= st.BIG_O), MOST, "at_least", note=note)
+        )
     return found
 
 
@@ -168,7 +159,7 @@ def _in_strength(study: TrainingExperiment, slow: xr.Dataset, named: Naming) -> 
     strength, rate = slow["strength"].values, _rate(slow, per_lr=True)
     led = feature_share(study, strength, study.size) >= MAINLY
     return [
-        judge_slope(
+        st.judge_slope(
             named("B1", f"exponent of the rate in |u|, {where}"),
             _slope_or_none(strength[there], rate[:, there]),
             2.0,
@@ -190,7 +181,7 @@ def _in_size(study: TrainingExperiment, uneven: xr.Dataset, named: Naming) -> Ve
     rate = uneven["class_rate"].isel(strength=-1).sel(gamma=uneven["gamma"].values.min()).values
     there = feature_share(study, u, sizes) >= MAINLY
     used = ", ".join(str(size) for size in sizes[there])
-    return judge_slope(
+    return st.judge_slope(
         named("B1", "exponent of the rate in |S_y|"),
         _slope_or_none(sizes[there].astype(float), rate[:, there]),
         1.0,
@@ -207,7 +198,7 @@ def _in_filters_and_rate(
     m = np.array([study.at_case(name).filters for name in widths], dtype=float)
     rates = [_geometric_mean(_rate(cases[name], per_lr=True)) for name in widths]
     found = [
-        judge_slope(
+        st.judge_slope(
             named("B1", f"exponent of the rate in m, {study.combine} of filters"),
             _slope_or_none(m, np.stack(rates, axis=1)),
             -1.0 if study.combine == "mean" else 1.0,
@@ -218,7 +209,7 @@ def _in_filters_and_rate(
     if "slow 4eta" in cases:
         rates = [_geometric_mean(_rate(cases[name])) for name in ("slow", "slow 4eta")]
         found.append(
-            judge_slope(
+            st.judge_slope(
                 named("B1", "exponent of the rate in eta"),
                 _slope_or_none(np.array([1.0, 4.0]), np.stack(rates, axis=1)),
                 1.0,
@@ -229,11 +220,8 @@ def _in_filters_and_rate(
     return found
 
 
-# ----------------------------------------------------------------------------------------- Lemma 2
-
-
 def _too_early(study: TrainingExperiment, printed: xr.Dataset, named: Naming) -> Verdict:
-    loss, level = printed["train_loss"].values, OMEGA * np.log(study.classes)
+    loss, level = printed["train_loss"].values, st.OMEGA * np.log(study.classes)
     note = (
         f"premise not met: T_0 has a training loss of log(K)/4 = {level:.3g}, the least after "
         f"{study.steps} steps is {loss.min():.3g}"
@@ -241,7 +229,7 @@ def _too_early(study: TrainingExperiment, printed: xr.Dataset, named: Naming) ->
     if (loss <= level).any():
         note = f"{(loss <= level).mean():.0%} of the cells reach T_0, too late to see a slope"
     what = named("B2", "exponent in t of the loss averaged since T_0")
-    return judge_equal(what, np.empty(0), -1.0, LIKE_1_OVER_T, note=note)
+    return st.judge_equal(what, np.empty(0), -1.0, LIKE_1_OVER_T, note=note)
 
 
 def _stage_2(study: TrainingExperiment, long: xr.Dataset, named: Naming) -> list[Verdict]:
@@ -255,7 +243,7 @@ def _stage_2(study: TrainingExperiment, long: xr.Dataset, named: Naming) -> list
     )
     fitted = f"last three quarters of {study.long_steps} steps, all Gamma and |u|"
     return [
-        judge_bound(
+        st.judge_bound(
             named("B2", "average loss since T_0 within Lemma 2's bound"),
             worst.reshape(len(worst), -1).max(axis=1),
             1.0,
@@ -264,7 +252,7 @@ def _stage_2(study: TrainingExperiment, long: xr.Dataset, named: Naming) -> list
             f"{study.stop_loss:g}, |W(T_0) - W*| measured, {when}; largest by |u|: {largest}",
         ),
         *(
-            judge_equal(
+            st.judge_equal(
                 named("B2", f"exponent in t of the {what}"),
                 # missing if any cell of a seed is
                 long[name].values.reshape(len(worst), -1).mean(axis=1),
@@ -285,11 +273,11 @@ def _geometric_mean(rate: np.ndarray) -> np.ndarray:
     return np.asarray(np.exp(np.log(np.where(rate > 0, rate, np.nan)).mean(axis=1)))
 
 
-def _slope_or_none(x: np.ndarray, y: np.ndarray) -> Slope:
+def _slope_or_none(x: np.ndarray, y: np.ndarray) -> st.Slope:
     """Slope of logarithms with its interval over seeds; none from fewer than two points."""
     if len(x) < 2:
-        return Slope(np.nan, np.nan, np.nan, len(y), len(x))
-    return loglog_slope(x, y)
+        return st.Slope(np.nan, np.nan, np.nan, len(y), len(x))
+    return st.loglog_slope(x, y)
 
 
 def _listed(strength: np.ndarray, values: np.ndarray) -> str:

@@ -81,8 +81,6 @@ class _Lemmas:
         # filters that have hardly moved have full rank, active neurons and equal residuals anyway
         return undecided(verdict, premise(self.study, self.results["train_loss"].values))
 
-    # ------------------------------------------------------------------------------------ Lemma 3
-
     def ranks(self) -> list[Verdict]:
         small = self.there
         n = small.classes * small.size
@@ -111,8 +109,6 @@ class _Lemmas:
         value = self.results["numbered_over_floor"]
         return [*found, self.judge(what, value, 1.0, True, "in units of the bound")]
 
-    # ------------------------------------------------------------------------------------ Lemma 4
-
     def activity(self) -> list[Verdict]:
         promised = 1 - math.exp(-EXPONENT_IN_PROOF * self.there.filters)
         least = float(self.results["active_least"].min())
@@ -134,8 +130,6 @@ class _Lemmas:
             ),
         ]
 
-    # ------------------------------------------------------------------------------------ Lemma 5
-
     def memories(self) -> list[Verdict]:
         other = worst_other(self.results["memory_worst"])
         pairs = float(self.results["memory_pairs"].mean())
@@ -150,8 +144,6 @@ class _Lemmas:
             )
             for factor, share in ((1.0, pairs), (BIG_O, strong))
         ]
-
-    # ------------------------------------------------------------------------------------ Lemma 6
 
     def sizes(self) -> list[Verdict]:
         own = self.results["tail_own"]
@@ -181,8 +173,6 @@ class _Lemmas:
                 f"{unit} E|zeta_1|; mean over fresh samples and classes",
             ),
         ]
-
-    # ------------------------------------------------------------------------------------ Lemma 7
 
     def balance(self) -> list[Verdict]:
         return [

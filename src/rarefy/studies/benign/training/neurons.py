@@ -62,9 +62,6 @@ def end_measures(
     return found
 
 
-# ------------------------------------------------------------------------------------------ Lemma 3
-
-
 def _singular(study: ClassNoiseExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
     table, n = experiment.data.eigenvalues, len(experiment.samples)
     before = noise_spectrum(experiment.initial, table).expand(len(seen.filters), -1, -1)
@@ -85,9 +82,6 @@ def _singular(study: ClassNoiseExperiment, experiment: Trial, seen: Watched) -> 
     }
 
 
-# -------------------------------------------------------------------------------- Lemma 5 and (86)
-
-
 def _memory(experiment: Trial, seen: Watched) -> dict[str, Tensor]:
     samples = experiment.samples
     response = noise_response(seen.filters, samples)
@@ -102,9 +96,6 @@ def _memory(experiment: Trial, seen: Watched) -> dict[str, Tensor]:
         "memory_pairs_strong": strong.pairs.mean(dim=1),
         "still_active": still_active(start, own_responses(seen.filters, samples)),
     }
-
-
-# --------------------------------------------------------------------------------- Lemmas 4 and 6
 
 
 def _fresh(study: ClassNoiseExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
@@ -165,9 +156,6 @@ def _histogram(share: Tensor) -> Tensor:
     counts = torch.zeros(len(share), BINS, dtype=share.dtype, device=share.device)
     counts.scatter_add_(1, place, torch.ones_like(share))
     return counts / share.shape[1]
-
-
-# ---------------------------------------------------------------------------------------- decisions
 
 
 def decision_measures(
