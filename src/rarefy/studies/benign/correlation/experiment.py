@@ -36,25 +36,14 @@ class CorrelationExperiment(ClassNoiseExperiment):
         "tiny": TINY
         | {"strength": (0.001, 1.0, 3.8), "gamma": (1.0, 10.0, 1400.0), "size": 10}
         | {"trained_lr": 20.0, "tail_samples": 500},
-        "quick": {
-            "seeds": 3,
-            "strength": (0.001, 0.5, 1.0, 1.5, 2.0, 2.5, 3.8),
-            "gamma": (1.0, 1.2, 2.0, 4.0, 10.0, 30.0, 100.0, 400.0, 1400.0),
-            "d": 200,
-            "filters": 20,
-            "size": 20,
-            "trained_lr": 20.0,
-            "trained_steps": 800,
-            "test_samples": 2000,
-            "tail_samples": 2000,
-        },
+        "quick": {"seeds": 3, "strength": (0.001, 0.5, 1.0, 1.5, 2.0, 2.5, 3.8)}
+        | {"gamma": (1.0, 1.2, 2.0, 4.0, 10.0, 30.0, 100.0, 400.0, 1400.0)}
+        | {"d": 200, "filters": 20, "size": 20, "trained_lr": 20.0, "trained_steps": 800}
+        | {"test_samples": 2000, "tail_samples": 2000},
         # the published ranges; how finely they were cut is not published
-        "paper": {
-            "seeds": 2,
-            "strength": (0.001, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.8),
-            "gamma": (1.0, 1.5, 3.0, 10.0, 30.0, 100.0, 300.0, 800.0, 1400.0),
-            "trained_lr": 100.0,
-        },
+        "paper": {"seeds": 2, "strength": (0.001, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.8)}
+        | {"gamma": (1.0, 1.5, 3.0, 10.0, 30.0, 100.0, 300.0, 800.0, 1400.0)}
+        | {"trained_lr": 100.0},
     }
 
     law: tuple[Annotated[str, OneOf(LAWS)], ...] = tuple(LAWS)

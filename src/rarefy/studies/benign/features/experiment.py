@@ -22,20 +22,12 @@ class FeaturesExperiment(StrengthExperiment):
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": TINY
         | {"size": (4, 12), "strength": (0.01, 1.0, 3.0), "filters": 8, "trained_steps": 120},
-        "quick": {
-            "seeds": 3,
-            "size": (5, 10, 20, 40),
-            "strength": (0.01, 0.5, 0.8, 1.0, 1.2, 1.5, 1.8, 2.1, 2.5, 4.0),
-            "d": 200,
-            "filters": 20,
-            "test_samples": 20_000,
-        },
-        "paper": {
-            "seeds": 3,
-            "size": (10, 40, 100, 200),
-            "strength": (0.01, 0.4, 0.7, 1.0, 1.3, 1.6, 2.0, 2.4, 2.8, 3.2, 3.6, 4.0),
-            "test_samples": 40_000,
-        },
+        "quick": {"seeds": 3, "size": (5, 10, 20, 40)}
+        | {"strength": (0.01, 0.5, 0.8, 1.0, 1.2, 1.5, 1.8, 2.1, 2.5, 4.0)}
+        | {"d": 200, "filters": 20, "test_samples": 20_000},
+        "paper": {"seeds": 3, "size": (10, 40, 100, 200)}
+        | {"strength": (0.01, 0.4, 0.7, 1.0, 1.3, 1.6, 2.0, 2.4, 2.8, 3.2, 3.6, 4.0)}
+        | {"test_samples": 40_000},
     }
 
     gamma: tuple[Ratio, ...] = (1.0, 1.2)

@@ -22,24 +22,11 @@ class HomogeneousExperiment(StrengthExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "dimension", "size", "strength")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "dimension": (20, 40),
-            "size": (4, 10),
-            "strength": (0.5, 1.5, 4.0),
-            "filters": 8,
-            "trained_steps": 120,
-            "test_samples": 300,
-        },
-        "quick": {
-            "seeds": 6,
-            "dimension": (100, 200, 400),
-            "size": (5, 10, 20, 40),
-            "strength": (0.6, 0.9, 1.2, 1.6, 2.1, 2.8, 4.0),
-            "filters": 20,
-            "trained_steps": 250,
-            "test_samples": 3000,
-        },
+        "tiny": {"seeds": 2, "dimension": (20, 40), "size": (4, 10), "strength": (0.5, 1.5, 4.0)}
+        | {"filters": 8, "trained_steps": 120, "test_samples": 300},
+        "quick": {"seeds": 6, "dimension": (100, 200, 400), "size": (5, 10, 20, 40)}
+        | {"strength": (0.6, 0.9, 1.2, 1.6, 2.1, 2.8, 4.0)}
+        | {"filters": 20, "trained_steps": 250, "test_samples": 3000},
         "paper": {"seeds": 6},
     }
 

@@ -34,15 +34,8 @@ class MajorityExperiment(FeaturelessExperiment):
     kinds: ClassVar[int] = 3
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": FEW | {"gamma": (4.0,), "majority": (6, 12, 24), "minority": 6},
-        "quick": {
-            "seeds": 8,
-            "gamma": (4.0,),
-            "majority": (25, 75, 150),
-            "d": 300,
-            "filters": 20,
-            "trained_steps": 400,
-            "test_samples": 5000,
-        },
+        "quick": {"seeds": 8, "gamma": (4.0,), "majority": (25, 75, 150)}
+        | {"d": 300, "filters": 20, "trained_steps": 400, "test_samples": 5000},
         "paper": {"seeds": 4, "majority": (25, 100, 400)},
     }
 

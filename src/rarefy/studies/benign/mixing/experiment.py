@@ -31,16 +31,8 @@ class MixingExperiment(FeaturelessExperiment):
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "moment", "share")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": FEW | {"gamma": (4.0,), "share": (0.0, 0.2, 0.5), "samples": 8},
-        "quick": {
-            "seeds": 5,
-            "gamma": (5.0, 10.0),
-            "share": (0.0, 0.1, 0.25, 0.5),
-            "samples": 25,
-            "d": 200,
-            "filters": 20,
-            "trained_steps": 250,
-            "test_samples": 5000,
-        },
+        "quick": {"seeds": 5, "gamma": (5.0, 10.0), "share": (0.0, 0.1, 0.25, 0.5)}
+        | {"samples": 25, "d": 200, "filters": 20, "trained_steps": 250, "test_samples": 5000},
         "paper": {"seeds": 4},
     }
 

@@ -30,21 +30,12 @@ class SizesExperiment(FeaturelessExperiment):
     axes: ClassVar[tuple[str, ...]] = ("schedule", "size", "gamma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": TINY | {"size": (4, 12), "gamma": (1.0, 10.0, 800.0), "trained_lr": 200.0},
-        "quick": {
-            "seeds": 6,
-            "size": (5, 10, 20, 40),
-            "gamma": (1.0, 2.0, 5.0, 20.0, 50.0, 200.0, 800.0),
-            "d": 200,
-            "filters": 20,
-            "trained_lr": 100.0,
-            "trained_steps": 800,
-            "test_samples": 2000,
-        },
-        "paper": {
-            "seeds": 6,
-            "size": (10, 20, 50, 100, 200),
-            "gamma": (1.0, 2.0, 10.0, 50.0, 200.0, 800.0),
-        },
+        "quick": {"seeds": 6, "size": (5, 10, 20, 40)}
+        | {"gamma": (1.0, 2.0, 5.0, 20.0, 50.0, 200.0, 800.0)}
+        | {"d": 200, "filters": 20, "trained_lr": 100.0, "trained_steps": 800}
+        | {"test_samples": 2000},
+        "paper": {"seeds": 6, "size": (10, 20, 50, 100, 200)}
+        | {"gamma": (1.0, 2.0, 10.0, 50.0, 200.0, 800.0)},
     }
 
     size: tuple[Count, ...] = (10, 20, 35, 50, 75, 100, 150, 200)

@@ -26,22 +26,11 @@ class TailExperiment(FeaturelessExperiment):
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": FEW
-        | {
-            "gamma": (1.0, 2.0, 5.0),
-            "lengths": (0.0, 1.0, 2.0),
-            "samples": 8,
-            "test_samples": 1000,
-        },
-        "quick": {
-            "seeds": 5,
-            "gamma": (1.0, 2.0, 4.0, 10.0, 20.0),
-            "samples": 40,
-            "d": 250,
-            "filters": 40,
-            "trained_lr": 100.0,
-            "trained_steps": 400,
-            "test_samples": 20_000,
-        },
+        | {"gamma": (1.0, 2.0, 5.0)}
+        | {"lengths": (0.0, 1.0, 2.0), "samples": 8, "test_samples": 1000},
+        "quick": {"seeds": 5, "gamma": (1.0, 2.0, 4.0, 10.0, 20.0)}
+        | {"samples": 40, "d": 250, "filters": 40, "trained_lr": 100.0, "trained_steps": 400}
+        | {"test_samples": 20_000},
         "paper": {"seeds": 4, "test_samples": 60_000},
     }
 

@@ -61,9 +61,10 @@ def feature_share(study: TrainingExperiment, strength: ArrayLike, size: ArrayLik
     return np.asarray(signal / (signal + study.base**2 * (study.d - study.classes)))
 
 
-def _shares(hit: np.ndarray) -> np.ndarray:
-    """Share of a seed's cells, (seed, gamma, strength), in which it is so: (seed,)."""
-    return np.asarray(hit.reshape(len(hit), -1).mean(axis=1)) if hit.size else np.empty(0)
+def _mostly(named: Naming, what: str, hit: np.ndarray, note: str) -> Verdict:
+    """Of a seed's cells, (seed, gamma, strength), it is so in most."""
+    shares = hit.reshape(len(hit), -1).mean(axis=1) if hit.size else np.empty(0)
+    return st.judge_bound(named("B1", what), shares, MOST, "at_least", note=note)
 
 
 def _by_strength(here: xr.Dataset, values: np.ndarray) -> str:
@@ -76,20 +77,18 @@ def _each(here: xr.Dataset, named: Naming, bends: bool) -> list[Verdict]:
     falls, least = here["falls"].values, here["gain_least"].values
     enough, left = here["gain_enough"].values, here["left"].values
     found = [
-        st.judge_bound(
-            named("B1", "no sample's loss ever rises in stage 1"),
-            _shares(falls >= 1),
-            MOST,
-            "at_least",
-            note=f"share of cells; in the worst cell {1 - falls.min():.2%} of the samples "
+        _mostly(
+            named,
+            "no sample's loss ever rises in stage 1",
+            falls >= 1,
+            f"share of cells; in the worst cell {1 - falls.min():.2%} of the samples "
             f"rise; {left.mean():.0%} of the samples leave stage 1",
         ),
-        st.judge_bound(
-            named("B1", "in every step every sample gains what (68) promises"),
-            _shares(least >= 1),
-            MOST,
-            "at_least",
-            note="share of cells; no hidden constant: the log odds fall by at least 2/5 eta "
+        _mostly(
+            named,
+            "in every step every sample gains what (68) promises",
+            least >= 1,
+            "share of cells; no hidden constant: the log odds fall by at least 2/5 eta "
             "m output_scale^2 |u|^2/n times the residuals of the class; over all cells "
             f"{enough.mean():.1%} of the (sample, step) gain it, the least gain by |u|: "
             f"{_by_strength(here, least)}",
@@ -98,17 +97,13 @@ def _each(here: xr.Dataset, named: Naming, bends: bool) -> list[Verdict]:
     if bends:
         bend = here["bend"].values
         middle = np.mean(bend[np.isfinite(bend)]) if np.isfinite(bend).any() else np.nan
-        found.append(
-            st.judge_bound(
-                named("B1", "the fall is nearer to geometric than to 1/t"),
-                _shares((bend >= 1 / GEOMETRIC) & (bend <= GEOMETRIC)),
-                MOST,
-                "at_least",
-                note="share of cells; rate from a half to a quarter of the loss over that from "
-                f"the whole to a half, median sample: mean {middle:.2f} (1: geometric, 1/2: 1/t); "
-                f"smallest by |u|: {_by_strength(here, bend)}",
-            )
+        note = (
+            "share of cells; rate from a half to a quarter of the loss over that from "
+            f"the whole to a half, median sample: mean {middle:.2f} (1: geometric, 1/2: 1/t); "
+            f"smallest by |u|: {_by_strength(here, bend)}"
         )
+        geometric = (bend >= 1 / GEOMETRIC) & (bend <= GEOMETRIC)
+        found.append(_mostly(named, "the fall is nearer to geometric than to 1/t", geometric, note))
     return found
 
 
@@ -123,12 +118,11 @@ def _constants(study: TrainingExperiment, here: xr.Dataset, named: Naming) -> li
         for constant in (st.OMEGA, st.BIG_O)
     )
     found = [
-        st.judge_bound(
-            named("B1", "no sample falls slower than 1/4 of the features' rate"),
-            _shares(least >= st.OMEGA),
-            MOST,
-            "at_least",
-            note="share of cells; rate in units of eta m output_scale^2 |S||u|^2/n times "
+        _mostly(
+            named,
+            "no sample falls slower than 1/4 of the features' rate",
+            least >= st.OMEGA,
+            "share of cells; rate in units of eta m output_scale^2 |S||u|^2/n times "
             "(1 - 1/K)/(2 log K), the first step of features alone: 1/4 and 4 of that are "
             f"{low} and {high} without the constant; slowest sample by |u|: "
             f"{_by_strength(here, least)}",
@@ -141,10 +135,8 @@ def _constants(study: TrainingExperiment, here: xr.Dataset, named: Naming) -> li
         if there.any():
             values = ", ".join(f"{u:g}" for u in strength[there])
             note = f"|u| = {values}; fastest sample up to {largest.max():.3g} times{why}"
-        what = named("B1", f"none falls faster than 4 times that, where {where}")
-        found.append(
-            st.judge_bound(what, _shares(largest <= st.BIG_O), MOST, "at_least", note=note)
-        )
+        what = f"none falls faster than 4 times that, where {where}"
+        found.append(_mostly(named, what, largest <= st.BIG_O, note))
     return found
 
 

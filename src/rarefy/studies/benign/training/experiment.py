@@ -31,39 +31,14 @@ class TrainingExperiment(ClassNoiseExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("case", "gamma", "strength")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "gamma": (1.0, 10.0),
-            "strength": (1.0, 6.0),
-            "classes": 3,
-            "d": 40,
-            "filters": 8,
-            "size": 6,
-            "slow_steps": 60,
-            "long_steps": 120,
-            "trained_steps": 40,
-            "trained_lr": 5.0,
-            "wide_d": 60,
-            "wide_filters": 40,
-            "wide_size": 2,
-            "test_samples": 60,
-        },
-        "quick": {
-            "seeds": 3,
-            "gamma": (1.0, 10.0),
-            "strength": (0.01, 2.0, 4.0, 8.0),
-            "d": 240,
-            "filters": 24,
-            "size": 20,
-            "slow_steps": 200,
-            "long_steps": 800,
-            "trained_steps": 300,
-            "trained_lr": 12.0,
-            "wide_d": 1000,
-            "wide_filters": 80,
-            "wide_size": 3,
-            "test_samples": 1000,
-        },
+        "tiny": {"seeds": 2, "gamma": (1.0, 10.0), "strength": (1.0, 6.0)}
+        | {"classes": 3, "d": 40, "filters": 8, "size": 6, "slow_steps": 60, "long_steps": 120}
+        | {"trained_steps": 40, "trained_lr": 5.0, "wide_d": 60, "wide_filters": 40}
+        | {"wide_size": 2, "test_samples": 60},
+        "quick": {"seeds": 3, "gamma": (1.0, 10.0), "strength": (0.01, 2.0, 4.0, 8.0)}
+        | {"d": 240, "filters": 24, "size": 20, "slow_steps": 200, "long_steps": 800}
+        | {"trained_steps": 300, "trained_lr": 12.0, "wide_d": 1000, "wide_filters": 80}
+        | {"wide_size": 3, "test_samples": 1000},
         "paper": {"seeds": 2, "gamma": (1.0, 10.0), "strength": (0.01, 1.0, 2.0, 4.0)},
     }
 
