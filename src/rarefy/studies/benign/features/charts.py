@@ -75,9 +75,9 @@ def _fall(maps: list[FeatureMap]) -> Picture:
             Curve(f"|S| = {size:g}", first.strength, _shown(first)[place], role=f"size {place}")
             for place, size in enumerate(first.size)
         ],
-        x_label="feature strength |u|",
-        y_label="test error",
-        title=f"The same against |u| alone, Gamma = {first.gamma:g}",
+        "feature strength |u|",
+        "test error",
+        f"The same against |u| alone, Gamma = {first.gamma:g}",
         y_log=True,
     )
     n, tested = len(first.error), first.study.test_samples
