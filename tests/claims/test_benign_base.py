@@ -17,14 +17,16 @@ from rarefy.core.errors import UsageError
 from rarefy.data.class_noise import ClassNoise, rotation
 from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.nets.patch_cnn import initial_filters
-from rarefy.studies.benign.correlation.study import BenignCorrelation
-from rarefy.studies.benign.majority.study import BenignMajority
+from rarefy.studies import get_study
+
+BenignCorrelation: Any = get_study("benign-correlation")
+BenignMajority: Any = get_study("benign-majority")
 
 FLOAT64 = Context(dtype=torch.float64)
 SMALL: dict[str, Any] = {"seeds": 1, "classes": 3, "d": 12, "filters": 4, "test_samples": 60}
 
 
-def study(**parameters: Any) -> BenignCorrelation:
+def study(**parameters: Any) -> Any:
     """Any of the studies would do."""
     usual = {"law": ("gaussian",), "stop_loss": 0.01, "trained_lr": 50.0, **SMALL}
     return BenignCorrelation.at("tiny", **{**usual, **parameters})
@@ -173,13 +175,12 @@ def test_losses_on_training_samples_are_those_of_the_problem() -> None:
 
 def test_equal_classes_have_the_eigenvalues_of_the_closed_form() -> None:
     gamma = torch.tensor([1.0, 1.2, 10.0, 1400.0], dtype=torch.float64)
-    found = study(d=40).spectrum(gamma)
-    torch.testing.assert_close(found.table(), eigenvalues_for(gamma, 40, 3, 0.5))
+    torch.testing.assert_close(study(d=40).spectrum(gamma).table(), eigenvalues_for(gamma, 40, 3))
     # in float32 the cell's ratio is that of the rounded value, not of float32 arithmetic
     assert study(d=40).spectrum(gamma.float()).eigenvalues.dtype == torch.float64
     # noise in 17 common and 3 special directions
     common = BenignMajority.at("tiny", d=40, minority=7, majority=(7,))
-    some = common.spectrum(10.0, "as stated", 7).table()[..., :23]
+    some = common.noise(10.0, "as stated", 7).table()[..., :23]
     torch.testing.assert_close(some, eigenvalues_for(10.0, 40, 3, 0.5, 20)[..., :23])
 
 

@@ -12,14 +12,16 @@ from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
 from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.data.tail_noise import stratified
-from rarefy.studies.benign.correlation.study import BenignCorrelation
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
+
+BenignCorrelation: Any = get_study("benign-correlation")
 
 FLOAT64 = Context(dtype=torch.float64)
 
 
-def study(**parameters: Any) -> BenignCorrelation:
+def study(**parameters: Any) -> Any:
     return BenignCorrelation.at("tiny", **parameters)
 
 

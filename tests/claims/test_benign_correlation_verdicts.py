@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,9 +12,11 @@ from scipy import stats
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import Lines
-from rarefy.studies.benign.correlation.study import BenignCorrelation
+from rarefy.studies import get_study
 from rarefy.theory import benign
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
+
+BenignCorrelation: Any = get_study("benign-correlation")
 
 GAMMA, STRENGTH = (1.0, 4.0, 20.0, 200.0, 1400.0), (0.001, 1.0, 2.0, 3.8)
 
@@ -24,12 +27,11 @@ def made(
     train_loss: float = 0.009,
     seeds: int = 6,
     spread: float = 0.002,
-) -> tuple[BenignCorrelation, xr.Dataset]:
+) -> tuple[Any, xr.Dataset]:
     """Results as if measured: accuracy(law, |u|, Gamma), error of the stratum from an edge on."""
     whole = BenignCorrelation.at(
         "paper", gamma=GAMMA, strength=STRENGTH, seeds=seeds, schedule=("trained",)
     )
-    assert isinstance(whole, BenignCorrelation)
     generator = np.random.default_rng(1)
     u, g = np.array(STRENGTH)[:, None], np.array(GAMMA)[None, :]
     edges = np.array([0.0, *whole.edges])
@@ -197,7 +199,7 @@ def test_a_grid_without_gaussian_noise_leaves_theorem_1_open() -> None:
 # -------------------------------------------------------------------- what Theorem 1 says of a cell
 
 
-def gram_of(whole: BenignCorrelation) -> np.ndarray:
+def gram_of(whole: Any) -> np.ndarray:
     """|A_k^T A_j|_F^2 for j != k, (gamma,)."""
     table = whole.spectrum(torch.tensor(GAMMA)).table().square().numpy()
     return np.einsum("gd,gd->g", table[:, 0], table[:, 1])

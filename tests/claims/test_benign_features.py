@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ import xarray as xr
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import HeatMap, Lines
 from rarefy.measure.separation import error_of, separation
-from rarefy.studies.benign.features.study import BenignFeatures
+from rarefy.studies import get_study
+
+BenignFeatures: Any = get_study("benign-features")
 
 # ------------------------------------------------------------------------------------- the verdicts
 
@@ -33,13 +36,13 @@ def claimed(x: np.ndarray, size: np.ndarray, strength: np.ndarray) -> np.ndarray
     return error_of(np.sqrt(1.6 * x), 5)
 
 
-def ratio(study: BenignFeatures, gamma: float) -> np.ndarray:
+def ratio(study: Any, gamma: float) -> np.ndarray:
     """x: (size, strength)."""
     square = study.spectrum(gamma).table()[0].square().numpy()
     return np.array(study.size)[:, None] * np.array(study.strength) ** 4 / (square[0] @ square[1])
 
 
-def results_of(law: Law, loss: float = 0.009, study: BenignFeatures = STUDY) -> xr.Dataset:
+def results_of(law: Law, loss: float = 0.009, study: Any = STUDY) -> xr.Dataset:
     """Results in which the error follows ``law``(x, |S|, |u|), a little different by seed."""
     size, strength = np.array(study.size, float), np.array(study.strength)
     shape = (len(study.schedule), len(study.gamma), len(size), len(strength), study.seeds)
@@ -63,20 +66,18 @@ def results_of(law: Law, loss: float = 0.009, study: BenignFeatures = STUDY) -> 
 
 
 @cache
-def every(law: Law, loss: float = 0.009, study: BenignFeatures = STUDY) -> list[Verdict]:
+def every(law: Law, loss: float = 0.009, study: Any = STUDY) -> list[Verdict]:
     return study.verdicts(results_of(law, loss, study), "paper")
 
 
-def judged(
-    law: Law, claim: str, loss: float = 0.009, study: BenignFeatures = STUDY
-) -> list[Verdict]:
+def judged(law: Law, claim: str, loss: float = 0.009, study: Any = STUDY) -> list[Verdict]:
     """Of what was run."""
     found = every(law, loss, study)
     return [v for v in found if v.claim == claim and ": needs Gamma" not in v.setting]
 
 
 def outcomes(
-    law: Law, claim: str, study: BenignFeatures = STUDY, least: float = 1, loss: float = 0.009
+    law: Law, claim: str, study: Any = STUDY, least: float = 1, loss: float = 0.009
 ) -> dict[str, str]:
     """By what is said; of the laws in x those read from ``least`` on."""
     found = {v.setting.partition(": ")[2]: v.outcome for v in judged(law, claim, loss, study)}

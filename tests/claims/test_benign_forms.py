@@ -13,12 +13,13 @@ import rarefy
 from rarefy.core.contracts import Context, Study
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
-from rarefy.studies.benign.correlation.study import BenignCorrelation
-from rarefy.studies.benign.features.study import BenignFeatures
-from rarefy.studies.benign.homogeneous.study import BenignHomogeneous
-from rarefy.studies.benign.tail.study import BenignTail
-from rarefy.studies.benign.training.study import BenignTraining
 from rarefy.sweep.grid import grid_of
+
+BenignCorrelation: Any = get_study("benign-correlation")
+BenignFeatures: Any = get_study("benign-features")
+BenignHomogeneous: Any = get_study("benign-homogeneous")
+BenignTail: Any = get_study("benign-tail")
+BenignTraining: Any = get_study("benign-training")
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -109,7 +110,7 @@ def test_sizes_share_initial_filters_and_test_samples() -> None:
             study.setup(
                 cells,
                 FLOAT64,
-                spectrum=BenignHomogeneous(d=HUGE, classes=3).spectrum(),
+                spectrum=BenignHomogeneous(d=HUGE, classes=3).spectrum(1.0),
                 strength=torch.ones(1, dtype=torch.float64),
                 sizes=torch.full((1, 3), size),
                 room=3 * max(study.size),

@@ -14,9 +14,11 @@ from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
 from rarefy.measure.separation import error_of
-from rarefy.studies.benign.homogeneous.study import BenignHomogeneous
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 from rarefy.theory import benign
+
+BenignHomogeneous: Any = get_study("benign-homogeneous")
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -24,7 +26,7 @@ STUDY = BenignHomogeneous(seeds=6, schedule=("trained",))
 Law = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
-def results_of(law: Law, loss: float = 0.009, study: BenignHomogeneous = STUDY) -> xr.Dataset:
+def results_of(law: Law, loss: float = 0.009, study: Any = STUDY) -> xr.Dataset:
     """Results in which the separation is ``law``(n, d, |u|), a little different by seed."""
     dims = ("seed", "schedule", "dimension", "size", "strength")
     shape = (study.seeds, *(len(getattr(study, name)) for name in dims[1:]))
@@ -45,7 +47,7 @@ def classical(n: np.ndarray, d: np.ndarray, u: np.ndarray) -> np.ndarray:
     return np.sqrt(3 * n * u**4 / (2 * d))
 
 
-def outcomes(results: xr.Dataset, study: BenignHomogeneous = STUDY) -> dict[str, str]:
+def outcomes(results: xr.Dataset, study: Any = STUDY) -> dict[str, str]:
     return {short(v): v.outcome for v in study.verdicts(results, "paper")}
 
 
@@ -104,7 +106,7 @@ def test_the_ratio_is_that_of_theorem_1() -> None:
 
 
 def test_noise_covers_everything_but_the_features_alike() -> None:
-    table = STUDY.at_dimension(250).spectrum().table()
+    table = STUDY.at_dimension(250).spectrum(1.0).table()
     assert table.shape == (1, 2, 250)
     assert (table[:, :, :2] == 0).all() and (table[:, :, 2:] == 1).all()
 

@@ -13,9 +13,11 @@ from torch import Tensor
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.tail_noise import stratified
-from rarefy.studies.benign.majority.study import BenignMajority
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.benign import noise_correlation_ratio
+
+BenignMajority: Any = get_study("benign-majority")
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -27,7 +29,7 @@ FLOAT64 = Context(dtype=torch.float64)
 
 
 def gammas(control: str, majority: int) -> np.ndarray:
-    variance = TINY.spectrum(4.0, control, majority).table()[0].numpy() ** 2
+    variance = TINY.noise(4.0, control, majority).table()[0].numpy() ** 2
     return noise_correlation_ratio(variance @ variance.T, TINY.sizes(control, majority))
 
 
@@ -42,7 +44,7 @@ def test_gamma_falls_with_the_majority_as_stated_and_in_the_same_way_when_size_i
 
 
 def test_a_clear_majority_has_no_noise_along_the_others_special_directions() -> None:
-    clear, stated = (TINY.spectrum(4.0, word, 24).table()[0] for word in ("clear", "as stated"))
+    clear, stated = (TINY.noise(4.0, word, 24).table()[0] for word in ("clear", "as stated"))
     assert (clear[-1, 3:5] == 0).all() and clear[-1, 5] == stated[-1, 5]
     clear[-1, 3:5] = stated[-1, 3:5]
     assert torch.equal(clear, stated)
@@ -52,7 +54,7 @@ def test_a_held_ratio_keeps_the_noise_s_strength_and_gamma_as_far_as_it_can() ->
     paper = BenignMajority()
     for gamma, majority, least in ((2.0, 400, 0.99), (4.0, 100, 0.99), (10.0, 200, 0.9)):
         stated, clear, held = (
-            paper.spectrum(gamma, word, majority).table()[0]
+            paper.noise(gamma, word, majority).table()[0]
             for word in ("as stated", "clear", "ratio held")
         )
         assert held.square().sum(dim=1).tolist() == pytest.approx(
@@ -158,7 +160,7 @@ def test_a_control_is_compared_as_far_as_it_was_trained() -> None:
 
 def test_what_is_left_of_a_ratio_that_cannot_be_held_is_told() -> None:
     _, controls = split(made_up(AS_THE_THEOREM_SAYS))
-    variance = STUDY.spectrum(4.0, "ratio held", 400).table()[0].numpy() ** 2
+    variance = STUDY.noise(4.0, "ratio held", 400).table()[0].numpy() ** 2
     left = noise_correlation_ratio(variance @ variance.T, STUDY.sizes("ratio held", 400))[0, -1]
     assert left < 3.9
     assert f"Gamma towards it is left {left:.3g} at 4" in controls["ratio held"].note
@@ -167,7 +169,7 @@ def test_what_is_left_of_a_ratio_that_cannot_be_held_is_told() -> None:
 # --------------------------------------------------------------------------------------- simulation
 
 
-def cell(study: BenignMajority, **wanted: Any) -> Any:
+def cell(study: Any, **wanted: Any) -> Any:
     grid = grid_of(study)
     cells = grid.cells(np.arange(len(grid)))
     same = [np.asarray(cells.values[name]) == value for name, value in wanted.items()]

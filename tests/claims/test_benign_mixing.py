@@ -14,8 +14,10 @@ from scipy import stats
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.measure.generalisation import generalisation
-from rarefy.studies.benign.mixing.study import BenignMixing
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
+
+BenignMixing: Any = get_study("benign-mixing")
 
 pytestmark = pytest.mark.usefixtures("eager")
 

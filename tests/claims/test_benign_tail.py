@@ -18,12 +18,14 @@ from rarefy.core.picture import HeatMap, Lines
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import TailSamples
 from rarefy.measure.tails import CRITERIA, tail_errors
-from rarefy.studies.benign.tail.study import BenignTail
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.benign_conditions import NoiseGeometry, condition_1
 from rarefy.theory.class_noise_bayes import least_noise_error, special_ratio
 from rarefy.theory.conditions import table_rows
 from rarefy.theory.tail_law import log_error_law
+
+BenignTail: Any = get_study("benign-tail")
 
 pytestmark = pytest.mark.usefixtures("eager")
 

@@ -12,7 +12,9 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.errors import UsageError
-from rarefy.studies.benign.training.study import BenignTraining
+from rarefy.studies import get_study
+
+BenignTraining: Any = get_study("benign-training")
 
 pytestmark = pytest.mark.usefixtures("eager")
 

@@ -12,19 +12,21 @@ import torch
 from rarefy.core.contracts import Cells, Context
 from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.measure.generalisation import sample_losses, scores_of
-from rarefy.studies.benign.training.study import BenignTraining
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
+
+BenignTraining: Any = get_study("benign-training")
 
 F64 = torch.float64
 FLOAT64 = Context(dtype=F64)
 
 
-def tiny_cells(study: BenignTraining, case: str) -> Cells:
+def tiny_cells(study: Any, case: str) -> Cells:
     grid = grid_of(study)
     return grid.cells(np.flatnonzero(grid.values["case"] == case)[:2])
 
 
-def followed(study: BenignTraining, case: str, lr: torch.Tensor, stop: float) -> dict[str, Any]:
+def followed(study: Any, case: str, lr: torch.Tensor, stop: float) -> dict[str, Any]:
     """By autograd: losses in every step, (step, run, n), updates, T_0 and |W(T_0) - W*|."""
     cells, there = tiny_cells(study, case), study.at_case(case)
     gamma = cells.column("gamma", FLOAT64)

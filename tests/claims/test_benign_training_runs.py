@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ import xarray as xr
 import rarefy
 from rarefy.core.contracts import Context
 from rarefy.data.noise_spectrum import spectrum_for
-from rarefy.studies.benign.training.study import BenignTraining
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
+
+BenignTraining: Any = get_study("benign-training")
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -23,7 +26,6 @@ def test_end_measures_are_those_of_matrices_written_out() -> None:
     study = BenignTraining.at(
         "tiny", case=("small start",), gamma=(10.0,), strength=(1.0,), seeds=1
     )
-    assert isinstance(study, BenignTraining)
     context = Context(dtype=torch.float64)
     cells = grid_of(study).cells(np.arange(1))
     found = study.simulate(cells, context)
@@ -96,9 +98,8 @@ def test_end_measures_are_those_of_matrices_written_out() -> None:
 
 
 @cache
-def tiny() -> tuple[BenignTraining, xr.Dataset]:
+def tiny() -> tuple[Any, xr.Dataset]:
     study = BenignTraining.at("tiny")
-    assert isinstance(study, BenignTraining)
     return study, rarefy.run(BenignTraining, scale="tiny", device="cpu")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import Lines
 from rarefy.measure.generalisation import CHUNK
-from rarefy.studies.topk.baselines.study import TopKBaselines
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
+
+TopKBaselines: Any = get_study("topk-baselines")
 
 FLOAT64 = Context(dtype=torch.float64)
 OUTPUTS = ("validation_loss", "test_loss", "test_error", "train_loss")
@@ -85,7 +88,7 @@ def kept(filters: Tensor, keep: int) -> Tensor:
     return mask.scatter_(-1, filters.abs().topk(keep, dim=-1).indices, 1.0)
 
 
-def plain_run(study: TopKBaselines, row: int) -> dict[str, list[float]]:
+def plain_run(study: Any, row: int) -> dict[str, list[float]]:
     """One cell by autograd and a loop: the study's numbers come from one product for all cells."""
     cells = grid_of(study).cells(np.array([row]))
     method, _, knob = str(cells.values["arm"][0]).partition("-")
@@ -180,7 +183,7 @@ def test_validation_samples_are_neither_those_of_training_nor_of_the_test() -> N
 
 
 @cache
-def made_up() -> tuple[TopKBaselines, xr.Dataset]:
+def made_up() -> tuple[Any, xr.Dataset]:
     study = TopKBaselines.at(
         "tiny", arm=("dense", "revive-4", "revive-8", "random-4", "decay-0.1"), seeds=3
     )

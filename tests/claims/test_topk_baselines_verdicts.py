@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.topk.baselines.study import TopKBaselines
+from rarefy.studies import get_study
+
+TopKBaselines: Any = get_study("topk-baselines")
 
 ARMS = (
     "dense",

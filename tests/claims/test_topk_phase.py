@@ -14,14 +14,16 @@ from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.signal_noise import SignalNoise
 from rarefy.nets.patch_cnn import initial_filters
-from rarefy.studies.topk.phase.study import TopKPhase
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
+
+TopKPhase: Any = get_study("topk-phase")
 
 SMALL = TopKPhase.at("tiny")
 WIDE = Context(dtype=torch.float64)
 
 
-def simulated(study: TopKPhase, context: Context = WIDE) -> dict[str, np.ndarray]:
+def simulated(study: Any, context: Context = WIDE) -> dict[str, np.ndarray]:
     grid = grid_of(study)
     return study.simulate(grid.cells(np.arange(len(grid))), context)
 
@@ -40,7 +42,7 @@ class OpenAtZero(torch.autograd.Function):
         return gradient * (z >= 0)
 
 
-def plain_losses(study: TopKPhase, cell: Cells, row: int) -> tuple[float, float, torch.Tensor]:
+def plain_losses(study: Any, cell: Cells, row: int) -> tuple[float, float, torch.Tensor]:
     """One cell written out: autograd, a Python loop, a sort. Training and test loss, filters."""
     sigma, keep = float(cell.values["sigma"][row]), int(cell.values["keep"][row])
     draws = Draws(cell.keys[row : row + 1], dtype=torch.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.picture import HeatMap, Lines
-from rarefy.studies.topk.phase.study import TopKPhase
+from rarefy.studies import get_study
+
+TopKPhase: Any = get_study("topk-phase")
 
 GRID = TopKPhase(
     sigma=tuple(round(0.1 * i, 1) for i in range(1, 11)), keep=tuple(range(2, 201, 9)), seeds=3

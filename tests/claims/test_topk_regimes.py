@@ -19,8 +19,8 @@ from rarefy.data.patches import PatchSamples
 from rarefy.data.signal_noise import SignalNoise
 from rarefy.measure.coefficients import accumulated_coefficients
 from rarefy.measure.generalisation import generalisation
+from rarefy.studies import get_study
 from rarefy.studies.topk.regimes.boundary import boundary, crossing, exponent_in
-from rarefy.studies.topk.regimes.study import TopKRegimes
 from rarefy.studies.topk.unpruned import Sizes, Unpruned
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.conditions import all_hold
@@ -28,6 +28,8 @@ from rarefy.theory.unpruned_limit import limit_test_loss
 from rarefy.train.descent import descend
 from rarefy.train.optimisers import Sgd
 from rarefy.train.patch_classifier import PatchClassifier
+
+TopKRegimes: Any = get_study("topk-regimes")
 
 pytestmark = pytest.mark.usefixtures("eager")
 WIDE = Context(dtype=torch.float64)
@@ -102,7 +104,6 @@ def test_a_turned_run_trains_and_tests_like_a_plain_one_in_law() -> None:
 
 def test_gamma_and_rho_of_the_study_are_those_of_a_projection() -> None:
     study = TopKRegimes.at("tiny", samples=(10,), classes=(3,), d=(500,), snr=(0.1, 2.0))
-    assert isinstance(study, TopKRegimes)
     cells = grid_of(study).cells(np.arange(2))
     experiment = study.prepare(cells, WIDE)
     end = experiment.train(WIDE, 60).parameters

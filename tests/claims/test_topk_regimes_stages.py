@@ -12,10 +12,12 @@ import xarray as xr
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.measure.coefficients import accumulated_coefficients
-from rarefy.studies.topk.stages.study import TopKStages
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.topk import noise_threshold_order, signal_threshold_order
 from rarefy.train.patch_classifier import PatchClassifier
+
+TopKStages: Any = get_study("topk-stages")
 
 pytestmark = pytest.mark.usefixtures("eager")
 STUDY = TopKStages()
@@ -49,7 +51,6 @@ def test_every_cell_is_in_its_regime() -> None:
 
 def test_a_stage_ends_when_the_last_positive_filter_has_reached_the_level() -> None:
     study = TopKStages.at("tiny", seeds=1, factor=(1.0,), varied=("mu",), steps=90)
-    assert isinstance(study, TopKStages)
     context = Context(dtype=torch.float64)
     grid = grid_of(study)
     cells = grid.cells(np.arange(2))

@@ -17,12 +17,7 @@ from rarefy.data.tail_noise import TailSamples
 from rarefy.measure.generalisation import sample_losses, scores_of
 from rarefy.measure.tail_draws import strata_draw
 from rarefy.measure.tails import CHUNK, Tails, tail_errors
-from rarefy.studies.benign.setting import (
-    TINY,
-    TRAININGS,
-    ClassNoiseExperiment,
-    Schedule,
-)
+from rarefy.studies.benign.setting import TINY, TRAININGS, ClassNoiseExperiment, Schedule
 from rarefy.studies.benign.trial import Trial
 from rarefy.sweep.batches import split_by_axes
 from rarefy.train.fitting import FitResult

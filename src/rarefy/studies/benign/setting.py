@@ -24,12 +24,11 @@ from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise, rotation
 from rarefy.data.gram_samples import check_gaussian, gram_class_noise
 from rarefy.data.noise_laws import law_of
-from rarefy.data.noise_spectrum import Spectrum, special_spectrum
-from rarefy.data.patches import PatchSamples, labels_by_size
+from rarefy.data.noise_spectrum import Spectrum, spectrum_for
+from rarefy.data.patches import labels_by_size
 from rarefy.measure.generalisation import CHUNK
 from rarefy.nets.patch_cnn import COMBINATIONS, INITIALISATIONS, initial_filters, output_scale
 from rarefy.studies.benign.trial import Training, Trial
-from rarefy.theory.class_noise_bayes import special_ratio
 from rarefy.train.forms import FORMS
 
 TINY: dict[str, Any] = {"seeds": 2, "classes": 3, "d": 40, "filters": 6}
@@ -129,6 +128,11 @@ class ClassNoiseExperiment(Experiment):
         """Laws of the noise that are run."""
         return ("gaussian",)
 
+    def spectrum(self, gamma: Tensor | float) -> Spectrum:
+        """That of all A_k at one ratio, or at several, (run,): for classes of one size."""
+        ratio = gamma.cpu() if isinstance(gamma, Tensor) else gamma
+        return spectrum_for(ratio, self.d, self.classes, self.base)
+
     def without_vectors(self, law: str = "gaussian") -> bool:
         """Whether cells of this law draw inner products alone, and no vectors of d coordinates:
         noise and filters that are both Gaussian look the same from all sides, and can do without
@@ -202,7 +206,8 @@ class ClassNoiseExperiment(Experiment):
             data, samples, start = world.data, world.samples, world.filters * self.sigma_0
         else:
             data, start = self._in_vectors(draws, spectrum, strength, law, zeta_axes)
-            samples = _first(data, draws, labels, room)
+            drawn = data.zeta(draws, room or labels.shape[1])
+            samples = data.assemble(labels, drawn[:, : labels.shape[1]])
         return Trial(
             data=data,
             samples=samples,
@@ -229,22 +234,3 @@ class ClassNoiseExperiment(Experiment):
         elif basis is not None:  # into the coordinates in which the samples are written
             start = torch.einsum("gkmd,gde->gkme", start, basis)
         return data, start
-
-
-def _first(data: ClassNoise, draws: Draws, labels: Tensor, room: int | None) -> PatchSamples:
-    """Training samples with ``labels``: the first of ``room``, or just as many."""
-    if room is None:
-        return data.sample(draws, labels)
-    return data.assemble(labels, data.zeta(draws, room)[:, : labels.shape[1]])
-
-
-def equal_spectrum(
-    gamma: Tensor | float, d: int, classes: int, base: float, rank: int | None = None
-) -> Spectrum:
-    """Noise with the ratios ``gamma``, a number or (run,), between classes of one size, in float64;
-    ``rank`` as in ``special_spectrum``, at least ``classes``. What ``spectrum_for`` gives, without
-    its search: for equal sizes there is a formula."""
-    wanted = torch.as_tensor(gamma, dtype=torch.float64).reshape(-1)
-    directions = d - classes if rank is None else rank
-    ratio = torch.as_tensor(special_ratio(wanted.cpu().numpy(), directions))
-    return special_spectrum(base * ratio[:, None].expand(-1, classes), d, classes, base, rank)

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count, Positive
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.studies.benign.setting import TRAININGS, ClassNoiseExperiment, Schedule
 from rarefy.studies.benign.trial import Training
-from rarefy.train.descent import State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +89,7 @@ class StrengthExperiment(ClassNoiseExperiment):
                     filters = whole.initial.new_empty(runs, *whole.initial.shape[1:])
                 training = self.training_at(kind, int(size), spectrum)
                 trajectory, updates = whole.train(
-                    self._counting(context, training), training, {"loss": _last_loss}
+                    self._counting(context, training), training, {"loss": lambda state: state.loss}
                 )
                 filters[rows.to(filters.device)] = trajectory.parameters["filters"]
                 loss[rows.to(loss.device)] = trajectory.records["loss"][:, 0]
@@ -114,7 +112,3 @@ class StrengthExperiment(ClassNoiseExperiment):
         """Progress is counted as if every cell took as many steps as the cost says."""
         weight = self.cost().steps_per_cell / training.steps
         return dataclasses.replace(context, advance=lambda done: context.advance(weight * done))
-
-
-def _last_loss(state: State) -> Tensor:
-    return state.loss

@@ -14,12 +14,7 @@ from rarefy.core.rng import Draws
 from rarefy.data.class_noise import ClassNoise
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.patches import PatchSamples
-from rarefy.measure.generalisation import (
-    Generalisation,
-    generalisation,
-    sample_losses,
-    scores_of,
-)
+from rarefy.measure.generalisation import Generalisation, generalisation, sample_losses, scores_of
 from rarefy.train.descent import Tracker, Trajectory
 from rarefy.train.fitting import FitResult, StopAtLoss, fit
 from rarefy.train.forms import train_unpruned

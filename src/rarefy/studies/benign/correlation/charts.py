@@ -12,11 +12,7 @@ from rarefy.studies.benign.conditions import conditions
 from rarefy.studies.benign.constants import ONES, READ
 from rarefy.studies.benign.correlation.claims import behaves, resolution
 from rarefy.studies.benign.correlation.experiment import CorrelationExperiment
-from rarefy.studies.benign.correlation.theory import (
-    Prediction,
-    least_error,
-    tail_errors,
-)
+from rarefy.studies.benign.correlation.theory import Prediction, least_error, tail_errors
 from rarefy.studies.benign.maps import AXIS_LABELS, accuracy_map, counted
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.chart import heat_map
@@ -152,9 +148,6 @@ def _differences(results: xr.Dataset, schedule: str) -> Picture:
         "uniform and seldom small, so that noise can tell more about the class.",
         panels,
     )
-
-
-# ------------------------------------------------------------------------------------------ tables
 
 
 def tables(study: CorrelationExperiment, results: xr.Dataset) -> list[Table]:

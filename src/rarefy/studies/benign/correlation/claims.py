@@ -7,13 +7,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import (
-    bootstrap_interval,
-    judge_bound,
-    judge_equal,
-    judge_trend,
-    spearman_trend,
-)
+from rarefy.measure import statistics as st
 from rarefy.studies.benign.constants import READ, Constants, small_loss
 from rarefy.studies.benign.correlation.experiment import CorrelationExperiment
 from rarefy.studies.benign.correlation.theory import Prediction, least_error, tail_errors
@@ -47,9 +41,6 @@ def verdicts(study: CorrelationExperiment, results: xr.Dataset, scale: str) -> l
     return found
 
 
-# ------------------------------------------------------------------------------------ Fig. 3, B6
-
-
 def _accuracy(results: xr.Dataset) -> np.ndarray:
     """(seed, strength, gamma), in the precision of the results."""
     return np.asarray(1 - results["test_error"].transpose("seed", "strength", "gamma").values)
@@ -65,10 +56,10 @@ def _figure(
     # Gamma from its smallest to its largest value, at the |u| where that helps least
     gain = accuracy[:, :, -1] - accuracy[:, :, 0]
     worst = int(gain.mean(axis=0).argmin())
-    least = bootstrap_interval(gain, lambda drawn: float(drawn.mean(axis=0).min()))
+    least = st.bootstrap_interval(gain, lambda drawn: float(drawn.mean(axis=0).min()))
     certain = "a certain fall, but " if least.high < 0 else ""
     return [
-        judge_bound(
+        st.judge_bound(
             named("B6", f"{law}, accuracy short of the best by noise, Gamma={gamma[-1]:g} {weak}"),
             best[-1] - accuracy[:, 0, -1],
             NEAR,
@@ -76,19 +67,19 @@ def _figure(
             note=f"accuracy {means[0, -1]:.4f}, best {best[-1]:.4f}, "
             f"chance {1 / study.classes:.2f}",
         ),
-        judge_trend(
+        st.judge_trend(
             named("B6", f"{law}, accuracy rises with Gamma at {weak}"),
-            spearman_trend(gamma, accuracy[:, 0], within_rows=True),
+            st.spearman_trend(gamma, accuracy[:, 0], within_rows=True),
             "increasing",
             note=f"from {means[0, 0]:.3f} to {means[0, -1]:.3f}",
         ),
-        judge_trend(
+        st.judge_trend(
             named("B6", f"{law}, accuracy rises with |u| at Gamma={gamma[0]:g}"),
-            spearman_trend(strength, accuracy[:, :, 0], within_rows=True),
+            st.spearman_trend(strength, accuracy[:, :, 0], within_rows=True),
             "increasing",
             note=f"from {means[0, 0]:.3f} to {means[-1, 0]:.3f}",
         ),
-        judge_bound(
+        st.judge_bound(
             named("B6", f"{law}, least gain over |u| from Gamma={gamma[0]:g} to {gamma[-1]:g}"),
             least,
             -NO_FALL,
@@ -112,16 +103,16 @@ def _laws_alike(results: xr.Dataset, named: Naming) -> list[Verdict]:
         strength, gamma = results["strength"].values[at[0]], results["gamma"].values[at[1]]
         largest = f"{cells[at]:+.3f} at |u|={strength:g} Gamma={gamma:g}"
         found += [
-            judge_equal(
+            st.judge_equal(
                 named("B6", f"{law} minus gaussian, mean over the map"),
                 gain.mean(axis=(1, 2)),
                 0.0,
                 ALIKE,
                 note=f"largest {largest}",
             ),
-            judge_bound(
+            st.judge_bound(
                 named("B6", f"{law} minus gaussian, largest of any cell"),
-                bootstrap_interval(
+                st.bootstrap_interval(
                     gain, lambda drawn: float(np.nanmax(np.abs(drawn.mean(axis=0))))
                 ),
                 NEAR,
@@ -133,15 +124,12 @@ def _laws_alike(results: xr.Dataset, named: Naming) -> list[Verdict]:
     return found
 
 
-# --------------------------------------------------------------------------- Theorem 1, B3, B4, B5
-
-
 def _theorem(study: CorrelationExperiment, results: xr.Dataset, named: Naming) -> list[Verdict]:
     """Where the training loss is at most epsilon: elsewhere Theorem 1 says nothing."""
     if "gaussian" not in results["law"].values:
         note = "needs gaussian among the laws"
         return [
-            judge_bound(named(claim, "Theorem 1"), [], MOST, "at_least", note=note)
+            st.judge_bound(named(claim, "Theorem 1"), [], MOST, "at_least", note=note)
             for claim in ("B3", "B4", "B5")
         ]
     here = results.sel(law="gaussian")
@@ -192,7 +180,7 @@ def _tail(
             "errors enough; c_2 is free, 1/4 is our reading"
         )
     return [
-        judge_bound(
+        st.judge_bound(
             named(
                 "B4",
                 "largest c_2 with error given |z|>=L at most (K-1)exp(-c_2 L^2 Gamma), "
@@ -204,9 +192,9 @@ def _tail(
             note=note,
         ),
         *(
-            judge_trend(
+            st.judge_trend(
                 named("B4", f"error given |z|>=L falls with {what}"),
-                spearman_trend(axis, values, within_rows=True),
+                st.spearman_trend(axis, values, within_rows=True),
                 "decreasing",
                 note=missing or _ends(values),
             )
@@ -248,7 +236,7 @@ def _regimes(
         pairs = zip(obeys[name], among, strict=True)
         shares = np.array([hit[which].mean() for hit, which in pairs if which.any()])
         what = named(claim, f"share of cells that obey Theorem 1, {words}")
-        found.append(judge_bound(what, shares, MOST, "at_least", note=note))
+        found.append(st.judge_bound(what, shares, MOST, "at_least", note=note))
     return found
 
 

@@ -12,17 +12,9 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, NotNegative, OneOf
-from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import stratified
 from rarefy.measure.generalisation import CHUNK, sample_losses, scores_of
-from rarefy.studies.benign.setting import (
-    TINY,
-    TRAININGS,
-    ClassNoiseExperiment,
-    Ratio,
-    Schedule,
-    equal_spectrum,
-)
+from rarefy.studies.benign.setting import TINY, TRAININGS, ClassNoiseExperiment, Ratio, Schedule
 from rarefy.studies.benign.trial import Trial, outputs_of
 from rarefy.sweep.batches import split_by_axes
 
@@ -44,25 +36,14 @@ class CorrelationExperiment(ClassNoiseExperiment):
         "tiny": TINY
         | {"strength": (0.001, 1.0, 3.8), "gamma": (1.0, 10.0, 1400.0), "size": 10}
         | {"trained_lr": 20.0, "tail_samples": 500},
-        "quick": {
-            "seeds": 3,
-            "strength": (0.001, 0.5, 1.0, 1.5, 2.0, 2.5, 3.8),
-            "gamma": (1.0, 1.2, 2.0, 4.0, 10.0, 30.0, 100.0, 400.0, 1400.0),
-            "d": 200,
-            "filters": 20,
-            "size": 20,
-            "trained_lr": 20.0,
-            "trained_steps": 800,
-            "test_samples": 2000,
-            "tail_samples": 2000,
-        },
+        "quick": {"seeds": 3, "strength": (0.001, 0.5, 1.0, 1.5, 2.0, 2.5, 3.8)}
+        | {"gamma": (1.0, 1.2, 2.0, 4.0, 10.0, 30.0, 100.0, 400.0, 1400.0)}
+        | {"d": 200, "filters": 20, "size": 20, "trained_lr": 20.0, "trained_steps": 800}
+        | {"test_samples": 2000, "tail_samples": 2000},
         # the published ranges; how finely they were cut is not published
-        "paper": {
-            "seeds": 2,
-            "strength": (0.001, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.8),
-            "gamma": (1.0, 1.5, 3.0, 10.0, 30.0, 100.0, 300.0, 800.0, 1400.0),
-            "trained_lr": 100.0,
-        },
+        "paper": {"seeds": 2, "strength": (0.001, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.8)}
+        | {"gamma": (1.0, 1.5, 3.0, 10.0, 30.0, 100.0, 300.0, 800.0, 1400.0)}
+        | {"trained_lr": 100.0},
     }
 
     law: tuple[Annotated[str, OneOf(LAWS)], ...] = tuple(LAWS)
@@ -124,10 +105,6 @@ class CorrelationExperiment(ClassNoiseExperiment):
     def laws(self) -> tuple[str, ...]:
         return self.law
 
-    def spectrum(self, gamma: Tensor) -> Spectrum:
-        """Of A_k at each ratio, (run,)."""
-        return equal_spectrum(gamma, self.d, self.classes, self.base)
-
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def run(seed: int, law: str, schedule: str, part: Cells) -> dict[str, np.ndarray]:
             return self._run(law, schedule, part, context)
@@ -165,11 +142,7 @@ class CorrelationExperiment(ClassNoiseExperiment):
 
 
 def stratum_errors(
-    experiment: Trial,
-    filters: Tensor,
-    context: Context,
-    edges: tuple[float, ...],
-    samples: int,
+    experiment: Trial, filters: Tensor, context: Context, edges: tuple[float, ...], samples: int
 ) -> Tensor:
     """Test error given that |zeta| along the class's special direction lies between two ``edges``
     (0 before the first, infinity after the last): (run, stratum), equally many samples in each."""

@@ -26,9 +26,6 @@ def pictures(study: FeaturesExperiment, results: xr.Dataset) -> list[Picture]:
     return [*found, _fall(fallen), _cuts(maps)]
 
 
-# ------------------------------------------------------------------------------------------- maps
-
-
 def _heat_maps(study: FeaturesExperiment, gamma: float, maps: list[FeatureMap]) -> Picture:
     here = [one for one in maps if one.gamma == gamma]
     n = len(here[0].error)
@@ -70,9 +67,6 @@ def _contours(here: FeatureMap) -> list[Curve]:
     return found
 
 
-# ------------------------------------------------------------------------------------------- fall
-
-
 def _fall(maps: list[FeatureMap]) -> Picture:
     panels = [_against_x(here) for here in maps]
     first = maps[0]
@@ -81,9 +75,9 @@ def _fall(maps: list[FeatureMap]) -> Picture:
             Curve(f"|S| = {size:g}", first.strength, _shown(first)[place], role=f"size {place}")
             for place, size in enumerate(first.size)
         ],
-        x_label="feature strength |u|",
-        y_label="test error",
-        title=f"The same against |u| alone, Gamma = {first.gamma:g}",
+        "feature strength |u|",
+        "test error",
+        f"The same against |u| alone, Gamma = {first.gamma:g}",
         y_log=True,
     )
     n, tested = len(first.error), first.study.test_samples
@@ -169,9 +163,6 @@ def _cuts(maps: list[FeatureMap]) -> Picture:
         "says that more samples do not help.",
         panels,
     )
-
-
-# ----------------------------------------------------------------------------------------- tables
 
 
 def tables(study: FeaturesExperiment, results: xr.Dataset) -> list[Table]:

@@ -44,9 +44,6 @@ def verdicts(study: FeaturesExperiment, results: xr.Dataset, scale: str) -> list
     return found
 
 
-# ------------------------------------------------------------------------------------ the figures
-
-
 def _figure_4a(here: FeatureMap, named: Naming) -> list[Verdict]:
     """Accuracy grows with |u| and with |S|, each in the mean over all of the other axis: to keep
     only the |u| at which it can still grow would be to choose by the test data that are judged."""
@@ -89,9 +86,6 @@ def _grows(
     ]
 
 
-# ----------------------------------------------------------------------- harmful overfitting (B5)
-
-
 def _harmful(here: FeatureMap, named: Naming) -> list[Verdict]:
     """Statement 3 with the smallest C_3 under which it speaks at all: Gamma itself, 1 at least."""
     limit = max(READ.harmful, here.gamma)
@@ -111,7 +105,9 @@ def _harmful(here: FeatureMap, named: Naming) -> list[Verdict]:
         return [judge_bound(what, np.empty(0), floor, "at_least", note=note)]
     least = samples.min(axis=1)  # the theorem speaks of every run: a seed's worst cell counts
     edge = here.ratio_at(here.crossing(floor))
-    reach = f"at x = {_span(edge)}" if np.isfinite(edge).any() else "nowhere on the grid"
+    reach = "nowhere on the grid"
+    if np.isfinite(edge).any():
+        reach = f"at x = {np.nanmin(edge):.3g} to {np.nanmax(edge):.3g}"
     note = (
         f"smallest of {region.sum()} cells, by seed; over the sizes the mean error falls below "
         f"{floor:.3g} {reach}"
@@ -126,8 +122,3 @@ def _harmful(here: FeatureMap, named: Naming) -> list[Verdict]:
             "at_least",
         ),
     ]
-
-
-def _span(values: np.ndarray) -> str:
-    finite = values[np.isfinite(values)]
-    return f"{finite.min():.3g} to {finite.max():.3g}"

@@ -22,12 +22,7 @@ from rarefy.measure.separation import (
     separation,
     spread_about,
 )
-from rarefy.measure.statistics import (
-    BIG_O,
-    OMEGA,
-    bootstrap_interval,
-    judge_bound,
-)
+from rarefy.measure.statistics import BIG_O, OMEGA, bootstrap_interval, judge_bound
 from rarefy.studies.benign.features.map import FITTED_FROM, FeatureMap
 from rarefy.studies.kit.reading import Naming
 

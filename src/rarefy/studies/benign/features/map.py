@@ -8,14 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from rarefy.measure.separation import (
-    COUNTED,
-    Array,
-    Mask,
-    crossing,
-    mean_error,
-    measured_cells,
-)
+from rarefy.measure.separation import COUNTED, Array, Mask, crossing, mean_error, measured_cells
 from rarefy.studies.benign.constants import READ, small_loss
 from rarefy.studies.benign.features.experiment import FeaturesExperiment
 from rarefy.studies.kit.arrays import by_seed, texts

@@ -1,5 +1,4 @@
-"""Test accuracy over feature strength and class size, and how fast the error falls with the ratio
-of Theorem 1, 2(a) (003 Fig. 4a, Theorem 1 2(a) and 3, the feature axis of Fig. 3)."""
+"""Test accuracy over feature strength and class size (003 Fig. 4a; Theorem 1, 2(a) and 3)."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
 from rarefy.studies.benign.conditions import condition_table, conditions
 from rarefy.studies.benign.homogeneous.claims import BOUNDARY, RATIO, Transition, transitions
 from rarefy.studies.benign.homogeneous.experiment import HomogeneousExperiment
+from rarefy.studies.benign.maps import AXIS_LABELS
 from rarefy.studies.kit.tables import table
 from rarefy.theory import benign
 
@@ -42,13 +43,13 @@ def _map(here: Transition) -> Picture:
             fit.append(Curve(label, *points, role="boundary", style="points"))
         panels.append(
             HeatMap(
-                values=mean[place],
-                x=here.strength.tolist(),
-                y=[int(size) for size in here.size],
-                x_label="feature strength |u|",
-                y_label="training samples a class |S|",
-                colour_label="test error",
-                title=f"d = {dimension:g}",
+                mean[place],
+                here.strength.tolist(),
+                [int(size) for size in here.size],
+                AXIS_LABELS["strength"],
+                AXIS_LABELS["size"],
+                "test error",
+                f"d = {dimension:g}",
                 curves=fit,
             )
         )
@@ -79,16 +80,8 @@ def _collapse(every: list[Transition]) -> Picture:
             for order, j in enumerate(sorted({0, len(here.size) // 2, len(here.size) - 1}))
             for size in (here.size[j],)
         ]
-        panels.append(
-            Lines(
-                curves,
-                x_label=RATIO,
-                y_label="test error",
-                title=here.schedule,
-                x_log=True,
-                marks=((1.0, "1"),),
-            )
-        )
+        marks = ((1.0, "1"),)
+        panels.append(Lines(curves, RATIO, "test error", here.schedule, x_log=True, marks=marks))
     return Picture(
         "collapse",
         f"Does one number decide? The error against {RATIO}",
@@ -118,7 +111,7 @@ def tables(study: HomogeneousExperiment, results: xr.Dataset) -> list[Table]:
     largest = study.at_dimension(max(study.dimension))
     size, strength = int(max(study.size)), float(max(study.strength))
     kind = "trained" if "trained" in study.schedule else study.schedule[0]
-    noise = largest.spectrum()
+    noise = largest.spectrum(1.0)
     training = largest.training_at(kind, size, noise)
     found = conditions(largest, noise, strength, study.classes * size, training)
     return [

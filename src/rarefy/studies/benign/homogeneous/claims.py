@@ -8,15 +8,8 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
+from rarefy.measure import statistics as st
 from rarefy.measure.separation import Array, Mask, crossing, mean_error
-from rarefy.measure.statistics import (
-    BIG_O,
-    OMEGA,
-    Slope,
-    bootstrap_interval,
-    judge_bound,
-    judge_slope,
-)
 from rarefy.studies.benign.constants import small_loss
 from rarefy.studies.benign.homogeneous.experiment import HomogeneousExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
@@ -71,7 +64,7 @@ class Transition:
     def few_samples(self) -> Mask:
         """Where n is at most d/4: (dimension, size)."""
         samples = self.study.classes * self.size[None, :]
-        return np.asarray(samples <= OMEGA * self.dimension[:, None])
+        return np.asarray(samples <= st.OMEGA * self.dimension[:, None])
 
     def small_loss(self) -> Array:
         """Share of runs with a small training loss, by seed."""
@@ -88,9 +81,6 @@ def transitions(study: HomogeneousExperiment, results: xr.Dataset) -> list[Trans
         coordinates = [here[name].values.astype(float) for name in axes]
         found.append(Transition(study, schedule, *coordinates, *values))
     return found
-
-
-# --------------------------------------------------------------------------------------- verdicts
 
 
 def verdicts(study: HomogeneousExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
@@ -113,26 +103,28 @@ def _untrained(here: Transition, named: Naming) -> Verdict:
         f"({points} points)"
     )
     what = named("B15", f"exponent in n of the |u| at which the error is {BOUNDARY:g}")
-    return judge_slope(what, Slope(np.nan, np.nan, np.nan, 0, 0), -EXPONENT, TOLERANCE, note=note)
+    return st.judge_slope(
+        what, st.Slope(np.nan, np.nan, np.nan, 0, 0), -EXPONENT, TOLERANCE, note=note
+    )
 
 
 def _sides(here: Transition, named: Naming) -> list[Verdict]:
     """Errors on either side of the transition, at a factor of 4 from x = 1."""
-    weak, strong = here.ratio <= OMEGA, here.ratio >= BIG_O
+    weak, strong = here.ratio <= st.OMEGA, here.ratio >= st.BIG_O
     # a seed's worst cell counts: the theorem speaks of every run
     least = here.error[:, weak].min(axis=1) if weak.any() else np.empty(0)
     most = here.error[:, strong].max(axis=1) if strong.any() else np.empty(0)
-    harmful = f"harmful side: error at least {CONSTANT:g} where {RATIO} is at most {OMEGA:g}"
-    harmless = f"benign side: error at most {CONSTANT:g} where {RATIO} is at least {BIG_O:g}"
+    harmful = f"harmful side: error at least {CONSTANT:g} where {RATIO} is at most {st.OMEGA:g}"
+    harmless = f"benign side: error at most {CONSTANT:g} where {RATIO} is at least {st.BIG_O:g}"
     fitted = f"share of runs with training loss at most {small_loss(here.study):g}"
     lowest, highest = (
         f"{end} of {there.sum()} cells, by seed"
         for end, there in (("smallest", weak), ("largest", strong))
     )
     return [
-        judge_bound(named("B15", harmful), least, CONSTANT, "at_least", note=lowest),
-        judge_bound(named("B15", harmless), most, CONSTANT, "at_most", note=highest),
-        judge_bound(named("B15", fitted), here.small_loss(), 0.99, "at_least"),
+        st.judge_bound(named("B15", harmful), least, CONSTANT, "at_least", note=lowest),
+        st.judge_bound(named("B15", harmless), most, CONSTANT, "at_most", note=highest),
+        st.judge_bound(named("B15", fitted), here.small_loss(), 0.99, "at_least"),
     ]
 
 
@@ -166,13 +158,13 @@ def _boundary(here: Transition, named: Naming) -> list[Verdict]:
         note += f", {RATIO} = {np.nanmin(x):.3g} to {np.nanmax(x):.3g} there"
 
     def exponent(place: int, name: str, claimed: float) -> Verdict:
-        fit = bootstrap_interval(
+        fit = st.bootstrap_interval(
             here.error, lambda error: boundary_exponents(here, error, few)[place]
         )
-        slope = Slope(fit.mean, fit.low, fit.high, fit.n, points)
+        slope = st.Slope(fit.mean, fit.low, fit.high, fit.n, points)
         what = named("B15", f"exponent in {name} of the |u| at which the error is {BOUNDARY:g}")
         all_of_them = f"{note}; {everywhere[place]:.3g} with all {everywhere[2]}"
-        return judge_slope(what, slope, claimed, TOLERANCE, note=all_of_them)
+        return st.judge_slope(what, slope, claimed, TOLERANCE, note=all_of_them)
 
     def spread(error: Array) -> float:
         at = here.ratio_at(here.boundary(error))
@@ -182,10 +174,10 @@ def _boundary(here: Transition, named: Naming) -> list[Verdict]:
     return [
         exponent(0, "n", -EXPONENT),
         exponent(1, "d", EXPONENT),
-        judge_bound(
+        st.judge_bound(
             named("B15", f"{RATIO} at error {BOUNDARY:g}: largest over smallest"),
-            bootstrap_interval(here.error, spread),
-            BIG_O,
+            st.bootstrap_interval(here.error, spread),
+            st.BIG_O,
             "at_most",
             note=note,
         ),

@@ -12,7 +12,6 @@ import numpy as np
 from rarefy.core.contracts import Cells, Context, Cost
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, Positive
-from rarefy.data.noise_spectrum import Spectrum, special_spectrum
 from rarefy.studies.benign.strength import StrengthExperiment
 from rarefy.sweep.batches import split_by_axes
 
@@ -23,24 +22,11 @@ class HomogeneousExperiment(StrengthExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "dimension", "size", "strength")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "dimension": (20, 40),
-            "size": (4, 10),
-            "strength": (0.5, 1.5, 4.0),
-            "filters": 8,
-            "trained_steps": 120,
-            "test_samples": 300,
-        },
-        "quick": {
-            "seeds": 6,
-            "dimension": (100, 200, 400),
-            "size": (5, 10, 20, 40),
-            "strength": (0.6, 0.9, 1.2, 1.6, 2.1, 2.8, 4.0),
-            "filters": 20,
-            "trained_steps": 250,
-            "test_samples": 3000,
-        },
+        "tiny": {"seeds": 2, "dimension": (20, 40), "size": (4, 10), "strength": (0.5, 1.5, 4.0)}
+        | {"filters": 8, "trained_steps": 120, "test_samples": 300},
+        "quick": {"seeds": 6, "dimension": (100, 200, 400), "size": (5, 10, 20, 40)}
+        | {"strength": (0.6, 0.9, 1.2, 1.6, 2.1, 2.8, 4.0)}
+        | {"filters": 20, "trained_steps": 250, "test_samples": 3000},
         "paper": {"seeds": 6},
     }
 
@@ -67,10 +53,6 @@ class HomogeneousExperiment(StrengthExperiment):
     def parts(self) -> tuple[HomogeneousExperiment, ...]:
         return tuple(self.at_dimension(dimension) for dimension in self.dimension)
 
-    def spectrum(self) -> Spectrum:
-        """``base`` off the features."""
-        return special_spectrum(self.base, self.d, self.classes, self.base)
-
     def cost(self) -> Cost:
         samples = self.classes * max(self.size)
         costs = [part.cost_of(samples, self.trained_steps) for part in self.parts()]
@@ -83,6 +65,6 @@ class HomogeneousExperiment(StrengthExperiment):
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def run(seed: int, dimension: int, part: Cells) -> dict[str, np.ndarray]:
             study = self.at_dimension(dimension)
-            return study.train_and_test(part, study.spectrum(), context)
+            return study.train_and_test(part, study.spectrum(1.0), context)
 
         return split_by_axes(cells, ("seed", "dimension"), run)

@@ -108,7 +108,7 @@ def tables(study: MajorityExperiment, results: xr.Dataset) -> list[Table]:
         for at, here in slices(results, axes)
     ]
     schedule = texts(results, "schedule")[-1]
-    noise, training = study.spectrum(gamma, "as stated", most), study.training(schedule)
+    noise, training = study.noise(gamma, "as stated", most), study.training(schedule)
     found = conditions(study, noise, study.strength, study.total(most), training)
     return [
         table(

@@ -148,5 +148,5 @@ def _held(study: MajorityExperiment, gammas: np.ndarray, majority: int) -> str:
 
 def gamma_towards(study: MajorityExperiment, gamma: float, control: str, majority: int) -> float:
     """Gamma of a small class towards the one that grows."""
-    gram = study.spectrum(gamma, control, majority).gram()[0].numpy()
+    gram = study.noise(gamma, control, majority).gram()[0].numpy()
     return float(noise_correlation_ratio(gram, study.sizes(control, majority))[0, -1])

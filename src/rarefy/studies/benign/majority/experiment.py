@@ -11,10 +11,10 @@ import torch
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, OneOf
-from rarefy.data.noise_spectrum import Spectrum
+from rarefy.data.noise_spectrum import Spectrum, spectrum_for
 from rarefy.measure.tails import CRITERIA
 from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
-from rarefy.studies.benign.setting import Ratio, equal_spectrum
+from rarefy.studies.benign.setting import Ratio
 from rarefy.studies.benign.trial import Trial, outputs_of
 from rarefy.sweep.batches import split_by_axis
 
@@ -34,15 +34,8 @@ class MajorityExperiment(FeaturelessExperiment):
     kinds: ClassVar[int] = 3
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": FEW | {"gamma": (4.0,), "majority": (6, 12, 24), "minority": 6},
-        "quick": {
-            "seeds": 8,
-            "gamma": (4.0,),
-            "majority": (25, 75, 150),
-            "d": 300,
-            "filters": 20,
-            "trained_steps": 400,
-            "test_samples": 5000,
-        },
+        "quick": {"seeds": 8, "gamma": (4.0,), "majority": (25, 75, 150)}
+        | {"d": 300, "filters": 20, "trained_steps": 400, "test_samples": 5000},
         "paper": {"seeds": 4, "majority": (25, 100, 400)},
     }
 
@@ -109,11 +102,11 @@ class MajorityExperiment(FeaturelessExperiment):
         left, so that a class can turn away from them."""
         return (self.d - 2 * self.classes) // 2
 
-    def spectrum(self, gamma: float, control: str, majority: int) -> Spectrum:
+    def noise(self, gamma: float, control: str, majority: int) -> Spectrum:
         """That of all A_k. After the special directions come the common ones that the last class
         keeps, those that it leaves, and those that it has to itself instead."""
         classes, rank = self.classes, self.classes + self.common
-        noise = equal_spectrum(gamma, self.d, classes, self.base, rank)
+        noise = spectrum_for(gamma, self.d, classes, self.base, rank)
         bulk = noise.eigenvalues[..., -1:]
         left, away = bulk.clone(), torch.zeros_like(bulk)
         left[:, -1], away[:, -1] = 0, self.base
@@ -134,7 +127,7 @@ class MajorityExperiment(FeaturelessExperiment):
         """Common directions that the last class keeps while its ratio is held. In units of base^4
         |A_k^T A_j|_F^2 counts common directions, and the last special one, where others have noise
         too: for a large Gamma or majority that alone may be more than is allowed."""
-        noise = self.spectrum(gamma, "as stated", majority)
+        noise = self.noise(gamma, "as stated", majority)
         before = float(noise.gram()[0, 0, -1]) / self.base**4
         special = float(noise.eigenvalues[0, -1, 2 * self.classes - 1] / self.base) ** 2
         left = before * self.minority / majority - special
@@ -169,7 +162,7 @@ class MajorityExperiment(FeaturelessExperiment):
         samples at one size are among those at a larger one."""
         columns = [cells.values[name] for name in ("gamma", "control", "majority")]
         rows = [(float(g), str(c), int(s)) for g, c, s in zip(*columns, strict=True)]
-        noise = Spectrum.joined([self.spectrum(*row) for row in rows])
+        noise = Spectrum.joined([self.noise(*row) for row in rows])
         small = [self.minority] * (self.classes - 1)
         room = self.total(max(self.majority))
         return self.without_features(cells, context, noise, [*small, samples - sum(small)], room)

@@ -15,7 +15,7 @@ from rarefy.core.parameters import Count, OneOf, Rule, Share
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import long_tailed
 from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
-from rarefy.studies.benign.setting import Ratio, equal_spectrum
+from rarefy.studies.benign.setting import Ratio
 from rarefy.studies.benign.trial import Trial, outputs_of
 
 MOMENTS = ("free", "held")
@@ -31,16 +31,8 @@ class MixingExperiment(FeaturelessExperiment):
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "moment", "share")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": FEW | {"gamma": (4.0,), "share": (0.0, 0.2, 0.5), "samples": 8},
-        "quick": {
-            "seeds": 5,
-            "gamma": (5.0, 10.0),
-            "share": (0.0, 0.1, 0.25, 0.5),
-            "samples": 25,
-            "d": 200,
-            "filters": 20,
-            "trained_steps": 250,
-            "test_samples": 5000,
-        },
+        "quick": {"seeds": 5, "gamma": (5.0, 10.0), "share": (0.0, 0.1, 0.25, 0.5)}
+        | {"samples": 25, "d": 200, "filters": 20, "trained_steps": 250, "test_samples": 5000},
         "paper": {"seeds": 4},
     }
 
@@ -81,10 +73,6 @@ class MixingExperiment(FeaturelessExperiment):
 
     def cost(self) -> Cost:
         return self.cost_of(self.classes * self.samples, self.trained_steps)
-
-    def spectrum(self, gamma: float) -> Spectrum:
-        """That of all A_k for the test."""
-        return equal_spectrum(gamma, self.d, self.classes, self.base)
 
     def second_moment(self, share: float) -> float:
         """E zeta^2 along the special direction with ``share`` of long-tailed samples; the law's own

@@ -6,14 +6,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import (
-    Interval,
-    bootstrap_interval,
-    judge_bound,
-    judge_equal,
-    judge_trend,
-    spearman_trend,
-)
+from rarefy.measure import statistics as st
 from rarefy.studies.benign.sizes.experiment import SizesExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.reading import Naming
@@ -48,13 +41,13 @@ def _of_training(study: SizesExperiment, results: xr.Dataset, named: Naming) -> 
     loss, start = results["train_loss"].values, np.log(study.classes)
     fitted = f"training loss {np.nanmin(loss):.2g} to {np.nanmax(loss):.2g} (log K = {start:.2f})"
     return [
-        judge_trend(
+        st.judge_trend(
             named("B8", "accuracy rises with Gamma, mean over |S|"),
-            spearman_trend(gamma, accuracy.mean(axis=1), within_rows=True),
+            st.spearman_trend(gamma, accuracy.mean(axis=1), within_rows=True),
             "increasing",
             note=f"from {means[:, 0].mean():.3f} to {means[:, -1].mean():.3f}; {fitted}",
         ),
-        judge_bound(
+        st.judge_bound(
             named("B8", f"change over {span} as a share of that over Gamma"),
             share_of_change(accuracy),
             HARDLY,
@@ -62,14 +55,14 @@ def _of_training(study: SizesExperiment, results: xr.Dataset, named: Naming) -> 
             note=f"mean change {np.abs(change.mean(axis=0)).mean():.3f} over |S|, "
             f"{(means[:, -1] - means[:, 0]).mean():.3f} over Gamma={gamma[0]:g} to {gamma[-1]:g}",
         ),
-        judge_bound(
+        st.judge_bound(
             named("B8", f"largest change over {span} at any Gamma"),
-            bootstrap_interval(change, lambda drawn: float(np.abs(drawn.mean(axis=0)).max())),
+            st.bootstrap_interval(change, lambda drawn: float(np.abs(drawn.mean(axis=0)).max())),
             SMALL,
             "at_most",
             note=f"at Gamma={gamma[worst]:g}: from {means[0, worst]:.3f} to {means[-1, worst]:.3f}",
         ),
-        judge_equal(
+        st.judge_equal(
             named("B8", f"change over {span} at Gamma={gamma[-1]:g}"),
             change[:, -1],
             0.0,
@@ -79,7 +72,7 @@ def _of_training(study: SizesExperiment, results: xr.Dataset, named: Naming) -> 
     ]
 
 
-def share_of_change(accuracy: np.ndarray) -> Interval:
+def share_of_change(accuracy: np.ndarray) -> st.Interval:
     """Mean size of the change from the first to the last |S| over that from the first to the last
     Gamma, of seed means; accuracy: (seed, size, gamma)."""
 
@@ -89,4 +82,4 @@ def share_of_change(accuracy: np.ndarray) -> Interval:
         by_gamma = np.abs(means[:, -1] - means[:, 0]).mean()
         return float(by_size / by_gamma) if by_gamma > 0 else np.nan
 
-    return bootstrap_interval(accuracy, share)
+    return st.bootstrap_interval(accuracy, share)

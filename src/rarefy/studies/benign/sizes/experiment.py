@@ -11,7 +11,7 @@ import numpy as np
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count, Positive
 from rarefy.studies.benign.featureless import FeaturelessExperiment
-from rarefy.studies.benign.setting import TINY, Ratio, equal_spectrum
+from rarefy.studies.benign.setting import TINY, Ratio
 from rarefy.studies.benign.trial import Training, outputs_of
 from rarefy.sweep.batches import split_by_axes
 
@@ -30,21 +30,12 @@ class SizesExperiment(FeaturelessExperiment):
     axes: ClassVar[tuple[str, ...]] = ("schedule", "size", "gamma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": TINY | {"size": (4, 12), "gamma": (1.0, 10.0, 800.0), "trained_lr": 200.0},
-        "quick": {
-            "seeds": 6,
-            "size": (5, 10, 20, 40),
-            "gamma": (1.0, 2.0, 5.0, 20.0, 50.0, 200.0, 800.0),
-            "d": 200,
-            "filters": 20,
-            "trained_lr": 100.0,
-            "trained_steps": 800,
-            "test_samples": 2000,
-        },
-        "paper": {
-            "seeds": 6,
-            "size": (10, 20, 50, 100, 200),
-            "gamma": (1.0, 2.0, 10.0, 50.0, 200.0, 800.0),
-        },
+        "quick": {"seeds": 6, "size": (5, 10, 20, 40)}
+        | {"gamma": (1.0, 2.0, 5.0, 20.0, 50.0, 200.0, 800.0)}
+        | {"d": 200, "filters": 20, "trained_lr": 100.0, "trained_steps": 800}
+        | {"test_samples": 2000},
+        "paper": {"seeds": 6, "size": (10, 20, 50, 100, 200)}
+        | {"gamma": (1.0, 2.0, 10.0, 50.0, 200.0, 800.0)},
     }
 
     size: tuple[Count, ...] = (10, 20, 35, 50, 75, 100, 150, 200)
@@ -77,7 +68,7 @@ class SizesExperiment(FeaturelessExperiment):
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def run(seed: int, size: int, schedule: str, part: Cells) -> dict[str, np.ndarray]:
-            noise = equal_spectrum(part.column("gamma", context), self.d, self.classes, self.base)
+            noise = self.spectrum(part.column("gamma", context))
             # without vectors only sets drawn out of one have the same axes
             room = self.classes * max(self.size) if self.without_vectors() else None
             trial = self.without_features(part, context, noise, [size] * self.classes, room)

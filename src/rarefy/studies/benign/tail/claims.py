@@ -27,14 +27,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import (
-    OMEGA,
-    Interval,
-    bootstrap_interval,
-    judge_bound,
-    judge_trend,
-    spearman_trend,
-)
+from rarefy.measure import statistics as st
 from rarefy.studies.benign.constants import READ, premise, small_mean_loss
 from rarefy.studies.benign.tail.experiment import TailExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
@@ -55,7 +48,7 @@ a factor of 3.2, less than the 4 that constants are allowed."""
 CELLS = 3
 """Fewest measured cells that carry an exponent."""
 BEST = "the best classifier by noise (c = 1/2)"
-NOTHING = Interval(np.nan, np.nan, np.nan, 0)
+NOTHING = st.Interval(np.nan, np.nan, np.nan, 0)
 IN_WORDS = {"definition": "tail by Def. 1", "special": "tail by |zeta| >= L"}
 
 
@@ -73,7 +66,7 @@ class TailCells:
     def x(self) -> Array:
         return self.length**2 * self.gamma
 
-    def exponent(self, along: str, floor: float = EXPONENT) -> tuple[Interval, str]:
+    def exponent(self, along: str, floor: float = EXPONENT) -> tuple[st.Interval, str]:
         """Exponent p of (log error) ~ x^p, by the yardstick, with x = L^2 at fixed Gamma (``along``
         "length") or x = Gamma at fixed L; of all that are fixed the one that decides whether every
         exponent is at least ``floor``, and its name. The intervals hold for all together."""
@@ -92,7 +85,7 @@ class TailCells:
 
         level = corrected_level(len(fixed))
         found = [
-            bootstrap_interval(self.error[:, here], partial(fitted, here=here), level=level)
+            st.bootstrap_interval(self.error[:, here], partial(fitted, here=here), level=level)
             for here in (group == each for each in fixed)
         ]
         worst = worst_of([one.low for one in found], [one.high for one in found], floor=floor)
@@ -102,11 +95,11 @@ class TailCells:
             f"{', '.join(f'{each:g}' for each in fixed)}: {values}"
         )
 
-    def plain(self) -> Interval:
+    def plain(self) -> st.Interval:
         """Exponent of -log(error) in L^2 Gamma over all cells, no yardstick."""
         if len(np.unique(self.x)) < CELLS:
             return NOTHING
-        return bootstrap_interval(self.error, lambda error: self.plain_slope(error.mean(axis=0)))
+        return st.bootstrap_interval(self.error, lambda error: self.plain_slope(error.mean(axis=0)))
 
     def plain_slope(self, error: Array) -> float:
         """The same of one error per cell."""
@@ -122,13 +115,13 @@ class TailCells:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log((self.classes - 1) / error.mean(axis=0)) / self.x)
 
-    def largest_constant(self) -> Interval:
+    def largest_constant(self) -> st.Interval:
         """The same for all cells at once."""
         if not self.x.size:
             return NOTHING
-        return bootstrap_interval(self.error, lambda error: float(self.constants(error).min()))
+        return st.bootstrap_interval(self.error, lambda error: float(self.constants(error).min()))
 
-    def lasting(self) -> Interval:
+    def lasting(self) -> st.Interval:
         """Smallest a^2/Gamma in the further half of the cells (by L^2 Gamma) over the median of the
         nearer half."""
         if len(np.unique(self.x)) < 2:
@@ -141,7 +134,7 @@ class TailCells:
                 return np.nan
             return float(np.nanmin(constant[far]) / np.nanmedian(constant[~far]))
 
-        return bootstrap_interval(self.error, kept)
+        return st.bootstrap_interval(self.error, kept)
 
 
 def slope(x: Array, y: Array) -> float:
@@ -191,9 +184,9 @@ def _count(cells: TailCells) -> str:
 
 def _fall(cells: TailCells, named: Naming, control: str) -> Verdict:
     least = f"{cells.error.mean(axis=0).min():.2g}" if cells.x.size else ""
-    return judge_trend(
+    return st.judge_trend(
         named("B4", "error falls as L^2 Gamma grows"),
-        spearman_trend(cells.x, cells.error, within_rows=True),
+        st.spearman_trend(cells.x, cells.error, within_rows=True),
         "decreasing",
         note=joined(_count(cells), f"smallest error measured {least}" if least else "", control),
     )
@@ -202,14 +195,14 @@ def _fall(cells: TailCells, named: Naming, control: str) -> Verdict:
 def _speed(study: TailExperiment, cells: TailCells, named: Naming) -> list[Verdict]:
     best, in_gamma = best_exponents(study, cells)
     found = [
-        judge_bound(
+        st.judge_bound(
             named("B4", "exponent of -log(error) in L^2 Gamma, as claimed"),
             cells.plain(),
             1.0,
             "at_least",
             note=f"{_count(cells)}; {BEST} has {best:.2g} on the same cells",
         ),
-        judge_bound(
+        st.judge_bound(
             named("B4", "largest c with error at most (K - 1) exp(-c L^2 Gamma), measured cells"),
             cells.largest_constant(),
             READ.c_2,
@@ -223,7 +216,7 @@ def _speed(study: TailExperiment, cells: TailCells, named: Naming) -> list[Verdi
     ):
         exponent, note = cells.exponent(along, EXPONENT * most)
         found.append(
-            judge_bound(
+            st.judge_bound(
                 named("B4", f"smallest exponent of the strength squared {fixed}"),
                 exponent,
                 EXPONENT * most,
@@ -234,7 +227,10 @@ def _speed(study: TailExperiment, cells: TailCells, named: Naming) -> list[Verdi
         )
     what = "a^2/Gamma, smallest of the far over median of the near half of L^2 Gamma"
     note = "a: strength by the yardstick, chosen after a first look"
-    return [*found, judge_bound(named("B4", what), cells.lasting(), OMEGA, "at_least", note=note)]
+    return [
+        *found,
+        st.judge_bound(named("B4", what), cells.lasting(), st.OMEGA, "at_least", note=note),
+    ]
 
 
 def best_exponents(study: TailExperiment, cells: TailCells) -> tuple[float, float]:

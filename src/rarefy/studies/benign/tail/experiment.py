@@ -15,7 +15,7 @@ from rarefy.data.noise_spectrum import Spectrum
 from rarefy.measure.tail_draws import TailDraws
 from rarefy.measure.tails import CHUNK, CRITERIA
 from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
-from rarefy.studies.benign.setting import Ratio, equal_spectrum
+from rarefy.studies.benign.setting import Ratio
 from rarefy.studies.benign.trial import outputs_of
 
 
@@ -26,22 +26,11 @@ class TailExperiment(FeaturelessExperiment):
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": FEW
-        | {
-            "gamma": (1.0, 2.0, 5.0),
-            "lengths": (0.0, 1.0, 2.0),
-            "samples": 8,
-            "test_samples": 1000,
-        },
-        "quick": {
-            "seeds": 5,
-            "gamma": (1.0, 2.0, 4.0, 10.0, 20.0),
-            "samples": 40,
-            "d": 250,
-            "filters": 40,
-            "trained_lr": 100.0,
-            "trained_steps": 400,
-            "test_samples": 20_000,
-        },
+        | {"gamma": (1.0, 2.0, 5.0)}
+        | {"lengths": (0.0, 1.0, 2.0), "samples": 8, "test_samples": 1000},
+        "quick": {"seeds": 5, "gamma": (1.0, 2.0, 4.0, 10.0, 20.0)}
+        | {"samples": 40, "d": 250, "filters": 40, "trained_lr": 100.0, "trained_steps": 400}
+        | {"test_samples": 20_000},
         "paper": {"seeds": 4, "test_samples": 60_000},
     }
 
@@ -95,10 +84,6 @@ class TailExperiment(FeaturelessExperiment):
         # a chunk of test samples, drawn in two halves and joined, and all responses to it
         extra = CHUNK * (4 * self.stored_axes(n) + 4 * self.classes * self.filters)
         return Cost(cost.bytes_per_cell + 8 * extra, cost.steps_per_cell)
-
-    def spectrum(self, gamma: float) -> Spectrum:
-        """That of all A_k."""
-        return equal_spectrum(gamma, self.d, self.classes, self.base)
 
     def run(self, schedule: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         noise = Spectrum.joined([self.spectrum(float(gamma)) for gamma in cells.values["gamma"]])

@@ -48,9 +48,6 @@ def _nearest(values: np.ndarray, wanted: float) -> float:
     return float(values[np.abs(np.asarray(values) - wanted).argmin()])
 
 
-# ------------------------------------------------------------------------------------------ stages
-
-
 def _losses(study: TrainingExperiment, results: xr.Dataset) -> Picture:
     """Losses of single samples in stage 1, with the fall that features alone would give."""
     slow = results.sel(case="slow").sel(gamma=results["gamma"].values.min())
@@ -106,14 +103,8 @@ def _constants(results: xr.Dataset) -> Lines:
             Curve(f"Gamma = {gamma:g}", strength, middle, low, high, role=f"Gamma {gamma:g}")
         )
     curves.append(Curve("Lemma 1", strength, np.ones(len(strength)), role="theory", style="dashed"))
-    return Lines(
-        curves,
-        x_label="feature norm |u|",
-        y_label="rate of a sample over that of features alone",
-        title="What drives the fall",
-        x_log=True,
-        y_log=True,
-    )
+    y_label = "rate of a sample over that of features alone"
+    return Lines(curves, "feature norm |u|", y_label, "What drives the fall", True, True)
 
 
 def _stage_2(study: TrainingExperiment, results: xr.Dataset) -> Picture:
@@ -150,9 +141,6 @@ def _stage_2(study: TrainingExperiment, results: xr.Dataset) -> Picture:
     )
 
 
-# ----------------------------------------------------------------------------------------- filters
-
-
 def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
     """Singular values and active filters, before and after."""
     u = _nearest(results["strength"].values, SHOWN)
@@ -172,6 +160,7 @@ def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
     before = at["active"].sel(case=ends[-1], when="before").mean("seed").values
     shares.append(Curve(f"{ends[-1]}, before", bins, before, role="start", style="dotted"))
     words = "; ".join(f"{case}: {CASES[case].text}" for case in ends)
+    title, active = "Singular values of W_1 A_1", "share of the class's filters that are active"
     return Picture(
         "filters",
         "Filters before and after training: singular values, and how many see fresh noise",
@@ -180,15 +169,8 @@ def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
         "Right: how many of its class's filters a fresh sample's noise activates; about half of "
         f"them before training (Lemma 4 asks for a tenth). {words}.",
         [
-            Lines(
-                spectra, "index over m", "singular value", "Singular values of W_1 A_1", y_log=True
-            ),
-            Lines(
-                shares,
-                "share of the class's filters that are active",
-                "share of fresh samples",
-                "Active filters",
-            ),
+            Lines(spectra, "index over m", "singular value", title, y_log=True),
+            Lines(shares, active, "share of fresh samples", "Active filters"),
         ],
     )
 
@@ -231,9 +213,6 @@ def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
     )
 
 
-# --------------------------------------------------------------------------------------- decisions
-
-
 def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:
     case = "trained" if "trained" in ends else ends[0]
     u = float(results["strength"].values[0])
@@ -266,6 +245,7 @@ def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:
             parts = by_seed(here["influence"].sel(strength=u, gamma=gamma, kind=kind))
             label, x = f"Gamma {gamma:g}, {kind}", results["special"].values
             curves.append(mean_curve(label, x, parts, f"Gamma {gamma:g}", style))
+    side = "zeta of the training sample, on the fresh sample's side"
     return Picture(
         "decisions",
         "Whose noise decides: margins of fresh samples in parts",
@@ -278,11 +258,6 @@ def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:
         "the direction is like any other.",
         [
             *maps,
-            Lines(
-                curves,
-                x_label="zeta of the training sample, on the fresh sample's side",
-                y_label="its part of the margin",
-                title="Who helps",
-            ),
+            Lines(curves, side, "its part of the margin", "Who helps"),
         ],
     )

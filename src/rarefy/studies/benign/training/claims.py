@@ -11,15 +11,7 @@ from numpy.typing import ArrayLike
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import (
-    BIG_O,
-    OMEGA,
-    Slope,
-    judge_bound,
-    judge_equal,
-    judge_slope,
-    loglog_slope,
-)
+from rarefy.measure import statistics as st
 from rarefy.studies.benign.training.experiment import TrainingExperiment
 from rarefy.studies.benign.training.lemmas import lemma_verdicts, naming
 from rarefy.studies.kit.arrays import texts
@@ -69,9 +61,10 @@ def feature_share(study: TrainingExperiment, strength: ArrayLike, size: ArrayLik
     return np.asarray(signal / (signal + study.base**2 * (study.d - study.classes)))
 
 
-def _shares(hit: np.ndarray) -> np.ndarray:
-    """Share of a seed's cells, (seed, gamma, strength), in which it is so: (seed,)."""
-    return np.asarray(hit.reshape(len(hit), -1).mean(axis=1)) if hit.size else np.empty(0)
+def _mostly(named: Naming, what: str, hit: np.ndarray, note: str) -> Verdict:
+    """Of a seed's cells, (seed, gamma, strength), it is so in most."""
+    shares = hit.reshape(len(hit), -1).mean(axis=1) if hit.size else np.empty(0)
+    return st.judge_bound(named("B1", what), shares, MOST, "at_least", note=note)
 
 
 def _by_strength(here: xr.Dataset, values: np.ndarray) -> str:
@@ -79,28 +72,23 @@ def _by_strength(here: xr.Dataset, values: np.ndarray) -> str:
     return _listed(here["strength"].values, values.min(axis=(0, 1)))
 
 
-# ----------------------------------------------------------------------------------------- Lemma 1
-
-
 def _each(here: xr.Dataset, named: Naming, bends: bool) -> list[Verdict]:
     """What is said of every sample and every step."""
     falls, least = here["falls"].values, here["gain_least"].values
     enough, left = here["gain_enough"].values, here["left"].values
     found = [
-        judge_bound(
-            named("B1", "no sample's loss ever rises in stage 1"),
-            _shares(falls >= 1),
-            MOST,
-            "at_least",
-            note=f"share of cells; in the worst cell {1 - falls.min():.2%} of the samples "
+        _mostly(
+            named,
+            "no sample's loss ever rises in stage 1",
+            falls >= 1,
+            f"share of cells; in the worst cell {1 - falls.min():.2%} of the samples "
             f"rise; {left.mean():.0%} of the samples leave stage 1",
         ),
-        judge_bound(
-            named("B1", "in every step every sample gains what (68) promises"),
-            _shares(least >= 1),
-            MOST,
-            "at_least",
-            note="share of cells; no hidden constant: the log odds fall by at least 2/5 eta "
+        _mostly(
+            named,
+            "in every step every sample gains what (68) promises",
+            least >= 1,
+            "share of cells; no hidden constant: the log odds fall by at least 2/5 eta "
             "m output_scale^2 |u|^2/n times the residuals of the class; over all cells "
             f"{enough.mean():.1%} of the (sample, step) gain it, the least gain by |u|: "
             f"{_by_strength(here, least)}",
@@ -109,17 +97,13 @@ def _each(here: xr.Dataset, named: Naming, bends: bool) -> list[Verdict]:
     if bends:
         bend = here["bend"].values
         middle = np.mean(bend[np.isfinite(bend)]) if np.isfinite(bend).any() else np.nan
-        found.append(
-            judge_bound(
-                named("B1", "the fall is nearer to geometric than to 1/t"),
-                _shares((bend >= 1 / GEOMETRIC) & (bend <= GEOMETRIC)),
-                MOST,
-                "at_least",
-                note="share of cells; rate from a half to a quarter of the loss over that from "
-                f"the whole to a half, median sample: mean {middle:.2f} (1: geometric, 1/2: 1/t); "
-                f"smallest by |u|: {_by_strength(here, bend)}",
-            )
+        note = (
+            "share of cells; rate from a half to a quarter of the loss over that from "
+            f"the whole to a half, median sample: mean {middle:.2f} (1: geometric, 1/2: 1/t); "
+            f"smallest by |u|: {_by_strength(here, bend)}"
         )
+        geometric = (bend >= 1 / GEOMETRIC) & (bend <= GEOMETRIC)
+        found.append(_mostly(named, "the fall is nearer to geometric than to 1/t", geometric, note))
     return found
 
 
@@ -131,15 +115,14 @@ def _constants(study: TrainingExperiment, here: xr.Dataset, named: Naming) -> li
     # multiples of the first step's rate as multiples of eta m output_scale^2 |S||u|^2/n
     low, high = (
         f"{constant * (1 - 1 / study.classes) / (2 * np.log(study.classes)):.2g}"
-        for constant in (OMEGA, BIG_O)
+        for constant in (st.OMEGA, st.BIG_O)
     )
     found = [
-        judge_bound(
-            named("B1", "no sample falls slower than 1/4 of the features' rate"),
-            _shares(least >= OMEGA),
-            MOST,
-            "at_least",
-            note="share of cells; rate in units of eta m output_scale^2 |S||u|^2/n times "
+        _mostly(
+            named,
+            "no sample falls slower than 1/4 of the features' rate",
+            least >= st.OMEGA,
+            "share of cells; rate in units of eta m output_scale^2 |S||u|^2/n times "
             "(1 - 1/K)/(2 log K), the first step of features alone: 1/4 and 4 of that are "
             f"{low} and {high} without the constant; slowest sample by |u|: "
             f"{_by_strength(here, least)}",
@@ -152,8 +135,8 @@ def _constants(study: TrainingExperiment, here: xr.Dataset, named: Naming) -> li
         if there.any():
             values = ", ".join(f"{u:g}" for u in strength[there])
             note = f"|u| = {values}; fastest sample up to {largest.max():.3g} times{why}"
-        what = named("B1", f"none falls faster than 4 times that, where {where}")
-        found.append(judge_bound(what, _shares(largest <= BIG_O), MOST, "at_least", note=note))
+        what = f"none falls faster than 4 times that, where {where}"
+        found.append(_mostly(named, what, largest <= st.BIG_O, note))
     return found
 
 
@@ -168,7 +151,7 @@ def _in_strength(study: TrainingExperiment, slow: xr.Dataset, named: Naming) -> 
     strength, rate = slow["strength"].values, _rate(slow, per_lr=True)
     led = feature_share(study, strength, study.size) >= MAINLY
     return [
-        judge_slope(
+        st.judge_slope(
             named("B1", f"exponent of the rate in |u|, {where}"),
             _slope_or_none(strength[there], rate[:, there]),
             2.0,
@@ -190,7 +173,7 @@ def _in_size(study: TrainingExperiment, uneven: xr.Dataset, named: Naming) -> Ve
     rate = uneven["class_rate"].isel(strength=-1).sel(gamma=uneven["gamma"].values.min()).values
     there = feature_share(study, u, sizes) >= MAINLY
     used = ", ".join(str(size) for size in sizes[there])
-    return judge_slope(
+    return st.judge_slope(
         named("B1", "exponent of the rate in |S_y|"),
         _slope_or_none(sizes[there].astype(float), rate[:, there]),
         1.0,
@@ -207,7 +190,7 @@ def _in_filters_and_rate(
     m = np.array([study.at_case(name).filters for name in widths], dtype=float)
     rates = [_geometric_mean(_rate(cases[name], per_lr=True)) for name in widths]
     found = [
-        judge_slope(
+        st.judge_slope(
             named("B1", f"exponent of the rate in m, {study.combine} of filters"),
             _slope_or_none(m, np.stack(rates, axis=1)),
             -1.0 if study.combine == "mean" else 1.0,
@@ -218,7 +201,7 @@ def _in_filters_and_rate(
     if "slow 4eta" in cases:
         rates = [_geometric_mean(_rate(cases[name])) for name in ("slow", "slow 4eta")]
         found.append(
-            judge_slope(
+            st.judge_slope(
                 named("B1", "exponent of the rate in eta"),
                 _slope_or_none(np.array([1.0, 4.0]), np.stack(rates, axis=1)),
                 1.0,
@@ -229,11 +212,8 @@ def _in_filters_and_rate(
     return found
 
 
-# ----------------------------------------------------------------------------------------- Lemma 2
-
-
 def _too_early(study: TrainingExperiment, printed: xr.Dataset, named: Naming) -> Verdict:
-    loss, level = printed["train_loss"].values, OMEGA * np.log(study.classes)
+    loss, level = printed["train_loss"].values, st.OMEGA * np.log(study.classes)
     note = (
         f"premise not met: T_0 has a training loss of log(K)/4 = {level:.3g}, the least after "
         f"{study.steps} steps is {loss.min():.3g}"
@@ -241,7 +221,7 @@ def _too_early(study: TrainingExperiment, printed: xr.Dataset, named: Naming) ->
     if (loss <= level).any():
         note = f"{(loss <= level).mean():.0%} of the cells reach T_0, too late to see a slope"
     what = named("B2", "exponent in t of the loss averaged since T_0")
-    return judge_equal(what, np.empty(0), -1.0, LIKE_1_OVER_T, note=note)
+    return st.judge_equal(what, np.empty(0), -1.0, LIKE_1_OVER_T, note=note)
 
 
 def _stage_2(study: TrainingExperiment, long: xr.Dataset, named: Naming) -> list[Verdict]:
@@ -255,7 +235,7 @@ def _stage_2(study: TrainingExperiment, long: xr.Dataset, named: Naming) -> list
     )
     fitted = f"last three quarters of {study.long_steps} steps, all Gamma and |u|"
     return [
-        judge_bound(
+        st.judge_bound(
             named("B2", "average loss since T_0 within Lemma 2's bound"),
             worst.reshape(len(worst), -1).max(axis=1),
             1.0,
@@ -264,7 +244,7 @@ def _stage_2(study: TrainingExperiment, long: xr.Dataset, named: Naming) -> list
             f"{study.stop_loss:g}, |W(T_0) - W*| measured, {when}; largest by |u|: {largest}",
         ),
         *(
-            judge_equal(
+            st.judge_equal(
                 named("B2", f"exponent in t of the {what}"),
                 # missing if any cell of a seed is
                 long[name].values.reshape(len(worst), -1).mean(axis=1),
@@ -285,11 +265,11 @@ def _geometric_mean(rate: np.ndarray) -> np.ndarray:
     return np.asarray(np.exp(np.log(np.where(rate > 0, rate, np.nan)).mean(axis=1)))
 
 
-def _slope_or_none(x: np.ndarray, y: np.ndarray) -> Slope:
+def _slope_or_none(x: np.ndarray, y: np.ndarray) -> st.Slope:
     """Slope of logarithms with its interval over seeds; none from fewer than two points."""
     if len(x) < 2:
-        return Slope(np.nan, np.nan, np.nan, len(y), len(x))
-    return loglog_slope(x, y)
+        return st.Slope(np.nan, np.nan, np.nan, len(y), len(x))
+    return st.loglog_slope(x, y)
 
 
 def _listed(strength: np.ndarray, values: np.ndarray) -> str:

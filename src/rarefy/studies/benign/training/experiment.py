@@ -15,31 +15,13 @@ from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
 from rarefy.core.precision import PRECISIONS, matrix_products
-from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies.benign.constants import small_loss
 from rarefy.studies.benign.setting import ClassNoiseExperiment, Ratio
+from rarefy.studies.benign.training import measures, neurons
 from rarefy.studies.benign.training.cases import CASES, ENDS, Case
-from rarefy.studies.benign.training.measures import (
-    OUTPUTS,
-    SPREAD,
-    TIMES,
-    curves,
-    stage_1_measures,
-    stage_2_measures,
-)
-from rarefy.studies.benign.training.neurons import (
-    BINS,
-    INDICES,
-    KINDS,
-    PARTS,
-    QUANTILES,
-    SPECIAL_EDGES,
-    decision_measures,
-    end_measures,
-)
 from rarefy.studies.benign.training.run import watched
 from rarefy.studies.benign.trial import Trial
-from rarefy.sweep.batches import split_by_axes
+from rarefy.sweep.batches import missing, split_by_axes
 from rarefy.theory.benign import first_loss_drop
 
 
@@ -49,39 +31,14 @@ class TrainingExperiment(ClassNoiseExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("case", "gamma", "strength")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "gamma": (1.0, 10.0),
-            "strength": (1.0, 6.0),
-            "classes": 3,
-            "d": 40,
-            "filters": 8,
-            "size": 6,
-            "slow_steps": 60,
-            "long_steps": 120,
-            "trained_steps": 40,
-            "trained_lr": 5.0,
-            "wide_d": 60,
-            "wide_filters": 40,
-            "wide_size": 2,
-            "test_samples": 60,
-        },
-        "quick": {
-            "seeds": 3,
-            "gamma": (1.0, 10.0),
-            "strength": (0.01, 2.0, 4.0, 8.0),
-            "d": 240,
-            "filters": 24,
-            "size": 20,
-            "slow_steps": 200,
-            "long_steps": 800,
-            "trained_steps": 300,
-            "trained_lr": 12.0,
-            "wide_d": 1000,
-            "wide_filters": 80,
-            "wide_size": 3,
-            "test_samples": 1000,
-        },
+        "tiny": {"seeds": 2, "gamma": (1.0, 10.0), "strength": (1.0, 6.0)}
+        | {"classes": 3, "d": 40, "filters": 8, "size": 6, "slow_steps": 60, "long_steps": 120}
+        | {"trained_steps": 40, "trained_lr": 5.0, "wide_d": 60, "wide_filters": 40}
+        | {"wide_size": 2, "test_samples": 60},
+        "quick": {"seeds": 3, "gamma": (1.0, 10.0), "strength": (0.01, 2.0, 4.0, 8.0)}
+        | {"d": 240, "filters": 24, "size": 20, "slow_steps": 200, "long_steps": 800}
+        | {"trained_steps": 300, "trained_lr": 12.0, "wide_d": 1000, "wide_filters": 80}
+        | {"wide_size": 3, "test_samples": 1000},
         "paper": {"seeds": 2, "gamma": (1.0, 10.0), "strength": (0.01, 1.0, 2.0, 4.0)},
     }
 
@@ -119,24 +76,22 @@ class TrainingExperiment(ClassNoiseExperiment):
         super().check()  # last: it looks at the cases
 
     def outputs(self) -> tuple[Output, ...]:
-        return OUTPUTS
+        return measures.OUTPUTS
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        edges = np.array(SPECIAL_EDGES)
+        edges = np.array(neurons.SPECIAL_EDGES)
         return {
             "class": np.arange(self.classes),
-            "spread": np.array(SPREAD),
-            "time": np.arange(TIMES),
+            "spread": np.array(measures.SPREAD),
+            "time": np.arange(measures.TIMES),
             "when": np.array(["before", "after"]),
-            "index": np.linspace(0, 1, INDICES).round(4),
-            "bin": ((np.arange(BINS) + 0.5) / BINS).round(4),
-            "quantile": np.array(QUANTILES),
-            "kind": np.array(KINDS),
-            "part": np.array(PARTS),
+            "index": np.linspace(0, 1, neurons.INDICES).round(4),
+            "bin": ((np.arange(neurons.BINS) + 0.5) / neurons.BINS).round(4),
+            "quantile": np.array(neurons.QUANTILES),
+            "kind": np.array(neurons.KINDS),
+            "part": np.array(neurons.PARTS),
             "special": (edges[1:] + edges[:-1]) / 2,
         }
-
-    # -------------------------------------------------------------------------------- simulation
 
     def parts(self) -> tuple[TrainingExperiment, ...]:
         return tuple(self.at_case(name) for name in self.case)
@@ -198,12 +153,10 @@ class TrainingExperiment(ClassNoiseExperiment):
         case = CASES[name]
         study = self.at_case(name)
         sizes = torch.tensor([self.sizes_of(name)])
-        gamma = cells.column("gamma", context).double().cpu()
-        noise = spectrum_for(gamma, study.d, study.classes, self.base)
         experiment = study.setup(
             cells,
             context,
-            spectrum=noise,
+            spectrum=study.spectrum(cells.column("gamma", context)),
             strength=cells.column("strength", context),
             sizes=sizes.to(context.device),
         )
@@ -219,15 +172,18 @@ class TrainingExperiment(ClassNoiseExperiment):
             coefficients=name in ENDS,
             work=self.cost().steps_per_cell / steps,
         )
-        found = {"lr": lr, "nonfinite_step": seen.nonfinite_step, **curves(seen)}
+        found = {"lr": lr, **measures.curves(seen)}
         if case.is_stage_1 or case.training == "printed":
-            found |= stage_1_measures(study, experiment, seen, lr)
+            found |= measures.stage_1_measures(study, experiment, seen, lr)
         if case.training == "long":
-            found |= stage_2_measures(seen, lr, small_loss(self))
+            found |= measures.stage_2_measures(seen, lr, small_loss(self))
         if name in ENDS:
-            found |= end_measures(study, experiment, seen)
-            found |= decision_measures(study, experiment, seen)
-        return self._filled(found, len(cells))
+            found |= neurons.end_measures(study, experiment, seen)
+            found |= neurons.decision_measures(study, experiment, seen)
+        complete = missing(self, len(cells))  # a case does not measure all
+        for output in set(found) & set(complete):
+            complete[output][...] = found[output].cpu().numpy()
+        return complete | {"nonfinite_step": seen.nonfinite_step.cpu().numpy()}
 
     def rates(self, case: Case, experiment: Trial) -> Tensor:
         """Learning rates, (run,)."""
@@ -248,19 +204,6 @@ class TrainingExperiment(ClassNoiseExperiment):
         )
         rate = case.rate * case.drop * math.log(self.classes) / drop
         return torch.as_tensor(rate).to(like).expand(len(like)).contiguous()
-
-    def _filled(self, found: dict[str, Tensor], runs: int) -> dict[str, np.ndarray]:
-        """All outputs; NaN where a case does not measure one."""
-        length = {name: len(values) for name, values in self.coordinates().items()}
-        complete = {"nonfinite_step": found["nonfinite_step"].cpu().numpy()}
-        for output in self.outputs():
-            shape = (runs, *(length[dim] for dim in output.dims))
-            value = found.get(output.name)
-            full = np.full(shape, np.nan)
-            if value is not None:
-                full[...] = value.cpu().numpy()
-            complete[output.name] = full
-        return complete
 
 
 def _large_std(study: TrainingExperiment) -> float:

@@ -9,20 +9,9 @@ from torch import Tensor
 
 from rarefy.data.patches import PatchSamples
 from rarefy.data.tail_noise import stratified
+from rarefy.measure import noise_neurons as nn
 from rarefy.measure.decisions import decisions
 from rarefy.measure.generalisation import CHUNK
-from rarefy.measure.noise_neurons import (
-    active_share,
-    by_chunks,
-    equivalent_length,
-    memorisation,
-    noise_response,
-    noise_spectrum,
-    numerical_rank,
-    own_responses,
-    singular_value,
-    still_active,
-)
 from rarefy.measure.statistics import BIG_O
 from rarefy.studies.benign.conditions import initial_std
 from rarefy.studies.benign.setting import ClassNoiseExperiment
@@ -62,13 +51,10 @@ def end_measures(
     return found
 
 
-# ------------------------------------------------------------------------------------------ Lemma 3
-
-
 def _singular(study: ClassNoiseExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
     table, n = experiment.data.eigenvalues, len(experiment.samples)
-    before = noise_spectrum(experiment.initial, table).expand(len(seen.filters), -1, -1)
-    after = noise_spectrum(seen.filters, table)
+    before = nn.noise_spectrum(experiment.initial, table).expand(len(seen.filters), -1, -1)
+    after = nn.noise_spectrum(seen.filters, table)
     m = study.filters
     rank = int(experiment.spectrum.rank().min())
     number = benign.rank_in_proof(m, study.d, rank, n)
@@ -77,34 +63,28 @@ def _singular(study: ClassNoiseExperiment, experiment: Trial, seen: Watched) -> 
     spots = torch.linspace(0, after.shape[2] - 1, INDICES).round().long()
     both = torch.stack([before[:, 0], after[:, 0]], dim=1)
     return {
-        "rank_share": (numerical_rank(after, table.shape[2]).amin(dim=1) / m).to(after),
+        "rank_share": (nn.numerical_rank(after, table.shape[2]).amin(dim=1) / m).to(after),
         "largest_over_order": after[:, :, 0].amax(dim=1) / order,
-        "numbered_over_floor": singular_value(after, number).amin(dim=1) / floor,
+        "numbered_over_floor": nn.singular_value(after, number).amin(dim=1) / floor,
         "smallest_over_floor": after[:, :, -1].amin(dim=1) / floor,
         "spectrum": both[:, :, spots.to(both.device)],
     }
 
 
-# -------------------------------------------------------------------------------- Lemma 5 and (86)
-
-
 def _memory(experiment: Trial, seen: Watched) -> dict[str, Tensor]:
     samples = experiment.samples
-    response = noise_response(seen.filters, samples)
+    response = nn.noise_response(seen.filters, samples)
     one_hot = samples.one_hot()
-    plain, strong = memorisation(response, one_hot), memorisation(response, one_hot, BIG_O)
-    start = own_responses(experiment.initial, samples)
+    plain, strong = nn.memorisation(response, one_hot), nn.memorisation(response, one_hot, BIG_O)
+    start = nn.own_responses(experiment.initial, samples)
     return {
         "memory_own": plain.own.mean(dim=1),
         "memory_other": plain.other.mean(dim=1),
         "memory_worst": plain.worst.amin(dim=1),
         "memory_pairs": plain.pairs.mean(dim=1),
         "memory_pairs_strong": strong.pairs.mean(dim=1),
-        "still_active": still_active(start, own_responses(seen.filters, samples)),
+        "still_active": nn.still_active(start, nn.own_responses(seen.filters, samples)),
     }
-
-
-# --------------------------------------------------------------------------------- Lemmas 4 and 6
 
 
 def _fresh(study: ClassNoiseExperiment, experiment: Trial, seen: Watched) -> dict[str, Tensor]:
@@ -113,14 +93,14 @@ def _fresh(study: ClassNoiseExperiment, experiment: Trial, seen: Watched) -> dic
     count = study.test_samples
 
     def measure(filters: Tensor, samples: PatchSamples) -> Tensor:
-        response = noise_response(filters, samples)
-        active = active_share(filters, samples)
-        length = equivalent_length(filters, samples, table)
+        response = nn.noise_response(filters, samples)
+        active = nn.active_share(filters, samples)
+        length = nn.equivalent_length(filters, samples, table)
         return torch.cat([torch.stack([active, length], dim=1), response], dim=1)
 
-    measured = by_chunks(seen.filters, experiment.fresh, count, measure)
+    measured = nn.by_chunks(seen.filters, experiment.fresh, count, measure)
     active, length, response = measured[:, 0], measured[:, 1], measured[:, 2:]
-    at_start = by_chunks(experiment.initial, experiment.fresh, count, active_share)
+    at_start = nn.by_chunks(experiment.initial, experiment.fresh, count, nn.active_share)
     labels = _fresh_labels(experiment, count)
     runs = len(seen.filters)
     index = labels.expand(runs, -1)
@@ -165,9 +145,6 @@ def _histogram(share: Tensor) -> Tensor:
     counts = torch.zeros(len(share), BINS, dtype=share.dtype, device=share.device)
     counts.scatter_add_(1, place, torch.ones_like(share))
     return counts / share.shape[1]
-
-
-# ---------------------------------------------------------------------------------------- decisions
 
 
 def decision_measures(

@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Table
-from rarefy.data.noise_spectrum import spectrum_for
 from rarefy.studies.benign.conditions import conditions, initial_std
 from rarefy.studies.benign.training.cases import CASES, ENDS
 from rarefy.studies.benign.training.charts import power_of_ten
@@ -117,11 +116,10 @@ def _conditions(study: TrainingExperiment, results: xr.Dataset, case: str) -> Ta
     gamma = float(results["gamma"].values.min())
     strength = results["strength"].values
     u = float(strength[np.abs(strength - 2.0).argmin()])
-    noise = spectrum_for(gamma, there.d, there.classes, there.base)
     cell = results.sel(case=case, gamma=gamma, strength=u)
     updates = float(cell["updates"].mean())
     made = Training(float(cell["lr"].mean()), round(updates) if np.isfinite(updates) else 2)
-    found = conditions(there, noise, u, there.classes * there.size, made)
+    found = conditions(there, there.spectrum(gamma), u, there.classes * there.size, made)
     lowest = initial_std(there) * float(np.sqrt(found[6].limit / there.filters))
     return Table(
         f"conditions-{case.replace(' ', '-')}",

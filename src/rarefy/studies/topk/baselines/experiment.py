@@ -29,22 +29,11 @@ class BaselinesExperiment(SignalNoiseExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("arm", "sigma")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            **TINY,
-            "seeds": 2,
-            "arm": arms((3, 10), (0.01, 0.3)),
-            "sigma": (0.2, 1.5),
-            "reads": (5, 20, 60),
-            "validation_samples": 60,
-        },
-        "quick": {
-            "seeds": 3,
-            "arm": arms((4, 16, 64), (0.01, 0.1, 1.0)),
-            "sigma": (0.5, 1.0, 1.5),
-            "steps": 400,
-            "reads": (5, 20, 100, 400),
-            "test_samples": 2000,
-        },
+        "tiny": TINY
+        | {"seeds": 2, "arm": arms((3, 10), (0.01, 0.3)), "sigma": (0.2, 1.5)}
+        | {"reads": (5, 20, 60), "validation_samples": 60},
+        "quick": {"seeds": 3, "arm": arms((4, 16, 64), (0.01, 0.1, 1.0)), "sigma": (0.5, 1.0, 1.5)}
+        | {"steps": 400, "reads": (5, 20, 100, 400), "test_samples": 2000},
         "paper": {"seeds": 4, "sigma": (1.0,), "arm": arms((4, 16, 64, 128), (0.01, 0.1, 1.0))},
     }
 

@@ -1,5 +1,4 @@
-"""TopK pruning against cheap remedies at the same setting: random masks, weight decay, early
-stopping (002 Theorem 4.4 compares with dense training alone)."""
+"""TopK pruning against cheap remedies: random masks, weight decay, early stopping (002)."""
 
 from __future__ import annotations
 

@@ -11,21 +11,8 @@ from rarefy.measure.regions import overlap
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.chart import heat_map
 from rarefy.studies.kit.words import seeds_in_words
+from rarefy.studies.topk.phase import regions
 from rarefy.studies.topk.phase.experiment import PhaseExperiment
-from rarefy.studies.topk.phase.regions import (
-    LEARNT,
-    Numbers,
-    axes_of,
-    first_update,
-    kept_shares,
-    measured_regions,
-    overlaps,
-    predicted_curves,
-    predicted_region,
-    published_curves,
-    published_region,
-    spacing,
-)
 from rarefy.theory.first_step import paper_noise_std
 
 READS_AS = {
@@ -43,11 +30,11 @@ def pictures(experiment: PhaseExperiment, results: xr.Dataset) -> list[Picture]:
 
 
 def _map(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
-    sigma, keep = axes_of(results)
+    sigma, keep = regions.axes_of(results)
     curves = []
     for name, ends, role, style in (
-        ("published", published_curves(experiment, sigma), "theory", "solid"),
-        ("first update", predicted_curves(experiment, sigma), "first", "dashed"),
+        ("published", regions.published_curves(experiment, sigma), "theory", "solid"),
+        ("first update", regions.predicted_curves(experiment, sigma), "first", "dashed"),
     ):
         for side, at in zip(("lower", "upper"), ends, strict=True):
             there = (at >= keep.min()) & (at <= keep.max())  # the part that lies on the map
@@ -63,7 +50,7 @@ def _map(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
             "test loss",
             f"{reading}: {READS_AS[reading]}",
             curves=curves,
-            levels=(LEARNT,),
+            levels=(regions.LEARNT,),
         )
         for reading in texts(results, "reading")
     ]
@@ -71,7 +58,7 @@ def _map(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
         "map",
         "Test loss over noise and kept coordinates, for each reading of TopK",
         f"Mean of {seeds_in_words(results)} after {int(results['read'][-1])} updates; a loss "
-        f"under {LEARNT:g} counts as generalising, log {experiment.classes} = "
+        f"under {regions.LEARNT:g} counts as generalising, log {experiment.classes} = "
         f"{np.log(experiment.classes):.2f} is chance. Solid: the two curves of 002 Fig. 2 (scaled "
         "as Theorem 4.4 where the setting is another). Dashed: the window that follows from the "
         "first update alone, no constant fitted. Why the readings differ: a signal's coordinate "
@@ -88,25 +75,26 @@ def _map(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
 
 
 def _overlaps(experiment: PhaseExperiment, results: xr.Dataset) -> str:
-    published = published_region(experiment, results)
+    published = regions.published_region(experiment, results)
     found = []
     for reading in texts(results, "reading"):
-        scores = overlaps(results, reading, published)
+        scores = regions.overlaps(results, reading, published)
         ends = f" ({min(scores):.2f} to {max(scores):.2f})" if len(scores) > 1 else ""
         found.append(f"{reading} {np.mean(scores):.2f}{ends}")
+    whole = overlap(np.ones_like(published), published)
     return (
-        f"Overlap of the region under {LEARNT:g} with the published one: {', '.join(found)}; the "
-        f"whole map would have {overlap(np.ones_like(published), published):.2f}."
+        f"Overlap of the region under {regions.LEARNT:g} with the published one: "
+        f"{', '.join(found)}; the whole map would have {whole:.2f}."
     )
 
 
-def _spread_out(sigma: Numbers, count: int) -> Numbers:
+def _spread_out(sigma: regions.Numbers, count: int) -> regions.Numbers:
     """Some noise levels from first to last."""
     return sigma[np.unique(np.linspace(0, len(sigma) - 1, count).round().astype(int))]
 
 
 def _cuts(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
-    sigma, keep = axes_of(results)
+    sigma, keep = regions.axes_of(results)
     readings, loudest = texts(results, "reading"), float(sigma.max())
     loss, held = results["test_loss"].isel(read=-1), results["signal_held"].sel(sigma=loudest)
     panels = [
@@ -137,13 +125,15 @@ def _cuts(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
         f"Filters that hold their own signal at the end, sigma_p = {loudest:g}",
         x_log=True,
     )
-    share = spacing(keep)
-    published = published_region(experiment, results) @ share
-    predicted = predicted_region(experiment, results) @ share
+    share = regions.spacing(keep)
+    published = regions.published_region(experiment, results) @ share
+    predicted = regions.predicted_region(experiment, results) @ share
     width = Lines(
         [
             *(
-                mean_curve(reading, sigma, measured_regions(results, reading) @ share, reading)
+                mean_curve(
+                    reading, sigma, regions.measured_regions(results, reading) @ share, reading
+                )
                 for reading in readings
             ),
             Curve("published", sigma, published, role="theory"),
@@ -165,13 +155,13 @@ def _cuts(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
 
 
 def _first(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
-    sigma, keep = axes_of(results)
+    sigma, keep = regions.axes_of(results)
     first = results.isel(reading=0)
     curves = []
     for place, value in enumerate(_spread_out(sigma, 4)):
         name, role = f"sigma_p = {value:g}", f"sigma {place}"
         samples = by_seed(first["first_kept"].sel(sigma=value), "keep")
-        shares = kept_shares(experiment, results, value)
+        shares = regions.kept_shares(experiment, results, value)
         curves.append(mean_curve(f"{name}, measured", keep, samples, role, "points"))
         curves.append(Curve(f"{name}, law", keep, shares, role=role))
     title = "Filters whose signal is among the K largest"
@@ -179,7 +169,7 @@ def _first(experiment: PhaseExperiment, results: xr.Dataset) -> Picture:
     gained, noise = (
         by_seed(first[name].isel(keep=0), "sigma") for name in ("first_signal", "first_noise")
     )
-    steps = [first_update(experiment, value) for value in sigma]
+    steps = [regions.first_update(experiment, value) for value in sigma]
 
     def law(label: str, values: list[float], role: str, style: str = "solid") -> Curve:
         return Curve(label, sigma, np.array(values), role=role, style=style)

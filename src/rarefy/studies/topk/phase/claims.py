@@ -10,18 +10,9 @@ from rarefy.measure import statistics as st
 from rarefy.measure.regions import overlap
 from rarefy.studies.kit.arrays import texts
 from rarefy.studies.kit.reading import Naming
+from rarefy.studies.topk.phase import regions
 from rarefy.studies.topk.phase.experiment import SHUT, PhaseExperiment
 from rarefy.studies.topk.phase.first_update import first_update_verdicts
-from rarefy.studies.topk.phase.regions import (
-    LEARNT,
-    OVERLAP,
-    constants_of,
-    fitted_curves,
-    overlaps,
-    published_constants,
-    published_region,
-    spacing,
-)
 from rarefy.studies.topk.phase.theorems import FITTED, Diagram, mostly, rescue, too_few
 
 EVERYWHERE = 0.99
@@ -38,17 +29,17 @@ def verdicts(experiment: PhaseExperiment, results: xr.Dataset, scale: str) -> li
         found += [*_figure(named, here), *_fitted(named, experiment, results, reading)]
         found += [*rescue(named, here), *too_few(named, here)]
     named = Naming(experiment, scale, f"{experiment.setting}: ")
-    found += _readings(named, published_region(experiment, results), results)
+    found += _readings(named, regions.published_region(experiment, results), results)
     return found + first_update_verdicts(named, experiment, results)
 
 
 def _figure(named: Naming, here: Diagram) -> list[Verdict]:
     """Fig. 1 and 2."""
-    good = here.loss < LEARNT
+    good = here.loss < regions.LEARNT
     inside, below, above = here.inside(), here.below(), here.above()
     everything = overlap(np.ones_like(inside), inside)
     # a rho per seed; NaN, a missing value, where the width never changes
-    widths = good @ spacing(here.keep)
+    widths = good @ regions.spacing(here.keep)
     trends = [st.spearman_trend(here.sigma, row, permutations=1).rho for row in widths]
     finite = here.train[np.isfinite(here.train)]
     spread = f"largest {finite.max():.3g}, median {np.median(finite):.2g}" if finite.size else ""
@@ -60,7 +51,7 @@ def _figure(named: Naming, here: Diagram) -> list[Verdict]:
         st.judge_bound(
             named("S7", "region of test loss < 2 against the published one"),
             np.array([overlap(region, inside) for region in good]),
-            OVERLAP,
+            regions.OVERLAP,
             "at_least",
             note=f"shared over joint area; the whole diagram would score {everything:.2f}",
         ),
@@ -88,10 +79,11 @@ def _fitted(
     named: Naming, experiment: PhaseExperiment, results: xr.Dataset, reading: str
 ) -> list[Verdict]:
     """Constants of the published curves, fitted to the measured region."""
-    fits = fitted_curves(experiment, results, reading)
+    fits = regions.fitted_curves(experiment, results, reading)
     score = st.mean_interval([fit.overlap for fit in fits]).mean
     factors = {"lower": [fit.lower for fit in fits], "upper": [fit.upper for fit in fits]}
-    constants, published = constants_of(experiment, fits), published_constants(experiment)
+    constants = regions.constants_of(experiment, fits)
+    published = regions.published_constants(experiment)
     return [
         st.judge_equal(
             named("S7", f"log of fitted over published constant, {name} curve"),
@@ -109,7 +101,7 @@ def _readings(named: Naming, region: np.ndarray, results: xr.Dataset) -> list[Ve
     readings = texts(results, "reading")
     found = []
     for other in (word for word in readings if SHUT in readings and word != SHUT):
-        gain = overlaps(results, SHUT, region) - overlaps(results, other, region)
+        gain = regions.overlaps(results, SHUT, region) - regions.overlaps(results, other, region)
         note = (
             f"{SHUT} is nearer in {int((gain > 0).sum())} of {len(gain)} seeds; which reading the "
             "figure was made with is not a claim of the paper"

@@ -33,24 +33,14 @@ class PhaseExperiment(SignalNoiseExperiment):
     axes: ClassVar[tuple[str, ...]] = ("reading", "sigma", "keep")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {**TINY, "seeds": 2, "sigma": (0.2, 1.0), "keep": (2, 10, 40), "reads": (20, 60)},
-        "quick": {
-            "seeds": 2,
-            "sigma": (0.25, 0.5, 0.75, 1.0),
-            "keep": (2, 8, 25, 60, 100, 150, 200),
-            "steps": 700,
-            "reads": (700,),
-            "test_samples": 2000,
-        },
+        "quick": {"seeds": 2, "sigma": (0.25, 0.5, 0.75, 1.0)}
+        | {"keep": (2, 8, 25, 60, 100, 150, 200)}
+        | {"steps": 700, "reads": (700,), "test_samples": 2000},
         "paper": {},
         # initial weights far below the first update, as Condition 4.1 asks: then it is the update
         # that decides a fixed support
-        "faint": {
-            "sigma_0": 1e-4,
-            "sigma": (0.2, 0.4, 0.6, 0.8, 1.0),
-            "keep": (2, 6, 16, 40, 80, 120, 160, 200),
-            "steps": 2000,
-            "reads": (2000,),
-        },
+        "faint": {"sigma": (0.2, 0.4, 0.6, 0.8, 1.0), "keep": (2, 6, 16, 40, 80, 120, 160, 200)}
+        | {"sigma_0": 1e-4, "steps": 2000, "reads": (2000,)},
     }
 
     reading: tuple[Annotated[str, OneOf((*READINGS, SHUT))], ...] = ("revive", SHUT, "fixed")

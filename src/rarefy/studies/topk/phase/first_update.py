@@ -10,17 +10,8 @@ from rarefy.measure.regions import overlap
 from rarefy.measure.statistics import judge_bound, judge_equal
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.reading import Naming
+from rarefy.studies.topk.phase import regions
 from rarefy.studies.topk.phase.experiment import PhaseExperiment
-from rarefy.studies.topk.phase.regions import (
-    ENOUGH,
-    OVERLAP,
-    axes_of,
-    first_update,
-    kept_shares,
-    overlaps,
-    predicted_region,
-    published_region,
-)
 from rarefy.theory.first_step import paper_noise_std, paper_signal_coordinate
 
 CLOSE = 0.1
@@ -34,8 +25,8 @@ def first_update_verdicts(
     named: Naming, experiment: PhaseExperiment, results: xr.Dataset
 ) -> list[Verdict]:
     """The first update does not know the reading, nor (but for what would be kept) K."""
-    sigma, keep = axes_of(results)
-    steps = [first_update(experiment, value) for value in sigma]
+    sigma, keep = regions.axes_of(results)
+    steps = [regions.first_update(experiment, value) for value in sigma]
     first = results.isel(reading=0)
     gained, added = (
         by_seed(first[name].isel(keep=0), "sigma") for name in ("first_signal", "first_noise")
@@ -60,7 +51,7 @@ def first_update_verdicts(
         )
     ]
     kept = by_seed(first["first_kept"], "sigma", "keep")
-    shares = np.stack([kept_shares(experiment, results, value) for value in sigma])
+    shares = np.stack([regions.kept_shares(experiment, results, value) for value in sigma])
     found.append(
         judge_bound(
             named("S12", "share of filters that keep their signal, mean error of the law"),
@@ -72,15 +63,16 @@ def first_update_verdicts(
         )
     )
     against = "region of test loss < 2 against the first update's window"
-    for enough, words in ENOUGH.items():
-        region = predicted_region(experiment, results, enough)
-        drawn = overlap(published_region(experiment, results), region)
+    for enough, words in regions.ENOUGH.items():
+        region = regions.predicted_region(experiment, results, enough)
+        drawn = overlap(regions.published_region(experiment, results), region)
         note = (
             f"shared over joint area, no constant fitted; K from which {words}, to where noise "
             "grows as fast; the whole diagram would score "
             f"{overlap(np.ones_like(region), region):.2f}, the published curves {drawn:.2f}"
         )
         for reading in texts(results, "reading"):
-            name, scores = f"{reading}: {against}, {enough}", overlaps(results, reading, region)
-            found.append(judge_bound(named("S12", name), scores, OVERLAP, "at_least", note=note))
+            name = named("S12", f"{reading}: {against}, {enough}")
+            scores = regions.overlaps(results, reading, region)
+            found.append(judge_bound(name, scores, regions.OVERLAP, "at_least", note=note))
     return found

@@ -1,5 +1,4 @@
-"""Test loss over noise and kept coordinates, with pruned coordinates that may come back and with a
-support that is final (002 Fig. 1 and 2, Theorems 4.4 and 4.5, App. I)."""
+"""Test loss over noise and kept coordinates (002 Fig. 1 and 2, Theorems 4.4 and 4.5, App. I)."""
 
 from __future__ import annotations
 

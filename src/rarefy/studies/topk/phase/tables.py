@@ -8,18 +8,8 @@ import xarray as xr
 from rarefy.core.picture import Table
 from rarefy.measure.regions import agreement, overlap
 from rarefy.studies.kit.arrays import texts
+from rarefy.studies.topk.phase import regions
 from rarefy.studies.topk.phase.experiment import PhaseExperiment
-from rarefy.studies.topk.phase.regions import (
-    at_end,
-    axes_of,
-    constants_of,
-    fitted_curves,
-    measured_regions,
-    overlaps,
-    predicted_region,
-    published_constants,
-    published_region,
-)
 from rarefy.studies.topk.phase.theorems import FITTED
 from rarefy.theory import topk
 from rarefy.theory.conditions import COLUMNS, Condition, table_rows
@@ -30,20 +20,21 @@ def tables(experiment: PhaseExperiment, results: xr.Dataset) -> list[Table]:
 
 
 def _agreement(experiment: PhaseExperiment, results: xr.Dataset) -> Table:
-    lower, upper = published_constants(experiment)
-    published = published_region(experiment, results)
-    predicted = predicted_region(experiment, results)
+    lower, upper = regions.published_constants(experiment)
+    published = regions.published_region(experiment, results)
+    predicted = regions.predicted_region(experiment, results)
     rows = []
     for reading in texts(results, "reading"):
-        fits = fitted_curves(experiment, results, reading)
-        same = [agreement(region, published) for region in measured_regions(results, reading)]
-        train = at_end(results, "train_loss", reading)
-        ours = constants_of(experiment, fits)
+        fits = regions.fitted_curves(experiment, results, reading)
+        measured = regions.measured_regions(results, reading)
+        same = [agreement(region, published) for region in measured]
+        train = regions.at_end(results, "train_loss", reading)
+        ours = regions.constants_of(experiment, fits)
         rows.append(
             {
                 "reading": reading,
-                "overlap, published": _mean(overlaps(results, reading, published)),
-                "overlap, first update": _mean(overlaps(results, reading, predicted)),
+                "overlap, published": _mean(regions.overlaps(results, reading, published)),
+                "overlap, first update": _mean(regions.overlaps(results, reading, predicted)),
                 "agreement, published": _mean(same),
                 "fitted lower constant": ours[0],
                 "fitted upper constant": ours[1],
@@ -69,7 +60,7 @@ def _agreement(experiment: PhaseExperiment, results: xr.Dataset) -> Table:
 
 
 def _conditions(experiment: PhaseExperiment, results: xr.Dataset) -> Table:
-    loudest = float(axes_of(results)[0].max())
+    loudest = float(regions.axes_of(results)[0].max())
     names = ("classes", "filters", "samples", "d", "mu", "sigma_0", "lr")
     conditions = topk.condition_4_1(
         **{name: getattr(experiment, name) for name in names},

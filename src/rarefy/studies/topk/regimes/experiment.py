@@ -28,29 +28,12 @@ class RegimesExperiment(UnprunedExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("samples", "classes", "d", "snr")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "samples": (10, 20),
-            "classes": (2, 3),
-            "d": (500, 10**13),
-            "snr": (0.02, 0.2, 4.0),
-            "filters": 8,
-            "steps": 60,
-            "reads": (1, 10, 60),
-            "test_samples": 100,
-            "epsilon": 0.1,
-        },
-        "quick": {
-            "seeds": 3,
-            "samples": (20, 40, 80),
-            "classes": (2, 4),
-            "d": (2000, 10**13),
-            "snr": (0.004, 0.012, 0.035, 0.1, 0.3, 0.9, 2.5),
-            "filters": 16,
-            "steps": 2000,
-            "reads": (1, 10, 100, 2000),
-            "test_samples": 500,
-        },
+        "tiny": {"seeds": 2, "samples": (10, 20), "classes": (2, 3), "d": (500, 10**13)}
+        | {"snr": (0.02, 0.2, 4.0)}
+        | {"filters": 8, "steps": 60, "reads": (1, 10, 60), "test_samples": 100, "epsilon": 0.1},
+        "quick": {"seeds": 3, "samples": (20, 40, 80), "classes": (2, 4), "d": (2000, 10**13)}
+        | {"snr": (0.004, 0.012, 0.035, 0.1, 0.3, 0.9, 2.5)}
+        | {"filters": 16, "steps": 2000, "reads": (1, 10, 100, 2000), "test_samples": 500},
         "paper": {},
     }
 

@@ -1,5 +1,4 @@
-"""Signal learnt or noise memorised, without pruning: where the two regimes of 002 are, and how the
-coefficients behave in them (002 Theorems 4.2 and 4.3, Prop. 5.2)."""
+"""Signal learnt or noise memorised, without pruning (002 Theorems 4.2 and 4.3, Prop. 5.2)."""
 
 from __future__ import annotations
 

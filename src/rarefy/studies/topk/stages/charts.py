@@ -48,14 +48,8 @@ def _panel(stage: xr.DataArray, regime: str) -> Lines:
         # from the cell that nothing is varied in, along every exponent the lemma has
         line = middle * (factor / base) ** power
         curves.append(Curve(f"exponent {power:g}", factor, line, role="theory", style="dotted"))
-    return Lines(
-        curves,
-        "factor by which the quantity is multiplied",
-        "length of stage 1 (steps)",
-        title=f"{regime}: {EXPRESSION[regime]}",
-        x_log=True,
-        y_log=True,
-    )
+    x_label, y_label = "factor by which the quantity is multiplied", "length of stage 1 (steps)"
+    return Lines(curves, x_label, y_label, f"{regime}: {EXPRESSION[regime]}", True, True)
 
 
 def tables(experiment: StagesExperiment, results: xr.Dataset) -> list[Table]:

@@ -30,14 +30,8 @@ class StagesExperiment(UnprunedExperiment):
 
     axes: ClassVar[tuple[str, ...]] = ("regime", "varied", "factor")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "seeds": 2,
-            "factor": (1.0, 2.0),
-            "filters": 8,
-            "samples": 12,
-            "lr": 0.2,
-            "steps": 120,
-        },
+        "tiny": {"seeds": 2, "factor": (1.0, 2.0)}
+        | {"filters": 8, "samples": 12, "lr": 0.2, "steps": 120},
         "quick": {"seeds": 3, "factor": (0.5, 1.0, 2.0), "filters": 12, "lr": 0.05, "steps": 1000},
         "paper": {},
     }

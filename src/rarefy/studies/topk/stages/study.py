@@ -1,5 +1,4 @@
-"""How long the first stage of training takes, as each quantity in turn is halved and doubled (002
-Lemmas F.1 and H.1)."""
+"""How long the first stage of training takes (002 Lemmas F.1 and H.1)."""
 
 from __future__ import annotations
 
