@@ -10,14 +10,7 @@ import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
 from rarefy.measure.curves import mean_curve
-from rarefy.studies.granularity.charts import (
-    PATCHES_AND_RATE,
-    ROLES,
-    level,
-    sensitivity_table,
-    share_curve,
-    stored_set_tables,
-)
+from rarefy.studies.granularity import charts as lab
 from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.extreme.claims import KINDS, LEARNT, difference, when_learnt
 from rarefy.studies.granularity.extreme.experiment import ExtremeExperiment
@@ -38,7 +31,7 @@ def _granularity(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
         error, curves = error_of(here, kind, stage), []
         for place, noise in enumerate(here["patch_noise"].values):
             values = by_seed(error.sel(patch_noise=noise), "per_side")
-            curves.append(share_curve(f"noise {noise:g}", x, values, f"noise {place}"))
+            curves.append(lab.share_curve(f"noise {noise:g}", x, values, f"noise {place}"))
         title = f"{kind} samples, {stage} fine-tuning"
         panels.append(Lines(curves, "labels of each side", y_label, title, x_log=True, marks=marks))
     return Picture(
@@ -60,7 +53,7 @@ def _granularity(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
 
 def _harm(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
     noises = here["patch_noise"].values.astype(float)
-    bound = level(f"counts: {COUNTS:g}", [noises.min(), noises.max()], COUNTS, "bound")
+    bound = lab.level(f"counts: {COUNTS:g}", [noises.min(), noises.max()], COUNTS, "bound")
     panels = []
     for words, per_side in study.compared.items():
         curves = []
@@ -90,11 +83,11 @@ def _progress(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
         curves = []
         for words, per_side in {**study.compared, "one label a sample": study.most}.items():
             one = here.sel(patch_noise=noise, per_side=per_side)
-            reads, role = one["read"].values, ROLES[words]
+            reads, role = one["read"].values, lab.ROLES[words]
             share = by_seed(one["loss"], "read") / math.log(2 * per_side)
             error = by_seed(one["hard_error"], "read")
             curves += [
-                share_curve(f"{words}: hard error", reads, error, role),
+                lab.share_curve(f"{words}: hard error", reads, error, role),
                 mean_curve(f"{words}: loss over guessing's", reads, share, role, "dotted"),
             ]
         y_label = "hard error; share of loss left"
@@ -113,7 +106,7 @@ def _progress(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
 
 def tables(experiment: ExtremeExperiment, results: xr.Dataset) -> list[Table]:
     found = [_errors(experiment, results), _sensitivity(experiment, results)]
-    return [*found, *stored_set_tables(experiment)]
+    return [*found, *lab.stored_set_tables(experiment)]
 
 
 def _errors(study: ExtremeExperiment, results: xr.Dataset) -> Table:
@@ -164,9 +157,9 @@ def _sensitivity(study: ExtremeExperiment, results: xr.Dataset) -> Table:
         for kind in kinds
     }
     columns["hard: coarse minus fine"] = difference(there, "hard", "after", 1, study.subclasses)
-    return sensitivity_table(
+    return lab.sensitivity_table(
         results,
         columns,
         f"Differences of errors after fine-tuning, paired by seed, noise {study.main_noise:g}. "
-        f"{PATCHES_AND_RATE}",
+        f"{lab.PATCHES_AND_RATE}",
     )

@@ -9,14 +9,7 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.curves import mean_curve
-from rarefy.studies.granularity.charts import (
-    PATCHES_AND_RATE,
-    ROLES,
-    level,
-    sensitivity_table,
-    share_curve,
-    stored_set_tables,
-)
+from rarefy.studies.granularity import charts as lab
 from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.labels.claims import THINNED, gain, turns_in_words
 from rarefy.studies.granularity.labels.experiment import LabelsExperiment
@@ -63,7 +56,9 @@ def _errors(study: LabelsExperiment, here: xr.Dataset, noise: float) -> Picture:
         for kind, labels in product(("hard", "easy"), LABELS):
             values = by_seed(error_of(there, kind, stage).sel(knob=knob, labels=labels), "turn")
             label, style = f"{labels} labels, {kind} samples", STYLES[kind]
-            found.append(share_curve(label, study.turns(knob), values, ROLES[labels], style))
+            found.append(
+                lab.share_curve(label, study.turns(knob), values, lab.ROLES[labels], style)
+            )
         return found
 
     return Picture(
@@ -87,7 +82,7 @@ def _gains(study: LabelsExperiment, here: xr.Dataset) -> Picture:
         for place, noise in enumerate(here["patch_noise"].values):
             gained = gain(here.sel(patch_noise=noise, knob=knob), stage)
             found.append(mean_curve(f"noise {noise:g}", x, gained, f"noise {place}"))
-        return [*found, level(f"counts: {COUNTS:g}", [min(x), max(x)], COUNTS, "bound")]
+        return [*found, lab.level(f"counts: {COUNTS:g}", [min(x), max(x)], COUNTS, "bound")]
 
     return Picture(
         "gain",
@@ -103,7 +98,7 @@ def _gains(study: LabelsExperiment, here: xr.Dataset) -> Picture:
 
 def tables(experiment: LabelsExperiment, results: xr.Dataset) -> list[Table]:
     found = [_errors_table(experiment, results), _sensitivity(experiment, results)]
-    return [*found, *stored_set_tables(experiment)]
+    return [*found, *lab.stored_set_tables(experiment)]
 
 
 def _errors_table(study: LabelsExperiment, results: xr.Dataset) -> Table:
@@ -149,9 +144,9 @@ def _sensitivity(study: LabelsExperiment, results: xr.Dataset) -> Table:
         for knob in texts(results, "knob"):
             spoilt = turns_in_words(study, knob)[-1]
             columns[f"{spoilt}, {stage}"] = saved.sel(knob=knob).isel(turn=-1)
-    return sensitivity_table(
+    return lab.sensitivity_table(
         results,
         columns,
         "Gain of fine over coarse labels on a test set of which half is hard, before and after "
-        f"fine-tuning, noise {study.main_noise:g}. {PATCHES_AND_RATE}",
+        f"fine-tuning, noise {study.main_noise:g}. {lab.PATCHES_AND_RATE}",
     )
