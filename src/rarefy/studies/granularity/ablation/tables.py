@@ -17,6 +17,7 @@ from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.premises import noise_load
 from rarefy.studies.granularity.trial import LABELS
 from rarefy.studies.kit.arrays import texts
+from rarefy.studies.kit.tables import table
 from rarefy.studies.kit.words import seeds_in_words, shown
 
 
@@ -35,23 +36,23 @@ def tables(experiment: AblationExperiment, results: xr.Dataset) -> list[Table]:
 
 
 def _learners(study: AblationExperiment, end: xr.Dataset) -> Table:
-    both, rows = list(product(("fine", "coarse"), ("easy", "hard"))), []
+    rows = []
     for world, word in product(texts(end, "world"), texts(end, "arm")):
         if word == "tuned":
             continue
         one, arm = end.sel(world=world, arm=word), arms.Arm.parse(word, study.d)
         matched = f"{arms.matched_rate(arm.rate, study.subclasses):.2g}"
-        rows.append(
-            (
-                world,
-                word,
-                f"{arm.rate:.2g}" if arms.rate_of(word) else "",
-                matched if arm.kind == "scheduled" else "",
-                f"{float(one['loss'].sel(labels='fine').mean()):.3g}",
-                *(shown(one[f"{kind}_error"].sel(labels=labels).values) for labels, kind in both),
-            )
-        )
-    return Table(
+        row = {
+            "world": world,
+            "learner": word,
+            "rate": f"{arm.rate:.2g}" if arms.rate_of(word) else "",
+            "matched rate, fine labels": matched if arm.kind == "scheduled" else "",
+            "fine: training loss": f"{float(one['loss'].sel(labels='fine').mean()):.3g}",
+        }
+        for labels, kind in product(("fine", "coarse"), ("easy", "hard")):
+            row[f"{labels}: {kind} error"] = shown(one[f"{kind}_error"].sel(labels=labels).values)
+        rows.append(row)
+    return table(
         "learners",
         "Errors by learner",
         f"After {study.steps} updates. paper: the rate of (18), 1/log^5(d) = "
@@ -62,14 +63,6 @@ def _learners(study: AblationExperiment, end: xr.Dataset) -> Table:
         f"{arms.awake_share(study):.2g} of the others', the share of neurons that a feature wakes "
         "at the start, times the number in its name. Means with 95 % intervals over "
         f"{seeds_in_words(end)}.",
-        (
-            "world",
-            "learner",
-            "rate",
-            "matched rate, fine labels",
-            "fine: training loss",
-            *(f"{labels}: {kind} error" for labels, kind in both),
-        ),
         rows,
     )
 
@@ -93,13 +86,7 @@ def _linear(study: AblationExperiment, end: xr.Dataset) -> Table:
         "Trained networks beside it, by learning rate: with coarse labels they are such sums, "
         "with fine labels they answer by the largest of several, which can err less. "
         f"Means with 95 % intervals over {seeds_in_words(end)}.",
-        (
-            "world",
-            "P sigma",
-            "samples",
-            "best sum, formula",
-            *(f"{labels}: {name}" for labels, name in columns),
-        ),
+        ("world", "P sigma", "samples", "best sum, formula", *map(": ".join, columns)),
         rows,
     )
 

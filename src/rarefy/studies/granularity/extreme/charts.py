@@ -16,6 +16,7 @@ from rarefy.studies.granularity.extreme.claims import KINDS, LEARNT, difference,
 from rarefy.studies.granularity.extreme.experiment import ExtremeExperiment
 from rarefy.studies.granularity.stored_sets import COUNTS, STAGES, error_of
 from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.kit.tables import table
 from rarefy.studies.kit.words import seeds_in_words, shown
 
 
@@ -111,38 +112,28 @@ def tables(experiment: ExtremeExperiment, results: xr.Dataset) -> list[Table]:
 
 def _errors(study: ExtremeExperiment, results: xr.Dataset) -> Table:
     here = results.sel(variation=AS_CHOSEN)
-    both = list(product(STAGES, ("easy", "hard")))
     rows = []
     for noise, per_side in product(here["patch_noise"].values, here["per_side"].values):
         cell = here.sel(patch_noise=noise, per_side=per_side)
         loss = float(cell["loss"].isel(read=-1).mean())
         learnt = when_learnt(cell, "hard_error")
-        rows.append(
-            (
-                f"{noise:g}",
-                int(per_side),
-                f"{loss:.3g}",
-                f"{loss / math.log(2 * per_side):.2g}",
-                *(shown(error_of(cell, kind, stage).values) for stage, kind in both),
-                shown(learnt) if np.isfinite(learnt).any() else "never learnt",
-                f"{int(np.isfinite(learnt).sum())} of {len(learnt)}",
-            )
-        )
-    return Table(
+        known = int(np.isfinite(learnt).sum())
+        row = {
+            "noise": f"{noise:g}",
+            "labels a side": int(per_side),
+            "training loss": f"{loss:.3g}",
+            "over guessing's": f"{loss / math.log(2 * per_side):.2g}",
+        }
+        for stage, kind in product(STAGES, ("easy", "hard")):
+            row[f"{kind} error, {stage}"] = shown(error_of(cell, kind, stage).values)
+        row["hard error when learnt"] = shown(learnt) if known else "never learnt"
+        rows.append({**row, "runs that learnt": f"{known} of {len(learnt)}"})
+    return table(
         "granularity",
         "Errors by granularity",
         f"After {study.steps} updates (before fine-tuning) and after {study.tune_steps} more on "
         "the coarse question; besides, at the first read where the training loss is at most "
         f"{LEARNT:g} of log(labels). Means with 95 % intervals over {seeds_in_words(results)}.",
-        (
-            "noise",
-            "labels a side",
-            "training loss",
-            "over guessing's",
-            *(f"{kind} error, {stage}" for stage, kind in both),
-            "hard error when learnt",
-            "runs that learnt",
-        ),
         rows,
     )
 

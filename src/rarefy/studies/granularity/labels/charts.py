@@ -16,6 +16,7 @@ from rarefy.studies.granularity.labels.experiment import LabelsExperiment
 from rarefy.studies.granularity.stored_sets import COUNTS, STAGES, error_of
 from rarefy.studies.granularity.trial import LABELS
 from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.tables import table
 from rarefy.studies.kit.words import seeds_in_words, shown
 
 KNOBS_SAID = (
@@ -103,34 +104,24 @@ def tables(experiment: LabelsExperiment, results: xr.Dataset) -> list[Table]:
 
 def _errors_table(study: LabelsExperiment, results: xr.Dataset) -> Table:
     here = results.sel(variation=AS_CHOSEN)
-    both, rows = list(product(("easy", "hard"), LABELS)), []
+    rows = []
     for noise, knob in product(here["patch_noise"].values, texts(here, "knob")):
         one = here.sel(patch_noise=noise, knob=knob)
         for (place, words), stage in product(enumerate(turns_in_words(study, knob)), STAGES):
             cell = one.isel(turn=place)
             loss = float(cell["loss"].isel(read=-1).sel(labels="fine").mean())
-            errors = (
-                shown(error_of(cell, kind, stage).sel(labels=labels).values)
-                for kind, labels in both
-            )
-            learnt = f"{loss:.3g}" if stage == "before" else ""
-            gained = shown(gain(one, stage)[:, place])
-            rows.append((f"{noise:g}", knob, words, stage, learnt, *errors, gained))
-    return Table(
+            row = {"noise": f"{noise:g}", "knob": knob, "fine labels": words, "fine-tuning": stage}
+            row["fine: training loss"] = f"{loss:.3g}" if stage == "before" else ""
+            for kind, labels in product(("easy", "hard"), LABELS):
+                error = error_of(cell, kind, stage).sel(labels=labels)
+                row[f"{labels}: {kind} error"] = shown(error.values)
+            rows.append({**row, "gain": shown(gain(one, stage)[:, place])})
+    return table(
         "knobs",
         "Errors and gain, turn by turn",
         f"Before fine-tuning: after {study.steps} updates with the labels named; after it: "
         f"{study.tune_steps} more on the coarse question. The gain is on a test set of which half "
         f"is hard. Starved: {THINNED}. Means with 95 % intervals over {seeds_in_words(results)}.",
-        (
-            "noise",
-            "knob",
-            "fine labels",
-            "fine-tuning",
-            "fine: training loss",
-            *(f"{labels}: {kind} error" for kind, labels in both),
-            "gain",
-        ),
         rows,
     )
 

@@ -23,7 +23,11 @@ from rarefy.sweep.batches import split_by_axes
 
 PLACES = ("low", "boundary", "high")
 """Where a row is looked at: the ends of its path, and the boundary between them."""
-WORLDS = {"signal": paths.SignalPath, "feature": paths.FeaturePath, "noise": TailPath}
+WORLDS: dict[str, type[paths.SweepPath]] = {
+    "signal": paths.SignalPath,
+    "feature": paths.FeaturePath,
+    "noise": TailPath,
+}
 """The path through each."""
 BELOW_ONE = Rule("must be between 0 and 1", lambda value: 0 < value < 1)
 FOUND = {
@@ -189,8 +193,8 @@ class RegimesExperiment(Experiment):
             return path.judged(seen[-1]) < level  # a run that was lost has learnt nothing
 
         low, high = questions[0].ends(size, classes)
-        ends = (torch.full_like(level, end) for end in (low, high))
-        found = find_boundary(decide, *ends, self.precision, self.audits)
+        start, stop = (torch.full_like(level, end) for end in (low, high))
+        found = find_boundary(decide, start, stop, self.precision, self.audits)
         known = found.outside == 0
         middle = path.at(torch.where(known, found.place, (low + high) / 2))
         context.advance(len(cells) * (self.cost().steps_per_cell - (len(seen) + 1) * self.steps))
