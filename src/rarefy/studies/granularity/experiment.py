@@ -1,22 +1,28 @@
-"""What the experiments of 004 share: the setting, what is varied of it, and how a batch of it is
-set up."""
+"""What the experiments of 004 share: the setting, what is varied of it, how a batch is set up,
+and grids of which not every cell is run: not every variation is worth all of a product of axes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
-from rarefy.core.contracts import Cells, Context, Experiment
+import numpy as np
+from torch import Tensor
+
+from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Cost, Experiment
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.parameters import Count, NotNegative, OneOf, Positive, Whole
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view import COUNTS, MultiView
 from rarefy.data.multi_view_sets import Batch, FreshSamples, StoredSamples
+from rarefy.measure.granularity import CHUNK
 from rarefy.studies.granularity.trial import Trial
+from rarefy.sweep.batches import Arrays, missing, split_by_axes
 from rarefy.train.multi_view_classifier import BIASES, MultiViewClassifier, initial_neurons
 
+Run = Callable[..., Mapping[str, Tensor | np.ndarray]]
 AS_CHOSEN = "as chosen"
 CHANGES: dict[str, Callable[[GranularityExperiment], dict[str, Any]]] = {
     AS_CHOSEN: lambda chosen: {},
@@ -124,3 +130,50 @@ class GranularityExperiment(Experiment):
         rates = (1 / math.log(self.d) ** 5, self.feature_patches / (4 * self.patches))
         problem = MultiViewClassifier(self.patches, self.bias, *rates)
         return Trial(data, labels, draws, problem, initial, batches, self.lr)
+
+    def _wanted(self, *place: Any, **named: Any) -> bool:
+        """Whether the cells at a place, one value per axis, are run."""
+        raise NotImplementedError
+
+    def _run(self, *at: Any, **named: Any) -> Mapping[str, Tensor | np.ndarray]:
+        """Outputs of the cells at a place: of (value, ..., cells, context)."""
+        raise NotImplementedError
+
+    def simulate(self, cells: Cells, context: Context, run: Run | None = None) -> Arrays:
+        """All outputs of cells that are not wanted are NaN. Progress adds up to the declared cost
+        all the same."""
+        found = missing(self, len(cells)) | {NONFINITE_STEP.name: np.full(len(cells), -1)}
+        done = 0.0
+
+        def advance(amount: float) -> None:
+            nonlocal done
+            done += amount
+            context.advance(amount)
+
+        run = run or self._run
+        counted = replace(context, advance=advance)
+        places = zip(*(cells.values[axis].tolist() for axis in self.axes), strict=True)
+        rows = np.flatnonzero([self._wanted(*place) for place in places])
+        if len(rows):
+            parts = split_by_axes(cells.take(rows), self.axes, lambda *at: run(*at, counted))
+            for name, values in parts.items():
+                found[name][rows] = values
+        left = len(cells) * self.cost().steps_per_cell - done
+        if left:
+            context.advance(left)
+        return found
+
+    def cost_of_grid(self, outputs: int, most: int, noisy: bool, steps: int) -> Cost:
+        """Memory and work of a cell with so many outputs and subclasses per side, the largest there
+        is; ``noisy``: noise wakes all neurons, so that each sees all patches.
+
+        Cells of a batch that differ in shape are trained one after the other, and a batch has as
+        many of one shape as it has times the points of the grid: a cell's share of the memory is
+        what one run needs over that number. (Variations may double the neurons or the patches.)
+        """
+        samples = max(self.batch, 2 * most * min(self.test_each, CHUNK))
+        seen = samples * (self.patches if noisy else 2 * self.feature_patches + 2)
+        neurons = outputs * self.neurons * (6 * self.d + 4 * seen)
+        numbers = neurons + 3 * samples * self.patches * self.d
+        points = math.prod(len(getattr(self, axis)) for axis in self.axes)
+        return Cost(math.ceil(2 * 4 * numbers / points), steps)

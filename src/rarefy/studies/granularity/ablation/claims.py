@@ -9,11 +9,13 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
+from rarefy.core.text import joined
 from rarefy.measure.statistics import Identity, judge_bound, judge_difference, mean_interval
 from rarefy.studies.granularity.ablation.arms import PAPER, linear_readout, rate_of
 from rarefy.studies.granularity.ablation.experiment import AblationExperiment
 from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.premises import SMALL, noise_load, polylog
+from rarefy.studies.granularity.trial import LABELS
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.premise import noted, undecided
 from rarefy.studies.kit.reading import Naming
@@ -148,37 +150,22 @@ def _tuning(
     fine = here.sel(labels="fine")
     start, end = fine.isel(tuned=0), fine.isel(tuned=-1)
     after = f"after {experiment.tune_steps} updates of coarse fine-tuning"
-    hard = here["tuned_hard_error"].isel(tuned=-1)
-    grown = [
-        judge_difference(
-            named(f"{words} {after} minus before"),
-            by_seed(end[name] - start[name]),
-            "positive",
-            note=f"from {float(start[name].mean()):.3g} to {float(end[name].mean()):.3g}"
-            + (f"; {DETECTORS_ARE}" if name.endswith("weight") else ""),
-        )
-        for name, words in GROWING.items()
-    ]
+    grown = []
+    for name, words in GROWING.items():
+        identity, more = named(f"{words} {after} minus before"), by_seed(end[name] - start[name])
+        moved = f"from {float(start[name].mean()):.3g} to {float(end[name].mean()):.3g}"
+        note = joined(moved, DETECTORS_ARE if name.endswith("weight") else "")
+        grown.append(judge_difference(identity, more, "positive", note=note))
+    coarse, own = (here["tuned_hard_error"].isel(tuned=-1).sel(labels=each) for each in LABELS)
+    kept = named(f"share of subclass detectors no weaker {after}")
+    awake = f"{DETECTORS_ARE}; of these the ones awake before fine-tuning"
+    error = named(f"hard error of the fine network {after}")
+    before = f"before: {float(start['tuned_hard_error'].mean()):.3f}"
+    gain = named(f"hard error of a coarse network trained on minus fine-tuned one, {after}")
+    same = "same samples, as many updates in all"
     return [
         *grown,
-        judge_bound(
-            named(f"share of subclass detectors no weaker {after}"),
-            by_seed(fine["kept"]),
-            KEPT,
-            "at_least",
-            note=f"{DETECTORS_ARE}; of these the ones awake before fine-tuning",
-        ),
-        judge_bound(
-            named(f"hard error of the fine network {after}"),
-            by_seed(hard.sel(labels="fine")),
-            SMALL,
-            "at_most",
-            note=f"before: {float(start['tuned_hard_error'].mean()):.3f}",
-        ),
-        judge_difference(
-            named(f"hard error of a coarse network trained on minus fine-tuned one, {after}"),
-            by_seed(hard.sel(labels="coarse") - hard.sel(labels="fine")),
-            "positive",
-            note="same samples, as many updates in all",
-        ),
+        judge_bound(kept, by_seed(fine["kept"]), KEPT, "at_least", note=awake),
+        judge_bound(error, by_seed(own), SMALL, "at_most", note=before),
+        judge_difference(gain, by_seed(coarse - own), "positive", note=same),
     ]

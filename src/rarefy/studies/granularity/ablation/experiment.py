@@ -15,7 +15,6 @@ from rarefy.data.granularity_labels import Labels
 from rarefy.studies.granularity.ablation.arms import LINEAR, PAPER, Arm, arms
 from rarefy.studies.granularity.ablation.watch import DETECTORS, Detectors
 from rarefy.studies.granularity.experiment import AS_CHOSEN, CHANGES, GranularityExperiment
-from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
 from rarefy.studies.granularity.trial import LABELS, MAIN_MEASURES, Trial, both_labels, by_measure
 from rarefy.sweep.batches import missing
 
@@ -152,10 +151,7 @@ class AblationExperiment(GranularityExperiment):
         # without ReLU, or in strong noise, every neuron sees every patch
         noisy = replace(self, patches=max(self.patches, self.noisy_patches))
         steps = 2 * (self.steps + self.tune_steps)
-        return cost_of_grid(noisy, 2 * self.subclasses, self.subclasses, True, steps)
-
-    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        return simulate_only(self, cells, context, self._wanted, self._run)
+        return noisy.cost_of_grid(2 * self.subclasses, self.subclasses, True, steps)
 
     def _wanted(self, variation: str, world: str, arm: str) -> bool:
         if variation == AS_CHOSEN:

@@ -9,25 +9,15 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Table
-from rarefy.studies.granularity.ablation.arms import (
-    Arm,
-    awake_share,
-    linear_readout,
-    matched_rate,
-    rate_of,
-)
+from rarefy.studies.granularity import charts as lab
+from rarefy.studies.granularity.ablation import arms
 from rarefy.studies.granularity.ablation.experiment import TUNED, AblationExperiment
 from rarefy.studies.granularity.ablation.watch import DETECTORS
-from rarefy.studies.granularity.charts import (
-    PATCHES_AND_RATE,
-    premise_table,
-    sensitivity_table,
-    setting_table,
-)
 from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.premises import noise_load
 from rarefy.studies.granularity.trial import LABELS
 from rarefy.studies.kit.arrays import texts
+from rarefy.studies.kit.tables import table
 from rarefy.studies.kit.words import seeds_in_words, shown
 
 
@@ -35,34 +25,34 @@ def tables(experiment: AblationExperiment, results: xr.Dataset) -> list[Table]:
     here = results.sel(variation=AS_CHOSEN)
     found = [make(experiment, here.isel(read=-1)) for make in (_learners, _linear)]
     worlds = {world: experiment.in_world(world) for world in texts(results, "world")}
-    about = [setting_table(experiment, **worlds)]
+    about = [lab.setting_table(experiment, **worlds)]
     if "quiet" in worlds:
         found.append(_tuning(experiment, here.sel(world="quiet", arm="tuned")))
     if "noisy" in worlds:
         noisy = results.sel(world="noisy", labels="fine").isel(read=-1)
         found.append(_sensitivity(experiment, noisy))
-        about.append(premise_table(worlds["noisy"], experiment.subclasses, ", noisy world"))
+        about.append(lab.premise_table(worlds["noisy"], experiment.subclasses, ", noisy world"))
     return [*found, *about]
 
 
 def _learners(study: AblationExperiment, end: xr.Dataset) -> Table:
-    both, rows = list(product(("fine", "coarse"), ("easy", "hard"))), []
+    rows = []
     for world, word in product(texts(end, "world"), texts(end, "arm")):
         if word == "tuned":
             continue
-        one, arm = end.sel(world=world, arm=word), Arm.parse(word, study.d)
-        matched = f"{matched_rate(arm.rate, study.subclasses):.2g}"
-        rows.append(
-            (
-                world,
-                word,
-                f"{arm.rate:.2g}" if rate_of(word) else "",
-                matched if arm.kind == "scheduled" else "",
-                f"{float(one['loss'].sel(labels='fine').mean()):.3g}",
-                *(shown(one[f"{kind}_error"].sel(labels=labels).values) for labels, kind in both),
-            )
-        )
-    return Table(
+        one, arm = end.sel(world=world, arm=word), arms.Arm.parse(word, study.d)
+        matched = f"{arms.matched_rate(arm.rate, study.subclasses):.2g}"
+        row = {
+            "world": world,
+            "learner": word,
+            "rate": f"{arm.rate:.2g}" if arms.rate_of(word) else "",
+            "matched rate, fine labels": matched if arm.kind == "scheduled" else "",
+            "fine: training loss": f"{float(one['loss'].sel(labels='fine').mean()):.3g}",
+        }
+        for labels, kind in product(("fine", "coarse"), ("easy", "hard")):
+            row[f"{labels}: {kind} error"] = shown(one[f"{kind}_error"].sel(labels=labels).values)
+        rows.append(row)
+    return table(
         "learners",
         "Errors by learner",
         f"After {study.steps} updates. paper: the rate of (18), 1/log^5(d) = "
@@ -70,17 +60,9 @@ def _learners(study: AblationExperiment, end: xr.Dataset) -> Table:
         "features grow with coarse labels; with fine ones these grow "
         f"{study.subclasses} times more slowly, so that it falls like one that follows them at the "
         "matched rate. The linear network's learning rate is "
-        f"{awake_share(study):.2g} of the others', the share of neurons that a feature wakes at "
-        "the start, times the number in its name. Means with 95 % intervals over "
+        f"{arms.awake_share(study):.2g} of the others', the share of neurons that a feature wakes "
+        "at the start, times the number in its name. Means with 95 % intervals over "
         f"{seeds_in_words(end)}.",
-        (
-            "world",
-            "learner",
-            "rate",
-            "matched rate, fine labels",
-            "fine: training loss",
-            *(f"{labels}: {kind} error" for labels, kind in both),
-        ),
         rows,
     )
 
@@ -90,7 +72,7 @@ def _linear(study: AblationExperiment, end: xr.Dataset) -> Table:
     columns, rows = list(product(LABELS, names)), []
     for world, kind in product(texts(end, "world"), ("easy", "hard")):
         there = study.in_world(world)
-        best, formula = linear_readout(there), "not known"
+        best, formula = arms.linear_readout(there), "not known"
         if best is not None:
             formula = f"{best.easy_error() if kind == 'easy' else best.hard_floor:.3g}"
         error = end[f"{kind}_error"].sel(world=world)
@@ -104,13 +86,7 @@ def _linear(study: AblationExperiment, end: xr.Dataset) -> Table:
         "Trained networks beside it, by learning rate: with coarse labels they are such sums, "
         "with fine labels they answer by the largest of several, which can err less. "
         f"Means with 95 % intervals over {seeds_in_words(end)}.",
-        (
-            "world",
-            "P sigma",
-            "samples",
-            "best sum, formula",
-            *(f"{labels}: {name}" for labels, name in columns),
-        ),
+        ("world", "P sigma", "samples", "best sum, formula", *map(": ".join, columns)),
         rows,
     )
 
@@ -142,4 +118,6 @@ def _sensitivity(study: AblationExperiment, end: xr.Dataset) -> Table:
         if name in end["arm"].values
         for kind in ("easy", "hard")
     }
-    return sensitivity_table(end, columns, f"Fine labels in the noisy world. {PATCHES_AND_RATE}")
+    return lab.sensitivity_table(
+        end, columns, f"Fine labels in the noisy world. {lab.PATCHES_AND_RATE}"
+    )

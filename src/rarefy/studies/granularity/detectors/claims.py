@@ -13,19 +13,10 @@ import xarray as xr
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
 from rarefy.measure.statistics import BIG_O, Identity, Slope, bootstrap_interval, judge_slope
+from rarefy.studies.granularity.detectors import judging
 from rarefy.studies.granularity.detectors.end_claims import end_verdicts
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
-from rarefy.studies.granularity.detectors.judging import (
-    LATE,
-    NO_CONSTANT,
-    ORDER_ONE,
-    RATE,
-    Range,
-    judge_exponent,
-    judge_range,
-    near,
-    ratio_of_means,
-)
+from rarefy.studies.granularity.detectors.judging import LATE, ORDER_ONE, RATE, Range, judge_range
 from rarefy.studies.granularity.detectors.measured import OWN, Measured
 from rarefy.studies.granularity.detectors.set_claims import set_verdicts
 from rarefy.studies.granularity.detectors.theory import predicted_rates, predicted_stop
@@ -56,16 +47,12 @@ def verdicts(experiment: DetectorsExperiment, results: xr.Dataset, scale: str) -
 
 
 def growth_verdicts(read: Measured, named: Named) -> list[Verdict]:
+    ratios = product((FIRST, BEFORE, END), LABELS, (_ratio_slope, _ratio))
     return [
         *(_first_rate(read, named, *which) for which in product(LABELS, OWN)),
         *(_rate(read, named, *which) for which in product(LABELS, OWN)),
         *(_time(read, named, labels) for labels in LABELS),
-        *(
-            make(read, named, labels, when)
-            for when in (FIRST, BEFORE, END)
-            for labels in LABELS
-            for make in (_ratio_slope, _ratio)
-        ),
+        *(make(read, named, labels, when) for when, labels, make in ratios),
         *_late_ratio(read, named),
     ]
 
@@ -111,13 +98,11 @@ def _grown(read: Measured, labels: str, kind: str, k: int, updates: int) -> np.n
 
 
 def _first_rate(read: Measured, named: Named, labels: str, kind: str) -> Verdict:
-    return judge_range(
-        named(f"{labels} labels, growth a step of {kind} detectors {FIRST}"),
-        read.cases(lambda k: _grown(read, labels, kind, k, read.experiment.first)),
-        near(1, RATE, NO_CONSTANT),
-        f"1 times {FORMULAS[labels, kind]}",
-        note=joined(_in_words(read, labels, FIRST), "nearly arithmetic on (16)"),
-    )
+    identity = named(f"{labels} labels, growth a step of {kind} detectors {FIRST}")
+    cases = read.cases(lambda k: _grown(read, labels, kind, k, read.experiment.first))
+    within, predicted = judging.NEAR, f"1 times {FORMULAS[labels, kind]}"
+    note = joined(_in_words(read, labels, FIRST), "nearly arithmetic on (16)")
+    return judge_range(identity, cases, within, predicted, note)
 
 
 def _rate(read: Measured, named: Named, labels: str, kind: str) -> Verdict:
@@ -133,31 +118,27 @@ def _rate(read: Measured, named: Named, labels: str, kind: str) -> Verdict:
 
     if labels == "coarse":
         predicted = f"1 times {FORMULAS[labels, kind]}, or down to {LEAST_RESIDUAL:g} of it"
-        within = Range(LEAST_RESIDUAL - RATE, 1 + RATE, f"±{RATE:g}{NO_CONSTANT}")
+        within = Range(LEAST_RESIDUAL - RATE, 1 + RATE, f"±{RATE:g}{judging.NO_CONSTANT}")
     elif kind == "common":
         predicted = "1/4 to 2/3 times eta s*/(2 k P) (202)"
         within = Range(*FINE_COMMON, "none")
     else:
         predicted = "k times its distance from eta s*/(2 k P), over that: O(1) (205)"
         within = Range(-BIG_O, BIG_O, f"constant {BIG_O:g}")
-    what = (
-        f"{labels} labels, mean growth a step of {kind} detectors until own scores reach log(3/2)"
-    )
-    note = _in_words(read, labels, BEFORE)
-    return judge_range(named(what), read.cases(relative), within, predicted, note)
+    what = f"mean growth a step of {kind} detectors until own scores reach log(3/2)"
+    identity, note = named(f"{labels} labels, {what}"), _in_words(read, labels, BEFORE)
+    return judge_range(identity, read.cases(relative), within, predicted, note)
 
 
 def _time(read: Measured, named: Named, labels: str) -> Verdict:
     expected = {k: predicted_stop(read.experiment, labels, k) for k in read.subclasses}
     said = ", ".join(f"{steps:.3g}" for steps in expected.values())
     source = "Corollary D.1.1" if labels == "coarse" else "Corollary G.2.1"
-    return judge_range(
-        named(f"{labels} labels, updates until own scores reach log(3/2)"),
-        read.cases(lambda k: read.stop_time(labels, k) / expected[k]),
-        ORDER_ONE,
-        f"order 1 times log(3/2)/(s* |S*| (sum of both rates)) ({source})",
-        note=f"expected updates: {said}; scores begin above 0, and more than S* grow",
-    )
+    identity = named(f"{labels} labels, updates until own scores reach log(3/2)")
+    cases = read.cases(lambda k: read.stop_time(labels, k) / expected[k])
+    predicted = f"order 1 times log(3/2)/(s* |S*| (sum of both rates)) ({source})"
+    note = f"expected updates: {said}; scores begin above 0, and more than S* grow"
+    return judge_range(identity, cases, ORDER_ONE, predicted, note)
 
 
 # ----------------------------------------------------------------------------------------- ratios
@@ -169,26 +150,21 @@ def _ratio_at(read: Measured, labels: str, when: str, k: int) -> np.ndarray:
 
 def _ratio_slope(read: Measured, named: Named, labels: str, when: str) -> Verdict:
     coarse = labels == "coarse"
-    return judge_exponent(
-        named(f"{labels} labels, growth ratio common/subclass against k {when}"),
-        {k: _ratio_at(read, labels, when, k) for k in read.subclasses},
-        1.0 if coarse else 0.0,
-        FIRST_SLOPE if coarse and when != END else LATE,
-        note=joined(f"exponent {_source(labels, when)}", _in_words(read, labels, when)),
-    )
+    identity = named(f"{labels} labels, growth ratio common/subclass against k {when}")
+    ratios = {k: _ratio_at(read, labels, when, k) for k in read.subclasses}
+    tolerance = FIRST_SLOPE if coarse and when != END else LATE
+    note = joined(f"exponent {_source(labels, when)}", _in_words(read, labels, when))
+    return judging.judge_exponent(identity, ratios, float(coarse), tolerance, note)
 
 
 def _ratio(read: Measured, named: Named, labels: str, when: str) -> Verdict:
     coarse = labels == "coarse"
     exact = "k/(2k - 1), nearly 1/2, follows from the update at equal scores"
     over = " over k" if coarse else ""
-    return judge_range(
-        named(f"{labels} labels, growth ratio common/subclass{over} {when}"),
-        read.cases(lambda k: _ratio_at(read, labels, when, k) / (k if coarse else 1)),
-        ORDER_ONE,
-        f"of order 1 {_source(labels, when)}",
-        note=joined(_in_words(read, labels, when), "" if coarse or when == END else exact),
-    )
+    identity = named(f"{labels} labels, growth ratio common/subclass{over} {when}")
+    cases = read.cases(lambda k: _ratio_at(read, labels, when, k) / (k if coarse else 1))
+    note = joined(_in_words(read, labels, when), "" if coarse or when == END else exact)
+    return judge_range(identity, cases, ORDER_ONE, f"of order 1 {_source(labels, when)}", note)
 
 
 def _source(labels: str, when: str) -> str:
@@ -204,22 +180,13 @@ def _late_ratio(read: Measured, named: Named) -> list[Verdict]:
 
     def exponent(samples: np.ndarray) -> float:
         with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log([ratio_of_means(samples[:, place]) for place in range(len(many))])
+            log = np.log([judging.ratio_of_means(samples[:, place]) for place in range(len(many))])
         return float(np.polyfit(np.log(many), log, 1)[0]) if len(many) > 1 else np.nan
 
     found = bootstrap_interval(np.stack(list(ratios.values()), axis=1), exponent)
+    slope, what = Slope(*found, len(many)), "coarse labels, final response ratio common/subclass"
+    note, over_k = "exponent of the ratio of means (9)", read.cases(lambda k: ratios[k] / [k, 1])
     return [
-        judge_slope(
-            named("coarse labels, final response ratio common/subclass against k"),
-            Slope(found.mean, found.low, found.high, found.n, len(many)),
-            1.0,
-            LATE,
-            note="exponent of the ratio of means (9)",
-        ),
-        judge_range(
-            named("coarse labels, final response ratio common/subclass over k"),
-            {f"k={k}": both / [k, 1] for k, both in ratios.items()},
-            ORDER_ONE,
-            "of order 1 (9)",
-        ),
+        judge_slope(named(f"{what} against k"), slope, 1.0, LATE, note=note),
+        judge_range(named(f"{what} over k"), over_k, ORDER_ONE, "of order 1 (9)"),
     ]

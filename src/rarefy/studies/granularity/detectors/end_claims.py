@@ -11,16 +11,8 @@ import numpy as np
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
 from rarefy.measure.statistics import BIG_O, OMEGA, Identity, linear_slope
-from rarefy.studies.granularity.detectors.judging import (
-    LATE,
-    NO_CONSTANT,
-    ORDER_ONE,
-    at_least,
-    at_most,
-    judge_exponent,
-    judge_range,
-    near,
-)
+from rarefy.studies.granularity.detectors import judging
+from rarefy.studies.granularity.detectors.judging import NEAR_LATE, ORDER_ONE, Range, judge_range
 from rarefy.studies.granularity.detectors.measured import OWN, SMALL_LOSS, Cases, Measured
 from rarefy.studies.granularity.detectors.theory import STOP, late_gain_of
 from rarefy.theory.granularity import coarse_common_order, coarse_subclass_order, late_slope
@@ -41,26 +33,20 @@ def end_verdicts(read: Measured, named: Named) -> list[Verdict]:
 def _coarse_common(read: Measured, named: Named) -> list[Verdict]:
     d, s = read.experiment.d, read.experiment.feature_patches
     log = coarse_common_order(d)
-    one_d = (
-        f"at d={d} that is anything from {OMEGA * log:.3g} to {BIG_O * log:.3g}: how it depends on "
-        "d is not tested"
-    )
-
+    order = f"that is anything from {OMEGA * log:.3g} to {BIG_O * log:.3g}"
+    one_d = f"at d={d} {order}: how it depends on d is not tested"
     one_patch = "(10) has for one patch what Lemma E.4 has for all s* of a sample"
-    response = {k: read.end("common_response", "coarse", k) for k in read.subclasses}
-    return [
-        judge_range(
-            named(f"coarse labels, final {what} over log d"),
-            {f"k={k}": patches * one / log for k, one in response.items()},
-            ORDER_ONE,
-            f"of order 1 ({source})",
-            note=f"{note}; {one_d}",
-        )
-        for what, patches, source, note in (
-            ("score from common patches", s, "Lemma E.4", f"s* = {s} patches a sample"),
-            ("response to one common patch", 1, "10", one_patch),
-        )
-    ]
+    found = []
+    for what, patches, source, note in (
+        ("score from common patches", s, "Lemma E.4", f"s* = {s} patches a sample"),
+        ("response to one common patch", 1, "10", one_patch),
+    ):
+        identity = named(f"coarse labels, final {what} over log d")
+        response = {k: read.end("common_response", "coarse", k) for k in read.subclasses}
+        cases = {f"k={k}": patches * one / log for k, one in response.items()}
+        predicted = f"of order 1 ({source})"
+        found.append(judge_range(identity, cases, ORDER_ONE, predicted, f"{note}; {one_d}"))
+    return found
 
 
 def _late_growth(read: Measured, named: Named) -> list[Verdict]:
@@ -73,25 +59,17 @@ def _late_growth(read: Measured, named: Named) -> list[Verdict]:
         x = np.log(reads[late])
         return np.array([linear_slope(x, row[late], resamples=0).slope for row in values])
 
-    def score(k: int) -> np.ndarray:
-        return slopes(read.score("coarse", k))
-
     def common(k: int) -> np.ndarray:
         expected = late_slope(k, read.experiment.feature_patches)
         return slopes(read.of("common_response", "coarse", k)) / expected
 
+    score = read.cases(lambda k: slopes(read.score("coarse", k)))
+    own = "coarse labels, late growth of a sample's own score with log t"
+    shared = "coarse labels, late growth of the common response with log t"
+    predicted, since = "1 times k/((k + 1) s*) (Lemma E.4, E.5)", _since(read)
     return [
-        judge_range(
-            named(f"coarse labels, late growth of {what} with log t"),
-            read.cases(make),
-            near(1, LATE, NO_CONSTANT),
-            predicted,
-            note=_since(read),
-        )
-        for what, make, predicted in (
-            ("a sample's own score", score, "1 (Lemma E.4)"),
-            ("the common response", common, "1 times k/((k + 1) s*) (Lemma E.4, E.5)"),
-        )
+        judge_range(named(own), score, NEAR_LATE, "1 (Lemma E.4)", since),
+        judge_range(named(shared), read.cases(common), NEAR_LATE, predicted, since),
     ]
 
 
@@ -103,15 +81,10 @@ def _late_score(read: Measured, named: Named) -> list[Verdict]:
         cases = {f"k={k}": read.late_growth(k, printed) for k in read.subclasses}
         gains = ", ".join(f"{late_gain_of(experiment, k, printed):.2g}" for k in read.subclasses)
         allowed = f"the error (98) allows, with constant {BIG_O:g}, is ±{error:.2g}"
-        found.append(
-            judge_range(
-                named(f"coarse labels, late growth of a sample's own score, C {words}"),
-                cases,
-                near(1, LATE, NO_CONSTANT),
-                "1 times log(C (t - T) exp(-A(T)) + 1) (98)",
-                note=joined(_since(read), f"C = {gains}", allowed),
-            )
-        )
+        identity = named(f"coarse labels, late growth of a sample's own score, C {words}")
+        predicted = "1 times log(C (t - T) exp(-A(T)) + 1) (98)"
+        note = joined(_since(read), f"C = {gains}", allowed)
+        found.append(judge_range(identity, cases, NEAR_LATE, predicted, note))
     return found
 
 
@@ -125,28 +98,18 @@ def _coarse_subclass(read: Measured, named: Named) -> list[Verdict]:
     """(11), an upper bound."""
     d, s = read.experiment.d, read.experiment.feature_patches
     response = {k: read.end("subclass_response", "coarse", k) for k in read.subclasses}
-    found = [
-        judge_range(
-            named(f"coarse labels, final {what} k/log d"),
-            {f"k={k}": n * one / coarse_subclass_order(d, k) for k, one in response.items()},
-            at_most(BIG_O, f"constant {BIG_O:g}"),
-            "at most O(1) (11)",
-            note=joined(note, "one d: how it depends on d is not tested"),
-        )
-        for what, n, note in (
-            ("response to a subclass patch", 1, ""),
-            ("score from subclass patches", s, f"s* = {s} patches, as Lemma E.4 counts them"),
-        )
-    ]
-    exponent = judge_exponent(
-        named("coarse labels, final response to a subclass patch against k"),
-        response,
-        -1.0,
-        LATE,
-        note="exponent of an upper bound (11); 1/(k + 1) in place of 1/k is what the update gives",
-        at_most=True,
-    )
-    return [*found, exponent]
+    within, found = Range(-math.inf, BIG_O, f"constant {BIG_O:g}"), []
+    for what, n, note in (
+        ("response to a subclass patch", 1, ""),
+        ("score from subclass patches", s, f"s* = {s} patches, as Lemma E.4 counts them"),
+    ):
+        identity = named(f"coarse labels, final {what} k/log d")
+        cases = {f"k={k}": n * one / coarse_subclass_order(d, k) for k, one in response.items()}
+        note = joined(note, "one d: how it depends on d is not tested")
+        found.append(judge_range(identity, cases, within, "at most O(1) (11)", note))
+    identity = named("coarse labels, final response to a subclass patch against k")
+    note = "exponent of an upper bound (11); 1/(k + 1) in place of 1/k is what the update gives"
+    return [*found, judging.judge_exponent(identity, response, -1.0, judging.LATE, note, True)]
 
 
 # ------------------------------------------------------------------------------------- fine labels
@@ -170,14 +133,9 @@ def _fine_stop(read: Measured, named: Named) -> list[Verdict]:
     scores = [f"score from {kind} patches over log(3/2)" for kind in OWN]
     judged = {what: score(place) for place, what in enumerate(scores)}
     judged["response ratio common/subclass"] = read.cases(both)
+    rest = (ORDER_ONE, "of order 1 (13), Corollary G.2.1", f"updates: {reads}")
     return [
-        judge_range(
-            named(f"fine labels, {what} when own scores reach log(3/2)"),
-            cases,
-            ORDER_ONE,
-            "of order 1 (13), Corollary G.2.1",
-            note=f"updates: {reads}",
-        )
+        judge_range(named(f"fine labels, {what} when own scores reach log(3/2)"), cases, *rest)
         for what, cases in judged.items()
     ]
 
@@ -185,21 +143,12 @@ def _fine_stop(read: Measured, named: Named) -> list[Verdict]:
 def _fine_end(read: Measured, named: Named) -> list[Verdict]:
     steps, beyond = read.experiment.steps, "at the end, beyond the theorem"
     note = f"after {steps} updates; the theorem stops at log(3/2)"
-    ratio = judge_range(
-        named(f"fine labels, response ratio common/subclass {beyond}"),
-        read.cases(lambda k: read.response_ratio(steps, "fine", k)),
-        ORDER_ONE,
-        "of order 1 (13)",
-        note=note,
-    )
-    responses = [
-        judge_range(
-            named(f"fine labels, response to a {kind} patch {beyond}"),
-            {f"k={k}": read.end(f"{kind}_response", "fine", k) for k in read.subclasses},
-            at_least(OMEGA, f"at least {OMEGA:g}"),
-            "at least of order 1 (13)",
-            note=note,
-        )
-        for kind in OWN
-    ]
-    return [ratio, *responses]
+    identity = named(f"fine labels, response ratio common/subclass {beyond}")
+    cases = read.cases(lambda k: read.response_ratio(steps, "fine", k))
+    found = [judge_range(identity, cases, ORDER_ONE, "of order 1 (13)", note)]
+    within = Range(OMEGA, math.inf, f"at least {OMEGA:g}")
+    for kind in OWN:
+        identity = named(f"fine labels, response to a {kind} patch {beyond}")
+        cases = {f"k={k}": read.end(f"{kind}_response", "fine", k) for k in read.subclasses}
+        found.append(judge_range(identity, cases, within, "at least of order 1 (13)", note))
+    return found

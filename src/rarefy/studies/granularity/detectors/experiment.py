@@ -14,7 +14,6 @@ from rarefy.core.parameters import Count, NotNegative, Positive
 from rarefy.data.granularity_labels import Labels
 from rarefy.studies.granularity.detectors.watch import AT_START, OVER_TIME, Watch
 from rarefy.studies.granularity.experiment import AS_CHOSEN, CHANGES, GranularityExperiment
-from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
 from rarefy.studies.granularity.trial import LABELS, both_labels
 
 FURTHER: dict[str, dict[str, Any]] = {
@@ -129,10 +128,7 @@ class DetectorsExperiment(GranularityExperiment):
 
     def cost(self) -> Cost:
         most = max(self.subclasses)
-        return cost_of_grid(self, 2 * most, most, False, 2 * self.steps)
-
-    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        return simulate_only(self, cells, context, self._wanted, self._run)
+        return self.cost_of_grid(2 * most, most, False, 2 * self.steps)
 
     def _wanted(self, variation: str, subclasses: int) -> bool:
         return variation == AS_CHOSEN or subclasses == self.main

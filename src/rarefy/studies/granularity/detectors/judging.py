@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,18 +10,9 @@ import numpy as np
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import (
-    BIG_O,
-    OMEGA,
-    Identity,
-    Interval,
-    bootstrap_interval,
-    judge_slope,
-    judge_upper_exponent,
-    loglog_slope,
-    mean_interval,
-)
+from rarefy.measure import statistics as st
 from rarefy.studies.granularity.detectors.measured import Cases
+from rarefy.studies.kit.premise import inconclusive, noted
 from rarefy.studies.kit.worst import SLACK, corrected_level, worst_of
 
 RATE = 0.1
@@ -43,7 +32,7 @@ class Range(NamedTuple):
     tolerance: str
 
 
-ORDER_ONE = Range(OMEGA, BIG_O, f"between {OMEGA:g} and {BIG_O:g}")
+ORDER_ONE = Range(st.OMEGA, st.BIG_O, f"between {st.OMEGA:g} and {st.BIG_O:g}")
 NO_CONSTANT = ", no free constant"
 
 
@@ -51,24 +40,20 @@ def near(value: float, width: float, more: str = "") -> Range:
     return Range(value - width, value + width, f"±{width:g}{more}")
 
 
-def at_most(limit: float, tolerance: str) -> Range:
-    return Range(-math.inf, limit, tolerance)
+NEAR = near(1, RATE, NO_CONSTANT)
+NEAR_LATE = near(1, LATE, NO_CONSTANT)
 
 
-def at_least(limit: float, tolerance: str) -> Range:
-    return Range(limit, math.inf, tolerance)
-
-
-def estimate(samples: np.ndarray, level: float = 0.95) -> Interval:
+def estimate(samples: np.ndarray, level: float = 0.95) -> st.Interval:
     """Mean of (seed,), or ratio of the means of (seed, 2)."""
     if samples.ndim == 1:
-        return mean_interval(samples, level)
+        return st.mean_interval(samples, level)
     return _bootstrapped(samples.tobytes(), level)
 
 
 @lru_cache(maxsize=1024)  # verdicts and tables ask for the same
-def _bootstrapped(pairs: bytes, level: float) -> Interval:
-    return bootstrap_interval(np.frombuffer(pairs).reshape(-1, 2), ratio_of_means, level)
+def _bootstrapped(pairs: bytes, level: float) -> st.Interval:
+    return st.bootstrap_interval(np.frombuffer(pairs).reshape(-1, 2), ratio_of_means, level)
 
 
 def ratio_of_means(samples: np.ndarray) -> float:
@@ -77,7 +62,7 @@ def ratio_of_means(samples: np.ndarray) -> float:
 
 
 def judge_range(
-    identity: Identity, cases: Cases, within: Range, predicted: str, note: str = ""
+    identity: st.Identity, cases: Cases, within: Range, predicted: str, note: str = ""
 ) -> Verdict:
     """Every case lies in the range: judged by the one on which that stands or falls, with intervals
     that cover all together. Holds: all of its interval inside; fails: all outside."""
@@ -100,16 +85,9 @@ def judge_range(
     said = f"decided at {name}, the worst of {len(cases)} cases" if len(cases) > 1 else ""
     left = f"no interval at {', '.join(missing)}" if missing else ""
     lost = _left_out({name: cases[name] for name in known})
-    return Verdict(
-        *identity,
-        predicted=predicted,
-        measured=f"{worst.mean:.3g} [{worst.low:.3g}, {worst.high:.3g}]",
-        interval=(worst.low, worst.high),
-        n=worst.n,
-        tolerance=tolerance,
-        outcome=outcome,
-        note=joined(said, left, lost, note),
-    )
+    measured = f"{worst.mean:.3g} [{worst.low:.3g}, {worst.high:.3g}]"
+    ends, note = (worst.low, worst.high), joined(said, left, lost, note)
+    return Verdict(*identity, predicted, measured, ends, worst.n, tolerance, outcome, note)
 
 
 def _left_out(cases: Cases) -> str:
@@ -123,7 +101,7 @@ def _left_out(cases: Cases) -> str:
 
 
 def judge_exponent(
-    identity: Identity,
+    identity: st.Identity,
     columns: Mapping[int, np.ndarray],
     predicted: float,
     tolerance: float,
@@ -132,13 +110,10 @@ def judge_exponent(
 ) -> Verdict:
     """How samples (seed,) fall or rise with k, as a power of it; ``at_most``: an upper bound. A
     number of subclasses without any value keeps the exponent from holding."""
-    slope = loglog_slope(list(columns), np.stack(list(columns.values()), axis=1))
-    judge = judge_upper_exponent if at_most else judge_slope
+    slope = st.loglog_slope(list(columns), np.stack(list(columns.values()), axis=1))
+    judge = st.judge_upper_exponent if at_most else st.judge_slope
     lost = _left_out({f"k={k}": samples for k, samples in columns.items()})
     verdict = judge(identity, slope, predicted, tolerance, joined(note, lost))
     missing = [f"k={k}" for k, samples in columns.items() if not np.isfinite(samples).any()]
-    if not missing:
-        return verdict
-    outcome = "inconclusive" if verdict.outcome == "holds" else verdict.outcome
-    why = joined(verdict.note, f"no value at {', '.join(missing)}")
-    return dataclasses.replace(verdict, outcome=outcome, note=why)
+    why = f"no value at {', '.join(missing)}" if missing else ""
+    return inconclusive(verdict, why) if verdict.outcome == "holds" else noted(verdict, why)

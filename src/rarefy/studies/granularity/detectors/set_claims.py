@@ -11,7 +11,7 @@ import numpy as np
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.statistics import BIG_O, Identity
-from rarefy.studies.granularity.detectors.judging import RATE, at_least, at_most, judge_range, near
+from rarefy.studies.granularity.detectors.judging import RATE, Range, judge_range, near
 from rarefy.studies.granularity.detectors.measured import OWN, Measured
 from rarefy.studies.granularity.detectors.theory import expected_share, expected_sizes
 from rarefy.studies.granularity.detectors.watch import SETS
@@ -59,26 +59,19 @@ def _size(read: Measured, named: Named, name: str) -> Verdict:
         return expected_sizes(read.experiment, k)[name]
 
     last = read.subclasses[-1]
-    return judge_range(
-        named(f"start, neurons a feature over exact expectation: {SETS[name]}"),
-        read.cases(lambda k: read.of(f"{name}_size", "fine", k) / expected(k)),
-        near(1, RATE),
-        "1 (Prop. 1, 2)",
-        note=f"{expected(last):.3g} expected at k={last}",
-    )
+    identity = named(f"start, neurons a feature over exact expectation: {SETS[name]}")
+    cases = read.cases(lambda k: read.of(f"{name}_size", "fine", k) / expected(k))
+    note = f"{expected(last):.3g} expected at k={last}"
+    return judge_range(identity, cases, near(1, RATE), "1 (Prop. 1, 2)", note)
 
 
 def _same_response(read: Measured, named: Named, labels: str) -> Verdict:
     def both(k: int) -> np.ndarray:
         return np.stack([read.of(f"start_{kind}", labels, k) for kind in OWN], axis=1)
 
-    return judge_range(
-        named(f"{labels} labels, start, mean response common/subclass"),
-        read.cases(both),
-        near(1, RATE),
-        "1 (8)",
-        note="all outputs of all seeds together",
-    )
+    identity = named(f"{labels} labels, start, mean response common/subclass")
+    note = "all outputs of all seeds together"
+    return judge_range(identity, read.cases(both), near(1, RATE), "1 (8)", note)
 
 
 def _spread(read: Measured, named: Named) -> Verdict:
@@ -88,13 +81,11 @@ def _spread(read: Measured, named: Named) -> Verdict:
     note = f"std over mean; {expected:.3g} expected by exact probability"
     if expected > limit:
         note += f": cannot hold at this size, it takes m = {m * (expected / limit) ** 2:.2g}"
-    return judge_range(
-        named("start, spread of responses over features in one network"),
-        read.cases(lambda k: read.of("start_spread", "fine", k)),
-        at_most(limit, f"constant {BIG_O:g}"),
-        f"at most O(1/log^5 d) = {limit:.3g} (Prop. 1, 2)",
-        note=note,
-    )
+    identity = named("start, spread of responses over features in one network")
+    cases = read.cases(lambda k: read.of("start_spread", "fine", k))
+    within = Range(-math.inf, limit, f"constant {BIG_O:g}")
+    predicted = f"at most O(1/log^5 d) = {limit:.3g} (Prop. 1, 2)"
+    return judge_range(identity, cases, within, predicted, note)
 
 
 def _share(read: Measured, named: Named, members: str, labels: str) -> Verdict:
@@ -104,13 +95,9 @@ def _share(read: Measured, named: Named, members: str, labels: str) -> Verdict:
         for when, place in (("start", 0), ("end", -1))
         for k in read.subclasses
     }
-    return judge_range(
-        named(f"{labels} labels, share of the response: {SETS[members]}"),
-        cases,
-        at_least(ALMOST_ALL, "none"),
-        f"at least {ALMOST_ALL:g} (7)",
-        note=_least_share(read, members),
-    )
+    identity = named(f"{labels} labels, share of the response: {SETS[members]}")
+    within, predicted = Range(ALMOST_ALL, math.inf, "none"), f"at least {ALMOST_ALL:g} (7)"
+    return judge_range(identity, cases, within, predicted, _least_share(read, members))
 
 
 def _least_share(read: Measured, members: str) -> str:
@@ -133,24 +120,17 @@ def _share_at_start(read: Measured, named: Named, members: str) -> Verdict:
         exact = expected_share(read.experiment, members, k)
         return np.stack([part - exact * whole, whole], axis=1)
 
-    return judge_range(
-        named(f"start, share minus its closed form: {SETS[members]}"),
-        read.cases(off),
-        near(0, SHARE),
-        "0",
-        note="fine labels; all outputs of all seeds together",
-    )
+    identity = named(f"start, share minus its closed form: {SETS[members]}")
+    note = "fine labels; all outputs of all seeds together"
+    return judge_range(identity, read.cases(off), near(0, SHARE), "0", note)
 
 
 def _nobody(read: Measured, named: Named, name: str, labels: str) -> Verdict:
     what, where, how = SILENT[name]
-    return judge_range(
-        named(f"{labels} labels, {what} over the size of S(v), at every read"),
-        read.at_every_read(lambda k: read.strangers(name, labels, k)),
-        at_most(STRANGERS, f"at most {STRANGERS:g}"),
-        f"none ({where})",
-        note=how,
-    )
+    identity = named(f"{labels} labels, {what} over the size of S(v), at every read")
+    cases = read.at_every_read(lambda k: read.strangers(name, labels, k))
+    within = Range(-math.inf, STRANGERS, f"at most {STRANGERS:g}")
+    return judge_range(identity, cases, within, f"none ({where})", how)
 
 
 def _others(read: Measured, named: Named, labels: str) -> Verdict:
@@ -159,11 +139,8 @@ def _others(read: Measured, named: Named, labels: str) -> Verdict:
         start = values[:, :1]
         return np.asarray((values - start) / start.mean() if start.any() else values)
 
-    return judge_range(
-        named(f"{labels} labels, response to features of others minus its start"),
-        read.at_every_read(grown, later=True),
-        at_most(0.0, "none"),
-        "at most 0 at every read (Theorem F.1, G.1, 3)",
-        note="mean over outputs and features, over its mean at the start; the theorem has it for "
-        "every neuron",
-    )
+    identity = named(f"{labels} labels, response to features of others minus its start")
+    predicted, within = "at most 0 at every read (Theorem F.1, G.1, 3)", Range(-math.inf, 0, "none")
+    per = "mean over outputs and features, over its mean at the start"
+    note = f"{per}; the theorem has it for every neuron"
+    return judge_range(identity, read.at_every_read(grown, later=True), within, predicted, note)

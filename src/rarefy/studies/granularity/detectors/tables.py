@@ -10,19 +10,16 @@ import xarray as xr
 from rarefy.core.picture import Table
 from rarefy.measure.statistics import mean_band, mean_interval
 from rarefy.studies.granularity.charts import PATCHES_AND_RATE, premise_table, setting_table
+from rarefy.studies.granularity.detectors import theory
 from rarefy.studies.granularity.detectors.end_claims import GAINS
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
 from rarefy.studies.granularity.detectors.judging import estimate
 from rarefy.studies.granularity.detectors.measured import Measured
 from rarefy.studies.granularity.detectors.set_claims import SILENT
-from rarefy.studies.granularity.detectors.theory import (
-    expected_sets,
-    expected_sizes,
-    predicted_stop,
-)
 from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.trial import LABELS
 from rarefy.studies.kit.arrays import texts
+from rarefy.studies.kit.tables import table
 from rarefy.studies.kit.words import seeds_in_words, shown
 
 
@@ -41,25 +38,20 @@ def _sensitivity(study: DetectorsExperiment, results: xr.Dataset) -> Table:
             **dict(zip(("of it, detectors", "of it, all of S"), map(shown, shares), strict=True)),
         }
 
-    k, columns, rows = study.main, ["variation"], []
+    k, rows = study.main, []
     for variation in texts(results, "variation"):
-        read = Measured(study, results, variation)
-        found = {
-            f"{labels}: {name}": value
-            for labels in LABELS
-            for name, value in values(read, labels).items()
-        }
-        columns = ["variation", *found]
-        rows.append([variation, *found.values()])
+        row, read = {"variation": variation}, Measured(study, results, variation)
+        for labels in LABELS:
+            row |= {f"{labels}: {name}": value for name, value in values(read, labels).items()}
+        rows.append(row)
     rate = f" {PATCHES_AND_RATE}" if "patches x2" in study.variation else ""
-    return Table(
+    return table(
         "sensitivity",
         "What changes when the setting does",
         f"With {study.main} subclasses a side; one thing is changed at a time.{rate} Ratios are "
         "those of the feature a side shares to a subclass's feature; the last two columns of each "
         "kind are shares of the response to a subclass feature. Means with 95 % intervals over "
         f"{seeds_in_words(results)}.",
-        columns,
         rows,
     )
 
@@ -75,10 +67,10 @@ def _ratio(samples: np.ndarray) -> str:
 
 def _sets(study: DetectorsExperiment, results: xr.Dataset) -> Table:
     read = Measured(study, results)
-    printed, wide = expected_sets(study), expected_sets(study, False)
+    printed, wide = theory.expected_sets(study), theory.expected_sets(study, False)
     rows = []
     for k in read.subclasses:
-        sizes = {f"{name}_size": size for name, size in expected_sizes(study, k).items()}
+        sizes = {f"{name}_size": size for name, size in theory.expected_sizes(study, k).items()}
         values = (
             f"{mean_interval(read.of(name, 'fine', k)).mean:.3g} ({expected:.3g})"
             for name, expected in {**sizes, "lacking": wide.none(2 + 2 * k)}.items()
@@ -105,19 +97,20 @@ def _phases(study: DetectorsExperiment, results: xr.Dataset) -> Table:
     rows = []
     for labels, k in product(LABELS, read.subclasses):
         score = read.score(labels, k)
-        late = [read.late_growth(k, printed) for printed in GAINS.values()]
-        rows.append(
-            [
-                labels,
-                k,
-                shown(score[:, 0]),
-                shown(read.stop_time(labels, k)),
-                f"{predicted_stop(study, labels, k):.3g}",
-                shown(score[:, -1]),
-                *("" if labels == "fine" else _shown_late(each) for each in late),
-            ]
-        )
-    return Table(
+        row = {
+            "labels": labels,
+            "k": k,
+            "score at the start": shown(score[:, 0]),
+            "updates until log(3/2)": shown(read.stop_time(labels, k)),
+            "expected": f"{theory.predicted_stop(study, labels, k):.3g}",
+            "score at the end": shown(score[:, -1]),
+        }
+        for words, printed in GAINS.items():
+            late = read.late_growth(k, printed)
+            said = shown(late) if len(late) else "loss never small"
+            row[f"late growth over (98), C {words}"] = "" if labels == "fine" else said
+        rows.append(row)
+    return table(
         "phases",
         "How long phase 1 lasts, and how scores grow late",
         "The score is what an output gets from the s* common and s* subclass patches of a sample "
@@ -128,30 +121,17 @@ def _phases(study: DetectorsExperiment, results: xr.Dataset) -> Table:
         "log(C t + constant) (98); how far it grew over what that gives, with the C that follows "
         "from the update and with the one printed in Lemma E.4. Means with 95 % intervals over "
         f"{seeds_in_words(results)}.",
-        (
-            "labels",
-            "k",
-            "score at the start",
-            "updates until log(3/2)",
-            "expected",
-            "score at the end",
-            *(f"late growth over (98), C {words}" for words in GAINS),
-        ),
         rows,
     )
 
 
-def _shown_late(values: np.ndarray) -> str:
-    return shown(values) if len(values) else "loss never small"
-
-
 def _silence(study: DetectorsExperiment, results: xr.Dataset) -> Table:
-    rows: list[list[object]] = []
+    rows = []
     for variation in texts(results, "variation"):
         read = Measured(study, results, variation)
         many = read.subclasses if variation == AS_CHOSEN else [study.main]
-        rows += [[variation, *at, *_silent(read, *at)] for at in product(LABELS, many)]
-    return Table(
+        rows += [{"variation": variation, **_silent(read, *at)} for at in product(LABELS, many)]
+    return table(
         "silence",
         "Who answers where nobody should",
         "004 Theorem F.1 and G.1: a neuron outside S(v) never opens on v, none opens on noise, "
@@ -160,23 +140,20 @@ def _silence(study: DetectorsExperiment, results: xr.Dataset) -> Table:
         "answers to one patch of another's feature at the start, how much of that is left at the "
         "end, and its answer to one patch of noise at the end. Means, some with 95 % intervals, "
         f"over {seeds_in_words(results)}.",
-        (
-            "variation",
-            "labels",
-            "k",
-            "open outside S, over S",
-            "open on noise, over S",
-            "others' features, start",
-            "others' features, end over start",
-            "noise, end",
-        ),
         rows,
     )
 
 
-def _silent(read: Measured, labels: str, k: int) -> list[str]:
-    most = [np.max(mean_band(read.strangers(name, labels, k)).mean) for name in SILENT]
+def _silent(read: Measured, labels: str, k: int) -> dict[str, object]:
+    woken, noise = (np.max(mean_band(read.strangers(name, labels, k)).mean) for name in SILENT)
     others = read.of("other_response", labels, k)
     answer = mean_interval(read.of("noise_answer", labels, k)[:, -1]).mean
-    fallen = _ratio(np.stack([others[:, -1], others[:, 0]], axis=1))
-    return [*(f"{each:.3g}" for each in most), shown(others[:, 0]), fallen, f"{answer:.2g}"]
+    return {
+        "labels": labels,
+        "k": k,
+        "open outside S, over S": f"{woken:.3g}",
+        "open on noise, over S": f"{noise:.3g}",
+        "others' features, start": shown(others[:, 0]),
+        "others' features, end over start": _ratio(others[:, [-1, 0]]),
+        "noise, end": f"{answer:.2g}",
+    }

@@ -6,39 +6,30 @@ import math
 
 from rarefy.measure.detectors import STDS
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
-from rarefy.theory.granularity import (
-    InitialSets,
-    Rates,
-    first_rates,
-    initial_sets,
-    initial_share,
-    late_gain,
-    phase_1_steps,
-    printed_late_gain,
-)
+from rarefy.theory import granularity as theory
 
 STOP = math.log(1.5)
 """B of Def. G.2."""
 
 
-def predicted_rates(experiment: DetectorsExperiment, labels: str, k: int) -> Rates:
+def predicted_rates(experiment: DetectorsExperiment, labels: str, k: int) -> theory.Rates:
     """Growth per step at the start (004 eq. 33, 35, 202, 205), with the mean strength in it."""
     given = experiment.some("lr", "feature_patches", "patches", "spread")
-    return first_rates(plus=k, minus=k, per_side=1 if labels == "coarse" else k, **given)
+    return theory.first_rates(plus=k, minus=k, per_side=1 if labels == "coarse" else k, **given)
 
 
 def predicted_stop(experiment: DetectorsExperiment, labels: str, k: int) -> float:
     """Updates until B if the |S*| that are expected grow at those rates."""
     rates, detectors = predicted_rates(experiment, labels, k), expected_sets(experiment).detectors
-    return phase_1_steps(rates, detectors, experiment.feature_patches, STOP)
+    return theory.phase_1_steps(rates, detectors, experiment.feature_patches, STOP)
 
 
 def late_gain_of(experiment: DetectorsExperiment, k: int, printed: bool) -> float:
     """C of (98), with the |S*| that are expected, or as it is printed."""
     given = experiment.some("lr", "feature_patches", "patches")
     if printed:
-        return printed_late_gain(**given, plus=k)
-    return late_gain(**given, plus=k, detectors=expected_sets(experiment).detectors)
+        return theory.printed_late_gain(**given, plus=k)
+    return theory.late_gain(**given, plus=k, detectors=expected_sets(experiment).detectors)
 
 
 def _margins(experiment: DetectorsExperiment) -> dict[str, float]:
@@ -48,10 +39,10 @@ def _margins(experiment: DetectorsExperiment) -> dict[str, float]:
     return {"spread": experiment.spread, "noise": noise}
 
 
-def expected_sets(experiment: DetectorsExperiment, printed: bool = True) -> InitialSets:
+def expected_sets(experiment: DetectorsExperiment, printed: bool = True) -> theory.InitialSets:
     """Exact, with the margins printed in 004 or with those that strengths and noise need."""
     wide = {} if printed else _margins(experiment)
-    return initial_sets(experiment.d, experiment.neurons, experiment.threshold, **wide)
+    return theory.initial_sets(experiment.d, experiment.neurons, experiment.threshold, **wide)
 
 
 def expected_sizes(experiment: DetectorsExperiment, k: int) -> dict[str, float]:
@@ -68,5 +59,5 @@ def expected_share(experiment: DetectorsExperiment, members: str, k: int) -> flo
     """Of the response at the start, what "printed" sets or those of a "detector" carry."""
     d, threshold = experiment.d, experiment.threshold
     if members == "printed":
-        return initial_share(d, threshold)
-    return initial_share(d, threshold, 2 + 2 * k, **_margins(experiment))
+        return theory.initial_share(d, threshold)
+    return theory.initial_share(d, threshold, 2 + 2 * k, **_margins(experiment))

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import torch
 from torch import Tensor
 
 from rarefy.data.granularity_labels import Labels
-from rarefy.measure.detectors import (
-    DetectorSets,
-    detector_sets,
-    growth,
-    noise_response,
-    pooled,
-    responses,
-    roles,
-    woken,
-)
+from rarefy.measure import detectors as measure
+from rarefy.measure.detectors import pooled, responses
 from rarefy.train.descent import State
 
 SETS = {
@@ -32,9 +26,9 @@ OVER_TIME = {
     "other_response": "its answer to a patch of any other feature of the data, without noise",
     "common_growth": "how far detectors of the common feature have moved along it, mean",
     "subclass_growth": "how far detectors of a subclass feature have moved along it, mean",
-    **{f"common_by_{name}": f"part of common_response: {words}" for name, words in SETS.items()},
     **{
-        f"subclass_by_{name}": f"part of subclass_response: {words}" for name, words in SETS.items()
+        f"{kind}_by_{name}": f"part of {kind}_response: {words}"
+        for kind, (name, words) in product(("common", "subclass"), SETS.items())
     },
     "woken": "share of neurons outside S that are open on a feature, mean over all features",
     "noise_open": "chance of a neuron to be open on a patch of noise, mean",
@@ -61,30 +55,28 @@ class Watch:
         data = labels.data
         self.initial, self.sigma = initial, data.sigma
         self.features = 2 + data.subclasses
-        self.roles = roles(labels)
-        self.sets: DetectorSets = detector_sets(
-            initial["weights"], initial["bias"], self.features, data.spread, data.sigma
-        )
+        self.roles = measure.roles(labels)
+        given = (initial["weights"], initial["bias"], self.features, data.spread, data.sigma)
+        self.sets = measure.detector_sets(*given)
 
     def look(self, state: State) -> Tensor:
         """(run, measure), in the order of ``OVER_TIME``."""
         weights, bias = state.parameters["weights"], state.parameters["bias"]
         seen = responses(weights, bias, self.features)
         total = seen.sum(dim=2)
-        moved = growth(weights, self.initial["weights"], self.sets.detector)
-        noise = noise_response(weights, bias, self.sigma)
+        moved = measure.growth(weights, self.initial["weights"], self.sets.detector)
+        noise = measure.noise_response(weights, bias, self.sigma)
         own = (self.roles.common, self.roles.subclass)
         parts = [
             pooled((seen * getattr(self.sets, name)).sum(dim=2), where)
-            for where in own
-            for name in SETS
+            for where, name in product(own, SETS)
         ]
         found = [
             state.loss.to(weights),
             *(pooled(total, where) for where in (*own, self.roles.other)),
             *(pooled(moved, where) for where in own),
             *parts,
-            woken(weights, bias, self.sets.able).mean(dim=(1, 2)),
+            measure.woken(weights, bias, self.sets.able).mean(dim=(1, 2)),
             noise.chance.mean(dim=1),
             noise.answer.mean(dim=1),
         ]

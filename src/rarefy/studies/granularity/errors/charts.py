@@ -8,15 +8,7 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.curves import mean_curve
-from rarefy.studies.granularity.charts import (
-    PATCHES_AND_RATE,
-    ROLES,
-    level,
-    premise_table,
-    sensitivity_table,
-    setting_table,
-    share_curve,
-)
+from rarefy.studies.granularity import charts as lab
 from rarefy.studies.granularity.errors.experiment import FRESH, ErrorsExperiment
 from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.premises import CHANCE
@@ -47,10 +39,10 @@ def _over_k(study: ErrorsExperiment, fresh: xr.Dataset) -> Picture:
 
     def curve(name: str, labels: str, style: str = "solid") -> Curve:
         kind, _, what = name.partition("_")
-        make = mean_curve if what == "margin" else share_curve
+        make = mean_curve if what == "margin" else lab.share_curve
         values = by_seed(end[name].sel(labels=labels), "subclasses")
         label = f"{labels} labels, {kind} samples"
-        return make(label, end["subclasses"].values, values, ROLES[labels], style)
+        return make(label, end["subclasses"].values, values, lab.ROLES[labels], style)
 
     errors = [curve("hard_error", labels) for labels in LABELS]
     errors += [curve("easy_error", labels, "dashed") for labels in LABELS]
@@ -86,7 +78,7 @@ def _over_time(study: ErrorsExperiment, fresh: xr.Dataset) -> Picture:
         for kind, style in (("hard", "solid"), ("easy", "dashed")):
             error = by_seed(one[f"{kind}_error"], "read")
             curves.append(
-                share_curve(f"error on {kind} samples", reads, error, ROLES[labels], style)
+                lab.share_curve(f"error on {kind} samples", reads, error, lab.ROLES[labels], style)
             )
         y_label = "error (share of samples), loss"
         panels.append(Lines(curves, "updates", y_label, f"{labels} labels", x_log=True))
@@ -112,7 +104,7 @@ def _for_whom(study: ErrorsExperiment, here: xr.Dataset) -> Picture:
     x, curves = strata["stratum"].values, []
     for labels in LABELS:
         values = by_seed(strata.sel(labels=labels), "stratum")
-        curves.append(share_curve(f"{labels} labels", x, values, ROLES[labels]))
+        curves.append(lab.share_curve(f"{labels} labels", x, values, lab.ROLES[labels]))
     x_label = "hard samples by margin in the coarse network (1: lowest)"
     panels.append(Lines(curves, x_label, "error", "Which samples gain"))
     left = (
@@ -138,11 +130,13 @@ def _how_many(end: xr.Dataset, stored: list[int]) -> Lines:
     for labels in LABELS:
         error = end["hard_error"].sel(labels=labels)
         values = by_seed(error.sel(samples=stored), "samples")
-        curves.append(share_curve(f"{labels} labels, a stored set", stored, values, ROLES[labels]))
+        curves.append(
+            lab.share_curve(f"{labels} labels, a stored set", stored, values, lab.ROLES[labels])
+        )
         if FRESH in end["samples"].values:
             mean = float(error.sel(samples=FRESH).mean())
             ends, label = (stored[0], stored[-1]), f"{labels} labels, fresh samples"
-            curves.append(level(label, ends, mean, ROLES[labels]))
+            curves.append(lab.level(label, ends, mean, lab.ROLES[labels]))
     x_label, y_label = "training samples of every subclass", "error on hard samples"
     return Lines(curves, x_label, y_label, "How many samples it takes", x_log=True)
 
@@ -161,7 +155,7 @@ def tables(experiment: ErrorsExperiment, results: xr.Dataset) -> list[Table]:
     found = [_errors(experiment, results)]
     if FRESH in results["samples"].values:
         found.append(_sensitivity(experiment, results))
-    return [*found, setting_table(experiment), premise_table(experiment, experiment.main)]
+    return [*found, lab.setting_table(experiment), lab.premise_table(experiment, experiment.main)]
 
 
 def _errors(study: ErrorsExperiment, results: xr.Dataset) -> Table:
@@ -184,7 +178,7 @@ def _errors(study: ErrorsExperiment, results: xr.Dataset) -> Table:
 def _sensitivity(study: ErrorsExperiment, results: xr.Dataset) -> Table:
     end = results.sel(subclasses=study.main, samples=FRESH).isel(read=-1)
     coarse, fine = (end.sel(labels=labels) for labels in LABELS)
-    return sensitivity_table(
+    return lab.sensitivity_table(
         results,
         {
             "coarse: easy error": coarse["easy_error"],
@@ -193,5 +187,5 @@ def _sensitivity(study: ErrorsExperiment, results: xr.Dataset) -> Table:
             "fine: hard error": fine["hard_error"],
             "gain on hard samples": coarse["hard_error"] - fine["hard_error"],
         },
-        f"{study.main} subclasses a side, fresh samples. {PATCHES_AND_RATE}",
+        f"{study.main} subclasses a side, fresh samples. {lab.PATCHES_AND_RATE}",
     )

@@ -14,7 +14,6 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, Whole
 from rarefy.data.granularity_labels import Labels
 from rarefy.studies.granularity.experiment import AS_CHOSEN, CHANGES, GranularityExperiment
-from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
 from rarefy.studies.granularity.trial import LABELS, MEASURES, both_labels
 
 FRESH = 0
@@ -89,9 +88,7 @@ class ErrorsExperiment(GranularityExperiment):
                 self.varied(variation).check_model(subclasses)
 
     def outputs(self) -> tuple[Output, ...]:
-        over_time = tuple(
-            Output(name, ("labels", "read"), meaning) for name, meaning in MEASURES.items()
-        )
+        over_time = [Output(name, ("labels", "read"), said) for name, said in MEASURES.items()]
         by_margin = "hard error among samples of a fifth by margin in the coarse network"
         return (*over_time, Output("stratum_error", ("labels", "stratum"), by_margin))
 
@@ -104,10 +101,7 @@ class ErrorsExperiment(GranularityExperiment):
 
     def cost(self) -> Cost:
         most = max(self.subclasses)
-        return cost_of_grid(self, 2 * most, most, False, 2 * self.steps)
-
-    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        return simulate_only(self, cells, context, self._wanted, self._run)
+        return self.cost_of_grid(2 * most, most, False, 2 * self.steps)
 
     def _wanted(self, variation: str, subclasses: int, samples: int) -> bool:
         return variation == AS_CHOSEN or (subclasses == self.main and samples == FRESH)

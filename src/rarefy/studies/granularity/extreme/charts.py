@@ -10,19 +10,13 @@ import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
 from rarefy.measure.curves import mean_curve
-from rarefy.studies.granularity.charts import (
-    PATCHES_AND_RATE,
-    ROLES,
-    level,
-    sensitivity_table,
-    share_curve,
-    stored_set_tables,
-)
+from rarefy.studies.granularity import charts as lab
 from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.extreme.claims import KINDS, LEARNT, difference, when_learnt
 from rarefy.studies.granularity.extreme.experiment import ExtremeExperiment
 from rarefy.studies.granularity.stored_sets import COUNTS, STAGES, error_of
 from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.kit.tables import table
 from rarefy.studies.kit.words import seeds_in_words, shown
 
 
@@ -38,7 +32,7 @@ def _granularity(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
         error, curves = error_of(here, kind, stage), []
         for place, noise in enumerate(here["patch_noise"].values):
             values = by_seed(error.sel(patch_noise=noise), "per_side")
-            curves.append(share_curve(f"noise {noise:g}", x, values, f"noise {place}"))
+            curves.append(lab.share_curve(f"noise {noise:g}", x, values, f"noise {place}"))
         title = f"{kind} samples, {stage} fine-tuning"
         panels.append(Lines(curves, "labels of each side", y_label, title, x_log=True, marks=marks))
     return Picture(
@@ -60,7 +54,7 @@ def _granularity(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
 
 def _harm(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
     noises = here["patch_noise"].values.astype(float)
-    bound = level(f"counts: {COUNTS:g}", [noises.min(), noises.max()], COUNTS, "bound")
+    bound = lab.level(f"counts: {COUNTS:g}", [noises.min(), noises.max()], COUNTS, "bound")
     panels = []
     for words, per_side in study.compared.items():
         curves = []
@@ -90,11 +84,11 @@ def _progress(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
         curves = []
         for words, per_side in {**study.compared, "one label a sample": study.most}.items():
             one = here.sel(patch_noise=noise, per_side=per_side)
-            reads, role = one["read"].values, ROLES[words]
+            reads, role = one["read"].values, lab.ROLES[words]
             share = by_seed(one["loss"], "read") / math.log(2 * per_side)
             error = by_seed(one["hard_error"], "read")
             curves += [
-                share_curve(f"{words}: hard error", reads, error, role),
+                lab.share_curve(f"{words}: hard error", reads, error, role),
                 mean_curve(f"{words}: loss over guessing's", reads, share, role, "dotted"),
             ]
         y_label = "hard error; share of loss left"
@@ -113,43 +107,33 @@ def _progress(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
 
 def tables(experiment: ExtremeExperiment, results: xr.Dataset) -> list[Table]:
     found = [_errors(experiment, results), _sensitivity(experiment, results)]
-    return [*found, *stored_set_tables(experiment)]
+    return [*found, *lab.stored_set_tables(experiment)]
 
 
 def _errors(study: ExtremeExperiment, results: xr.Dataset) -> Table:
     here = results.sel(variation=AS_CHOSEN)
-    both = list(product(STAGES, ("easy", "hard")))
     rows = []
     for noise, per_side in product(here["patch_noise"].values, here["per_side"].values):
         cell = here.sel(patch_noise=noise, per_side=per_side)
         loss = float(cell["loss"].isel(read=-1).mean())
         learnt = when_learnt(cell, "hard_error")
-        rows.append(
-            (
-                f"{noise:g}",
-                int(per_side),
-                f"{loss:.3g}",
-                f"{loss / math.log(2 * per_side):.2g}",
-                *(shown(error_of(cell, kind, stage).values) for stage, kind in both),
-                shown(learnt) if np.isfinite(learnt).any() else "never learnt",
-                f"{int(np.isfinite(learnt).sum())} of {len(learnt)}",
-            )
-        )
-    return Table(
+        known = int(np.isfinite(learnt).sum())
+        row = {
+            "noise": f"{noise:g}",
+            "labels a side": int(per_side),
+            "training loss": f"{loss:.3g}",
+            "over guessing's": f"{loss / math.log(2 * per_side):.2g}",
+        }
+        for stage, kind in product(STAGES, ("easy", "hard")):
+            row[f"{kind} error, {stage}"] = shown(error_of(cell, kind, stage).values)
+        row["hard error when learnt"] = shown(learnt) if known else "never learnt"
+        rows.append({**row, "runs that learnt": f"{known} of {len(learnt)}"})
+    return table(
         "granularity",
         "Errors by granularity",
         f"After {study.steps} updates (before fine-tuning) and after {study.tune_steps} more on "
         "the coarse question; besides, at the first read where the training loss is at most "
         f"{LEARNT:g} of log(labels). Means with 95 % intervals over {seeds_in_words(results)}.",
-        (
-            "noise",
-            "labels a side",
-            "training loss",
-            "over guessing's",
-            *(f"{kind} error, {stage}" for stage, kind in both),
-            "hard error when learnt",
-            "runs that learnt",
-        ),
         rows,
     )
 
@@ -164,9 +148,9 @@ def _sensitivity(study: ExtremeExperiment, results: xr.Dataset) -> Table:
         for kind in kinds
     }
     columns["hard: coarse minus fine"] = difference(there, "hard", "after", 1, study.subclasses)
-    return sensitivity_table(
+    return lab.sensitivity_table(
         results,
         columns,
         f"Differences of errors after fine-tuning, paired by seed, noise {study.main_noise:g}. "
-        f"{PATCHES_AND_RATE}",
+        f"{lab.PATCHES_AND_RATE}",
     )

@@ -43,41 +43,25 @@ def _at_noise(study: ExtremeExperiment, here: xr.Dataset, scale: str) -> list[Ve
     def judged(what: str, lost: np.ndarray, note: str) -> Verdict:
         return judge_bound(named("G6", what), lost, COUNTS, "at_least", note=note)
 
-    tuned = (
-        f"{study.steps} updates, then {study.tune_steps} on the coarse question for all networks"
-    )
-    notes = {"before": _shares(study, here), "after": tuned}
+    then = f"{study.steps} updates, then {study.tune_steps} on the coarse question for all networks"
+    one = "error with one label a sample minus that with"
+    compared = [
+        (kind, f"{one} {labels} labels", study.most, study.compared[labels])
+        for labels, kinds in KINDS.items()
+        for kind in kinds
+    ]
+    other = "error with coarse labels minus that with fine labels, the other arm of the U"
+    compared.append(("hard", other, 1, study.subclasses))
     found = []
-    for stage, note in notes.items():
-        compared = [
-            (
-                kind,
-                f"error with one label a sample minus that with {labels} labels",
-                (study.most, study.compared[labels]),
-            )
-            for labels, kinds in KINDS.items()
-            for kind in kinds
-        ]
-        other = "error with coarse labels minus that with fine labels, the other arm of the U"
-        compared.append(("hard", other, (1, study.subclasses)))
-        found += [
-            judged(
-                f"{stage} fine-tuning, {SAMPLES[kind]}: {what}",
-                by_seed(difference(here, kind, stage, *both)),
-                note,
-            )
-            for kind, what, both in compared
-        ]
+    for stage, note in {"before": _shares(study, here), "after": then}.items():
+        for kind, what, *both in compared:
+            lost = by_seed(difference(here, kind, stage, *both))
+            found.append(judged(f"{stage} fine-tuning, {SAMPLES[kind]}: {what}", lost, note))
     single, fine = (here.sel(per_side=each) for each in (study.most, study.subclasses))
-    found.append(
-        judged(
-            f"before fine-tuning, first read with at most {LEARNT:g} of the loss of guessing, "
-            f"{SAMPLES['hard']}: error with one label a sample minus that with fine labels",
-            when_learnt(single, "hard_error") - when_learnt(fine, "hard_error"),
-            _unlearnt(single, fine),
-        )
-    )
-    return found
+    first = f"first read with at most {LEARNT:g} of the loss of guessing, {SAMPLES['hard']}"
+    lost = when_learnt(single, "hard_error") - when_learnt(fine, "hard_error")
+    what = f"before fine-tuning, {first}: {one} fine labels"
+    return [*found, judged(what, lost, _unlearnt(single, fine))]
 
 
 def difference(here: xr.Dataset, kind: str, stage: str, one: int, other: int) -> xr.DataArray:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Cost, Output
@@ -13,7 +12,6 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, NotNegative
 from rarefy.data.granularity_labels import Labels
 from rarefy.studies.granularity.experiment import AS_CHOSEN
-from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
 from rarefy.studies.granularity.stored_sets import QUICK, TINY, StoredSetExperiment
 
 
@@ -54,9 +52,8 @@ class ExtremeExperiment(StoredSetExperiment):
     def check(self) -> None:
         super().check()
         if self.batch < 2 * self.most:
-            raise bad_value(
-                "batch", self.batch, f"must hold the whole set, {2 * self.most} samples"
-            )
+            allowed = f"must hold the whole set, {2 * self.most} samples"
+            raise bad_value("batch", self.batch, allowed)
         for per_side in self.per_side:
             Labels(self.model(self.subclasses), per_side)
             if per_side > self.most:
@@ -84,12 +81,7 @@ class ExtremeExperiment(StoredSetExperiment):
 
     def cost(self) -> Cost:
         steps = self.steps + self.tune_steps
-        return cost_of_grid(self, 2 * max(self.per_side), self.subclasses, True, steps)
-
-    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        # training draws its samples once for all updates: compiling that would take longer
-        eager = replace(context, compiled=False)
-        return simulate_only(self, cells, eager, self._wanted, self._run)
+        return self.cost_of_grid(2 * max(self.per_side), self.subclasses, True, steps)
 
     def _wanted(self, variation: str, noise: float, per_side: int) -> bool:
         ends = (*self.compared.values(), self.most)

@@ -9,20 +9,14 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.curves import mean_curve
-from rarefy.studies.granularity.charts import (
-    PATCHES_AND_RATE,
-    ROLES,
-    level,
-    sensitivity_table,
-    share_curve,
-    stored_set_tables,
-)
+from rarefy.studies.granularity import charts as lab
 from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.labels.claims import THINNED, gain, turns_in_words
 from rarefy.studies.granularity.labels.experiment import LabelsExperiment
 from rarefy.studies.granularity.stored_sets import COUNTS, STAGES, error_of
 from rarefy.studies.granularity.trial import LABELS
 from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.tables import table
 from rarefy.studies.kit.words import seeds_in_words, shown
 
 KNOBS_SAID = (
@@ -63,7 +57,9 @@ def _errors(study: LabelsExperiment, here: xr.Dataset, noise: float) -> Picture:
         for kind, labels in product(("hard", "easy"), LABELS):
             values = by_seed(error_of(there, kind, stage).sel(knob=knob, labels=labels), "turn")
             label, style = f"{labels} labels, {kind} samples", STYLES[kind]
-            found.append(share_curve(label, study.turns(knob), values, ROLES[labels], style))
+            found.append(
+                lab.share_curve(label, study.turns(knob), values, lab.ROLES[labels], style)
+            )
         return found
 
     return Picture(
@@ -87,7 +83,7 @@ def _gains(study: LabelsExperiment, here: xr.Dataset) -> Picture:
         for place, noise in enumerate(here["patch_noise"].values):
             gained = gain(here.sel(patch_noise=noise, knob=knob), stage)
             found.append(mean_curve(f"noise {noise:g}", x, gained, f"noise {place}"))
-        return [*found, level(f"counts: {COUNTS:g}", [min(x), max(x)], COUNTS, "bound")]
+        return [*found, lab.level(f"counts: {COUNTS:g}", [min(x), max(x)], COUNTS, "bound")]
 
     return Picture(
         "gain",
@@ -103,39 +99,29 @@ def _gains(study: LabelsExperiment, here: xr.Dataset) -> Picture:
 
 def tables(experiment: LabelsExperiment, results: xr.Dataset) -> list[Table]:
     found = [_errors_table(experiment, results), _sensitivity(experiment, results)]
-    return [*found, *stored_set_tables(experiment)]
+    return [*found, *lab.stored_set_tables(experiment)]
 
 
 def _errors_table(study: LabelsExperiment, results: xr.Dataset) -> Table:
     here = results.sel(variation=AS_CHOSEN)
-    both, rows = list(product(("easy", "hard"), LABELS)), []
+    rows = []
     for noise, knob in product(here["patch_noise"].values, texts(here, "knob")):
         one = here.sel(patch_noise=noise, knob=knob)
         for (place, words), stage in product(enumerate(turns_in_words(study, knob)), STAGES):
             cell = one.isel(turn=place)
             loss = float(cell["loss"].isel(read=-1).sel(labels="fine").mean())
-            errors = (
-                shown(error_of(cell, kind, stage).sel(labels=labels).values)
-                for kind, labels in both
-            )
-            learnt = f"{loss:.3g}" if stage == "before" else ""
-            gained = shown(gain(one, stage)[:, place])
-            rows.append((f"{noise:g}", knob, words, stage, learnt, *errors, gained))
-    return Table(
+            row = {"noise": f"{noise:g}", "knob": knob, "fine labels": words, "fine-tuning": stage}
+            row["fine: training loss"] = f"{loss:.3g}" if stage == "before" else ""
+            for kind, labels in product(("easy", "hard"), LABELS):
+                error = error_of(cell, kind, stage).sel(labels=labels)
+                row[f"{labels}: {kind} error"] = shown(error.values)
+            rows.append({**row, "gain": shown(gain(one, stage)[:, place])})
+    return table(
         "knobs",
         "Errors and gain, turn by turn",
         f"Before fine-tuning: after {study.steps} updates with the labels named; after it: "
         f"{study.tune_steps} more on the coarse question. The gain is on a test set of which half "
         f"is hard. Starved: {THINNED}. Means with 95 % intervals over {seeds_in_words(results)}.",
-        (
-            "noise",
-            "knob",
-            "fine labels",
-            "fine-tuning",
-            "fine: training loss",
-            *(f"{labels}: {kind} error" for kind, labels in both),
-            "gain",
-        ),
         rows,
     )
 
@@ -149,9 +135,9 @@ def _sensitivity(study: LabelsExperiment, results: xr.Dataset) -> Table:
         for knob in texts(results, "knob"):
             spoilt = turns_in_words(study, knob)[-1]
             columns[f"{spoilt}, {stage}"] = saved.sel(knob=knob).isel(turn=-1)
-    return sensitivity_table(
+    return lab.sensitivity_table(
         results,
         columns,
         "Gain of fine over coarse labels on a test set of which half is hard, before and after "
-        f"fine-tuning, noise {study.main_noise:g}. {PATCHES_AND_RATE}",
+        f"fine-tuning, noise {study.main_noise:g}. {lab.PATCHES_AND_RATE}",
     )

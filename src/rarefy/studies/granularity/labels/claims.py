@@ -6,24 +6,21 @@ judged, before and after it.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import (
-    judge_bound,
-    judge_trend,
-    mean_band,
-    mean_interval,
-    spearman_trend,
-)
+from rarefy.measure import statistics as st
 from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.labels.experiment import LabelsExperiment
 from rarefy.studies.granularity.stored_sets import COUNTS, STAGES, error_of
-from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.premise import undecided
-from rarefy.studies.kit.reading import Naming, slices
+from rarefy.studies.kit.reading import Naming
+from rarefy.studies.kit.slices import every
 
 HALFWAY = {"noisy": (0.25, 0.5), "misaligned": (0.25, 0.5), "starved": (0.5, 0.25)}
 """Turns on the way that are judged at every scale: shares of labels or subclasses spoilt, and of
@@ -44,59 +41,39 @@ def gain(results: xr.Dataset, stage: str) -> np.ndarray:
 
 def verdicts(experiment: LabelsExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     here = results.sel(variation=AS_CHOSEN)
-    each = {"patch_noise": here["patch_noise"].values.tolist(), "knob": texts(here, "knob")}
-    return [
-        verdict
-        for stage in STAGES
-        for at, there in slices(here, each)
-        for verdict in _of_knob(experiment, there, scale, stage, **at)
-    ]
+    found = []
+    for stage, ((noise, knob), there) in product(STAGES, every(here, "patch_noise", "knob")):
+        where = f"{experiment.setting}, noise {noise:g}, {knob}, {stage} fine-tuning: "
+        found += _of_knob(experiment, there, Naming(experiment, scale, where), stage, str(knob))
+    return found
 
 
 def _of_knob(
-    experiment: LabelsExperiment,
-    there: xr.Dataset,
-    scale: str,
-    stage: str,
-    patch_noise: float,
-    knob: str,
+    experiment: LabelsExperiment, there: xr.Dataset, named: Naming, stage: str, knob: str
 ) -> list[Verdict]:
-    where = f"{experiment.setting}, noise {patch_noise:g}, {knob}, {stage} fine-tuning: "
-    named, gained = Naming(experiment, scale, where), gain(there, stage)
+    gained = gain(there, stage)
     words = turns_in_words(experiment, knob)
     way = _way(gained, words)
     sanity = SANITY.get(knob, "") if stage == "before" else ""
     thinned = THINNED if knob == "starved" else ""
+    last = named("G12", f"gain of fine over coarse labels with {words[-1]}")
+    falls = named("G12", f"the gain falls from {words[0]} to {words[-1]}")
+    trend = st.spearman_trend(np.arange(gained.shape[1]), gained, within_rows=True)
+    note = joined(way, sanity, thinned)
     found = [
-        judge_bound(
-            named("G12", f"gain of fine over coarse labels with {words[-1]}"),
-            gained[:, -1],
-            COUNTS,
-            "at_most",
-            note=joined(way, sanity, thinned),
-        ),
-        judge_trend(
-            named("G12", f"the gain falls from {words[0]} to {words[-1]}"),
-            spearman_trend(np.arange(gained.shape[1]), gained, within_rows=True),
-            "decreasing",
-            note=joined(way, thinned),
-        ),
+        st.judge_bound(last, gained[:, -1], COUNTS, "at_most", note=note),
+        st.judge_trend(falls, trend, "decreasing", note=joined(way, thinned)),
     ]
     for share in HALFWAY[knob]:
         turn = share * experiment.samples[0] if knob == "starved" else share
         turns = experiment.turns(knob)
-        place = turns.index(turn) if turn in turns else None
-        what = f"a share of {share:g}" if place is None else words[place]
-        found.append(
-            judge_bound(
-                named("G12", f"gain lost with {what}, against {words[0]}"),
-                [] if place is None else gained[:, 0] - gained[:, place],
-                COUNTS,
-                "at_least",
-                note="no such turn in the grid" if place is None else thinned,
-            )
-        )
-    clean = mean_interval(gained[:, 0])
+        what, lost, note = f"a share of {share:g}", np.empty(0), "no such turn in the grid"
+        if turn in turns:
+            place, note = turns.index(turn), thinned
+            what, lost = words[place], gained[:, 0] - gained[:, place]
+        identity = named("G12", f"gain lost with {what}, against {words[0]}")
+        found.append(st.judge_bound(identity, lost, COUNTS, "at_least", note=note))
+    clean = st.mean_interval(gained[:, 0])
     # a knob cannot take away what is not there
     why = f"clean fine labels gain {clean.mean:.3f}, not certainly more than {COUNTS:g}"
     return found if clean.low > COUNTS else [undecided(each, why) for each in found]
@@ -114,7 +91,7 @@ def turns_in_words(experiment: LabelsExperiment, knob: str) -> list[str]:
 
 def _way(gained: np.ndarray, words: list[str]) -> str:
     """Where on the way the gain goes."""
-    mean = mean_band(gained).mean
+    mean = st.mean_band(gained).mean
 
     def where(low: np.ndarray) -> str:
         return f"at {words[low.argmax()]}" if low.any() else "nowhere"

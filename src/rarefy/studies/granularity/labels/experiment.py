@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -14,10 +14,10 @@ from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, OneOf, Share
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity.experiment import AS_CHOSEN
-from rarefy.studies.granularity.grid import cost_of_grid, simulate_only
+from rarefy.studies.granularity.experiment import AS_CHOSEN, Run
 from rarefy.studies.granularity.stored_sets import QUICK, TINY, StoredSetExperiment
 from rarefy.studies.granularity.trial import LABELS, both_labels
+from rarefy.sweep.batches import Arrays
 
 KNOBS = ("noisy", "misaligned", "starved")
 
@@ -95,15 +95,13 @@ class LabelsExperiment(StoredSetExperiment):
 
     def cost(self) -> Cost:
         steps = 2 * (self.steps + self.tune_steps)  # of both networks
-        return cost_of_grid(self, 2 * self.subclasses, self.subclasses, True, steps)
+        return self.cost_of_grid(2 * self.subclasses, self.subclasses, True, steps)
 
-    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        # training draws its samples once for all updates: compiling that would take longer
-        eager = replace(context, compiled=False)
+    def simulate(self, cells: Cells, context: Context, run: Run | None = None) -> Arrays:
         # one network serves many cells: the baseline does not know how labels are spoilt, and all
         # knobs begin with clean ones
         known: dict[Hashable, dict[str, Tensor]] = {}
-        return simulate_only(self, cells, eager, self._wanted, partial(self._run, known))
+        return super().simulate(cells, context, run or partial(self._run, known))
 
     def _wanted(self, variation: str, noise: float, knob: str, turn: int) -> bool:
         ends = (self.turn[0], self.turn[-1])

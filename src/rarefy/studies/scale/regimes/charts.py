@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -10,11 +11,10 @@ import xarray as xr
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.curves import mean_curve
 from rarefy.studies.kit.arrays import by_seed
-from rarefy.studies.scale.regimes.claims import statements_by_d
-from rarefy.studies.scale.regimes.claims_over_d import closed_form
+from rarefy.studies.scale.questions import TAIL_ENDS, question_of
+from rarefy.studies.scale.regimes.claims import closed_form, statements_by_d
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
 from rarefy.studies.scale.regimes.law_charts import geometric, law_picture
-from rarefy.studies.scale.regimes.questions import TAIL_ENDS, question_of
 from rarefy.studies.scale.regimes.rows import laid_out, words_of
 from rarefy.studies.scale.regimes.statement import Statement
 
@@ -24,12 +24,8 @@ D = "coordinates of a patch, d"
 def pictures(experiment: RegimesExperiment, results: xr.Dataset) -> list[Picture]:
     results = laid_out(results)
     by_d = statements_by_d(experiment, results)
-    found = [
-        _boundaries(experiment, results, by_d),
-        _exponents(results, by_d),
-        law_picture(experiment, results),
-    ]
-    return [picture for picture in found if picture.panels]
+    found = [_boundaries(experiment, results, by_d), _exponents(results, by_d)]
+    return [each for each in (*found, law_picture(experiment, results)) if each.panels]
 
 
 def _over_d(label: str, logs: xr.DataArray, role: str | None = None) -> Curve:
@@ -65,10 +61,6 @@ def _listed(axis: xr.DataArray) -> str:
     return ", ".join(f"{value:g}" for value in axis.values)
 
 
-def _sizes(results: xr.Dataset) -> list[int]:
-    return [int(size) for size in results["size"].values]
-
-
 def _signal(results: xr.Dataset) -> Lines | None:
     words = words_of(results, "signal")
     if not words:
@@ -76,17 +68,14 @@ def _signal(results: xr.Dataset) -> Lines | None:
     d = results["d"].values
     here = results.sel(question=words[0])
     low, high = (10 ** float(here[end].mean()) for end in ("log_low", "log_high"))
-    curves = [
-        _level("Theorem 4.2: signal from here on", d, high, "dotted"),
-        _level("Theorem 4.3: noise up to here", d, low, "dotted"),
-    ]
+    ends = {"Theorem 4.2: signal from here on": high, "Theorem 4.3: noise up to here": low}
+    curves = [_level(label, d, value, "dotted") for label, value in ends.items()]
     both = closed_form(results)
     if both is not None and np.isfinite(both[1].isel(d=-1)).any():
         limit = 10 ** float(both[1].isel(d=-1).mean())
         curves.append(_level("closed form, endless d", d, limit))
-    curves += [
-        _over_d(f"n/T = {size}", here["log_boundary"].sel(size=size)) for size in _sizes(results)
-    ]
+    places = here["log_boundary"]
+    curves += [_over_d(f"n/T = {size}", places.sel(size=size)) for size in results["size"].values]
     title = f"002: test loss falls to {question_of(words[0]).number:g} log T"
     return Lines(curves, D, "n SNR^2/T, boundary", title, x_log=True, y_log=True)
 
@@ -96,15 +85,14 @@ def _level(label: str, d: np.ndarray, value: float, style: str = "dashed") -> Cu
 
 
 def _feature(results: xr.Dataset) -> Lines | None:
-    words, sizes = words_of(results, "feature"), _sizes(results)
+    words = words_of(results, "feature")
     if not words:
         return None
     curves = []
-    for word in words:
-        number, place = question_of(word).number, results["log_boundary"].sel(question=word)
-        for size in (sizes[0], sizes[-1]):
-            label = f"{number:g} of chance, |S| = {size}"
-            curves.append(_over_d(label, place.sel(size=size), f"x* {number:g}"))
+    for word, size in product(words, results["size"].values[[0, -1]]):
+        number, places = question_of(word).number, results["log_boundary"]
+        label, place = f"{number:g} of chance, |S| = {size}", places.sel(question=word, size=size)
+        curves.append(_over_d(label, place, f"x* {number:g}"))
     title = "003, Gamma = 1: test error falls to a share of chance"
     return Lines(curves, D, "x at the boundary, x*", title, x_log=True, y_log=True)
 
@@ -138,8 +126,7 @@ def _shares(results: xr.Dataset, by_d: list[list[Statement]]) -> Lines:
     d = results["d"].values
     curves = [
         _estimates(label, d, each)
-        for each in by_d
-        for start, label in SHARES.items()
+        for each, (start, label) in product(by_d, SHARES.items())
         if each[0].what.startswith(start)
     ]
     for word in words_of(results, "tail"):
@@ -168,10 +155,7 @@ GROUPS: tuple[tuple[str, dict[str, str]], ...] = (
             "exponent of Gamma* in |S|, tail on both": "Gamma*, both sides",
         },
     ),
-    (
-        "003: boundary against the number of classes K",
-        {"exponent of x*/log(K/level)": "x*/log(K/level)"},
-    ),
+    ("003: boundary against the number of classes K", {"exponent of x*/log": "x*/log(K/level)"}),
 )
 """Title of each panel, and how its statements begin, with their labels."""
 
@@ -181,8 +165,7 @@ def _exponents(results: xr.Dataset, by_d: list[list[Statement]]) -> Picture:
     for title, names in GROUPS:
         chosen = [
             (label, each)
-            for start, label in names.items()
-            for each in by_d
+            for (start, label), each in product(names.items(), by_d)
             if each[0].what.startswith(start)
         ]
         curves = [_estimates(label, d, each) for label, each in chosen]

@@ -3,9 +3,8 @@ dimension grows from a hundred to a billion."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -17,25 +16,19 @@ from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, Positive, Rule, Whole
 from rarefy.measure.bisection import check_search, find_boundary
-from rarefy.studies.scale.regimes.paths import (
-    FeaturePath,
-    Measurement,
-    SignalPath,
-    SweepPath,
-    Training,
-)
-from rarefy.studies.scale.regimes.questions import Question, question_of
-from rarefy.studies.scale.regimes.tail_path import TailPath
+from rarefy.studies.scale import paths
+from rarefy.studies.scale.questions import Question, question_of
+from rarefy.studies.scale.tail_path import TailPath
 from rarefy.sweep.batches import split_by_axes
 
 PLACES = ("low", "boundary", "high")
 """Where a row is looked at: the ends of its path, and the boundary between them."""
-PATHS: dict[str, type[SweepPath]] = {
-    "signal": SignalPath,
-    "feature": FeaturePath,
+WORLDS: dict[str, type[paths.SweepPath]] = {
+    "signal": paths.SignalPath,
+    "feature": paths.FeaturePath,
     "noise": TailPath,
 }
-"""The path through each world."""
+"""The path through each."""
 BELOW_ONE = Rule("must be between 0 and 1", lambda value: 0 < value < 1)
 FOUND = {
     "boundary": "where the outcome turns, log10 along the path",
@@ -173,19 +166,17 @@ class RegimesExperiment(Experiment):
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         # runs that have stopped are left out: kernels would be compiled for ever new shapes
-        context = dataclasses.replace(context, compiled=False)
-
+        context = replace(context, compiled=False)
         worlds = [question_of(word).world for word in cells.values["question"]]
         cells = Cells({**cells.values, "world": np.array(worlds)}, cells.keys)
-
         return split_by_axes(cells, ("world", "size", "classes"), partial(self._search, context))
 
     def path(
         self, world: str, size: int, classes: int, cells: Cells, context: Context
-    ) -> SweepPath:
+    ) -> paths.SweepPath:
         """Of rows of one world and shape."""
-        training = Training(**{one.name: getattr(self, one.name) for one in fields(Training)})
-        return PATHS[world](training, size, classes, cells, context)
+        how = {one.name: getattr(self, one.name) for one in fields(paths.Training)}
+        return WORLDS[world](paths.Training(**how), size, classes, cells, context)
 
     def _search(
         self, context: Context, world: str, size: int, classes: int, cells: Cells
@@ -193,32 +184,22 @@ class RegimesExperiment(Experiment):
         """All questions of a world together."""
         path = self.path(world, size, classes, cells, context)
         questions = [question_of(word) for word in cells.values["question"]]
-        level = torch.tensor(
-            [self.level(question, classes) for question in questions],
-            dtype=torch.float64,
-            device=context.device,
-        )
-        seen: list[Measurement] = []
+        levels = [self.level(question, classes) for question in questions]
+        level = torch.tensor(levels, dtype=torch.float64, device=context.device)
+        seen: list[paths.Measurement] = []
 
         def decide(place: Tensor) -> Tensor:
             seen.append(path.at(place))
             return path.judged(seen[-1]) < level  # a run that was lost has learnt nothing
 
         low, high = questions[0].ends(size, classes)
-        start = torch.full_like(level, low)
-        found = find_boundary(
-            decide, start, torch.full_like(start, high), self.precision, self.audits
-        )
+        start, stop = (torch.full_like(level, end) for end in (low, high))
+        found = find_boundary(decide, start, stop, self.precision, self.audits)
         known = found.outside == 0
         middle = path.at(torch.where(known, found.place, (low + high) / 2))
         context.advance(len(cells) * (self.cost().steps_per_cell - (len(seen) + 1) * self.steps))
-        values: dict[str, Tensor] = {
-            "boundary": found.place,
-            "outside": found.outside,
-            "agree": found.agree,
-            "runs": torch.full_like(found.outside, found.runs),
-            "grid": torch.full_like(found.outside, found.grid),
-        }
+        counts = (torch.full_like(found.outside, count) for count in (found.runs, found.grid))
+        values = dict(zip(FOUND, (found.place, found.outside, found.agree, *counts), strict=True))
         for name in AT_PLACES:
             first, at, last = (getattr(each, name).double() for each in (seen[0], middle, seen[1]))
             values[name] = torch.stack([first, torch.where(known, at, torch.nan), last], dim=1)

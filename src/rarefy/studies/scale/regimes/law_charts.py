@@ -10,11 +10,11 @@ import xarray as xr
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.statistics import mean_band
 from rarefy.studies.kit.arrays import by_seed
+from rarefy.studies.scale.questions import question_of
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
 from rarefy.studies.scale.regimes.law_claims import tail_yardstick, yardstick
 from rarefy.studies.scale.regimes.noise_claims import bound_at, lengths_of, log_odds
-from rarefy.studies.scale.regimes.questions import question_of
-from rarefy.studies.scale.regimes.rows import Boundaries, log10, words_of
+from rarefy.studies.scale.regimes.rows import Boundaries, by_question, log10, words_of
 
 
 def law_picture(study: RegimesExperiment, results: xr.Dataset) -> Picture:
@@ -60,19 +60,11 @@ def _levels(study: RegimesExperiment, last: xr.Dataset) -> Lines | None:
     words = sorted(words_of(last, "feature"), key=lambda word: -question_of(word).number)
     if not words:
         return None
-    x = {
-        classes: np.array(
-            [float(log_odds(study, last, word).sel(classes=classes)) for word in words]
-        )
-        for classes in last["classes"].values
-    }
+    odds = by_question(words, lambda word: log_odds(study, last, word))
+    most = by_question(words, lambda word: bound_at(study, last, word))
+    x = {classes: odds.sel(classes=classes).values for classes in last["classes"].values}
     place = Boundaries(last, words).place.mean("size")
-    bounds = [
-        (at, float(bound_at(study, last, word).sel(classes=classes)))
-        for classes, many in x.items()
-        for at, word in zip(many, words, strict=True)
-    ]
-    ends, limits = np.array(sorted(bounds)).T
+    ends, limits = np.array(sorted(zip(odds.values.flat, most.values.flat, strict=True))).T
     bound = Curve("Theorem 1, 2(a)", ends, limits, role="bound", style="dotted")
     return Lines(
         [*_beside_law(x, place, yardstick(study, last, words)), bound],

@@ -26,17 +26,11 @@ from rarefy.studies.benign.features.fall import SHORT
 from rarefy.studies.benign.features.map import FITTED_FROM
 from rarefy.studies.benign.tail.claims import EXPONENT as LINEAR
 from rarefy.studies.kit.reading import Naming
+from rarefy.studies.scale.questions import question_of
+from rarefy.studies.scale.regimes import rows
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
 from rarefy.studies.scale.regimes.noise_claims import SIDES, lengths_of, log_odds
-from rarefy.studies.scale.regimes.questions import question_of
-from rarefy.studies.scale.regimes.rows import (
-    Boundaries,
-    by_question,
-    exponent,
-    level_of,
-    log10,
-    words_of,
-)
+from rarefy.studies.scale.regimes.rows import Boundaries, log10
 from rarefy.studies.scale.regimes.statement import FLAT, Statement
 from rarefy.theory.tail_law import strength
 
@@ -46,7 +40,7 @@ NONE = Slope(np.nan, np.nan, np.nan, 0, 0)
 def _along(place: xr.DataArray, by: xr.DataArray) -> Slope:
     """Exponent of ``place`` in ``by``, (question, classes), at a fixed number of classes."""
     classes = log10(by["classes"]).broadcast_like(by)
-    return exponent(place, {"by": log10(by), "K": classes}, "by")
+    return rows.exponent(place, {"by": log10(by), "K": classes}, "by")
 
 
 def _typical(large: xr.Dataset, words: Sequence[str], name: str) -> str:
@@ -74,26 +68,24 @@ def _by_question(results: xr.Dataset, words: Sequence[str], values: ArrayLike) -
 def yardstick(study: RegimesExperiment, results: xr.Dataset, words: Sequence[str]) -> xr.DataArray:
     """Separation squared of K normal scores that err as often as the level says, (question,
     classes)."""
+    levels = [rows.level_of(study, question_of(word)) for word in words]
     values = [
-        [
-            float(separation(level_of(study, question_of(word)) * (1 - 1 / number), int(number)))
-            for number in results["classes"].values
-        ]
-        for word in words
+        [float(separation(one * (1 - 1 / k), int(k))) for k in results["classes"].values]
+        for one in levels
     ]
     return _by_question(results, words, np.square(values))
 
 
 def level_statements(study: RegimesExperiment, large: xr.Dataset) -> list[Statement]:
     """From each of the values on that C_1 may have."""
-    every, found = words_of(large, "feature"), []
+    every, found = rows.words_of(large, "feature"), []
     for least in FITTED_FROM if every else ():
         words = _from(large, every, least)
         literal, lawful, law, lost = NONE, NONE, np.nan, 0.0
         if len(words) > 1:
             known = Boundaries(large, words)
             place, lost = known.place.mean("d"), known.lost
-            odds = by_question(words, lambda word: log_odds(study, large, word))
+            odds = rows.by_question(words, lambda word: log_odds(study, large, word))
             square = yardstick(study, large, words)
             literal, lawful = _along(place, odds), _along(place, square)
             law = _along(log10(square).expand_dims(seed=1), odds).value
@@ -133,24 +125,13 @@ def length_verdicts(study: RegimesExperiment, large: xr.Dataset, named: Naming) 
     if large.sizes["d"] and len(words) > 1:
         excess = log10(10 ** Boundaries(large, words).place - 1).mean("d")
         lawful = _along(excess, tail_yardstick(study, large, words))
-    note, side = _typical(large, words, "Gamma*"), SIDES["side"]
-    literal = [
-        _length(large, words, least, f"tail {side}", note).judged(named) for least in FITTED_FROM
-    ]
-    what = (
-        "exponent of Gamma* - 1 in the squared strength at which error beyond L is at its level, "
-        f"tail {side}"
-    )
-    return [
-        *literal,
-        judge_bound(
-            named("B4", what),
-            Interval(lawful.value, lawful.low, lawful.high, lawful.n_samples),
-            LINEAR,
-            "at_least",
-            note=f"1: linear in L^2 Gamma by the yardstick, less a quarter is allowed; {note}",
-        ),
-    ]
+    note, tail = _typical(large, words, "Gamma*"), f"tail {SIDES['side']}"
+    literal = [_length(large, words, least, tail, note).judged(named) for least in FITTED_FROM]
+    what = "exponent of Gamma* - 1 in the squared strength at which error beyond L is at its level"
+    identity, said = named("B4", f"{what}, {tail}"), "1: linear in L^2 Gamma by the yardstick"
+    found = Interval(lawful.value, lawful.low, lawful.high, lawful.n_samples)
+    note = f"{said}, less a quarter is allowed; {note}"
+    return [*literal, judge_bound(identity, found, LINEAR, "at_least", note=note)]
 
 
 def _length(
@@ -163,15 +144,8 @@ def _length(
     if len(far) > 1:
         known = Boundaries(large, far)
         length = xr.DataArray([question_of(word).number for word in far], {"question": far})
-        slope = exponent(known.place.mean("d"), {"L": log10(length)}, "L")
+        slope = rows.exponent(known.place.mean("d"), {"L": log10(length)}, "L")
         lost = known.lost
-    return Statement(
-        "B4",
-        f"exponent of Gamma* in L, from Gamma* = {least:g} on, {tail}",
-        slope,
-        -2.0,
-        FLAT,
-        one_sided=True,
-        note=f"{note}; {len(far)} lengths with Gamma* from {least:g} on",
-        lost=lost,
-    )
+    what = f"exponent of Gamma* in L, from Gamma* = {least:g} on, {tail}"
+    note = f"{note}; {len(far)} lengths with Gamma* from {least:g} on"
+    return Statement("B4", what, slope, -2.0, FLAT, True, note, lost)

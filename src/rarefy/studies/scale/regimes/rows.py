@@ -17,8 +17,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rarefy.measure.statistics import BIG_O, Interval, Slope, bootstrap_interval
+from rarefy.studies.scale.questions import Question, question_of
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
-from rarefy.studies.scale.regimes.questions import Question, question_of
 
 Array = NDArray[np.float64]
 

@@ -35,16 +35,12 @@ def signal_statements(study: RegimesExperiment, here: xr.Dataset) -> list[Statem
         return []
     rows = here.sel(question=words[0])
     poor = of_chance(rows.sel(place="low"), "test_error")
+    text = "text: generalises poorly at SNR = 1/n, test error at least half of guessing's"
+    note = f"share of {poor.size} rows; mean error {float(poor.mean()):.3g} of guessing's"
     return [
         all_of("S1", "all of Theorem 4.2 at SNR = T n^(-1/4)", _theorem_4_2(study, rows)),
         all_of("S2", "all of Theorem 4.3 at SNR = 1/n", _theorem_4_3(study, rows)),
-        Statement(
-            "S2",
-            "text: generalises poorly at SNR = 1/n, test error at least half of guessing's",
-            share_of(poor >= HALF),
-            1 - DELTA,
-            note=f"share of {poor.size} rows; mean error {float(poor.mean()):.3g} of guessing's",
-        ),
+        Statement("S2", text, share_of(poor >= HALF), 1 - DELTA, note=note),
         _ratio(rows),
         *_boundary(study, Boundaries(here, words)),
     ]
@@ -83,32 +79,22 @@ def _ratio(rows: xr.Dataset) -> Statement:
     order = xr.concat(parts, dim="place").assign_coords(place=list(PLACES))
     order, ratio = xr.align(order, log10(rows["gamma"]) - log10(rows["rho"]))
     offset = float(10 ** (ratio - order).mean())
-    return Statement(
-        "S3",
-        "exponent of gamma/rho in n SNR^2/T",
-        exponent(ratio, {"order": order}, "order"),
-        1.0,
-        EXPONENT,
-        note=f"{int(ratio.notnull().sum())} runs at both ends and at the boundary; gamma/rho over "
-        f"n SNR^2/T is {offset:.3g} in the geometric mean",
+    what, slope = "exponent of gamma/rho in n SNR^2/T", exponent(ratio, {"order": order}, "order")
+    note = (
+        f"{int(ratio.notnull().sum())} runs at both ends and at the boundary; gamma/rho over "
+        f"n SNR^2/T is {offset:.3g} in the geometric mean"
     )
+    return Statement("S3", what, slope, 1.0, EXPONENT, note=note)
 
 
 def _boundary(study: RegimesExperiment, found: Boundaries) -> list[Statement]:
     size, number = (found.results[name] for name in ("size", "classes"))
     columns = {"n": log10(number * size), "T": log10(number)}
     snr = (found.place + columns["T"] - columns["n"]) / 2
+    of = "of the boundary's SNR, sqrt(T/n) where gamma = rho"
+    note = f"not a claim of the paper, which says nothing between its thresholds; {found.note}"
+    rest = (EXPONENT, False, note, found.lost, found.unfitted(study))
     return [
-        Statement(
-            "S3",
-            f"exponent in {name} of the boundary's SNR, sqrt(T/n) where gamma = rho",
-            exponent(snr, columns, name),
-            goal,
-            EXPONENT,
-            note="not a claim of the paper, which says nothing between its thresholds; "
-            + found.note,
-            lost=found.lost,
-            unfitted=found.unfitted(study),
-        )
+        Statement("S3", f"exponent in {name} {of}", exponent(snr, columns, name), goal, *rest)
         for name, goal in (("n", -0.5), ("T", 0.5))
     ]

@@ -13,7 +13,6 @@ Only that rows which were not fitted leave a statement open came after a first l
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,14 +20,8 @@ from dataclasses import dataclass
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import (
-    Interval,
-    Slope,
-    judge_bound,
-    judge_slope,
-    judge_upper_exponent,
-)
-from rarefy.studies.kit.premise import noted
+from rarefy.measure import statistics as st
+from rarefy.studies.kit.premise import inconclusive, undecided
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.scale.regimes.rows import mean_of
 from rarefy.studies.topk.regimes.claims import DELTA, EXPONENT
@@ -50,7 +43,7 @@ class Statement:
 
     claim: str
     what: str
-    estimate: Slope | Interval
+    estimate: st.Slope | st.Interval
     goal: float
     tolerance: float = 0.0
     one_sided: bool = False
@@ -60,12 +53,12 @@ class Statement:
 
     @property
     def value(self) -> float:
-        return self.estimate.value if isinstance(self.estimate, Slope) else self.estimate.mean
+        return self.estimate.value if isinstance(self.estimate, st.Slope) else self.estimate.mean
 
     @property
     def agrees(self) -> bool:
         """Whether the point estimate is what the theorem says."""
-        if isinstance(self.estimate, Interval):
+        if isinstance(self.estimate, st.Interval):
             return self.value >= self.goal
         if not math.isfinite(self.value) or max(self.lost, self.unfitted) > DELTA:
             return False
@@ -75,7 +68,7 @@ class Statement:
     @property
     def requirement(self) -> str:
         """What is asked for, in few words."""
-        if isinstance(self.estimate, Interval):
+        if isinstance(self.estimate, st.Interval):
             return f"at least {self.goal:g}"
         if self.one_sided:
             return f"at most {self.goal:g} + {self.tolerance:g}"
@@ -83,27 +76,23 @@ class Statement:
 
     def judged(self, named: Naming) -> Verdict:
         identity = named(self.claim, self.what)
-        if isinstance(self.estimate, Interval):
-            verdict = judge_bound(identity, self.estimate, self.goal, "at_least", note=self.note)
-            if verdict.outcome == "fails" and self.value + self.unfitted >= self.goal:
-                return _open(verdict, "those that are not fitted in time would decide it")
-            return verdict
-        judge = judge_upper_exponent if self.one_sided else judge_slope
+        if isinstance(self.estimate, st.Interval):
+            verdict = st.judge_bound(identity, self.estimate, self.goal, "at_least", note=self.note)
+            open_yet = verdict.outcome == "fails" and self.value + self.unfitted >= self.goal
+            why = "those that are not fitted in time would decide it" if open_yet else ""
+            return inconclusive(verdict, why)
+        judge = st.judge_upper_exponent if self.one_sided else st.judge_slope
         verdict = judge(identity, self.estimate, self.goal, self.tolerance, note=self.note)
         if self.unfitted > DELTA:
-            why = f"premise not met: {self.unfitted:.2g} of the rows have a large training loss"
-            return _open(verdict, why)
+            why = f"{self.unfitted:.2g} of the rows have a large training loss"
+            return undecided(verdict, why)
         if verdict.outcome == "holds" and self.lost > DELTA:
             why = f"{self.lost:.2g} of the rows have none in the range: too many to call it flat"
-            return _open(verdict, why)
+            return inconclusive(verdict, why)
         return verdict
 
 
-def _open(verdict: Verdict, why: str) -> Verdict:
-    return dataclasses.replace(noted(verdict, why), outcome="inconclusive")
-
-
-def share_of(holds: xr.DataArray) -> Interval:
+def share_of(holds: xr.DataArray) -> st.Interval:
     """Share of rows in which something holds, mean over seeds."""
     return mean_of(holds.mean([dim for dim in holds.dims if dim != "seed"]).values)
 

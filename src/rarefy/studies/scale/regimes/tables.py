@@ -4,18 +4,19 @@ intervals, the boundaries, what the search saved, and what the papers assume."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Table
-from rarefy.measure.statistics import Interval, Slope
+from rarefy.measure.statistics import Slope
 from rarefy.studies.kit.arrays import texts
+from rarefy.studies.scale.questions import question_of
 from rarefy.studies.scale.regimes.claims import statements_by_d
 from rarefy.studies.scale.regimes.conditions import feature_conditions, signal_conditions
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
-from rarefy.studies.scale.regimes.questions import question_of
-from rarefy.studies.scale.regimes.rows import laid_out, words_of
+from rarefy.studies.scale.regimes.rows import Boundaries, laid_out, words_of
 from rarefy.studies.scale.regimes.statement import Statement
 
 NAMES = {"signal": "n SNR^2/T", "feature": "x", "tail": "Gamma", "side": "Gamma"}
@@ -24,12 +25,8 @@ NAMES = {"signal": "n SNR^2/T", "feature": "x", "tail": "Gamma", "side": "Gamma"
 def tables(experiment: RegimesExperiment, results: xr.Dataset) -> list[Table]:
     results = laid_out(results)
     by_d = statements_by_d(experiment, results)
-    found = [
-        _seen_from(results, by_d),
-        _exponents(results, by_d),
-        _boundaries(results),
-        *(make(experiment, results) for make in (_fitted, _saving, _conditions)),
-    ]
+    found = [_seen_from(results, by_d), _exponents(results, by_d), _boundaries(results)]
+    found += [make(experiment, results) for make in (_fitted, _saving, _conditions)]
     return [table for table in found if table.rows]
 
 
@@ -68,9 +65,8 @@ def _seen_from(results: xr.Dataset, by_d: list[list[Statement]]) -> Table:
 
 def _exponents(results: xr.Dataset, by_d: list[list[Statement]]) -> Table:
     rows = [
-        [one.claim, one.what, one.requirement, *(_shown(each.estimate) for each in several)]
-        for several in by_d
-        for one in several[:1]
+        [one.claim, one.what, one.requirement, *map(_shown, (one, *others))]
+        for one, *others in by_d
         if isinstance(one.estimate, Slope)
     ]
     return Table(
@@ -83,23 +79,22 @@ def _exponents(results: xr.Dataset, by_d: list[list[Statement]]) -> Table:
     )
 
 
-def _shown(estimate: Slope | Interval) -> str:
-    value = estimate.value if isinstance(estimate, Slope) else estimate.mean
-    if not np.isfinite(value):
+def _shown(one: Statement) -> str:
+    if not np.isfinite(one.value):
         return "none"
-    ends = np.isfinite([estimate.low, estimate.high]).all()
-    return f"{value:.2f}" + (f" [{estimate.low:.2f}, {estimate.high:.2f}]" if ends else "")
+    low, high = one.estimate.low, one.estimate.high
+    return f"{one.value:.2f}" + (f" [{low:.2f}, {high:.2f}]" if np.isfinite(low + high) else "")
 
 
 def _boundaries(results: xr.Dataset) -> Table:
     rows = []
     for word in texts(results, "question"):
-        place, cells = results["log_boundary"].sel(question=word), []
+        cells = []
         for d in results["d"].values:
-            there = results["outside"].sel(question=word, d=d)
-            counts = {"above": int((there > 0).sum()), "below": int((there < 0).sum())}
-            lost = ", ".join(f"{count} {where}" for where, count in counts.items() if count)
-            middle = 10 ** float(place.sel(d=d).median())
+            found = Boundaries(results.sel(d=d), [word])
+            counts = zip(found.beyond, ("above", "below"), strict=False)
+            lost = ", ".join(f"{count} {where}" for count, where in counts if count)
+            middle = 10 ** float(found.place.median())
             cells.append(f"{middle:.3g}" + (f" ({lost})" if lost else ""))
         rows.append([word, NAMES[question_of(word).path], *cells])
     first = results["outside"].isel(question=0, d=0).size
@@ -116,16 +111,15 @@ def _boundaries(results: xr.Dataset) -> Table:
 
 
 def _fitted(study: RegimesExperiment, results: xr.Dataset) -> Table:
-    rows = []
-    for word in (word for path in NAMES for word in words_of(results, path)[:1]):
-        for place in texts(results, "place"):
-            shares = []
-            for d in results["d"].values:
-                loss = results["train_loss"].sel(question=word, place=place, d=d).values
-                known = loss[np.isfinite(loss)]
-                share = f"{float((known <= study.epsilon).mean()):.3g}" if known.size else ""
-                shares.append(share or "no boundary")
-            rows.append([word, place, *shares])
+    rows, first = [], [word for path in NAMES for word in words_of(results, path)[:1]]
+    for word, place in product(first, texts(results, "place")):
+        shares = []
+        for d in results["d"].values:
+            loss = results["train_loss"].sel(question=word, place=place, d=d).values
+            known = loss[np.isfinite(loss)]
+            share = f"{float((known <= study.epsilon).mean()):.3g}" if known.size else ""
+            shares.append(share or "no boundary")
+        rows.append([word, place, *shares])
     return Table(
         "fitted",
         "Share of runs whose training loss is small",

@@ -106,9 +106,8 @@ class SweepPath(ABC):
         """Train and test everywhere at once."""
         samples, initial, fitted = self.train(place)
         test = self.test(fitted.filters, place)
-        loss = patch_loss(
-            fitted.parameters["responses"], samples.scales(), samples.one_hot(), self.scale
-        )
+        seen = fitted.parameters["responses"]
+        loss = patch_loss(seen, samples.scales(), samples.one_hot(), self.scale)
         return Measurement(
             train_loss=fitted.known(loss),
             test_loss=fitted.known(test.loss),
@@ -137,17 +136,32 @@ class SignalPath(SweepPath):
 
     def prepare(self, cells: Cells) -> None:
         one = torch.ones(len(cells), dtype=self.context.dtype, device=self.context.device)
-        shape = (self.classes, self.training.filters)
-        self.world = gram_signal_noise(
-            self.draws, self.samples, shape, self.d, one, one, "balanced"
-        )
+        shape, ones = (self.classes, self.training.filters), (one, one)
+        self.world = gram_signal_noise(self.draws, self.samples, shape, self.d, *ones, "balanced")
 
     def judged(self, found: Measurement) -> Tensor:
         """Their loss."""
         return found.test_loss
 
     def held(self, samples: PatchSamples, initial: Tensor, fitted: FitResult) -> dict[str, Tensor]:
-        return _held(samples, initial, fitted)
+        """gamma and rho over filters that began on the positive side of signal or noise, and the
+        extremes that 002's theorems speak of."""
+        held = accumulated_coefficients(fitted.parameters["coefficients"], samples)
+        one_hot = samples.one_hot()
+        own = initial[..., : self.classes]
+        signal = torch.diagonal(own, dim1=1, dim2=3).transpose(1, 2) > 0
+        noise = _own(responses(initial, samples.noise), one_hot) > 0
+        last = fitted.parameters["responses"][..., : len(samples)]
+        found = {
+            "gamma": _mean(held.own_gamma, signal),
+            "rho": _mean(held.own_rho(one_hot), noise),
+            "signal_learnt": held.gamma.amax(dim=(2, 3)).amin(dim=1),
+            "noise_learnt": held.rho.amax(dim=(2, 3)).amin(dim=1),
+            "gamma_all": held.gamma.abs().amax(dim=(1, 2, 3)),
+            "rho_all": held.rho.abs().amax(dim=(1, 2, 3)),
+            "noise_active": (_own(last, one_hot) > 0).to(held.rho).mean(dim=(1, 2)),
+        }
+        return {name: fitted.known(value) for name, value in found.items()}
 
     def sigma(self, place: Tensor) -> Tensor:
         """mu = 1 and n SNR^2/T = 10^place, SNR = mu/(sigma_p sqrt(d))."""
@@ -202,12 +216,10 @@ class NoisePath(SweepPath):
     def spectrum(self, special: Tensor) -> Spectrum:
         """Eigenvalue 1 everywhere but along each class's special direction, (row,)."""
         rows, classes = len(special), self.classes
-        axes = special.new_ones(rows, classes, classes)
-        own = special[:, None].expand(-1, classes)
+        own, axes = special[:, None].expand(-1, classes), special.new_ones(rows, classes, classes)
         axes = torch.diagonal_scatter(axes, own, dim1=1, dim2=2)
-        eigenvalues = torch.cat(
-            [torch.zeros_like(axes), axes, special.new_ones(rows, classes, 1)], dim=2
-        )
+        bulk = special.new_ones(rows, classes, 1)
+        eigenvalues = torch.cat([torch.zeros_like(axes), axes, bulk], dim=2)
         one = special.new_ones(rows, 2 * classes)
         return Spectrum(eigenvalues, torch.cat([one, self.bulk[:, None]], dim=1))
 
@@ -234,27 +246,6 @@ class FeaturePath(NoisePath):
         """|u|^4 = x (d - K)/|S|: |A_k^T A_j|_F^2 is the number of noise directions."""
         fourth = 10**place * (self.d - self.classes) / self.size
         return fourth**0.25, torch.ones_like(place)
-
-
-def _held(samples: PatchSamples, initial: Tensor, fitted: FitResult) -> dict[str, Tensor]:
-    """gamma and rho over filters that began on the positive side of signal or noise, and the
-    extremes that 002's theorems speak of."""
-    held = accumulated_coefficients(fitted.parameters["coefficients"], samples)
-    one_hot = samples.one_hot()
-    classes = initial.shape[1]
-    signal = torch.diagonal(initial[..., :classes], dim1=1, dim2=3).transpose(1, 2) > 0
-    noise = _own(responses(initial, samples.noise), one_hot) > 0
-    last = fitted.parameters["responses"][..., : len(samples)]
-    found = {
-        "gamma": _mean(held.own_gamma, signal),
-        "rho": _mean(held.own_rho(one_hot), noise),
-        "signal_learnt": held.gamma.amax(dim=(2, 3)).amin(dim=1),
-        "noise_learnt": held.rho.amax(dim=(2, 3)).amin(dim=1),
-        "gamma_all": held.gamma.abs().amax(dim=(1, 2, 3)),
-        "rho_all": held.rho.abs().amax(dim=(1, 2, 3)),
-        "noise_active": (_own(last, one_hot) > 0).to(held.rho).mean(dim=(1, 2)),
-    }
-    return {name: fitted.known(value) for name, value in found.items()}
 
 
 def _own(seen: Tensor, one_hot: Tensor) -> Tensor:

@@ -11,12 +11,11 @@ from torch import Tensor
 
 from rarefy.core.contracts import Cells
 from rarefy.core.rng import Draws
-from rarefy.data.class_noise import ClassNoise
 from rarefy.data.patches import PatchSamples
 from rarefy.data.tail_noise import long_tailed
 from rarefy.measure.generalisation import Generalisation, generalisation
-from rarefy.studies.scale.regimes.paths import NoisePath
-from rarefy.studies.scale.regimes.questions import Question, question_of
+from rarefy.studies.scale.paths import NoisePath
+from rarefy.studies.scale.questions import Question, question_of
 
 
 @dataclass(frozen=True)
@@ -61,28 +60,21 @@ class TailPath(NoisePath):
         return Generalisation(loss, error, class_loss, class_error, parts[0].samples)
 
     def _tested(self, asked: Asked, filters: Tensor, side: Tensor) -> Generalisation:
-        rows = asked.rows
-        data = replace(
-            self.data, eigenvalues=self.data.eigenvalues[rows], strength=self.data.strength[rows]
-        )
+        rows, length, every = asked.rows, asked.question.number, self.data
+        data = replace(every, eigenvalues=every.eigenvalues[rows], strength=every.strength[rows])
 
         def draw(count: int, chunk: int) -> PatchSamples:
-            return self._drawn(asked, data, side[rows], count, chunk)
+            labels = self._test_labels(count)
+            if length == 0:
+                drawn = data.sample(asked.draws, labels, "test", chunk)
+            else:
+                drawn = long_tailed(data, asked.draws, labels, 1.0, length, "test", chunk).samples
+            if asked.question.path == "tail":
+                return drawn
+            noise = drawn.noise.clone()
+            axes = data.special_axes().to(noise.device)[labels[0]]
+            sample = torch.arange(count, device=noise.device)
+            noise[:, sample, axes] = noise[:, sample, axes].abs() * side[rows][:, labels[0]]
+            return replace(drawn, noise=noise)
 
         return generalisation(filters[rows], draw, self.training.test_samples, self.scale)
-
-    def _drawn(
-        self, asked: Asked, data: ClassNoise, side: Tensor, count: int, chunk: int
-    ) -> PatchSamples:
-        labels, length = self._test_labels(count), asked.question.number
-        if length == 0:
-            drawn = data.sample(asked.draws, labels, "test", chunk)
-        else:
-            drawn = long_tailed(data, asked.draws, labels, 1.0, length, "test", chunk).samples
-        if asked.question.path == "tail":
-            return drawn
-        noise = drawn.noise.clone()
-        axes = data.special_axes().to(noise.device)[labels[0]]
-        sample = torch.arange(count, device=noise.device)
-        noise[:, sample, axes] = noise[:, sample, axes].abs() * side[:, labels[0]]
-        return replace(drawn, noise=noise)
