@@ -5,11 +5,11 @@ from __future__ import annotations
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.studies.contrastive.alignment.claims import EXPONENTS, convergence_reads, middle_sigma
+from rarefy.studies.contrastive.alignment.claims import EXPONENTS, convergence_reads
 from rarefy.studies.contrastive.alignment.experiment import AlignmentExperiment
 from rarefy.studies.contrastive.exponents import exponent_in_eps
 from rarefy.studies.contrastive.setting import GROUPS
-from rarefy.studies.contrastive.words import bias_name, spelled_slope
+from rarefy.studies.contrastive.words import bias_name, middle_sigma, spelled_slope
 from rarefy.studies.kit.chart import Chart
 from rarefy.studies.kit.slices import curve_along, every
 from rarefy.theory.contrastive import coefficient_scale, feature_energy_scale

@@ -112,15 +112,16 @@ class CascadeExperiment(ContrastiveExperiment):
         return levels.repeat_interleave(self.per_level).expand(len(cells), -1)
 
     def outputs(self) -> tuple[Output, ...]:
+        by_level = ("read", "level")
         return (
             Output(
                 "strength",
-                ("read", "level"),
+                by_level,
                 "sqrt(sum_i <w_i,M_j>^2/(m/d)), mean over the features of a frequency",
             ),
             Output(
                 "pruned",
-                ("read", "level"),
+                by_level,
                 "share of the pruned neurons whose strongest feature has this frequency",
             ),
             Output(
