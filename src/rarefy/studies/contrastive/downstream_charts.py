@@ -13,7 +13,7 @@ from rarefy.studies.contrastive.words import bias_name, middle_sigma
 from rarefy.studies.kit.slices import curve_along, every
 
 Reference = tuple[str, xr.DataArray]
-"""Label and values without ``read``."""
+"""Label and values; those of an ideal encoder have no ``read``."""
 Curves = Callable[[xr.DataArray], list[Curve]]
 TEST_NAMES = {"as trained": "test pairs as in training", "balanced": "balanced test pairs"}
 EPS = "minority frequency in training, eps_min"
@@ -93,12 +93,7 @@ def _by_bias(
 
 
 def ends_table(
-    name: str,
-    values: xr.DataArray,
-    references: Sequence[Reference],
-    title: str,
-    beside: tuple[str, xr.DataArray],
-    caption: str,
+    values: xr.DataArray, ideals: Sequence[Reference], title: str, beside: Reference, caption: str
 ) -> Table:
     """The quantity at both ends of the eps_min axis, with another one ``beside`` it: every read,
     then the ideal encoders, for which the other one has no meaning."""
@@ -116,9 +111,9 @@ def ends_table(
                 first, last, _ = _ends(other.sel(at).sel(read=read))
                 row = _ends(values.sel(at).sel(read=read))
                 table.append([*words, who, *row, f"{first} to {last}"])
-            table += [[*words, label, *_ends(ideal.sel(at)), ""] for label, ideal in references]
+            table += [[*words, label, *_ends(ideal.sel(at)), ""] for label, ideal in ideals]
     return Table(
-        name,
+        "controls",
         title,
         f"Means over {values.sizes['seed']} runs at sigma={noise:g}. A change from one end to the "
         "other that the untrained network or an ideal encoder shows too is made by the test "

@@ -15,6 +15,7 @@ from rarefy.pruning.masks import kept_count
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
+Side = Literal["at_least", "at_most"]
 RESTLESS = 10.0
 """A pruned run whose frequent features have this many times the squared weight of its unpruned twin
 does not come to rest; fixed before looking at claims."""
@@ -96,11 +97,7 @@ def used(values: xr.DataArray) -> str:
 
 
 def judge_worst(
-    identity: st.Identity,
-    ratio: xr.DataArray,
-    bound: float,
-    side: Literal["at_least", "at_most"],
-    reading: str,
+    identity: st.Identity, ratio: xr.DataArray, bound: float, side: Side, reading: str
 ) -> Verdict:
     """A bound judged at the point of the grid where it is tightest."""
     mean = ratio.mean("seed")

@@ -108,13 +108,10 @@ def tables(experiment: AlignmentExperiment, results: xr.Dataset) -> list[Table]:
         for (bias,), here in every(results.sel(sigma=sigma), "bias_scale")
         for name, claim, power, what in EXPONENTS
     ]
-    return [
-        Table(
-            "exponents",
-            "Exponent in eps_min/eps_max of minority over majority weights, over training",
-            f"Log-log slopes with 95 % bootstrap intervals over {results.sizes['seed']} seeds, at "
-            f"sigma={sigma:g}. Theorem 3.1 speaks of steps up to T4 = d^1.99/eta.",
-            ["bias", "quantity", "predicted", *(f"step {read}" for read in experiment.reads)],
-            rows,
-        )
-    ]
+    heads = ["bias", "quantity", "predicted", *(f"step {read}" for read in experiment.reads)]
+    title = "Exponent in eps_min/eps_max of minority over majority weights, over training"
+    caption = (
+        f"Log-log slopes with 95 % bootstrap intervals over {results.sizes['seed']} seeds, at "
+        f"sigma={sigma:g}. Theorem 3.1 speaks of steps up to T4 = d^1.99/eta."
+    )
+    return [Table("exponents", title, caption, heads, rows)]

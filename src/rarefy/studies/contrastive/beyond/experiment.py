@@ -20,6 +20,7 @@ from rarefy.train.descent import State
 from rarefy.train.neuron_pruning import NeuronPruning
 
 ATTENTION = ("fixed", "trained")
+SMALL: dict[str, Any] = {"share": (0.0, 1.0), "bias_scale": (0.0,)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,26 +32,16 @@ class BeyondExperiment(lab.ImbalancedExperiment):
     random_axes: ClassVar[tuple[str, ...]] = ("eps_min",)
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
+            **SMALL,
             "seeds": 2,
             "eps_min": (0.3, 1.0),
-            "share": (0.0, 1.0),
-            "alpha": (0.0, 0.2),
-            "bias_scale": (0.0,),
             "d1": 24,
             "batch": 16,
             "steps": 20,
             "reads": (10, 20),
         },
-        "quick": {
-            "seeds": 4,
-            "eps_min": (0.2, 1.0),
-            "share": (0.0, 1.0),
-            "alpha": (0.0, 0.2),
-            "bias_scale": (0.0,),
-            "d1": 48,
-            "steps": 100,
-            "reads": (25, 100),
-        },
+        "quick": SMALL
+        | {"seeds": 4, "eps_min": (0.2, 1.0), "d1": 48, "steps": 100, "reads": (25, 100)},
         "paper": {},
     }
 

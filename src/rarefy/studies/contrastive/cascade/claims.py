@@ -54,10 +54,9 @@ def verdicts(experiment: CascadeExperiment, results: xr.Dataset, scale: str) -> 
             continue  # nothing can meet that has met: the premise above fails, no more to say
         runs = {"seed": np.flatnonzero(apart)}
         for alpha in pruned_alphas(results):
-            after = f"{where}, alpha={alpha:g}, {experiment.setting}"
-            name = Naming(experiment, scale, after=after)
+            there = f"{where}, alpha={alpha:g}, {experiment.setting}"
             pruned, twin = here.sel(alpha=alpha).isel(runs), unpruned.isel(runs)
-            found += _one_share(experiment, pruned, twin, name)
+            found += _one_share(experiment, pruned, twin, Naming(experiment, scale, after=there))
     return [_with_enough_runs(verdict) for verdict in found]
 
 

@@ -145,9 +145,8 @@ def _exact_and(role: str, exact: Points, other: str, points: Points, style: str)
 
 def _many_features(experiment: InitExperiment) -> np.ndarray:
     """d for the formulas, further than what was counted."""
-    return np.unique(
-        np.geomspace(min(experiment.d), max(8192, *experiment.d), 36).round().astype(int)
-    )
+    spaced = np.geomspace(min(experiment.d), max(8192, *experiment.d), 36)
+    return np.unique(spaced.round().astype(int))
 
 
 def _mild(experiment: InitExperiment) -> list[float]:

@@ -109,8 +109,9 @@ class PruningExperiment(lab.ImbalancedExperiment):
         lab.check_starts(self.start, self.steps)
         lab.check_reads(self.reads, self.steps)
         if self.reads[-1] <= max(self.start):
-            least = f"the last must come after start={max(self.start)}"
-            raise bad_value("reads", self.reads, least)
+            raise bad_value(
+                "reads", self.reads, f"the last must come after start={max(self.start)}"
+            )
         if "theorem" in self.begin and self.neurons < self.d:
             raise bad_value("neurons", self.neurons, f"a neuron a feature: at least d={self.d}")
 
@@ -135,14 +136,10 @@ class PruningExperiment(lab.ImbalancedExperiment):
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        return {
-            "read": np.array(self.reads),
-            **super().coordinates(),
-            "contains": np.array(CONTAINS),
-            "network": np.array(NETWORKS),
-            "score": np.array(SCORES),
-            "moment": self.moment_steps(),
-        }
+        names = {"contains": CONTAINS, "network": NETWORKS, "score": SCORES}
+        named = {dim: np.array(values) for dim, values in names.items()}
+        own = {**super().coordinates(), **named, "moment": self.moment_steps()}
+        return {"read": np.array(self.reads), **own}
 
     def moment_steps(self) -> np.ndarray:
         """Steps of the followed neuron, from 0 to the end, evenly in the square root of time."""
@@ -161,8 +158,7 @@ class PruningExperiment(lab.ImbalancedExperiment):
         pruning = NeuronPruning(cells.column("alpha", context), start, codes, self.neurons)
         trial = self.setup(cells, context, pruning=pruning)
         if begin == "theorem":
-            parameters = theorem_state(trial, context, self.relax)
-            return replace(trial, parameters=parameters)
+            return replace(trial, parameters=theorem_state(trial, context, self.relax))
         context.advance(self.relax * len(cells))  # nothing to relax
         return trial
 

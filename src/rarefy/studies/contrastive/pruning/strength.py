@@ -32,8 +32,7 @@ def coefficient_verdicts(
         at = here[output].sel(read=read)
         calm = resting.sel(read=read)
         pruned, without = at.sel(alpha=alpha).where(calm), at.sel(alpha=0.0).where(calm)
-        setting = f"{what}, alpha={alpha:g}, step {read}"
-        rest = _restless(calm)
+        setting, rest = f"{what}, alpha={alpha:g}, step {read}", _restless(calm)
         seeds = f"bootstrap over seeds{rest}"
         if read == last:
             slope = name("P2", f"exponent in eps_min, {setting}")
@@ -101,9 +100,7 @@ def pure_verdicts(
     calm = pairs.at_rest(here, alpha).sel(read=read)
     pure = here["pure"].sel(group="minority", read=read)
     pruned, without = pure.sel(alpha=alpha).where(calm), pure.sel(alpha=0.0).where(calm)
-    when = f"alpha={alpha:g}, step {read}"
-    rest = _restless(calm)
-    how = f"operational set{rest}"
+    when, how = f"alpha={alpha:g}, step {read}", f"operational set{_restless(calm)}"
     if str(here["begin"].values) == "theorem":  # all neurons are pure at the beginning
         identity = name("P3", f"pure neurons of a rare feature, with over without, {when}")
         ratio, note = pruned / without.where(without > 0), "all are pure at the beginning"

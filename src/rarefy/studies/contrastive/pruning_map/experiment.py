@@ -84,6 +84,5 @@ class PruningMapExperiment(lab.ImbalancedExperiment):
         }
         lost = (trajectory.nonfinite_step >= 0)[:, None]
         means = {name: lab.group_means(value, self.majority) for name, value in found.items()}
-        return lab.as_arrays(
-            {name: torch.where(lost, torch.nan, mean) for name, mean in means.items()}, trajectory
-        )
+        kept = {name: torch.where(lost, torch.nan, mean) for name, mean in means.items()}
+        return lab.as_arrays(kept, trajectory)

@@ -20,9 +20,8 @@ def _above_floor(experiment: RegressionExperiment, results: xr.Dataset) -> str:
     if 0 not in results["bias_scale"].values:
         return ""
     here = results.sel(bias_scale=0, test_frequencies="as trained")
-    ratio = logarithm(here["mse"].sel(read=experiment.figure_read) / here["pure_encoder"]).mean(
-        "seed"
-    )
+    ratio = here["mse"].sel(read=experiment.figure_read) / here["pure_encoder"]
+    ratio = logarithm(ratio).mean("seed")
     low, high = (float(np.exp(end)) for end in (ratio.min(), ratio.max()))
     return (
         " Without a bias the error comes near the floor of its own noise level as the rare "
@@ -87,4 +86,4 @@ def tables(experiment: RegressionExperiment, results: xr.Dataset) -> list[Table]
     ideal = [(PURE, results["pure_encoder"])]
     above = (f"over {PURE}, mean of runs", results["mse"] / results["pure_encoder"])
     caption = "Last column: each run's error over that of one neuron a feature on its pairs."
-    return [shared.ends_table("controls", results["mse"], ideal, title, above, caption)]
+    return [shared.ends_table(results["mse"], ideal, title, above, caption)]

@@ -60,26 +60,19 @@ class RegressionExperiment(downstream.DownstreamExperiment):
         encoders = self.trained(cells, context)
         direction = encoders.trial.draws.spawn("target").normal("target", (self.d,))
         unit = direction / torch.linalg.vector_norm(direction, dim=1, keepdim=True)
-        return self.collected(
-            encoders,
-            [
-                self._tested(encoders, frequencies, unit)
-                for frequencies in downstream.TEST_FREQUENCIES
-            ],
-        )
+        found = [self._tested(encoders, test, unit) for test in downstream.TEST_FREQUENCIES]
+        return self.collected(encoders, found)
 
-    def _tested(
-        self, encoders: downstream.Encoders, frequencies: str, unit: Tensor
-    ) -> dict[str, Tensor]:
+    def _tested(self, encoders: downstream.Encoders, test: str, unit: Tensor) -> dict[str, Tensor]:
         """Every latent is regressed; the head of <unit, latents> follows by linearity."""
         trained, pure = HeadMoments(), HeadMoments()
-        for pairs in encoders.pairs("head", self.head_pairs, frequencies):
+        for pairs in encoders.pairs("head", self.head_pairs, test):
             f, f_pure, latents = encoders.samples(pairs)
             trained.add(f, latents[:, None])
             pure.add(f_pure, latents)
         head, pure_head = trained.solve(self.ridge), pure.solve(self.ridge)
         found, reference = ErrorMoments(), ErrorMoments()
-        for pairs in encoders.pairs("test", self.test_pairs, frequencies):
+        for pairs in encoders.pairs("test", self.test_pairs, test):
             f, f_pure, latents = encoders.samples(pairs)
             found.add(head.predict(f), latents[:, None])
             reference.add(pure_head.predict(f_pure), latents)

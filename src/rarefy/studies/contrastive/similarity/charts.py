@@ -94,4 +94,4 @@ def tables(experiment: SimilarityExperiment, results: xr.Dataset) -> list[Table]
         "A pair with a zero embedding counts as 0: a share that falls by 0.05 raises the mean "
         "by about as much, without any pair becoming more alike."
     )
-    return [shared.ends_table("controls", results["similarity"], ideal, title, empty, caption)]
+    return [shared.ends_table(results["similarity"], ideal, title, empty, caption)]

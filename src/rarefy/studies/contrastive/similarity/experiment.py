@@ -42,15 +42,13 @@ class SimilarityExperiment(downstream.DownstreamExperiment):
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         encoders = self.trained(cells, context)
-        return self.collected(
-            encoders,
-            [self._tested(encoders, frequencies) for frequencies in downstream.TEST_FREQUENCIES],
-        )
+        found = [self._tested(encoders, test) for test in downstream.TEST_FREQUENCIES]
+        return self.collected(encoders, found)
 
-    def _tested(self, encoders: downstream.Encoders, frequencies: str) -> dict[str, Tensor]:
+    def _tested(self, encoders: downstream.Encoders, test: str) -> dict[str, Tensor]:
         similarity, undefined, latents, pure_encoder = (MaskedMean() for _ in range(4))
         only = (MaskedMean(), MaskedMean())
-        for pairs in encoders.pairs("test", self.test_pairs, frequencies):
+        for pairs in encoders.pairs("test", self.test_pairs, test):
             f, pure = encoders.embed(pairs)
             cosine, defined = pair_cosines(f[:, 0], f[:, 1])
             similarity.add(cosine)
@@ -59,9 +57,8 @@ class SimilarityExperiment(downstream.DownstreamExperiment):
             majority, minority = (
                 part.any(dim=3) for part in present.split([self.majority, self.minority], dim=3)
             )
-            for mean, chosen in zip(
-                only, (majority & ~minority, minority & ~majority), strict=True
-            ):
+            alone = (majority & ~minority, minority & ~majority)
+            for mean, chosen in zip(only, alone, strict=True):
                 mean.add(cosine, chosen)
             summed = pairs.latents.sum(dim=3)
             latents.add(pair_cosines(summed[:, 0], summed[:, 1])[0])
