@@ -8,7 +8,9 @@ import xarray as xr
 
 import rarefy
 from rarefy.core.contracts import Verdict
-from rarefy.studies.contrastive.init.study import ContrastInit
+from rarefy.studies import get_study
+
+ContrastInit = get_study("contrast-init")
 
 
 def made(**parameters: Any) -> ContrastInit:

@@ -10,9 +10,10 @@ from pruning_results import Made, by_group, fabricated, one, pruning, with_pruni
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.estimates import bootstrap_interval
-from rarefy.studies.contrastive.pruning.study import ContrastPruning
+from rarefy.studies import get_study
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
+ContrastPruning = get_study("contrast-pruning")
 JUDGED = pruning(alpha=(0.0, 0.1, 0.3), eps_min=(0.2, 0.4, 0.8), start=(0,), bias_scale=(0.0,))
 LAST, SEEDS = JUDGED.reads[-1], 25  # with fewer a share of 0.95 is never certain
 

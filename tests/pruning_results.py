@@ -10,9 +10,10 @@ import torch
 import xarray as xr
 
 from rarefy.core.contracts import Context, Study, Verdict
-from rarefy.studies.contrastive.pruning.study import ContrastPruning
+from rarefy.studies import get_study
 from rarefy.sweep.grid import Grid, grid_of
 
+ContrastPruning = get_study("contrast-pruning")
 FLOAT64 = Context(dtype=torch.float64)
 SAME = 1e-12
 START = 8

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from rarefy.core.contracts import Context
-from rarefy.studies.contrastive.alignment.study import ContrastAlignment
+from rarefy.studies import get_study
 from rarefy.sweep.grid import Grid, grid_of
 
+ContrastAlignment = get_study("contrast-alignment")
 pytestmark = pytest.mark.usefixtures("eager")
 EARLY = 3
 """a read before any T1 at this learning rate"""

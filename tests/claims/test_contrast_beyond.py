@@ -19,10 +19,11 @@ from rarefy.core.errors import UsageError
 from rarefy.core.rng import Draws
 from rarefy.data.sparse_coding import Companions, SparseCoding
 from rarefy.measure.alignment import projections, squared_cosines
-from rarefy.studies.contrastive.beyond.study import ContrastBeyond
+from rarefy.studies import get_study
 from rarefy.sweep.grid import Grid, grid_of
 from rarefy.train.contrastive import TRAINED_ATTENTION
 
+ContrastBeyond = get_study("contrast-beyond")
 pytestmark = pytest.mark.usefixtures("eager")
 FLOAT64 = Context(dtype=torch.float64)
 SAME = 1e-12

@@ -11,9 +11,10 @@ import xarray as xr
 
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
-from rarefy.studies.contrastive.cascade.study import ContrastCascade
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 
+ContrastCascade = get_study("contrast-cascade")
 pytestmark = pytest.mark.usefixtures("eager")
 SEEDS = 100
 STUDY = ContrastCascade(

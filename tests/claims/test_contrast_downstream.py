@@ -14,11 +14,12 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context, Study
 from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.measure.probes import Probe, fit_probe
-from rarefy.studies.contrastive.regression.study import ContrastRegression
-from rarefy.studies.contrastive.separability.study import ContrastSeparability
-from rarefy.studies.contrastive.similarity.study import ContrastSimilarity
+from rarefy.studies import get_study
 from rarefy.sweep.grid import Grid, grid_of
 
+ContrastRegression = get_study("contrast-regression")
+ContrastSeparability = get_study("contrast-separability")
+ContrastSimilarity = get_study("contrast-similarity")
 FLOAT64 = Context(dtype=torch.float64)
 ALL = (ContrastSimilarity, ContrastRegression, ContrastSeparability)
 every_one = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.name)

@@ -9,10 +9,11 @@ import pytest
 import xarray as xr
 
 from rarefy.core.contracts import Study, Verdict
-from rarefy.studies.contrastive.regression.study import ContrastRegression
-from rarefy.studies.contrastive.separability.study import ContrastSeparability
-from rarefy.studies.contrastive.similarity.study import ContrastSimilarity
+from rarefy.studies import get_study
 
+ContrastRegression = get_study("contrast-regression")
+ContrastSeparability = get_study("contrast-separability")
+ContrastSimilarity = get_study("contrast-similarity")
 ALL = (ContrastSimilarity, ContrastRegression, ContrastSeparability)
 every_one = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.name)
 

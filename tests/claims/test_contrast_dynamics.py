@@ -12,10 +12,10 @@ import torch
 import rarefy
 from rarefy.core.contracts import Context
 from rarefy.studies import get_study
-from rarefy.studies.contrastive.dynamics.study import ContrastDynamics
 from rarefy.sweep.grid import grid_of
 from rarefy.theory.contrastive import outside_decay, stage_1_growth, uniform_attention_moment
 
+ContrastDynamics = get_study("contrast-dynamics")
 pytestmark = pytest.mark.usefixtures("eager")
 TOLERANCE = 0.05
 """relative; the standard error of a group's mean over 100 seeds is at most 0.012"""

@@ -13,9 +13,10 @@ import rarefy
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap
-from rarefy.studies.contrastive.heatmap.study import ContrastHeatmap
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 
+ContrastHeatmap = get_study("contrast-heatmap")
 pytestmark = pytest.mark.usefixtures("eager")
 
 

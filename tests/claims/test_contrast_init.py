@@ -16,12 +16,13 @@ import rarefy
 from rarefy.core.contracts import Context, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.sparse_coding import dictionary
-from rarefy.studies.contrastive.init.study import ContrastInit
+from rarefy.studies import get_study
 from rarefy.sweep.grid import grid_of
 from rarefy.theory import initial_sets as theory
 from rarefy.theory.contrastive import set_constants
 from rarefy.train.contrastive import initial_weights
 
+ContrastInit = get_study("contrast-init")
 pytestmark = pytest.mark.usefixtures("eager")
 SMALL: dict[str, Any] = {
     "seeds": 20,

@@ -13,10 +13,11 @@ from init_results import counted, judged, made
 
 import rarefy
 from rarefy.core.contracts import Verdict
-from rarefy.studies.contrastive.init.study import ContrastInit
+from rarefy.studies import get_study
 from rarefy.studies.kit.worst import corrected_level, worst_of
 from rarefy.theory import initial_sets as theory
 
+ContrastInit = get_study("contrast-init")
 pytestmark = pytest.mark.usefixtures("eager")
 SMALL: dict[str, Any] = {
     "seeds": 40,

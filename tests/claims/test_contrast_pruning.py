@@ -19,14 +19,15 @@ from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import projections
 from rarefy.measure.neurons import lucky
 from rarefy.measure.pruning_effect import PruningEffect
-from rarefy.studies.contrastive.pruning.study import ContrastPruning
+from rarefy.studies import get_study
 from rarefy.studies.contrastive.pruning.watch import PruningWatch
-from rarefy.studies.contrastive.pruning_map.study import ContrastPruningMap
 from rarefy.studies.contrastive.setting import Trial, group_means
 from rarefy.studies.contrastive.theorem_state import own_feature, theorem_state
 from rarefy.sweep.grid import Grid, grid_of
 from rarefy.train.descent import State
 
+ContrastPruning = get_study("contrast-pruning")
+ContrastPruningMap = get_study("contrast-pruning-map")
 pytestmark = pytest.mark.usefixtures("eager")
 
 

@@ -21,8 +21,9 @@ from pruning_results import (
 
 from rarefy.core.picture import HeatMap
 from rarefy.measure.alignment import projections
-from rarefy.studies.contrastive.pruning_map.study import ContrastPruningMap
+from rarefy.studies import get_study
 
+ContrastPruningMap = get_study("contrast-pruning-map")
 pytestmark = pytest.mark.usefixtures("eager")
 RESTLESS = 10.0
 """times the squared weight of its unpruned twin: a run that has outgrown it"""

@@ -14,10 +14,11 @@ from pruning_results import FLOAT64, Made, fabricated, one, simulated
 from rarefy.core.contracts import Cells
 from rarefy.core.errors import UsageError
 from rarefy.measure.pruning_effect import PruningEffect
-from rarefy.studies.contrastive.pruning_rates.study import ContrastPruningRates
+from rarefy.studies import get_study
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 from rarefy.train.neuron_pruning import NeuronPruning
 
+ContrastPruningRates = get_study("contrast-pruning-rates")
 pytestmark = pytest.mark.usefixtures("eager")
 
 

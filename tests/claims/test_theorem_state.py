@@ -14,12 +14,13 @@ from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import inside_fraction, squared_cosines
 from rarefy.pruning.update_rules import rule_codes
-from rarefy.studies.contrastive.alignment.study import ContrastAlignment
+from rarefy.studies import get_study
 from rarefy.studies.contrastive.setting import Trial
 from rarefy.studies.contrastive.theorem_state import own_feature, theorem_state
 from rarefy.sweep.grid import grid_of
 from rarefy.train.neuron_pruning import NeuronPruning
 
+ContrastAlignment = get_study("contrast-alignment")
 pytestmark = pytest.mark.usefixtures("eager")
 RELAX = 10
 

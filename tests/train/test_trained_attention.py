@@ -17,13 +17,14 @@ from rarefy.core.rng import key
 from rarefy.data.sparse_coding import Companions, Pairs
 from rarefy.nets.brelu_transformer import Attention
 from rarefy.pruning.update_rules import rule_codes
-from rarefy.studies.contrastive.alignment.study import ContrastAlignment
+from rarefy.studies import get_study
 from rarefy.train.contrastive import TRAINED_ATTENTION, Contrastive, identity_attention
 from rarefy.train.descent import descend
 from rarefy.train.losses import info_nce, info_nce_gradient
 from rarefy.train.neuron_pruning import NeuronPruning
 from rarefy.train.optimisers import Sgd
 
+ContrastAlignment = get_study("contrast-alignment")
 EXACT = 1e-12
 DIFFERENCE = 1e-6
 """step of central differences; their own error is then near 1e-9 of a gradient"""

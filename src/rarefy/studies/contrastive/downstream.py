@@ -78,14 +78,9 @@ class DownstreamExperiment(FigureExperiment):
         )
         weights, bias = trajectory.records["weights"], trajectory.records["bias"]
         lost = torch.isnan(bias).any(dim=2)
-        return Encoders(
-            trial,
-            context,
-            torch.nan_to_num(weights),  # what comes of a lost run is thrown away, see ``kept``
-            torch.nan_to_num(bias),
-            lost,
-            trajectory.nonfinite_step,
-        )
+        # what comes of a lost run is thrown away, see ``kept``
+        finite = torch.nan_to_num(weights), torch.nan_to_num(bias)
+        return Encoders(trial, context, *finite, lost, trajectory.nonfinite_step)
 
     def collected(
         self, encoders: Encoders, found: Sequence[Mapping[str, Tensor]]

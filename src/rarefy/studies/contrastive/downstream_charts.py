@@ -9,11 +9,12 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Table
 from rarefy.studies.contrastive.downstream import TEST_FREQUENCIES, DownstreamExperiment
-from rarefy.studies.contrastive.words import bias_name
+from rarefy.studies.contrastive.words import bias_name, middle_sigma
 from rarefy.studies.kit.slices import curve_along, every
 
 Reference = tuple[str, xr.DataArray]
-"""Label and values without ``read``."""
+"""Label and values; those of an ideal encoder have no ``read``."""
+Curves = Callable[[xr.DataArray], list[Curve]]
 TEST_NAMES = {"as trained": "test pairs as in training", "balanced": "balanced test pairs"}
 EPS = "minority frequency in training, eps_min"
 
@@ -27,7 +28,7 @@ def against_eps(
 ) -> list[Lines]:
     """One panel per bias: the trained network at every noise level, the untrained one and an ideal
     encoder at the middle level. ``values`` are those of one test set."""
-    noise = middle(values)
+    noise = middle_sigma(values)
     beside = [(*reference, "theory")]
     if 0 in experiment.reads:
         beside.insert(0, ("untrained", values.sel(read=0), "baseline"))
@@ -54,7 +55,7 @@ def against_eps(
 
 def over_time(values: xr.DataArray, y_label: str, y_log: bool = False) -> list[Lines]:
     """One panel per bias; colour: test set, style: smallest and largest eps_min."""
-    ends = values.sel(sigma=middle(values)).isel(eps_min=[0, -1])
+    ends = values.sel(sigma=middle_sigma(values)).isel(eps_min=[0, -1])
 
     def curves(here: xr.DataArray) -> list[Curve]:
         return [
@@ -79,15 +80,11 @@ def by_read(values: xr.DataArray, y_label: str, y_log: bool = False) -> list[Lin
             for (read,), at in every(here, "read")
         ]
 
-    return _by_bias(values.sel(sigma=middle(values)), curves, EPS, y_label, y_log)
+    return _by_bias(values.sel(sigma=middle_sigma(values)), curves, EPS, y_label, y_log)
 
 
 def _by_bias(
-    values: xr.DataArray,
-    curves: Callable[[xr.DataArray], list[Curve]],
-    x_label: str,
-    y_label: str,
-    y_log: bool,
+    values: xr.DataArray, curves: Curves, x_label: str, y_label: str, y_log: bool
 ) -> list[Lines]:
     return [
         Lines(curves(here), x_label, y_label, bias_name(bias), y_log=y_log)
@@ -96,17 +93,12 @@ def _by_bias(
 
 
 def ends_table(
-    name: str,
-    values: xr.DataArray,
-    references: Sequence[Reference],
-    title: str,
-    beside: tuple[str, xr.DataArray],
-    caption: str,
+    values: xr.DataArray, ideals: Sequence[Reference], title: str, beside: Reference, caption: str
 ) -> Table:
     """The quantity at both ends of the eps_min axis, with another one ``beside`` it: every read,
     then the ideal encoders, for which the other one has no meaning."""
     low, high = values["eps_min"].values[[0, -1]]
-    noise = middle(values)
+    noise = middle_sigma(values)
     other_label, other = beside
     ends = (f"eps_min={low:g}", f"eps_min={high:g}")
     table: list[list[object]] = []
@@ -119,9 +111,9 @@ def ends_table(
                 first, last, _ = _ends(other.sel(at).sel(read=read))
                 row = _ends(values.sel(at).sel(read=read))
                 table.append([*words, who, *row, f"{first} to {last}"])
-            table += [[*words, label, *_ends(ideal.sel(at)), ""] for label, ideal in references]
+            table += [[*words, label, *_ends(ideal.sel(at)), ""] for label, ideal in ideals]
     return Table(
-        name,
+        "controls",
         title,
         f"Means over {values.sizes['seed']} runs at sigma={noise:g}. A change from one end to the "
         "other that the untrained network or an ideal encoder shows too is made by the test "
@@ -141,7 +133,7 @@ def _ends(values: xr.DataArray) -> list[str]:
 def gaps(values: xr.DataArray, relative: bool = False) -> str:
     """Mean at the largest eps_min minus (``relative``: over) that at the smallest, at every read,
     in words; ``values`` are those of one test set."""
-    mean = values.sel(sigma=middle(values)).mean("seed")
+    mean = values.sel(sigma=middle_sigma(values)).mean("seed")
     first, last = mean.isel(eps_min=0), mean.isel(eps_min=-1)
     gap = last / first if relative else last - first
     form = ".2f" if relative else "+.2g"
@@ -149,9 +141,3 @@ def gaps(values: xr.DataArray, relative: bool = False) -> str:
         f"{bias_name(bias)} " + ", ".join(f"{value:{form}}" for value in at.values.tolist())
         for (bias,), at in every(gap.transpose("bias_scale", "read"), "bias_scale")
     )
-
-
-def middle(values: xr.DataArray) -> float:
-    """The noise level shown where there is room for one."""
-    levels = values["sigma"].values
-    return float(levels[len(levels) // 2])

@@ -1,15 +1,21 @@
-"""How the results of ``contrast-pruning`` are read: which cells, which step, which quantity."""
+"""How the results of ``contrast-pruning`` are read: which cells, step and quantity, and all points
+of a grid together."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 import torch
 import xarray as xr
 
+from rarefy.core.contracts import Verdict
+from rarefy.measure import statistics as st
 from rarefy.pruning.masks import kept_count
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
 from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_order
 
+Side = Literal["at_least", "at_most"]
 RESTLESS = 10.0
 """A pruned run whose frequent features have this many times the squared weight of its unpruned twin
 does not come to rest; fixed before looking at claims."""
@@ -88,3 +94,23 @@ def used(values: xr.DataArray) -> str:
     others = [dim for dim in values.dims if dim != "eps_min"]
     there = values.notnull().any(others).values
     return "mean over eps_min " + ", ".join(f"{v:g}" for v in values["eps_min"].values[there])
+
+
+def judge_worst(
+    identity: st.Identity, ratio: xr.DataArray, bound: float, side: Side, reading: str
+) -> Verdict:
+    """A bound judged at the point of the grid where it is tightest."""
+    mean = ratio.mean("seed")
+    if not bool(np.isfinite(mean).any()):
+        return st.judge_bound(identity, np.empty(0), bound, side, note="no neuron of that kind")
+    there = ratio.isel(mean.argmin(...) if side == "at_least" else mean.argmax(...))
+    where = ", ".join(f"{dim}={float(there[dim]):g}" for dim in mean.dims)
+    note = f"at {where}, where it is tightest; {reading}"
+    return st.judge_bound(identity, there.values, bound, side, note=note)
+
+
+def judge_paired(
+    identity: st.Identity, gap: xr.DataArray, direction: Literal["positive", "negative"], note: str
+) -> Verdict:
+    """The sign of a difference, mean over the grid."""
+    return st.judge_difference(identity, seed_means(gap), direction, note=note)

@@ -117,8 +117,7 @@ class ContrastiveExperiment(Experiment):
 
     def check(self) -> None:
         if self.d > self.d1:
-            least = f"must be at least the number of features, {self.d}"
-            raise bad_value("d1", self.d1, least)
+            raise bad_value("d1", self.d1, f"must be at least the number of features, {self.d}")
         if not 0 <= self.weight_decay < 1 / self.lr:
             least = f"must be at least 0 and below 1/lr={1 / self.lr:g}, or it would flip weights"
             raise bad_value("weight_decay", self.weight_decay, least)
@@ -138,11 +137,8 @@ class ContrastiveExperiment(Experiment):
         return Cost(bytes_per_cell=self.bytes_per_cell(), steps_per_cell=self.steps)
 
     def bytes_per_cell(self) -> int:
-        numbers = 2 * self.batch * self.tokens * self.d1
-        size = (
-            3 * numbers + 8 * self.neurons * self.d1 + 6 * self.batch * (self.batch + self.neurons)
-        )
-        return 8 * size
+        data, weights = 2 * self.batch * self.tokens * self.d1, self.neurons * self.d1
+        return 8 * (3 * data + 8 * weights + 6 * self.batch * (self.batch + self.neurons))
 
     def setup(
         self,
@@ -252,17 +248,15 @@ class Trial:
             if watch is not None:
                 watch(state)
 
+        of = self.experiment
+        # attention starts at the identity: decay would pull it away from there by itself
+        sgd = Sgd(of.lr, weight_decay=of.weight_decay, undecayed=TRAINED_ATTENTION)
         return descend(
             self.problem,
             self.parameters,
-            lambda step: self.data.sample(self.draws, self.experiment.batch, step),
-            # attention starts at the identity: decay would pull it away from there by itself
-            Sgd(
-                self.experiment.lr,
-                weight_decay=self.experiment.weight_decay,
-                undecayed=TRAINED_ATTENTION,
-            ),
-            self.experiment.steps,
+            lambda step: self.data.sample(self.draws, of.batch, step),
+            sgd,
+            of.steps,
             trackers=trackers,
             record=record,
             after_update=after_update,
@@ -274,9 +268,8 @@ class Trial:
 def group_means(values: Tensor, majority: int) -> Tensor:
     """Mean over the features of each group, majority then minority: (..., d) to (..., 2)."""
     values = values.to(torch.get_default_dtype()) if not values.is_floating_point() else values
-    return torch.stack(
-        [values[..., :majority].mean(dim=-1), values[..., majority:].mean(dim=-1)], dim=-1
-    )
+    parts = (values[..., :majority], values[..., majority:])
+    return torch.stack([part.mean(dim=-1) for part in parts], dim=-1)
 
 
 def as_arrays(found: Mapping[str, Tensor], trajectory: Trajectory) -> dict[str, np.ndarray]:

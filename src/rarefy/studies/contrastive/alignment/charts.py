@@ -5,11 +5,11 @@ from __future__ import annotations
 import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.studies.contrastive.alignment.claims import EXPONENTS, convergence_reads, middle_sigma
+from rarefy.studies.contrastive.alignment.claims import EXPONENTS, convergence_reads
 from rarefy.studies.contrastive.alignment.experiment import AlignmentExperiment
 from rarefy.studies.contrastive.exponents import exponent_in_eps
 from rarefy.studies.contrastive.setting import GROUPS
-from rarefy.studies.contrastive.words import bias_name, spelled_slope
+from rarefy.studies.contrastive.words import bias_name, middle_sigma, spelled_slope
 from rarefy.studies.kit.chart import Chart
 from rarefy.studies.kit.slices import curve_along, every
 from rarefy.theory.contrastive import coefficient_scale, feature_energy_scale
@@ -108,13 +108,10 @@ def tables(experiment: AlignmentExperiment, results: xr.Dataset) -> list[Table]:
         for (bias,), here in every(results.sel(sigma=sigma), "bias_scale")
         for name, claim, power, what in EXPONENTS
     ]
-    return [
-        Table(
-            "exponents",
-            "Exponent in eps_min/eps_max of minority over majority weights, over training",
-            f"Log-log slopes with 95 % bootstrap intervals over {results.sizes['seed']} seeds, at "
-            f"sigma={sigma:g}. Theorem 3.1 speaks of steps up to T4 = d^1.99/eta.",
-            ["bias", "quantity", "predicted", *(f"step {read}" for read in experiment.reads)],
-            rows,
-        )
-    ]
+    heads = ["bias", "quantity", "predicted", *(f"step {read}" for read in experiment.reads)]
+    title = "Exponent in eps_min/eps_max of minority over majority weights, over training"
+    caption = (
+        f"Log-log slopes with 95 % bootstrap intervals over {results.sizes['seed']} seeds, at "
+        f"sigma={sigma:g}. Theorem 3.1 speaks of steps up to T4 = d^1.99/eta."
+    )
+    return [Table("exponents", title, caption, heads, rows)]

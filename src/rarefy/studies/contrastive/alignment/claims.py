@@ -13,18 +13,9 @@ from rarefy.measure.statistics import BIG_O, OMEGA
 from rarefy.measure.trends import Slope
 from rarefy.studies.contrastive.alignment.experiment import AlignmentExperiment
 from rarefy.studies.contrastive.exponents import exponent_in_eps
-from rarefy.studies.contrastive.words import bias_name
+from rarefy.studies.contrastive.words import bias_name, middle_sigma
+from rarefy.studies.kit import reading as kit
 from rarefy.studies.kit.arrays import by_seed
-from rarefy.studies.kit.reading import (
-    Reading,
-    at_least,
-    at_most,
-    exponent,
-    falls,
-    judge_all,
-    rises,
-    share,
-)
 from rarefy.theory.contrastive import coefficient_range, lucky_count_order, set_size_order, t4
 
 EXPONENTS = (
@@ -33,12 +24,6 @@ EXPONENTS = (
     ("energy", "C15", 2.0, ""),  # (89)
 )
 """Output, claim, predicted exponent in eps_j/eps_max, and words."""
-
-
-def middle_sigma(results: xr.Dataset) -> float:
-    """The noise level at which claims without one are judged."""
-    values = results["sigma"].values
-    return float(values[len(values) // 2])
 
 
 def convergence_reads(experiment: AlignmentExperiment) -> list[int]:
@@ -59,21 +44,22 @@ def verdicts(experiment: AlignmentExperiment, results: xr.Dataset, scale: str) -
         for read in convergence_reads(experiment):
             at = {"bias_scale": bias, "sigma": sigma, "read": read}
             readings += _at_convergence(experiment, f"step {read}, {after}", at)
-    return judge_all(experiment, results, scale, readings)
+    return kit.judge_all(experiment, results, scale, readings)
 
 
 def _figures(
     experiment: AlignmentExperiment, sigmas: Sequence[float], when: str, at: Mapping[str, Any]
-) -> list[Reading]:
+) -> list[kit.Reading]:
     """Fig. 2-3 at every noise level."""
+    note, grows = f"mean over {experiment.minority} features", kit.rises("eps_min")
     return [
-        Reading(
+        kit.Reading(
             "C10",
             f"{what}, sigma={sigma:g}, {when}",
             name,
-            rises("eps_min"),
+            grows,
             at={**at, "sigma": sigma},
-            note=f"mean over {experiment.minority} features",
+            note=note,
         )
         for sigma in sigmas
         for name, what in (("aligned", "neurons with cosine >= 0.3"), ("best", "best cosine"))
@@ -82,7 +68,7 @@ def _figures(
 
 def _at_convergence(
     experiment: AlignmentExperiment, when: str, at: Mapping[str, Any]
-) -> list[Reading]:
+) -> list[kit.Reading]:
     rare = {**at, "group": "minority"}
     about = f"sigma={at['sigma']:g}; minority over majority"
     stronger = "a power law is a stronger reading than the range in (13)"
@@ -102,46 +88,26 @@ def _at_convergence(
         over = here["pure"] / xr.DataArray(least, dims="eps_min")
         return over.isel(eps_min=np.flatnonzero(least >= 1))
 
+    def counted(_: xr.Dataset, over: xr.DataArray) -> str:
+        worst = "operational set, at eps_min={worst}, where the margin is smallest"
+        return worst if over.size else "the bound is below one neuron at every eps_min"
+
+    def above(_: xr.Dataset, runs: tuple[int, int, int]) -> str:
+        return f"minority, mean over M_j; {runs[2]} of the rest lie above it"
+
+    found = []
+    for name, claim, power, what in EXPONENTS:
+        named, law = f"{what}, {when}" if what else when, kit.exponent(power, power / 4)
+        note = f"{about}; {stronger if claim == 'C6' else 'summed over all neurons'}"
+        found.append(kit.Reading(claim, named, _exponent_of(name), law, at=at, note=note))
+    inside, more = f"weight in the range (13), {when}", f"pure neurons grow with eps_min, {when}"
+    enough, least = f"count over its bound, {when}", kit.at_least(OMEGA, "eps_min")
+    pure = "operational set: cosine at least 0.3, four times the second squared"
     return [
-        *(
-            Reading(
-                claim,
-                f"{what}, {when}" if what else when,
-                _exponent_of(name),
-                exponent(power, power / 4),
-                at=at,
-                note=f"{about}; {stronger if claim == 'C6' else 'summed over all neurons'}",
-            )
-            for name, claim, power, what in EXPONENTS
-        ),
-        Reading(
-            "C6",
-            f"weight in the range (13), {when}",
-            in_range,
-            share(0.95),
-            at=rare,
-            note=lambda _, runs: f"minority, mean over M_j; {runs[2]} of the rest lie above it",
-        ),
-        Reading(
-            "C8",
-            f"pure neurons grow with eps_min, {when}",
-            "pure",
-            rises("eps_min"),
-            at=rare,
-            note="operational set: cosine at least 0.3, four times the second squared",
-        ),
-        Reading(
-            "C8",
-            f"count over its bound, {when}",
-            over_bound,
-            at_least(OMEGA, "eps_min"),
-            at=rare,
-            note=lambda _, over: (
-                "operational set, at eps_min={worst}, where the margin is smallest"
-                if over.size
-                else "the bound is below one neuron at every eps_min"
-            ),
-        ),
+        *found,
+        kit.Reading("C6", inside, in_range, kit.share(0.95), at=rare, note=above),
+        kit.Reading("C8", more, "pure", kit.rises("eps_min"), at=rare, note=pure),
+        kit.Reading("C8", enough, over_bound, least, at=rare, note=counted),
         *_set_size(experiment, "mixed", f"a tenth of the squared norm, {when}", at),
     ]
 
@@ -152,21 +118,16 @@ def _exponent_of(name: str) -> Callable[[xr.Dataset], Slope]:
 
 def _set_size(
     experiment: AlignmentExperiment, name: str, what: str, at: Mapping[str, Any]
-) -> list[Reading]:
+) -> list[kit.Reading]:
     """|N_i| falls with eps_min, and is at most of order d^(1 - r^2) (14)."""
 
     def over(here: xr.Dataset) -> xr.DataArray:
         order = set_size_order(experiment.d, here["eps_min"].values)
         return here[name] / xr.DataArray(order, dims="eps_min")
 
+    few, most = f"N_i over d^(1-r^2), {what}", kit.at_most(BIG_O, "eps_min")
+    note = "at eps_min={worst}, where it is largest; O(1) read as 4"
     return [
-        Reading("C7", f"N_i falls with eps_min, {what}", name, falls("eps_min"), at=at),
-        Reading(
-            "C7",
-            f"N_i over d^(1-r^2), {what}",
-            over,
-            at_most(BIG_O, "eps_min"),
-            at=at,
-            note="at eps_min={worst}, where it is largest; O(1) read as 4",
-        ),
+        kit.Reading("C7", f"N_i falls with eps_min, {what}", name, kit.falls("eps_min"), at=at),
+        kit.Reading("C7", few, over, most, at=at, note=note),
     ]

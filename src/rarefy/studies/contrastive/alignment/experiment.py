@@ -12,24 +12,18 @@ from rarefy.core.contracts import Cells, Context, Output
 from rarefy.core.parameters import Count, NotNegative
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import aligned_counts, carried, dominant, lucky, ordinary
-from rarefy.studies.contrastive.setting import (
-    LARGE,
-    TINY_FIGURE,
-    FigureExperiment,
-    as_arrays,
-    group_means,
-)
+from rarefy.studies.contrastive import setting as lab
 from rarefy.train.descent import State
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlignmentExperiment(FigureExperiment):
+class AlignmentExperiment(lab.FigureExperiment):
     """Alignment of neurons with majority and minority features against eps_min."""
 
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "sigma", "eps_min")
     random_axes: ClassVar[tuple[str, ...]] = ("sigma", "eps_min")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {**TINY_FIGURE, "eps_min": (0.3, 1.0), "sigma": (0.03,)},
+        "tiny": {**lab.TINY_FIGURE, "eps_min": (0.3, 1.0), "sigma": (0.03,)},
         "quick": {
             "seeds": 6,
             "eps_min": (0.1, 0.4, 0.7, 1.0),
@@ -39,7 +33,7 @@ class AlignmentExperiment(FigureExperiment):
         },
         "paper": {},
         "large": {
-            **LARGE,
+            **lab.LARGE,
             "seeds": 10,
             "eps_min": (0.5, 0.7, 0.8, 0.9, 1.0),
             "sigma": (0.02,),
@@ -57,7 +51,7 @@ class AlignmentExperiment(FigureExperiment):
     """steps at which alignment is read; 158 is T4 = d^1.99/eta at d = 9"""
 
     def outputs(self) -> tuple[Output, ...]:
-        by_group = ("read", "group")
+        each, by_group = ("read",), ("read", "group")
         return (
             Output("aligned", by_group, "neurons with cosine at least 0.3, mean over features"),
             Output("best", by_group, "largest cosine of any neuron, mean over features"),
@@ -65,14 +59,10 @@ class AlignmentExperiment(FigureExperiment):
             Output("energy", by_group, "sum over neurons of <w,M_j>^2, mean over features"),
             Output("weight", by_group, "|<w_i,M_j>|, mean over i in the paper's set M_j"),
             Output("top_weight", by_group, "largest |<w_i,M_j>| of any neuron, mean over features"),
-            Output(
-                "mixed", ("read",), "features that carry a tenth of a neuron's squared norm, mean"
-            ),
+            Output("mixed", each, "features that carry a tenth of a neuron's squared norm, mean"),
             Output("initial_set", (), "size of the paper's N_i, mean over neurons"),
             Output("lucky", ("group",), "size of the paper's M*_j, mean over features"),
-            Output(
-                "lucky_kept", ("read",), "share of the paper's lucky neurons that are pure in it"
-            ),
+            Output("lucky_kept", each, "share of the paper's lucky neurons that are pure in it"),
             Output("loss", ("read",), "contrastive loss of the last batch", "nats"),
             Output("t1", (), "step T1 of (34); -1: not reached", "steps"),
         )
@@ -86,7 +76,7 @@ class AlignmentExperiment(FigureExperiment):
         fortunate = lucky(start, eps_min)
 
         def means(values: torch.Tensor) -> torch.Tensor:
-            return group_means(values, majority)
+            return lab.group_means(values, majority)
 
         def cosines(state: State) -> torch.Tensor:
             return squared_cosines(state.parameters["weights"], atoms)
@@ -120,4 +110,4 @@ class AlignmentExperiment(FigureExperiment):
         start_sizes = member.sum(dim=2).to(context.dtype).mean(dim=1)
         fortunes = means(fortunate.sum(dim=1).to(context.dtype))
         found = {"initial_set": start_sizes, "lucky": fortunes, "t1": trial.bias.t1}
-        return as_arrays(found, trajectory)
+        return lab.as_arrays(found, trajectory)

@@ -25,10 +25,11 @@ def verdicts(experiment: BeyondExperiment, results: xr.Dataset, scale: str) -> l
         pure = at["pure"].sel(eps_min=rarer)
         return (pure.sel(alpha=pruned) - pure.sel(alpha=0.0)).mean("eps_min")
 
-    readings = []
+    readings, note = [], f"pruned minus not, step {last}, mean over eps_min < 1"
     for (bias, attention, share), _ in every(results, "bias_scale", "attention", "share"):
         where = f"{described(attention, share)}, {bias_name(bias)}, {{setting}}"
         at = {"bias_scale": bias, "attention": attention, "share": share, "group": "minority"}
+        pure = f"pure neurons, alpha={pruned:g}, {where}"
         readings += [
             Reading(
                 "C10",
@@ -38,13 +39,6 @@ def verdicts(experiment: BeyondExperiment, results: xr.Dataset, scale: str) -> l
                 each={"read": experiment.judged_reads()},
                 at={**at, "alpha": 0.0},
             ),
-            Reading(
-                "P3",
-                f"pure neurons, alpha={pruned:g}, {where}",
-                gain,
-                differs("positive"),
-                at={**at, "read": last},
-                note=f"pruned minus not, step {last}, mean over eps_min < 1",
-            ),
+            Reading("P3", pure, gain, differs("positive"), at={**at, "read": last}, note=note),
         ]
     return judge_all(experiment, results, scale, readings)

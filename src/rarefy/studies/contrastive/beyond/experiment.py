@@ -14,24 +14,17 @@ from rarefy.data.sparse_coding import SPREADS, Companions
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant
 from rarefy.pruning.update_rules import rule_codes
-from rarefy.studies.contrastive.setting import (
-    Frequency,
-    ImbalancedExperiment,
-    LeftOut,
-    as_arrays,
-    check_alphas,
-    check_reads,
-    group_means,
-)
+from rarefy.studies.contrastive import setting as lab
 from rarefy.sweep.batches import split_by_axis
 from rarefy.train.descent import State
 from rarefy.train.neuron_pruning import NeuronPruning
 
 ATTENTION = ("fixed", "trained")
+SMALL: dict[str, Any] = {"share": (0.0, 1.0), "bias_scale": (0.0,)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class BeyondExperiment(ImbalancedExperiment):
+class BeyondExperiment(lab.ImbalancedExperiment):
     """Imbalance and pruning when W_Q, W_K are trained and when a rare feature has a companion."""
 
     version: ClassVar[int] = 2
@@ -39,38 +32,28 @@ class BeyondExperiment(ImbalancedExperiment):
     random_axes: ClassVar[tuple[str, ...]] = ("eps_min",)
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
+            **SMALL,
             "seeds": 2,
             "eps_min": (0.3, 1.0),
-            "share": (0.0, 1.0),
-            "alpha": (0.0, 0.2),
-            "bias_scale": (0.0,),
             "d1": 24,
             "batch": 16,
             "steps": 20,
             "reads": (10, 20),
         },
-        "quick": {
-            "seeds": 4,
-            "eps_min": (0.2, 1.0),
-            "share": (0.0, 1.0),
-            "alpha": (0.0, 0.2),
-            "bias_scale": (0.0,),
-            "d1": 48,
-            "steps": 100,
-            "reads": (25, 100),
-        },
+        "quick": SMALL
+        | {"seeds": 4, "eps_min": (0.2, 1.0), "d1": 48, "steps": 100, "reads": (25, 100)},
         "paper": {},
     }
 
     seeds: Count = 30
     """repeats of each grid point"""
-    eps_min: tuple[Frequency, ...] = (0.1, 0.25, 0.5, 1.0)
+    eps_min: tuple[lab.Frequency, ...] = (0.1, 0.25, 0.5, 1.0)
     """frequency of the minority features"""
     attention: tuple[Annotated[str, OneOf(ATTENTION)], ...] = ATTENTION
     """fixed: W_Q = W_K = identity; trained: they start there and follow the gradient, undecayed"""
     share: tuple[Share, ...] = (0.0, 0.5, 1.0)
     """chance that a rare feature's presence is decided together with its companion's"""
-    alpha: tuple[LeftOut, ...] = (0.0, 0.2)
+    alpha: tuple[lab.LeftOut, ...] = (0.0, 0.2)
     """share of the neurons, the smallest, that are left out; 0: no pruning"""
     bias_scale: tuple[NotNegative, ...] = (0.0, 0.5)
     """bias at T1 in units of the paper's; at 1 it silences all neurons once features show on some
@@ -86,8 +69,8 @@ class BeyondExperiment(ImbalancedExperiment):
 
     def check(self) -> None:
         super().check()
-        check_alphas(self.alpha, self.neurons)
-        check_reads(self.reads, self.steps)
+        lab.check_alphas(self.alpha, self.neurons)
+        lab.check_reads(self.reads, self.steps)
 
     def judged_reads(self) -> tuple[int, ...]:
         """The middle read, where Fig. 2-3 are read elsewhere, and the last."""
@@ -131,7 +114,7 @@ class BeyondExperiment(ImbalancedExperiment):
         probe = trial.data.sample(trial.draws.spawn("attention"), self.batch, 0).x
 
         def means(values: torch.Tensor) -> torch.Tensor:
-            return group_means(values.to(context.dtype), self.majority)
+            return lab.group_means(values.to(context.dtype), self.majority)
 
         def cosines(state: State) -> torch.Tensor:
             return squared_cosines(state.parameters["weights"], atoms)
@@ -152,4 +135,4 @@ class BeyondExperiment(ImbalancedExperiment):
             },
             self.reads,
         )
-        return as_arrays({}, trajectory)
+        return lab.as_arrays({}, trajectory)

@@ -24,8 +24,7 @@ class ContrastBeyond(BeyondExperiment, Study):
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
     paper_says: ClassVar[str] = (
         "000 starts from W_Q = W_K = identity and analyses them as fixed, and lets features appear "
-        "independently of each other. Neither holds for real networks and data. Here both "
-        "assumptions are dropped, one at a time and together: does a rare feature still align "
-        "with fewer, weaker neurons (Fig. 2-3), and does pruning give it more pure neurons "
-        "(Theorem 3.2)?"
+        "independently of each other. Here both assumptions are dropped, alone and together: does "
+        "a rare feature still align with fewer, weaker neurons (Fig. 2-3), and does pruning give "
+        "it more pure neurons (Theorem 3.2)?"
     )

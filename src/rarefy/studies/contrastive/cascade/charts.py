@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -13,6 +12,9 @@ from rarefy.studies.contrastive.cascade.claims import begin_name
 from rarefy.studies.contrastive.cascade.experiment import CascadeExperiment
 from rarefy.studies.contrastive.words import bias_name
 from rarefy.studies.kit.slices import curve_along, every
+
+Curves = Callable[[xr.Dataset], list[Curve]]
+Meetings = Sequence[tuple[float, str]]
 
 
 def pictures(experiment: CascadeExperiment, results: xr.Dataset) -> list[Picture]:
@@ -42,11 +44,7 @@ def _levels(
 
 
 def _panels(
-    results: xr.Dataset,
-    curves: Callable[[xr.Dataset], list[Curve]],
-    y_label: str,
-    meetings: Sequence[tuple[float, str]],
-    **look: Any,
+    results: xr.Dataset, curves: Curves, y_label: str, meetings: Meetings, y_log: bool = False
 ) -> list[Lines]:
     """One per place; ``meetings``: pruned shares whose median first meeting is marked, in words."""
     return [
@@ -61,7 +59,7 @@ def _panels(
                 for share, text in meetings
                 if (wait := _median_wait(here.sel(alpha=share))) > 0
             ],
-            **look,
+            y_log=y_log,
         )
         for title, here in _places(results)
     ]
@@ -127,13 +125,11 @@ def _added(experiment: CascadeExperiment, results: xr.Dataset) -> Picture:
 
 
 def _composition(experiment: CascadeExperiment, results: xr.Dataset) -> Picture:
-    alpha = experiment.figure_alpha
-
-    def curves(here: xr.Dataset) -> list[Curve]:
-        return _levels(experiment, here["pruned"].sel(alpha=alpha))
-
+    alpha, what = experiment.figure_alpha, "share of the pruned neurons"
     meetings = [(alpha, "rarest meets next")]
-    panels = _panels(results, curves, "share of the pruned neurons", meetings)
+    panels = _panels(
+        results, lambda at: _levels(experiment, at["pruned"].sel(alpha=alpha)), what, meetings
+    )
     return Picture(
         "composition",
         f"Whose neurons are pruned ({alpha:.0%} of all)",
@@ -155,24 +151,18 @@ def tables(experiment: CascadeExperiment, results: xr.Dataset) -> list[Table]:
             cells = [_spelled(met.values) for _, met in every(at["met"], "meeting")]
             purity = at["purity"].isel(read=-1).mean("seed")
             rows.append([title, f"{alpha:g}", *cells, f"{float(purity):.2f}"])
-    return [
-        Table(
-            "meetings",
-            "Steps of pruning until a level comes within 5 % of the next",
-            f"Median over {results.sizes['seed']} runs, in brackets the quartiles; 0: met before "
-            f"pruning began; never: not within {experiment.horizon} steps. Each row's runs see the "
-            "same samples as those of the row with alpha 0 above it. Purity: squared cosine of a "
-            "neuron with its strongest feature, mean over neurons, at step "
-            f"{experiment.reads[-1]}.",
-            ["begin and bias", "alpha", *map(str, results["meeting"].values), "purity"],
-            rows,
-        )
-    ]
+    heads = ["begin and bias", "alpha", *map(str, results["meeting"].values), "purity"]
+    title = "Steps of pruning until a level comes within 5 % of the next"
+    caption = (
+        f"Median over {results.sizes['seed']} runs, in brackets the quartiles; 0: met before "
+        f"pruning began; never: not within {experiment.horizon} steps. Each row's runs see the "
+        "same samples as those of the row with alpha 0 above it. Purity: squared cosine of a "
+        f"neuron with its strongest feature, mean over neurons, at step {experiment.reads[-1]}."
+    )
+    return [Table("meetings", title, caption, heads, rows)]
 
 
 def _spelled(met: np.ndarray) -> str:
-    low, middle, high = np.quantile(
-        np.where(met < 0, np.inf, met), [0.25, 0.5, 0.75], method="nearest"
-    )
-    words = [f"{value:.0f}" if np.isfinite(value) else "never" for value in (low, middle, high)]
-    return words[1] if words[0] == words[2] else f"{words[1]} ({words[0]}-{words[2]})"
+    waits = np.quantile(np.where(met < 0, np.inf, met), [0.25, 0.5, 0.75], method="nearest")
+    low, middle, high = (f"{wait:.0f}" if np.isfinite(wait) else "never" for wait in waits)
+    return middle if low == high else f"{middle} ({low}-{high})"

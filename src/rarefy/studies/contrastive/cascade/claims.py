@@ -14,15 +14,9 @@ import torch
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
+from rarefy.measure import statistics as st
 from rarefy.measure.levels import random_minimum
 from rarefy.measure.phases import Phase, growth, mean_between, reads_between
-from rarefy.measure.statistics import (
-    OMEGA,
-    judge_bound,
-    judge_difference,
-    judge_fraction,
-    mean_interval,
-)
 from rarefy.pruning.masks import kept_count
 from rarefy.studies.contrastive.cascade.experiment import CascadeExperiment
 from rarefy.studies.contrastive.pruned_pairs import pruned_alphas
@@ -53,25 +47,21 @@ def verdicts(experiment: CascadeExperiment, results: xr.Dataset, scale: str) -> 
         name = Naming(experiment, scale, after=f"{where}, {experiment.setting}")
         unpruned = here.sel(alpha=0.0)
         apart = by_seed(unpruned["met"], "meeting")[:, 0] != 0
-        found.append(
-            judge_fraction(
-                name("P7", "levels apart at first"),
-                int(apart.sum()),
-                apart.size,
-                NEARLY_ALL,
-                note="premise: the rarest level is over 5 % weaker than the next when pruning "
-                f"begins; strength {_strengths(unpruned)}",
-            )
-        )
+        premise = "premise: the rarest level is over 5 % weaker than the next when pruning begins"
+        note = f"{premise}; strength {_strengths(unpruned)}"
+        found.append(_in_nearly_all(name("P7", "levels apart at first"), apart, note))
         if not apart.any():
             continue  # nothing can meet that has met: the premise above fails, no more to say
         runs = {"seed": np.flatnonzero(apart)}
         for alpha in pruned_alphas(results):
-            after = f"{where}, alpha={alpha:g}, {experiment.setting}"
-            name = Naming(experiment, scale, after=after)
+            there = f"{where}, alpha={alpha:g}, {experiment.setting}"
             pruned, twin = here.sel(alpha=alpha).isel(runs), unpruned.isel(runs)
-            found += _one_share(experiment, pruned, twin, name)
+            found += _one_share(experiment, pruned, twin, Naming(experiment, scale, after=there))
     return [_with_enough_runs(verdict) for verdict in found]
+
+
+def _in_nearly_all(identity: st.Identity, runs: np.ndarray, note: str) -> Verdict:
+    return st.judge_fraction(identity, int(runs.sum()), runs.size, NEARLY_ALL, note=note)
 
 
 def _with_enough_runs(verdict: Verdict) -> Verdict:
@@ -98,23 +88,18 @@ def _one_share(
     found = []
     if met.shape[1] > 1:
         order = _in_order(met)
-        found.append(
-            judge_fraction(
-                name("P7", "meetings from the rarest upward"),
-                int(order.sum()),
-                order.size,
-                NEARLY_ALL,
-                note=f"{int((met[:, 0] < 0).sum())} runs without the first meeting in "
-                f"{experiment.horizon} steps; in this order without pruning: "
-                f"{int(_in_order(met_unpruned).sum())} of {order.size}",
-            )
+        note = (
+            f"{int((met[:, 0] < 0).sum())} runs without the first meeting in "
+            f"{experiment.horizon} steps; in this order without pruning: "
+            f"{int(_in_order(met_unpruned).sum())} of {order.size}"
         )
+        found.append(_in_nearly_all(name("P7", "meetings from the rarest upward"), order, note))
     wait, wait_unpruned = (
         np.where(times[:, 0] < 0, experiment.horizon, times[:, 0]) for times in (met, met_unpruned)
     )
     note = f"steps; paired; a meeting later than {experiment.horizon} counts as that"
     earlier = name("P7", "first meeting earlier than unpruned")
-    found.append(judge_difference(earlier, wait_unpruned - wait, "positive", note=note))
+    found.append(st.judge_difference(earlier, wait_unpruned - wait, "positive", note=note))
     phase = Phase.of(met[:, 0], experiment.horizon)
     found += _pruned_set(experiment, pruned, phase, name)
     return found + _growth(pruned, twin, phase, name)
@@ -125,29 +110,22 @@ def _pruned_set(
 ) -> list[Verdict]:
     read, share = pruned["read"].values, by_seed(pruned["pruned"], "read", "level")
     early = mean_between(read, share, np.zeros_like(phase.end), phase.end)
-    before = judge_bound(
-        name("P7", "pruned before the meeting: the rarest"),
-        early[:, RAREST],
-        MOSTLY,
-        "at_least",
-        note="share of pruned neurons whose strongest feature is of the rarest level",
-    )
+    first = name("P7", "pruned before the meeting: the rarest")
+    note = "share of pruned neurons whose strongest feature is of the rarest level"
+    before = st.judge_bound(first, early[:, RAREST], MOSTLY, "at_least", note=note)
     if not phase.any_after:
         return [before]
     late = mean_between(read, share, phase.end, phase.later)
     both = np.minimum(late[:, RAREST], late[:, NEXT])
     reads = reads_between(read, phase.end, phase.later).sum(axis=1)
     chance = minimum_at_random(experiment, float(pruned["alpha"]), reads)
-    literal = judge_bound(
-        name("P7", "pruned after the meeting: both"),
-        both,
-        OMEGA,
-        "at_least",
-        note="the smaller of the two rarest levels' shares, over as many steps after the meeting "
-        f"as before it; as many neurons drawn at random would give {mean_of(chance)}"
-        f"{EVEN}{phase.who_met}",
+    note = (
+        "the smaller of the two rarest levels' shares, over as many steps after the meeting as "
+        f"before it; as many neurons drawn at random would give {mean_of(chance)}{EVEN}"
     )
-    if literal.outcome == "holds" and not mean_interval(both - chance).low > 0:
+    second, note = name("P7", "pruned after the meeting: both"), f"{note}{phase.who_met}"
+    literal = st.judge_bound(second, both, st.OMEGA, "at_least", note=note)
+    if literal.outcome == "holds" and not st.mean_interval(both - chance).low > 0:
         literal = inconclusive(literal, "no more than at random: it could hardly fail")
     if late.shape[1] <= 2:
         return [before, literal]
@@ -156,15 +134,14 @@ def _pruned_set(
     together = late[:, RAREST] + late[:, NEXT]
     of_level = neurons_of_levels(experiment)
     expected = (of_level[RAREST] + of_level[NEXT]) / experiment.neurons
-    more = judge_difference(
-        name("P7", "pruned after the meeting: the two rarest more than at random"),
-        together - expected,
-        "positive",
-        note=f"share of pruned neurons of the two rarest levels, {mean_of(together)}, over as many "
+    more = name("P7", "pruned after the meeting: the two rarest more than at random")
+    note = (
+        f"share of pruned neurons of the two rarest levels, {mean_of(together)}, over as many "
         "steps after the meeting as before it, less that of neurons drawn at random, "
-        f"{expected:.2g}{EVEN}{phase.who_met}",
+        f"{expected:.2g}{EVEN}{phase.who_met}"
     )
-    return [before, literal, more]
+    beyond = st.judge_difference(more, together - expected, "positive", note=note)
+    return [before, literal, beyond]
 
 
 def mean_of(values: np.ndarray) -> str:
@@ -186,40 +163,26 @@ def _growth(pruned: xr.Dataset, twin: xr.Dataset, phase: Phase, name: Naming) ->
         return growth(read, values[:, :, level], phase.end, phase.later)
 
     def judged(what: str, values: np.ndarray, note: str) -> Verdict:
-        return judge_difference(name("P7", what), values, "positive", note=f"{per_step}{note}")
+        return st.judge_difference(name("P7", what), values, "positive", note=f"{per_step}{note}")
 
-    found = [
-        judged(
-            "before the meeting pruning speeds the rarest more",
-            before(added, RAREST) - before(added, NEXT),
-            " beyond the unpruned twin, rarest minus next level",
-        )
-    ]
+    what, speed = "before the meeting pruning speeds the rarest more", before(added, RAREST)
+    note = " beyond the unpruned twin, rarest minus next level"
+    found = [judged(what, speed - before(added, NEXT), note)]
     if not phase.any_after:
         return found
-    found.append(
-        judged(
-            "next level grows faster after the meeting",
-            after(own, NEXT) - before(own, NEXT),
-            f", over as many steps after as before; ordinary growth included{phase.who_met}",
-        )
-    )
+    what, speed = "next level grows faster after the meeting", after(own, NEXT)
+    note = f", over as many steps after as before; ordinary growth included{phase.who_met}"
+    found.append(judged(what, speed - before(own, NEXT), note))
     if added.shape[2] <= 2:
         return found
     # after the meeting pruning should act on the next level and not on all of them alike
     late = {level: after(added, level) for level in (NEXT, MOST)}
     change = {level: late[level] - before(added, level) for level in late}
+    more = "pruning speeds the next more than the most frequent after the meeting"
+    adds = "the meeting adds more to the next than to the most frequent"
     for what, values, how in (
-        (
-            "pruning speeds the next more than the most frequent after the meeting",
-            late,
-            "over as many steps after as before",
-        ),
-        (
-            "the meeting adds more to the next than to the most frequent",
-            change,
-            "after the meeting minus before it",
-        ),
+        (more, late, "over as many steps after as before"),
+        (adds, change, "after the meeting minus before it"),
     ):
         note = (
             f" beyond the unpruned twin, {how}: {mean_of(values[NEXT])} for the next level, "

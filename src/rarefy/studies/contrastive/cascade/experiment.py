@@ -1,5 +1,4 @@
-"""Pruning with three frequencies at once: does the rarest level grow until it meets the next?
-(000 Theorem 3.2, Remark 1)"""
+"""Pruning with three frequencies: the rarest level first? (000 Theorem 3.2, Remark 1)"""
 
 from __future__ import annotations
 
@@ -104,23 +103,23 @@ class CascadeExperiment(ContrastiveExperiment):
         if len(self.reads) < 2 or not rising or self.reads[0] != 0:
             raise bad_value("reads", self.reads, "rising steps, the first of them 0")
         if self.reads[-1] > self.horizon:
-            least = f"at most steps - before = {self.horizon}"
-            raise bad_value("reads", self.reads[-1], least)
+            raise bad_value("reads", self.reads[-1], f"at most steps - before = {self.horizon}")
 
     def eps(self, cells: Cells, context: Context) -> Tensor:
         levels = torch.tensor(self.levels, dtype=context.dtype, device=context.device)
         return levels.repeat_interleave(self.per_level).expand(len(cells), -1)
 
     def outputs(self) -> tuple[Output, ...]:
+        by_level = ("read", "level")
         return (
             Output(
                 "strength",
-                ("read", "level"),
+                by_level,
                 "sqrt(sum_i <w_i,M_j>^2/(m/d)), mean over the features of a frequency",
             ),
             Output(
                 "pruned",
-                ("read", "level"),
+                by_level,
                 "share of the pruned neurons whose strongest feature has this frequency",
             ),
             Output(
@@ -137,13 +136,9 @@ class CascadeExperiment(ContrastiveExperiment):
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        rarest_first = self.levels[::-1]
-        meetings = [f"{rare:g} meets {next_:g}" for rare, next_ in pairwise(rarest_first)]
-        return {
-            "read": np.array(self.reads),
-            "level": np.array(self.levels),
-            "meeting": np.array(meetings),
-        }
+        meetings = [f"{rare:g} meets {next_:g}" for rare, next_ in pairwise(self.levels[::-1])]
+        own = {"read": self.reads, "level": self.levels, "meeting": meetings}
+        return {name: np.array(values) for name, values in own.items()}
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         return split_by_axis(cells, "begin", lambda begin, part: self._runs(begin, part, context))

@@ -1,5 +1,4 @@
-"""Pruning with three frequencies at once: does the rarest level grow until it meets the next?
-(000 Theorem 3.2, Remark 1)"""
+"""Pruning with three frequencies: the rarest level first? (000 Theorem 3.2, Remark 1)"""
 
 from __future__ import annotations
 
@@ -27,7 +26,6 @@ class ContrastCascade(CascadeExperiment, Study):
         "Theorem 3.2 is proved for one rare feature among comparable ones. For several frequencies "
         "its Remark 1 expects a cascade: neurons of the rarest feature are the smallest, so they "
         "are pruned and grow until they are as large as those of the next rarest; from then on "
-        "both are pruned and grow, and so on upward (000, without proof). This presupposes that "
-        "neurons are pure and as large as their feature is frequent (13), and that nothing else "
-        "changes their size meanwhile."
+        "both are pruned and grow, and so on upward (000, without proof). This presupposes neurons "
+        "that are pure, as large as their feature is frequent (13), and changed by nothing else."
     )

@@ -31,17 +31,9 @@ def _one_neuron(results: xr.Dataset) -> Picture:
                 ("noise", "noise space", "noise"),
             )
         ]
-        panels.append(
-            Lines(
-                curves,
-                "training step",
-                "size of the projection",
-                title=f"eps_min = {eps:g}",
-                x_log=True,
-                y_log=True,
-                marks=[(float(run[t]), t.upper()) for t in ("t1", "t2") if run[t] >= 0],
-            )
-        )
+        marks = [(float(run[t]), t.upper()) for t in ("t1", "t2") if run[t] >= 0]
+        labels = ("training step", "size of the projection", f"eps_min = {eps:g}")
+        panels.append(Lines(curves, *labels, x_log=True, y_log=True, marks=marks))
     return Picture(
         "one-neuron",
         "One neuron through three stages (Fig. 1)",
@@ -55,28 +47,20 @@ def _rates(experiment: DynamicsExperiment, results: xr.Dataset) -> Picture:
     growth = predicted_growth(experiment, results).sel(group="minority").values
     predicted = growth - 1 + experiment.lr * experiment.weight_decay
     rate, eps = measured_rate(experiment, results), results["eps_min"].values
-    rates = Lines(
-        [
-            mean_curve("measured", eps, rate, "minority", "points"),
-            Curve("predicted, not fitted", eps, predicted, role="theory", style="dashed"),
-        ],
-        "frequency of the feature, eps_j",
-        "growth rate a step, without decay",
-        title="stage-1 growth rate",
-    )
+    both = [
+        mean_curve("measured", eps, rate, "minority", "points"),
+        Curve("predicted, not fitted", eps, predicted, role="theory", style="dashed"),
+    ]
+    labels = ("frequency of the feature, eps_j", "growth rate a step, without decay")
+    rates = Lines(both, *labels, "stage-1 growth rate")
     ends = every(results["energy"].isel(eps_min=[0, -1]), "eps_min")
     curves = [
         curve_along(f"{group}, eps_min={value:g}", at.sel(group=group), "step", group, style)
         for ((value,), at), style in zip(ends, ("solid", "dashed"), strict=True)
         for group in GROUPS
     ]
-    energy_panel = Lines(
-        curves,
-        "training step",
-        "sum over neurons of squared weight on a feature",
-        title="energy of a feature",
-        y_log=True,
-    )
+    labels = ("training step", "sum over neurons of squared weight on a feature")
+    energy_panel = Lines(curves, *labels, "energy of a feature", y_log=True)
     return Picture(
         "growth",
         "Growth is proportional to frequency (7)",

@@ -8,15 +8,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import (
-    BIG_O,
-    Identity,
-    judge_bound,
-    judge_equal,
-    judge_fraction,
-    judge_slope,
-)
-from rarefy.measure.trends import loglog_slope
+from rarefy.measure import statistics as st
 from rarefy.studies.contrastive.dynamics.experiment import DynamicsExperiment
 from rarefy.studies.contrastive.setting import GROUPS
 from rarefy.studies.kit.premise import inconclusive
@@ -49,8 +41,8 @@ def verdicts(experiment: DynamicsExperiment, results: xr.Dataset, scale: str) ->
     name = Naming(experiment, scale, after=f", {experiment.setting}")
     return [
         *_growth(experiment, results, name),
-        *_first_stage(experiment, results, name),
-        *_second_stage(experiment, results, name),
+        *_stage_1(experiment, results, name),
+        *_stage_2(experiment, results, name),
         *_loss(experiment, results, name),
         _three_stages(results, name),
     ]
@@ -62,43 +54,28 @@ def _growth(experiment: DynamicsExperiment, results: xr.Dataset, name: Naming) -
     # linear in the measured factor, so unbiased: 1 when its mean is the predicted one
     relative = (results["stage_1_factor"] - 1) / (predicted - 1)
     # from the measured factor alone, so that the slope does not contain the prediction
-    slope = loglog_slope(results["eps_min"].values, measured_rate(experiment, results))
+    slope = st.loglog_slope(results["eps_min"].values, measured_rate(experiment, results))
     keep = outside_decay(experiment.lr, experiment.weight_decay) ** steps
     with np.errstate(divide="ignore", invalid="ignore"):  # no decay, or nothing outside: no answer
         decay = np.log(results["outside_factor"].values.ravel()) / np.log(keep)
     where = f"over {steps} steps"
+    found, note = [], f"{where}; constant from the data model, nothing fitted"
+    for group in GROUPS:
+        identity, rate = name("C1", f"rate over prediction, {group}"), relative.sel(group=group)
+        found.append(st.judge_equal(identity, rate.values.ravel(), 1.0, 0.05, note=note))
+    outside = name("C2", "decay of the outside part over eta lambda")
+    kept = f"{where}; (1 - eta lambda)^{steps} = {keep:.4f}"
+    norm, energy = name("C2", "squared norm of the outside part"), results["outside_energy"]
+    noisy = f"{where}; mini-batch noise adds to it, the population gradient would not"
     return [
-        *(
-            judge_equal(
-                name("C1", f"rate over prediction, {group}"),
-                relative.sel(group=group).values.ravel(),
-                1.0,
-                0.05,
-                note=f"{where}; constant from the data model, nothing fitted",
-            )
-            for group in GROUPS
-        ),
-        judge_slope(name("C1", "rate against eps_j"), slope, 1.0, 0.1, note=where),
-        judge_equal(
-            name("C2", "decay of the outside part over eta lambda"),
-            decay,
-            1.0,
-            0.1,
-            note=f"{where}; (1 - eta lambda)^{steps} = {keep:.4f}",
-        ),
-        judge_bound(
-            name("C2", "squared norm of the outside part"),
-            results["outside_energy"].values.ravel(),
-            1.0,
-            "at_most",
-            note=f"{where}; mini-batch noise adds to it, the population gradient would not",
-        ),
+        *found,
+        st.judge_slope(name("C1", "rate against eps_j"), slope, 1.0, 0.1, note=where),
+        st.judge_equal(outside, decay, 1.0, 0.1, note=kept),
+        st.judge_bound(norm, energy.values.ravel(), 1.0, "at_most", note=noisy),
     ]
 
 
-def _first_stage(
-    experiment: DynamicsExperiment, results: xr.Dataset, name: Naming
-) -> list[Verdict]:
+def _stage_1(experiment: DynamicsExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
     growth = predicted_growth(experiment, results).sel(group=list(GROUPS))
     counts = (experiment.majority, experiment.minority)
     decay = outside_decay(experiment.lr, experiment.weight_decay)
@@ -116,53 +93,39 @@ def _first_stage(
         why = "000's bias sets in first and stops most neurons, which 001 does not have: no answer"
         of_001 = inconclusive(of_001, why)
     lucky, others = results["lucky_at_t1"], results["others_at_t1"]
+    peak = "in units of sqrt(log d/d1) |w|; O(1) read as 4"
     return [
         _reached(name("C3", "T1 of 000 reached by all neurons"), t1, alone),
         of_001,
-        judge_bound(
+        _at_most(
             name("C3", "T1 over the time that growth alone gives"),
-            ratio.values.ravel(),
-            BIG_O,
-            "at_most",
-            note="T1 waits for the least lucky neuron; (33) would have it proportional to d1",
+            ratio,
+            "T1 waits for the least lucky neuron; (33) would have it proportional to d1",
         ),
         _share(name("C3", "(36) lucky neurons above sqrt(2 log d/d)"), lucky),
         _share(name("C3", "(36) as proved, above sqrt(log d/d)"), lucky, "pass_weaker"),
         _share(name("C3", "(37) other neurons below sqrt(2 log d/d)"), others),
-        judge_bound(
+        _at_most(
             name("C3", "(38) share of neurons with too many features"),
-            results["many_at_t1"].values.ravel(),
+            results["many_at_t1"],
+            "bound d/(2 sqrt(log d)) with constant 1; 4 would say nothing at small d",
             0.05,
-            "at_most",
-            note="bound d/(2 sqrt(log d)) with constant 1; 4 would say nothing at small d",
         ),
-        judge_bound(
-            name("C3", "(39) largest outside coordinate"),
-            results["peak_at_t1"].values.ravel(),
-            BIG_O,
-            "at_most",
-            note="in units of sqrt(log d/d1) |w|; O(1) read as 4",
-        ),
+        _at_most(name("C3", "(39) largest outside coordinate"), results["peak_at_t1"], peak),
     ]
 
 
-def _second_stage(
-    experiment: DynamicsExperiment, results: xr.Dataset, name: Naming
-) -> list[Verdict]:
+def _stage_2(experiment: DynamicsExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
     t2, bias, log_d = results["t2"].values.ravel(), experiment.bias_scale, math.log(experiment.d)
     raised = results["bias_at_t2"].values.ravel() / math.sqrt(2 * log_d)
+    spread = name("C4", "(65) largest ordinary over largest lucky weight")
+    some = "over the features whose M*_j is not empty"
     return [
         _reached(name("C4", "T2 reached"), t2, f"median T2 {np.median(t2):g}"),
         _share(name("C4", "(9) by the paper's lucky neurons"), results["lucky_at_t2"]),
         _share(name("C4", "(9) by the operational set"), results["pure_at_t2"]),
-        judge_bound(
-            name("C4", "(65) largest ordinary over largest lucky weight"),
-            results["ordinary_over_lucky"].values.ravel(),
-            BIG_O,
-            "at_most",
-            note="over the features whose M*_j is not empty",
-        ),
-        judge_bound(
+        _at_most(spread, results["ordinary_over_lucky"], some),
+        st.judge_bound(
             name("C4", "(80) growth of bias over norm since T1"),
             raised / bias if bias else np.empty(0),
             log_d,
@@ -190,8 +153,8 @@ def _loss(experiment: DynamicsExperiment, results: xr.Dataset, name: Naming) -> 
         near = name("C5", f"running mean near 0, {what}")
         near_note = f"{note}; o(1) read as 0.1 nats; {twins}"
         found += [
-            judge_bound(fall, first - last, 0.0, "at_least", note=note),
-            judge_bound(near, last, 0.1, "at_most", note=near_note),
+            st.judge_bound(fall, first - last, 0.0, "at_least", note=note),
+            st.judge_bound(near, last, 0.1, "at_most", note=near_note),
         ]
     return found
 
@@ -219,16 +182,22 @@ def _three_stages(results: xr.Dataset, name: Naming) -> Verdict:
     noise = float((end["noise"] > end["second"]).mean())
     note = f"{shares}; the noise part stays above the second feature in {noise:.0%} of runs"
     identity = name("C14", "three stages in the traced neuron")
-    return judge_fraction(identity, int(good.sum()), int(good.size), 0.9, note=note)
+    return st.judge_fraction(identity, int(good.sum()), int(good.size), 0.9, note=note)
 
 
-def _reached(identity: Identity, times: np.ndarray, note: str) -> Verdict:
-    return judge_fraction(identity, int((times >= 0).sum()), len(times), 0.95, note=note)
+def _at_most(
+    identity: st.Identity, values: xr.DataArray, note: str, limit: float = st.BIG_O
+) -> Verdict:
+    return st.judge_bound(identity, values.values.ravel(), limit, "at_most", note=note)
 
 
-def _share(identity: Identity, tally: xr.DataArray, test: str = "pass") -> Verdict:
+def _reached(identity: st.Identity, times: np.ndarray, note: str) -> Verdict:
+    return st.judge_fraction(identity, int((times >= 0).sum()), len(times), 0.95, note=note)
+
+
+def _share(identity: st.Identity, tally: xr.DataArray, test: str = "pass") -> Verdict:
     cases = tally.sel(test="cases").sum("seed")
     where = ", ".join(f"{float(e):g}" for e in tally["eps_min"].values[cases.values > 0])
     note = f"cases at eps_min {where}" if where else "the set is empty in every run"
     total, passed = int(cases.sum()), int(tally.sel(test=test).sum())
-    return judge_fraction(identity, passed, total, 0.95, note=note)
+    return st.judge_fraction(identity, passed, total, 0.95, note=note)

@@ -16,28 +16,21 @@ from rarefy.core.parameters import AtLeast, Count, NotNegative, Positive
 from rarefy.measure.alignment import outside, projections, squared_cosines
 from rarefy.measure.contrastive_data import latent_moment, loss_floor
 from rarefy.measure.stages import t1_of_001
+from rarefy.studies.contrastive import setting as lab
 from rarefy.studies.contrastive.dynamics.watch import StageWatch
-from rarefy.studies.contrastive.setting import (
-    LARGE,
-    TINY,
-    Frequency,
-    ImbalancedExperiment,
-    Trial,
-    group_means,
-)
 from rarefy.theory.contrastive import growth_constant_c_z, t3
 from rarefy.train.descent import Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
-class DynamicsExperiment(ImbalancedExperiment):
+class DynamicsExperiment(lab.ImbalancedExperiment):
     """Growth rates, stage times and what Theorems C.1 and D.1 say about them."""
 
     axes: ClassVar[tuple[str, ...]] = ("eps_min",)
     random_axes: ClassVar[tuple[str, ...]] = ("eps_min",)
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
-            **TINY,
+            **lab.TINY,
             "eps_min": (0.3, 1.0),
             "steps": 120,
             "lr": 0.2,
@@ -47,7 +40,7 @@ class DynamicsExperiment(ImbalancedExperiment):
         "quick": {"seeds": 8, "eps_min": (0.25, 1.0), "lr": 0.25, "steps": 320, "stage_1_steps": 6},
         "paper": {},
         "large": {
-            **LARGE,
+            **lab.LARGE,
             "seeds": 10,
             "eps_min": (0.5, 0.8, 0.9, 1.0),
             "sigma": 0.02,
@@ -57,7 +50,7 @@ class DynamicsExperiment(ImbalancedExperiment):
         },
     }
 
-    eps_min: tuple[Frequency, ...] = (0.1, 0.25, 0.5, 1.0)
+    eps_min: tuple[lab.Frequency, ...] = (0.1, 0.25, 0.5, 1.0)
     """frequency of the minority features"""
     sigma: NotNegative = 0.03
     """noise std"""
@@ -158,7 +151,7 @@ class DynamicsExperiment(ImbalancedExperiment):
         )
         found = watch.at_stages()
         found.update(self._curves(trajectory, trial))
-        found["moment"] = group_means(moment, self.majority)
+        found["moment"] = lab.group_means(moment, self.majority)
         found["floor"] = loss_floor(trial.data, trial.draws.spawn("floor"), self.batch, batches=8)
         # from this run's own draws: a cell must not depend on what it is batched with
         rate = moment.sum(dim=1) / trial.data.eps.sum(dim=1)
@@ -177,7 +170,7 @@ class DynamicsExperiment(ImbalancedExperiment):
 
         return {name: kept(value) for name, value in found.items()}
 
-    def _curves(self, trajectory: Trajectory, trial: Trial) -> dict[str, Tensor]:
+    def _curves(self, trajectory: Trajectory, trial: lab.Trial) -> dict[str, Tensor]:
         """Curves, and the trace of the neuron that ends up purest (000 Fig. 1)."""
         along = trajectory.records["along"]
         cosines = squared_cosines(trajectory.parameters["weights"], trial.data.dictionary)
@@ -192,6 +185,6 @@ class DynamicsExperiment(ImbalancedExperiment):
             "dominant": along[run, :, neuron, order[:, 0]].abs(),
             "second": along[run, :, neuron, order[:, 1]].abs(),
             "noise": trajectory.records["noise_norm"][run, :, neuron],
-            "energy": group_means(energy, self.majority),
+            "energy": lab.group_means(energy, self.majority),
             "map": cosines[:, :24, :9],
         }

@@ -13,6 +13,7 @@ from rarefy.studies.contrastive.heatmap.experiment import HeatmapExperiment
 from rarefy.studies.contrastive.setting import GROUPS
 from rarefy.studies.contrastive.words import bias_name
 from rarefy.studies.kit.slices import curve_along, every
+from rarefy.studies.kit.tables import table
 
 FIGURES = {"000": "000 Fig. 6", "001": "001 Fig. 1"}
 Note = tuple[int, int, str]
@@ -79,15 +80,12 @@ def _curves(at: xr.Dataset, x: str) -> list[Curve]:
 
 def _over_eps(experiment: HeatmapExperiment, results: xr.Dataset) -> Picture:
     at = results.sel(read=experiment.figure_read)
-    panels = [
-        Lines(
-            _curves(here, "eps_min"),
-            "minority frequency, eps_min",
-            f"neurons of {experiment.shown(variant)} shown",
-            title=f"{FIGURES[str(variant)]}, {bias_name(bias)}",
-        )
-        for (variant, bias), here in every(at, "variant", "bias_scale")
-    ]
+    panels = []
+    for (variant, bias), here in every(at, "variant", "bias_scale"):
+        y_label = f"neurons of {experiment.shown(variant)} shown"
+        labels = ("minority frequency, eps_min", y_label)
+        title = f"{FIGURES[str(variant)]}, {bias_name(bias)}"
+        panels.append(Lines(_curves(here, "eps_min"), *labels, title))
     return Picture(
         "kinds",
         "How many neurons of each kind, against the frequency of the minority",
@@ -104,15 +102,10 @@ def _over_eps(experiment: HeatmapExperiment, results: xr.Dataset) -> Picture:
 def _over_time(experiment: HeatmapExperiment, results: xr.Dataset) -> Picture:
     variant = str(results["variant"].values[0])
     at = results.sel(variant=variant, eps_min=experiment.figure_eps)
+    labels = ("training step", f"neurons of {experiment.shown(variant)} shown")
+    marks = [(experiment.figure_read, "map drawn")]
     panels = [
-        Lines(
-            _curves(here, "read"),
-            "training step",
-            f"neurons of {experiment.shown(variant)} shown",
-            title=bias_name(bias),
-            x_log=True,
-            marks=[(experiment.figure_read, "map drawn")],
-        )
+        Lines(_curves(here, "read"), *labels, bias_name(bias), x_log=True, marks=marks)
         for (bias,), here in every(at, "bias_scale")
     ]
     return Picture(
@@ -128,34 +121,31 @@ def _over_time(experiment: HeatmapExperiment, results: xr.Dataset) -> Picture:
 
 def tables(experiment: HeatmapExperiment, results: xr.Dataset) -> list[Table]:
     """What the verdicts pool, for each eps_min, at the figure's step."""
-    rows: list[list[object]] = []
+    rows: list[dict[str, object]] = []
     mean = results.sel(read=experiment.figure_read).mean("seed")
     for (variant, bias, eps), at in every(mean, "variant", "bias_scale", "eps_min"):
-        columns = {
-            "figure": str(variant),
-            "bias": bias_name(bias),
-            "eps_min": f"{eps:g}",
-            "lucky neurons": f"{float(at['lucky']):.1f}",
-            "mixed neurons": f"{float(at['mixed'].sum()):.1f}",
-            "mean squared cosine": _pair(at["column"], ".3f"),
-            "neurons a feature": _pair(at["carriers"], ".1f"),
-            "largest entry": f"{float(at['largest']):.2f}",
-            "strongest is majority": f"{float(at['led']) / experiment.shown(variant):.2f}",
-            "carries majority": f"{float(at['associated']) / experiment.shown(variant):.2f}",
-            "covered": f"{float(at['covered']):.1f}",
-        }
-        rows.append(list(columns.values()))
-    return [
-        Table(
-            "maps",
-            "What the maps show, for each frequency of the minority",
-            f"Means over {results.sizes['seed']} runs at step {experiment.figure_read}. Two "
-            f"numbers: majority / minority. Covered: of the {experiment.majority} majority "
-            "features, how many dominate a shown neuron.",
-            list(columns),
-            rows,
+        rows.append(
+            {
+                "figure": str(variant),
+                "bias": bias_name(bias),
+                "eps_min": f"{eps:g}",
+                "lucky neurons": f"{float(at['lucky']):.1f}",
+                "mixed neurons": f"{float(at['mixed'].sum()):.1f}",
+                "mean squared cosine": _pair(at["column"], ".3f"),
+                "neurons a feature": _pair(at["carriers"], ".1f"),
+                "largest entry": f"{float(at['largest']):.2f}",
+                "strongest is majority": f"{float(at['led']) / experiment.shown(variant):.2f}",
+                "carries majority": f"{float(at['associated']) / experiment.shown(variant):.2f}",
+                "covered": f"{float(at['covered']):.1f}",
+            }
         )
-    ]
+    title = "What the maps show, for each frequency of the minority"
+    caption = (
+        f"Means over {results.sizes['seed']} runs at step {experiment.figure_read}. Two numbers: "
+        f"majority / minority. Covered: of the {experiment.majority} majority features, how many "
+        "dominate a shown neuron."
+    )
+    return [table("maps", title, caption, rows)]
 
 
 def _pair(values: xr.DataArray, form: str) -> str:

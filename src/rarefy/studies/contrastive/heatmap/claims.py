@@ -13,14 +13,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.statistics import (
-    Identity,
-    judge_bound,
-    judge_difference,
-    judge_equal,
-    judge_fraction,
-    mean_interval,
-)
+from rarefy.measure import statistics as st
 from rarefy.studies.contrastive.heatmap.experiment import HeatmapExperiment
 from rarefy.studies.contrastive.words import bias_name
 from rarefy.studies.kit.premise import inconclusive
@@ -67,12 +60,12 @@ def _chance(experiment: HeatmapExperiment, here: xr.Dataset, name: Naming) -> Ve
     # runs with and without a bias begin with the same weights: count them once
     over = pooled(here["initial"].isel(bias_scale=0)) * experiment.d1
     note = f"squared cosine before training times d1={experiment.d1}, mean over the map"
-    return judge_equal(name("C13", "random level 1/d1"), over, 1.0, CHANCE_TOLERANCE, note=note)
+    return st.judge_equal(name("C13", "random level 1/d1"), over, 1.0, CHANCE_TOLERANCE, note=note)
 
 
-def _seen(identity: Identity, counts: np.ndarray, note: str) -> Verdict:
+def _seen(identity: st.Identity, counts: np.ndarray, note: str) -> Verdict:
     there = counts[np.isfinite(counts)]
-    return judge_fraction(identity, int((there > 0).sum()), there.size, IN_RUNS, note=note)
+    return st.judge_fraction(identity, int((there > 0).sum()), there.size, IN_RUNS, note=note)
 
 
 def _mean(values: np.ndarray) -> str:
@@ -82,7 +75,7 @@ def _mean(values: np.ndarray) -> str:
 
 def _positive(what: str, gap: xr.DataArray, note: str, name: Naming) -> list[Verdict]:
     """A difference within a run, (seed, eps_min): over all eps_min, and where it is least."""
-    over_all = judge_difference(name("C13", what), pooled(gap), "positive", note=note)
+    over_all = st.judge_difference(name("C13", what), pooled(gap), "positive", note=note)
     return [over_all, *_least(what, gap, note, name)]
 
 
@@ -94,24 +87,22 @@ def _least(what: str, gap: xr.DataArray, note: str, name: Naming) -> list[Verdic
     least = gap.isel(eps_min=int(np.nanargmin(means)))
     identity = name("C13", f"{what} where they are least so")
     note = f"{note}; at eps_min={float(least['eps_min']):g}"
-    return [judge_difference(identity, least.values, "positive", note=note)]
+    return [st.judge_difference(identity, least.values, "positive", note=note)]
 
 
 def _of_000(at: xr.Dataset, name: Naming) -> list[Verdict]:
     lucky, mixed = pooled(at["lucky"]), pooled(at["mixed"].sum("group"))
+    pure = (
+        f"runs with a pure neuron of squared cosine >= 0.3; mean number {_mean(lucky)}, mean of "
+        f"the largest entry {_mean(pooled(at['largest']))} (0.3: one neuron of the paper)"
+    )
+    several = (
+        "runs with a neuron in which two or more features carry a tenth of the squared norm and "
+        f"none dominates; mean number {_mean(mixed)}"
+    )
     return [
-        _seen(
-            name("C13", "lucky neurons exist"),
-            lucky,
-            f"runs with a pure neuron of squared cosine >= 0.3; mean number {_mean(lucky)}, mean "
-            f"of the largest entry {_mean(pooled(at['largest']))} (0.3: one neuron of the paper)",
-        ),
-        _seen(
-            name("C13", "mixed neurons exist"),
-            mixed,
-            f"runs with a neuron in which two or more features carry a tenth of the squared norm "
-            f"and none dominates; mean number {_mean(mixed)}",
-        ),
+        _seen(name("C13", "lucky neurons exist"), lucky, pure),
+        _seen(name("C13", "mixed neurons exist"), mixed, several),
         *_stronger(at, name),
     ]
 
@@ -149,26 +140,21 @@ def _associated(
     what = "share of neurons in which a majority feature carries a tenth of the squared norm"
     control = np.array([]) if even is None else even["associated"].values / experiment.shown_001
     beside = f"{_mean(control)} on balanced data" if control.size else "no balanced data beside it"
-    literal = judge_bound(
-        name("C13", "nearly every neuron has a majority feature"),
-        pooled(share),
-        NEARLY_EVERY,
-        "at_least",
-        note=f"{what}; {beside}",
-    )
-    if literal.outcome == "holds" and not mean_interval(control).high < NEARLY_EVERY:
+    nearly, note = name("C13", "nearly every neuron has a majority feature"), f"{what}; {beside}"
+    literal = st.judge_bound(nearly, pooled(share), NEARLY_EVERY, "at_least", note=note)
+    if literal.outcome == "holds" and not st.mean_interval(control).high < NEARLY_EVERY:
         why = "where frequencies do not differ it may be as many: it could hardly fail"
         literal = inconclusive(literal, why)
     beyond = "neurons with a majority feature, beyond balanced data"
     note = f"{what}, {_mean(pooled(share))}, less that of the balanced run of the same seed"
     if even is None or share.sizes["eps_min"] == 0:
-        return [literal, judge_difference(name("C13", beyond), [], "positive", note=what)]
+        return [literal, st.judge_difference(name("C13", beyond), [], "positive", note=what)]
     gap = share - even["associated"] / experiment.shown_001
     # one value per seed: the balanced run is the same one for every eps_min
     mean = gap.mean("eps_min").values
     return [
         literal,
-        judge_difference(name("C13", beyond), mean, "positive", note=note),
+        st.judge_difference(name("C13", beyond), mean, "positive", note=note),
         *_least(beyond, gap, note, name),
     ]
 

@@ -1,5 +1,4 @@
-"""Squared cosines of neurons with features as a map: lucky and mixed neurons, strong majority
-columns (000 Fig. 6 and App. A.2 Trial 5, 001 Fig. 1)."""
+"""Squared cosines of neurons with features as a map (000 Fig. 6, App. A.2 Trial 5; 001 Fig. 1)."""
 
 from __future__ import annotations
 
@@ -15,13 +14,7 @@ from rarefy.core.parameters import Count, NotNegative, OneOf
 from rarefy.measure.alignment import squared_cosines
 from rarefy.measure.neuron_kinds import MIXED, PURE, count_by_group, lucky_examples, neuron_kinds
 from rarefy.measure.neurons import carried, dominant
-from rarefy.studies.contrastive.setting import (
-    TINY,
-    FigureExperiment,
-    Frequency,
-    as_arrays,
-    group_means,
-)
+from rarefy.studies.contrastive import setting as lab
 from rarefy.sweep.batches import split_by_axis
 from rarefy.train.descent import State
 
@@ -29,20 +22,26 @@ VARIANTS = ("000", "001")
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeatmapExperiment(FigureExperiment):
+class HeatmapExperiment(lab.FigureExperiment):
     """Maps of neurons against features, as 000 and as 001 show them."""
 
     axes: ClassVar[tuple[str, ...]] = ("variant", "bias_scale", "eps_min")
     random_axes: ClassVar[tuple[str, ...]] = ("variant", "eps_min")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {**TINY, "eps_min": (0.5, 1.0), "steps": 30, "reads": (10, 30), "figure_read": 30},
+        "tiny": {
+            **lab.TINY,
+            "eps_min": (0.5, 1.0),
+            "steps": 30,
+            "reads": (10, 30),
+            "figure_read": 30,
+        },
         "quick": {"seeds": 5, "eps_min": (0.1, 0.5, 1.0), "steps": 158, "reads": (25, 100, 158)},
         "paper": {},
     }
 
     variant: tuple[Annotated[str, OneOf(VARIANTS)], ...] = VARIANTS
     """whose figure: 000 (all its neurons are shown) or 001 (the first few of more)"""
-    eps_min: tuple[Frequency, ...] = (0.1, 0.3, 0.5, 0.8, 1.0)
+    eps_min: tuple[lab.Frequency, ...] = (0.1, 0.3, 0.5, 0.8, 1.0)
     """frequency of the minority features, which neither paper gives for its map"""
     sigma: NotNegative = 0.03
     """noise std"""
@@ -127,8 +126,10 @@ class HeatmapExperiment(FigureExperiment):
                 "pure": lambda s: of_kind(s, PURE).to(number),
                 "mixed": lambda s: of_kind(s, MIXED).to(number),
                 "lucky": lambda s: lucky_examples(seen(s)).sum(dim=1).to(number),
-                "column": lambda s: group_means(seen(s).mean(dim=1), majority),
-                "carriers": lambda s: group_means(carried(seen(s)).sum(dim=1).to(number), majority),
+                "column": lambda s: lab.group_means(seen(s).mean(dim=1), majority),
+                "carriers": lambda s: lab.group_means(
+                    carried(seen(s)).sum(dim=1).to(number), majority
+                ),
                 "largest": lambda s: seen(s).amax(dim=(1, 2)),
                 "led": lambda s: led(s).to(number),
                 "associated": lambda s: (
@@ -141,7 +142,7 @@ class HeatmapExperiment(FigureExperiment):
             self.reads,
         )
         start = squared_cosines(trial.weights, atoms)[:, :shown]
-        found = as_arrays({"initial": start.mean(dim=(1, 2))}, trajectory)
+        found = lab.as_arrays({"initial": start.mean(dim=(1, 2))}, trajectory)
         found["map"] = self._kept(cells, found["map"][:, self.reads.index(self.figure_read)])
         return found
 

@@ -1,5 +1,4 @@
-"""Squared cosines of neurons with features as a map: lucky and mixed neurons, strong majority
-columns (000 Fig. 6 and App. A.2 Trial 5, 001 Fig. 1)."""
+"""Squared cosines of neurons with features as a map (000 Fig. 6, App. A.2 Trial 5; 001 Fig. 1)."""
 
 from __future__ import annotations
 

@@ -7,16 +7,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.studies.contrastive.init.exact import (
-    CHANCE,
-    MANY,
-    counted_over,
-    exact_over,
-    lucky_over,
-    rows,
-    upper_bounds,
-    width_needed,
-)
+from rarefy.studies.contrastive.init import exact as law
 from rarefy.studies.contrastive.init.experiment import InitExperiment
 from rarefy.theory import initial_sets as theory
 
@@ -24,6 +15,7 @@ FEWEST = 1e-5
 """Neurons a feature below which a count is left out of the picture."""
 EXAMPLE = 0.8
 """Imbalance for which the captions give numbers."""
+Points = tuple[np.ndarray, np.ndarray]
 WIDEST = 1e12
 """Neurons above which a width is left out of the picture."""
 
@@ -50,7 +42,7 @@ def _between(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 def _spread(experiment: InitExperiment, ratio: float) -> str:
     """Range over d of the exact |M*_j| over Xi_1."""
-    over = [exact_over(experiment, d, ratio) for d in experiment.d]
+    over = [law.exact_over(experiment, d, ratio) for d in experiment.d]
     return f"{min(over):.2g} to {max(over):.2g}"
 
 
@@ -64,7 +56,7 @@ def _sets(experiment: InitExperiment, results: xr.Dataset) -> Picture:
             ("ordinary", "M", theory.ordinary_probability, theory.xi_2_order, "Xi_2"),
             ("lucky", "M*", theory.lucky_probability, theory.xi_1_order, "Xi_1"),
         ):
-            mean = rows(results[name], d).mean(axis=0)
+            mean = law.rows(results[name], d).mean(axis=0)
             exact = np.array([m * chance(d, r, experiment.gamma) for r in ratio])
             limit = order(m, d, ratio, experiment.gamma)
             counted = np.array(experiment.ratio)
@@ -77,16 +69,9 @@ def _sets(experiment: InitExperiment, results: xr.Dataset) -> Picture:
                 curves.append(Curve(label, ratio, seen, role=name, style=style))
         edge = theory.smallest_ratio(d, experiment.gamma)
         marks = [(edge, "none lucky below")] if ratio[0] <= edge <= ratio[-1] else []
-        panels.append(
-            Lines(
-                curves,
-                "imbalance, eps_min/eps_max",
-                "neurons a feature",
-                title=f"d = {d} features, m = {m} neurons",
-                y_log=True,
-                marks=marks,
-            )
-        )
+        labels = ("imbalance, eps_min/eps_max", "neurons a feature")
+        title = f"d = {d} features, m = {m} neurons"
+        panels.append(Lines(curves, *labels, title=title, y_log=True, marks=marks))
     return Picture(
         "sets",
         "Ordinary and lucky neurons of a feature before training",
@@ -107,27 +92,27 @@ def _widths(experiment: InitExperiment) -> Picture:
 
     def curves(label: str, x: np.ndarray, exact: list[float], order: ArrayLike) -> list[Curve]:
         seen = [_between(np.asarray(widths), 0, WIDEST) for widths in (exact, order)]
-        return _exact_and(label, "order", "dotted", x, seen[0], x, seen[1])
+        return _exact_and(label, (x, seen[0]), "order", (x, seen[1]), "dotted")
 
     by_ratio: list[Curve] = []
     for d in _shown(experiment):
-        exact = [width_needed(experiment, d, r) for r in fine]
+        exact = [law.width_needed(experiment, d, r) for r in fine]
         order = theory.minimum_width_order(d, fine, experiment.gamma)
         by_ratio += curves(f"d = {d}", fine, exact, order)
     features = _many_features(experiment)
     by_d: list[Curve] = []
     for ratio in _mild(experiment):
-        exact = [width_needed(experiment, int(d), ratio) for d in features]
+        exact = [law.width_needed(experiment, int(d), ratio) for d in features]
         orders = [theory.minimum_width_order(int(d), ratio, experiment.gamma) for d in features]
         by_d += curves(f"ratio {ratio:g}", features, exact, orders)
     used = Curve("000: 24 neurons", fine, np.full(len(fine), 24.0), role="baseline")
     what = "neurons needed, m"
-    nine = width_needed(experiment, 9, 1.0)
+    nine = law.width_needed(experiment, 9, 1.0)
     excess = ", ".join(f"{_excess(experiment, d):.1f} (d = {d})" for d in (9, 32, 256, 2048))
     return Picture(
         "width",
         "How wide a network must be for every feature to have a lucky neuron",
-        f"Dashed: the smallest number of neurons with which, with {CHANCE:.0%} probability, no "
+        f"Dashed: the smallest number of neurons with which, with {law.CHANCE:.0%} probability, no "
         "feature is without a lucky neuron at the start. Dotted: the width at which the paper's "
         "lower bound Xi_1 reaches one neuron, d^((eps_max/eps_min)^2). The theorems that follow "
         "need a lucky neuron for each feature; the network of the paper's experiments is far "
@@ -145,32 +130,23 @@ def _widths(experiment: InitExperiment) -> Picture:
 
 def _excess(experiment: InitExperiment, d: int) -> float:
     """By what imbalance multiplies the width needed, over what it multiplies the order by."""
-    needed = width_needed(experiment, d, EXAMPLE) / width_needed(experiment, d, 1.0)
+    needed = law.width_needed(experiment, d, EXAMPLE) / law.width_needed(experiment, d, 1.0)
     order = [theory.minimum_width_order(d, ratio, experiment.gamma) for ratio in (EXAMPLE, 1.0)]
     return float(needed * order[1] / order[0])
 
 
-def _exact_and(
-    role: str,
-    other: str,
-    style: str,
-    x: np.ndarray,
-    exact: np.ndarray,
-    other_x: np.ndarray,
-    values: np.ndarray,
-) -> list[Curve]:
+def _exact_and(role: str, exact: Points, other: str, points: Points, style: str) -> list[Curve]:
     """The exact law, and what is held against it."""
     return [
-        Curve(f"{role}, exact", x, exact, role=role, style="dashed"),
-        Curve(f"{role}, {other}", other_x, values, role=role, style=style),
+        Curve(f"{role}, exact", *exact, role=role, style="dashed"),
+        Curve(f"{role}, {other}", *points, role=role, style=style),
     ]
 
 
 def _many_features(experiment: InitExperiment) -> np.ndarray:
     """d for the formulas, further than what was counted."""
-    return np.unique(
-        np.geomspace(min(experiment.d), max(8192, *experiment.d), 36).round().astype(int)
-    )
+    spaced = np.geomspace(min(experiment.d), max(8192, *experiment.d), 36)
+    return np.unique(spaced.round().astype(int))
 
 
 def _mild(experiment: InitExperiment) -> list[float]:
@@ -187,13 +163,13 @@ def _against_d(experiment: InitExperiment, results: xr.Dataset) -> Picture:
         role = f"ratio {ratio:g}"
         steps = [theory.proof_steps(int(d), ratio, experiment.gamma) for d in features]
         exact = _between(np.array([step.lucky / step.high_order for step in steps]), FEWEST, np.inf)
-        mean = lucky_over(experiment, results, ratio, counted).mean(axis=0)
-        over += _exact_and(role, "counted", "points", features, exact, np.array(counted), mean)
+        mean = law.lucky_over(experiment, results, ratio, counted).mean(axis=0)
+        over += _exact_and(role, (features, exact), "counted", (np.array(counted), mean), "points")
         alone, gaussian = (
             _between(np.array(chances), FEWEST, 1)
             for chances in zip(*((s.others, s.others_gaussian) for s in steps), strict=True)
         )
-        others += _exact_and(role, "(238)", "dotted", features, alone, features, gaussian)
+        others += _exact_and(role, (features, alone), "(238)", (features, gaussian), "dotted")
     what = "largest |N_i| over d^(1-r^2)"
     return Picture(
         "against-d",
@@ -218,13 +194,13 @@ def _against_d(experiment: InitExperiment, results: xr.Dataset) -> Picture:
 
 
 def _carried(experiment: InitExperiment, results: xr.Dataset) -> list[Curve]:
-    (bound,) = [b for b in upper_bounds(experiment) if "d^(1-r^2)" in b.over]
+    (bound,) = [b for b in law.upper_bounds(experiment) if "d^(1-r^2)" in b.over]
     counted = np.array(sorted(experiment.d))
-    features = np.unique([*counted, 512, *MANY])
+    features = np.unique([*counted, 512, *law.MANY])
     curves = []
     for ratio in _mild(experiment):
         role = f"ratio {ratio:g}"
         exact = np.array([bound.exact(experiment, int(d), ratio) for d in features])
-        mean = counted_over(experiment, results, bound, ratio).mean(axis=0)
-        curves += _exact_and(role, "counted", "points", features, exact, counted, mean)
+        mean = law.counted_over(experiment, results, bound, ratio).mean(axis=0)
+        curves += _exact_and(role, (features, exact), "counted", (counted, mean), "points")
     return curves

@@ -33,14 +33,11 @@ def verdicts(experiment: InitExperiment, results: xr.Dataset, scale: str) -> lis
     name = Naming(experiment, scale, after=f", {experiment.setting}")
     return [
         *_exact_sets(experiment, results, name),
-        *_exact_projections(experiment, results, name),
+        *_projections(experiment, results, name),
         *_exact_coverage(experiment, results, name),
         *bound_verdicts(experiment, results, name),
         *_norms(experiment, results, name),
     ]
-
-
-# ------------------------------------------------------------------------------- against exact laws
 
 
 def _judge_worst(
@@ -106,9 +103,7 @@ def _exact_sets(experiment: InitExperiment, results: xr.Dataset, name: Naming) -
     return found
 
 
-def _exact_projections(
-    experiment: InitExperiment, results: xr.Dataset, name: Naming
-) -> list[Verdict]:
+def _projections(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
     """Projections near 0 and far from it: counts that do not know the ratio, any one will do."""
     found = []
     for quantity, symbol in (
@@ -147,9 +142,6 @@ def _exact_coverage(experiment: InitExperiment, results: xr.Dataset, name: Namin
     return found
 
 
-# ------------------------------------------------------------------------------------------- norms
-
-
 def _norms(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
     """(29), (30). The norms do not know the ratio: any one will do."""
     at = results.isel(ratio=0)
@@ -169,26 +161,15 @@ def _norms(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> lis
         m = experiment.neurons(d)
         chance = theory.norms_within(dimension[worst], width, m)
         empty = "; that is more than 1, so the lower end says nothing" if width >= 1 else ""
-        found.append(
-            judge_bound(
-                name("C9", f"largest |{symbol} - 1| over log d/sqrt(dimension) {number}"),
-                off[:, worst],
-                BIG_O,
-                "at_most",
-                note=f"polylog read as log d, O(.) as {BIG_O:g}: within {width:.2g}{empty}; at "
-                f"d={d}, where it is largest; exact chance that all {m} "
-                f"neurons of a network keep it: {chance:.4g}",
-            )
+        largest = name("C9", f"largest |{symbol} - 1| over log d/sqrt(dimension) {number}")
+        note = (
+            f"polylog read as log d, O(.) as {BIG_O:g}: within {width:.2g}{empty}; at d={d}, where "
+            f"it is largest; exact chance that all {m} neurons of a network keep it: {chance:.4g}"
         )
-        found.append(
-            _judge_worst(
-                name("C9", f"share of neurons in the exact 95 % interval of {symbol}"),
-                inside,
-                "d",
-                [str(d) for d in experiment.d],
-                0.95,
-                0.01,
-                note="chi-square law",
-            )
-        )
+        share = name("C9", f"share of neurons in the exact 95 % interval of {symbol}")
+        labels = [str(d) for d in experiment.d]
+        found += [
+            judge_bound(largest, off[:, worst], BIG_O, "at_most", note=note),
+            _judge_worst(share, inside, "d", labels, 0.95, 0.01, note="chi-square law"),
+        ]
     return found

@@ -106,6 +106,9 @@ class Upper(NamedTuple):
 
 def upper_bounds(experiment: InitExperiment) -> list[Upper]:
     gamma = experiment.gamma
+    near = ("near_zero_most", "largest |Lambda_i|", " over d/log d, 001 (22),")
+    most = "most features above sigma_0 log^(1/4) d"
+    strong = ("strong_most", most, " over 2^-sqrt(log d) d, 001 (24),")
     return [
         Upper(
             "ordinary_most",
@@ -140,21 +143,9 @@ def upper_bounds(experiment: InitExperiment) -> list[Upper]:
             known_symbol="mean |M_j and M_j'|",
         ),
         Upper(
-            "near_zero_most",
-            "largest |Lambda_i|",
-            " over d/log d, 001 (22),",
-            lambda d, r: theory.near_zero_order(d),
-            "polylog read as log d",
-            by_ratio=False,
+            *near, lambda d, r: theory.near_zero_order(d), "polylog read as log d", by_ratio=False
         ),
-        Upper(
-            "strong_most",
-            "most features above sigma_0 log^(1/4) d",
-            " over 2^-sqrt(log d) d, 001 (24),",
-            lambda d, r: theory.strong_order(d),
-            "Omega read as 1",
-            by_ratio=False,
-        ),
+        Upper(*strong, lambda d, r: theory.strong_order(d), "Omega read as 1", by_ratio=False),
     ]
 
 

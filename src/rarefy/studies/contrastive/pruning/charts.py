@@ -31,13 +31,11 @@ def pictures(experiment: PruningExperiment, results: xr.Dataset) -> list[Picture
 def _places(results: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
     """Every beginning and bias: random weights are pruned from the last start (T4 at paper scale,
     where the theorem begins), the theorem's state at once."""
-    return [
-        (
-            f"{BEGIN_NAMES[str(begin)]}, {bias_name(bias)}",
-            here.isel(start=0 if begin == "theorem" else -1),
-        )
-        for (begin, bias), here in every(results, "begin", "bias_scale")
-    ]
+    found = []
+    for (begin, bias), here in every(results, "begin", "bias_scale"):
+        at = here.isel(start=0 if begin == "theorem" else -1)
+        found.append((f"{BEGIN_NAMES[str(begin)]}, {bias_name(bias)}", at))
+    return found
 
 
 def _one_neuron(results: xr.Dataset) -> Picture:
@@ -129,13 +127,10 @@ def _growth(experiment: PruningExperiment, results: xr.Dataset) -> Picture:
         level, lr = np.full_like(alphas, eps), experiment.lr
         least = minority_rate_order(level, alphas, lr, constant)
         most = other_rate_order(level, alphas, lr, constant, experiment.d)
+        own, others = "rare features, own neurons", "other features, all neurons"
         curves = [
-            curve_along(
-                "rare features, own neurons", at.sel(group="minority"), "alpha", "minority"
-            ),
-            curve_along(
-                "other features, all neurons", at.sel(group="majority"), "alpha", "majority"
-            ),
+            curve_along(own, at.sel(group="minority"), "alpha", "minority"),
+            curve_along(others, at.sel(group="majority"), "alpha", "majority"),
             Curve("(15), at least", alphas, least, role="theory", style="dashed"),
             Curve("(16), at most", alphas, most, role="theory", style="dotted"),
         ]

@@ -13,18 +13,8 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, NotNegative, OneOf
 from rarefy.measure.pruning_effect import NETWORKS
 from rarefy.pruning.update_rules import rule_codes
+from rarefy.studies.contrastive import setting as lab
 from rarefy.studies.contrastive.pruning.watch import PruningWatch
-from rarefy.studies.contrastive.setting import (
-    TINY,
-    Frequency,
-    ImbalancedExperiment,
-    LeftOut,
-    Trial,
-    as_arrays,
-    check_alphas,
-    check_reads,
-    check_starts,
-)
 from rarefy.studies.contrastive.theorem_state import theorem_state
 from rarefy.sweep.batches import split_by_axis
 from rarefy.train.neuron_pruning import NeuronPruning
@@ -41,7 +31,7 @@ SCORES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class PruningExperiment(ImbalancedExperiment):
+class PruningExperiment(lab.ImbalancedExperiment):
     """With and without pruning from the same state and the same draws."""
 
     version: ClassVar[int] = 2
@@ -49,7 +39,7 @@ class PruningExperiment(ImbalancedExperiment):
     random_axes: ClassVar[tuple[str, ...]] = ("eps_min",)
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
-            **TINY,
+            **lab.TINY,
             "eps_min": (0.3, 0.6),
             "alpha": (0.0, 0.2),
             "start": (0,),
@@ -88,9 +78,9 @@ class PruningExperiment(ImbalancedExperiment):
 
     seeds: Count = 25
     """repeats of each grid point"""
-    alpha: tuple[LeftOut, ...] = (0.0, 0.05, 0.1, 0.3)
+    alpha: tuple[lab.LeftOut, ...] = (0.0, 0.05, 0.1, 0.3)
     """share of the neurons, the smallest, that are left out; 0: no pruning"""
-    eps_min: tuple[Frequency, ...] = (0.1, 0.2, 0.4, 0.8)
+    eps_min: tuple[lab.Frequency, ...] = (0.1, 0.2, 0.4, 0.8)
     """frequency of the minority features"""
     start: tuple[int, ...] = (0, 158)
     """first pruned step; 158 is T4 = d^1.99/eta at d = 9, where the theorem begins"""
@@ -115,12 +105,13 @@ class PruningExperiment(ImbalancedExperiment):
 
     def check(self) -> None:
         super().check()
-        check_alphas(self.alpha, self.neurons)
-        check_starts(self.start, self.steps)
-        check_reads(self.reads, self.steps)
+        lab.check_alphas(self.alpha, self.neurons)
+        lab.check_starts(self.start, self.steps)
+        lab.check_reads(self.reads, self.steps)
         if self.reads[-1] <= max(self.start):
-            least = f"the last must come after start={max(self.start)}"
-            raise bad_value("reads", self.reads, least)
+            raise bad_value(
+                "reads", self.reads, f"the last must come after start={max(self.start)}"
+            )
         if "theorem" in self.begin and self.neurons < self.d:
             raise bad_value("neurons", self.neurons, f"a neuron a feature: at least d={self.d}")
 
@@ -145,14 +136,10 @@ class PruningExperiment(ImbalancedExperiment):
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        return {
-            "read": np.array(self.reads),
-            **super().coordinates(),
-            "contains": np.array(CONTAINS),
-            "network": np.array(NETWORKS),
-            "score": np.array(SCORES),
-            "moment": self.moment_steps(),
-        }
+        names = {"contains": CONTAINS, "network": NETWORKS, "score": SCORES}
+        named = {dim: np.array(values) for dim, values in names.items()}
+        own = {**super().coordinates(), **named, "moment": self.moment_steps()}
+        return {"read": np.array(self.reads), **own}
 
     def moment_steps(self) -> np.ndarray:
         """Steps of the followed neuron, from 0 to the end, evenly in the square root of time."""
@@ -164,15 +151,14 @@ class PruningExperiment(ImbalancedExperiment):
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         return split_by_axis(cells, "begin", lambda begin, part: self._runs(begin, part, context))
 
-    def trial(self, begin: str, cells: Cells, context: Context) -> Trial:
+    def trial(self, begin: str, cells: Cells, context: Context) -> lab.Trial:
         """Runs of one beginning, ready to train."""
         codes = rule_codes(["dense"] * len(cells), context.device)
         start = cells.column("start", context).to(torch.int64)
         pruning = NeuronPruning(cells.column("alpha", context), start, codes, self.neurons)
         trial = self.setup(cells, context, pruning=pruning)
         if begin == "theorem":
-            parameters = theorem_state(trial, context, self.relax)
-            return replace(trial, parameters=parameters)
+            return replace(trial, parameters=theorem_state(trial, context, self.relax))
         context.advance(self.relax * len(cells))  # nothing to relax
         return trial
 
@@ -188,4 +174,4 @@ class PruningExperiment(ImbalancedExperiment):
         )
         trajectory = trial.train(context, watch.trackers(), self.reads, watch.follow)
         trail = watch.trail(trajectory.nonfinite_step)
-        return as_arrays({"neuron": trail, "lucky": watch.lucky.sum(dim=1)}, trajectory)
+        return lab.as_arrays({"neuron": trail, "lucky": watch.lucky.sum(dim=1)}, trajectory)

@@ -27,6 +27,5 @@ class ContrastPruning(PruningExperiment, Study):
         "that feature then look badly matched (Lemma F.2), weigh more in the update, and since "
         "pruned neurons are still updated (5), they grow: by order alpha/d a step along the rare "
         "feature against alpha/d^2 along others (15)-(16), until their weight no longer depends "
-        "on the imbalance (18) and of order m/d neurons are pure in the rare feature (000 "
-        "Theorem 3.2)."
+        "on the imbalance (18) and of order m/d neurons are pure in it (000 Theorem 3.2)."
     )

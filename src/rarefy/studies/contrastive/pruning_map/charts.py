@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import xarray as xr
 
@@ -14,11 +16,8 @@ from rarefy.studies.kit.slices import every
 
 
 def pictures(experiment: PruningMapExperiment, results: xr.Dataset) -> list[Picture]:
-    return [
-        _map(experiment, results, quantity, float(bias))
-        for quantity in QUANTITIES
-        for bias in results["bias_scale"].values
-    ]
+    places = product(QUANTITIES, results["bias_scale"].values)
+    return [_map(experiment, results, quantity, float(bias)) for quantity, bias in places]
 
 
 def _map(
@@ -67,13 +66,10 @@ def tables(experiment: PruningMapExperiment, results: xr.Dataset) -> list[Table]
     for (bias, rule, alpha), at in every(first, "bias_scale", "update", "alpha"):
         numbers = [f"{float(at[name].sel(group=group)):.3g}" for name, group in columns]
         rows.append([bias_name(bias), str(rule), f"{float(alpha):g}", *numbers])
-    return [
-        Table(
-            "values",
-            f"The quantities themselves, pruning from step {int(results['start'][0])}",
-            f"Mean over {results.sizes['seed']} runs at step {experiment.steps}. Energies that "
-            "rise far above the unpruned ones mean that training does not come to rest.",
-            ["bias", "update", "alpha", *(f"{name}, {group}" for name, group in columns)],
-            rows,
-        )
-    ]
+    title = f"The quantities themselves, pruning from step {int(results['start'][0])}"
+    caption = (
+        f"Mean over {results.sizes['seed']} runs at step {experiment.steps}. Energies that "
+        "rise far above the unpruned ones mean that training does not come to rest."
+    )
+    heads = ["bias", "update", "alpha", *(f"{name}, {group}" for name, group in columns)]
+    return [Table("values", title, caption, heads, rows)]

@@ -50,14 +50,11 @@ def verdicts(experiment: PruningMapExperiment, results: xr.Dataset, scale: str) 
             judged = gain.isel(other_half).isel(chosen.fillna(-np.inf).argmax(...))
             if not bool(chosen.notnull().any()):
                 judged = judged * np.nan  # no place may be chosen
-            found.append(
-                judge_difference(
-                    name(CLAIMS[quantity], what),
-                    judged.values,
-                    "positive",
-                    note=f"pruned minus not, at alpha={float(judged['alpha']):g}, start "
-                    f"{int(judged['start'])}, chosen on the other half of the seeds among alpha "
-                    "up to the rare features' share where training comes to rest",
-                )
+            note = (
+                f"pruned minus not, at alpha={float(judged['alpha']):g}, start "
+                f"{int(judged['start'])}, chosen on the other half of the seeds among alpha "
+                "up to the rare features' share where training comes to rest"
             )
+            identity = name(CLAIMS[quantity], what)
+            found.append(judge_difference(identity, judged.values, "positive", note=note))
     return found

@@ -13,26 +13,23 @@ from rarefy.core.parameters import Count, NotNegative, OneOf
 from rarefy.measure.alignment import projections, squared_cosines
 from rarefy.measure.neurons import dominant
 from rarefy.pruning.update_rules import UPDATE_RULES, rule_codes
-from rarefy.studies.contrastive.setting import (
-    TINY,
-    Frequency,
-    ImbalancedExperiment,
-    LeftOut,
-    as_arrays,
-    check_alphas,
-    check_starts,
-    group_means,
-)
+from rarefy.studies.contrastive import setting as lab
 from rarefy.train.neuron_pruning import NeuronPruning
 
 
 @dataclass(frozen=True, kw_only=True)
-class PruningMapExperiment(ImbalancedExperiment):
+class PruningMapExperiment(lab.ImbalancedExperiment):
     """Every share and start beside the same run without pruning, from random weights."""
 
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "update", "start", "alpha")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {**TINY, "seeds": 4, "alpha": (0.0, 0.3), "start": (0, 20), "bias_scale": (0.0,)},
+        "tiny": {
+            **lab.TINY,
+            "seeds": 4,
+            "alpha": (0.0, 0.3),
+            "start": (0, 20),
+            "bias_scale": (0.0,),
+        },
         "quick": {
             "seeds": 4,
             "alpha": (0.0, 0.1, 0.3),
@@ -46,7 +43,7 @@ class PruningMapExperiment(ImbalancedExperiment):
 
     seeds: Count = 50
     """repeats of each grid point"""
-    alpha: tuple[LeftOut, ...] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+    alpha: tuple[lab.LeftOut, ...] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
     """share of the neurons, the smallest, that are left out; 0: no pruning"""
     start: tuple[int, ...] = (0, 5, 10, 20, 40, 80, 158)
     """first pruned step; 158 is T4 = d^1.99/eta at d = 9"""
@@ -54,15 +51,15 @@ class PruningMapExperiment(ImbalancedExperiment):
     """what happens to pruned neurons: dense (Algorithm 1), masked, or project"""
     bias_scale: tuple[NotNegative, ...] = (0.0, 1.0)
     """bias at T1 in units of the paper's sqrt(2 log d/d) |w|; 0: no bias"""
-    eps_min: Frequency = 0.3
+    eps_min: lab.Frequency = 0.3
     """frequency of the minority features"""
     sigma: NotNegative = 0.03
     """noise std"""
 
     def check(self) -> None:
         super().check()
-        check_alphas(self.alpha, self.neurons)
-        check_starts(self.start, self.steps)
+        lab.check_alphas(self.alpha, self.neurons)
+        lab.check_starts(self.start, self.steps)
 
     def outputs(self) -> tuple[Output, ...]:
         return (
@@ -86,7 +83,6 @@ class PruningMapExperiment(ImbalancedExperiment):
             "best": cosines.amax(dim=1).sqrt(),
         }
         lost = (trajectory.nonfinite_step >= 0)[:, None]
-        means = {name: group_means(value, self.majority) for name, value in found.items()}
-        return as_arrays(
-            {name: torch.where(lost, torch.nan, mean) for name, mean in means.items()}, trajectory
-        )
+        means = {name: lab.group_means(value, self.majority) for name, value in found.items()}
+        kept = {name: torch.where(lost, torch.nan, mean) for name, mean in means.items()}
+        return lab.as_arrays(kept, trajectory)

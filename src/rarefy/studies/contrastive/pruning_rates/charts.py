@@ -27,18 +27,15 @@ def pictures(experiment: PruningRatesExperiment, results: xr.Dataset) -> list[Pi
         labels = ("number of features, d", "growth a step, added")
         curves = [rare, others, *bounds]
         panels.append(Lines(curves, *labels, title=bias_name(bias), x_log=True, y_log=True))
-    return [
-        Picture(
-            "rates",
-            "Growth that one pruned step adds, against the number of features",
-            f"All {experiment.pruned[-1]} neurons of the one rare feature (eps = {eps:g}) are left "
-            "out of the forward pass; then one step is compared with an unpruned one on the "
-            "same batches. The rare feature gains because its samples now look badly "
-            "matched; another feature gains only on samples that have both. Lines of theory "
-            "have their constants set to 1 and are not fitted; 95 % intervals.",
-            panels,
-        )
-    ]
+    caption = (
+        f"All {experiment.pruned[-1]} neurons of the one rare feature (eps = {eps:g}) are left out "
+        "of the forward pass; then one step is compared with an unpruned one on the same batches. "
+        "The rare feature gains because its samples now look badly matched; another feature gains "
+        "only on samples that have both. Lines of theory have their constants set to 1 and are "
+        "not fitted; 95 % intervals."
+    )
+    title = "Growth that one pruned step adds, against the number of features"
+    return [Picture("rates", title, caption, panels)]
 
 
 def tables(experiment: PruningRatesExperiment, results: xr.Dataset) -> list[Table]:
@@ -55,14 +52,11 @@ def tables(experiment: PruningRatesExperiment, results: xr.Dataset) -> list[Tabl
         numbers = (f"{float(value):.3g}" for value in rates)
         rows.append([f"{float(bias):g}", int(d), f"{float(eps):g}", *numbers])
     heads = ("rare, measured", "rare, (15)", "others, measured", "others, (16)", "steps, F.4")
-    return [
-        Table(
-            "rates",
-            "Added growth a step and the time it would take to make up for the imbalance",
-            f"All {experiment.pruned[-1]} neurons of the rare feature pruned; mean over "
-            f"{results.sizes['seed']} seeds. Last columns: T5 - T4 of App. F.4, and the same "
-            "with the measured first rate in place of (15).",
-            ["bias", "d", "eps", *heads, "steps, measured rate"],
-            rows,
-        )
-    ]
+    title = "Added growth a step and the time it would take to make up for the imbalance"
+    caption = (
+        f"All {experiment.pruned[-1]} neurons of the rare feature pruned; mean over "
+        f"{results.sizes['seed']} seeds. Last columns: T5 - T4 of App. F.4, and the same with the "
+        "measured first rate in place of (15)."
+    )
+    columns = ["bias", "d", "eps", *heads, "steps, measured rate"]
+    return [Table("rates", title, caption, columns, rows)]

@@ -39,46 +39,31 @@ def verdicts(experiment: PruningRatesExperiment, results: xr.Dataset, scale: str
         rare, others = (over[which].sel(bias_scale=bias) for which in ("rare", "others"))
         least = rare.isel(rare.mean("seed").fillna(np.inf).argmin(...))
         most = others.isel(others.mean("seed").fillna(-np.inf).argmax(...))
+        slow = name("P1", "rare growth over (15), worst of the grid")
+        fast = name("P1", "other growth over (16), worst of the grid")
+        low, high = f"{_where(least)}; Omega(1) read as 1/4", f"{_where(most)}; O(1) read as 4"
         found += [
-            judge_bound(
-                name("P1", "rare growth over (15), worst of the grid"),
-                least.values,
-                OMEGA,
-                "at_least",
-                note=_where(least) + "; Omega(1) read as 1/4",
-            ),
-            judge_bound(
-                name("P1", "other growth over (16), worst of the grid"),
-                most.values,
-                BIG_O,
-                "at_most",
-                note=_where(most) + "; O(1) read as 4",
-            ),
+            judge_bound(slow, least.values, OMEGA, "at_least", note=low),
+            judge_bound(fast, most.values, BIG_O, "at_most", note=high),
         ]
         middle = here.isel(eps_min=len(experiment.eps_min) // 2, pruned=-1)
         steeper = _exponent(here["rare"].isel(eps_min=-1, features=0), "pruned").value
-        for what, bound, slope, note in (
-            (
-                "other over rare growth, exponent in d",
-                -1.0,
-                _exponent(middle["others"] / middle["rare"], "features"),
-                f"{all_of_it}, eps_min={float(middle['eps_min']):g}; (16) over (15) is eps/d",
-            ),
-            (
-                "rare growth, exponent in alpha",
-                1.0,
-                _exponent(here["rare"].isel(eps_min=0, features=0), "pruned"),
-                f"(15) is a lower bound; d={experiment.features[0]}, eps_min={rarest:g}; at "
-                f"eps_min={commonest:g} it is {steeper:.2f}",
-            ),
-            (
-                "rare growth, exponent in eps",
-                2.0,
-                _exponent(here["rare"].isel(pruned=-1, features=0), "eps_min"),
-                "a lower bound eps^2 allows slower falls only; the state's weights are "
-                f"proportional to eps (13); d={experiment.features[0]}",
-            ),
+        in_d = f"{all_of_it}, eps_min={float(middle['eps_min']):g}; (16) over (15) is eps/d"
+        in_alpha = (
+            f"(15) is a lower bound; d={experiment.features[0]}, eps_min={rarest:g}; at "
+            f"eps_min={commonest:g} it is {steeper:.2f}"
+        )
+        in_eps = (
+            "a lower bound eps^2 allows slower falls only; the state's weights are "
+            f"proportional to eps (13); d={experiment.features[0]}"
+        )
+        quotient, at = middle["others"] / middle["rare"], here["rare"].isel(features=0)
+        for what, along, bound, values, note in (
+            ("other over rare growth, exponent in d", "features", -1.0, quotient, in_d),
+            ("rare growth, exponent in alpha", "pruned", 1.0, at.isel(eps_min=0), in_alpha),
+            ("rare growth, exponent in eps", "eps_min", 2.0, at.isel(pruned=-1), in_eps),
         ):
+            slope = _exponent(values, along)
             found.append(judge_upper_exponent(name("P1", what), slope, bound, 0.25, note=note))
     return found
 

@@ -26,6 +26,5 @@ class ContrastPruningRates(PruningRatesExperiment, Study):
         "With a share alpha of the neurons pruned, all of them the rare feature's, its neurons "
         "grow along it by at least of order eta eps^2 alpha C_z log log d / d more a step (15), "
         "and all neurons along any other feature by at most of order eta eps^3 alpha C_z log log "
-        "d / d^2 (16): d/eps times less. The constants are not stated; here C_z log log d / d is "
-        "the growth of stage 1, nothing is fitted."
+        "d / d^2 (16): d/eps times less. Here C_z log log d / d, not stated, is stage 1's growth."
     )

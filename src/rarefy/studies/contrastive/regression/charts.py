@@ -6,17 +6,11 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Picture, Table
+from rarefy.studies.contrastive import downstream_charts as shared
 from rarefy.studies.contrastive.downstream import TEST_FREQUENCIES
-from rarefy.studies.contrastive.downstream_charts import (
-    against_eps,
-    by_read,
-    ends_table,
-    gaps,
-    middle,
-    over_time,
-)
 from rarefy.studies.contrastive.regression.claims import logarithm
 from rarefy.studies.contrastive.regression.experiment import RegressionExperiment
+from rarefy.studies.contrastive.words import middle_sigma
 
 PURE = "one neuron a feature"
 
@@ -26,9 +20,8 @@ def _above_floor(experiment: RegressionExperiment, results: xr.Dataset) -> str:
     if 0 not in results["bias_scale"].values:
         return ""
     here = results.sel(bias_scale=0, test_frequencies="as trained")
-    ratio = logarithm(here["mse"].sel(read=experiment.figure_read) / here["pure_encoder"]).mean(
-        "seed"
-    )
+    ratio = here["mse"].sel(read=experiment.figure_read) / here["pure_encoder"]
+    ratio = logarithm(ratio).mean("seed")
     low, high = (float(np.exp(end)) for end in (ratio.min(), ratio.max()))
     return (
         " Without a bias the error comes near the floor of its own noise level as the rare "
@@ -41,11 +34,13 @@ def pictures(experiment: RegressionExperiment, results: xr.Dataset) -> list[Pict
 
     def figure(test: str, title: str, caption: str) -> Picture:
         here, ideal = (v.sel(test_frequencies=test) for v in (mse, pure))
-        panels = against_eps(experiment, here, (PURE, ideal), "test MSE", y_log=True)
+        panels = shared.against_eps(experiment, here, (PURE, ideal), "test MSE", y_log=True)
         return Picture(test.replace(" ", "-"), title, caption, panels)
 
     rare = results["by_group"].sel(test_frequencies="balanced", group="minority")
-    as_trained, balanced = (gaps(mse.sel(test_frequencies=t), True) for t in TEST_FREQUENCIES)
+    as_trained, balanced = (
+        shared.gaps(mse.sel(test_frequencies=t), True) for t in TEST_FREQUENCIES
+    )
     reads = ", ".join(str(read) for read in experiment.reads)
     return [
         figure(
@@ -69,9 +64,9 @@ def pictures(experiment: RegressionExperiment, results: xr.Dataset) -> list[Pict
         Picture(
             "minority",
             "Share of the minority features' variance that is not explained",
-            f"Balanced downstream data, at sigma={middle(rare):g}; 1: nothing can be read off, "
-            "0: all. One curve a training step, the untrained network dashed.",
-            by_read(rare, "1 - R^2 of minority latents", y_log=True),
+            f"Balanced downstream data, at sigma={middle_sigma(rare):g}; 1: nothing can be read "
+            "off, 0: all. One curve a training step, the untrained network dashed.",
+            shared.by_read(rare, "1 - R^2 of minority latents", y_log=True),
         ),
         Picture(
             "over-time",
@@ -81,7 +76,7 @@ def pictures(experiment: RegressionExperiment, results: xr.Dataset) -> list[Pict
             "while the rare features are being learned, then goes and reverses. Error at "
             f"the largest eps_min over that at the smallest, at steps {reads}: data as in "
             f"training: {as_trained}; balanced: {balanced}.",
-            over_time(mse, "test MSE", y_log=True),
+            shared.over_time(mse, "test MSE", y_log=True),
         ),
     ]
 
@@ -91,4 +86,4 @@ def tables(experiment: RegressionExperiment, results: xr.Dataset) -> list[Table]
     ideal = [(PURE, results["pure_encoder"])]
     above = (f"over {PURE}, mean of runs", results["mse"] / results["pure_encoder"])
     caption = "Last column: each run's error over that of one neuron a feature on its pairs."
-    return [ends_table("controls", results["mse"], ideal, title, above, caption)]
+    return [shared.ends_table(results["mse"], ideal, title, above, caption)]

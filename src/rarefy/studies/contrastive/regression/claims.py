@@ -22,21 +22,16 @@ def verdicts(experiment: RegressionExperiment, results: xr.Dataset, scale: str) 
     quantities = []
     for test in TEST_FREQUENCIES:
         mse, ideal = (v.sel(test_frequencies=test) for v in (results["mse"], pure))
+        over, same = logarithm(mse / ideal), f"{target}; both on the same pairs of a run"
+        what = f"log of test MSE over that of one neuron a feature, test {test}"
         quantities += [
             Quantity(f"test MSE, test {test}", mse, ideal, target),
-            Quantity(
-                f"log of test MSE over that of one neuron a feature, test {test}",
-                logarithm(mse / ideal),
-                note=f"{target}; both on the same pairs of a run",
-            ),
+            Quantity(what, over, note=same),
         ]
-    ratio = (pure / results["variance"]).sel(test_frequencies="as trained")
-    quantities.append(
-        Quantity(
-            "test MSE over the target's variance, test as trained",
-            unexplained.sel(test_frequencies="as trained"),
-            ratio,
-            target,
-        )
+    left, ratio = (
+        values.sel(test_frequencies="as trained")
+        for values in (unexplained, pure / results["variance"])
     )
+    what = "test MSE over the target's variance, test as trained"
+    quantities.append(Quantity(what, left, ratio, target))
     return trend_verdicts(experiment, scale, "C12", quantities, "decreasing")

@@ -12,26 +12,20 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context, Output
 from rarefy.core.parameters import Count, NotNegative
 from rarefy.measure.downstream import ErrorMoments, HeadMoments, along, check_head
-from rarefy.studies.contrastive.downstream import (
-    FIGURE_QUICK,
-    FIGURE_TINY,
-    TEST_FREQUENCIES,
-    DownstreamExperiment,
-    Encoders,
-)
+from rarefy.studies.contrastive import downstream
 from rarefy.studies.contrastive.setting import group_means
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegressionExperiment(DownstreamExperiment):
+class RegressionExperiment(downstream.DownstreamExperiment):
     """Test error of a linear head on the learned representation against eps_min."""
 
     version: ClassVar[int] = 2
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "sigma", "eps_min")
     random_axes: ClassVar[tuple[str, ...]] = ("sigma", "eps_min")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {**FIGURE_TINY, "sigma": (0.05,), "head_pairs": 100},
-        "quick": {**FIGURE_QUICK, "sigma": (0.05,)},
+        "tiny": {**downstream.FIGURE_TINY, "sigma": (0.05,), "head_pairs": 100},
+        "quick": {**downstream.FIGURE_QUICK, "sigma": (0.05,)},
         "paper": {},
     }
 
@@ -45,7 +39,7 @@ class RegressionExperiment(DownstreamExperiment):
 
     @property
     def drawn_pairs(self) -> tuple[int, ...]:
-        return (self.head_pairs, self.test_pairs) * len(TEST_FREQUENCIES)
+        return (self.head_pairs, self.test_pairs) * len(downstream.TEST_FREQUENCIES)
 
     def check(self) -> None:
         super().check()
@@ -66,21 +60,19 @@ class RegressionExperiment(DownstreamExperiment):
         encoders = self.trained(cells, context)
         direction = encoders.trial.draws.spawn("target").normal("target", (self.d,))
         unit = direction / torch.linalg.vector_norm(direction, dim=1, keepdim=True)
-        return self.collected(
-            encoders,
-            [self._tested(encoders, frequencies, unit) for frequencies in TEST_FREQUENCIES],
-        )
+        found = [self._tested(encoders, test, unit) for test in downstream.TEST_FREQUENCIES]
+        return self.collected(encoders, found)
 
-    def _tested(self, encoders: Encoders, frequencies: str, unit: Tensor) -> dict[str, Tensor]:
+    def _tested(self, encoders: downstream.Encoders, test: str, unit: Tensor) -> dict[str, Tensor]:
         """Every latent is regressed; the head of <unit, latents> follows by linearity."""
         trained, pure = HeadMoments(), HeadMoments()
-        for pairs in encoders.pairs("head", self.head_pairs, frequencies):
+        for pairs in encoders.pairs("head", self.head_pairs, test):
             f, f_pure, latents = encoders.samples(pairs)
             trained.add(f, latents[:, None])
             pure.add(f_pure, latents)
         head, pure_head = trained.solve(self.ridge), pure.solve(self.ridge)
         found, reference = ErrorMoments(), ErrorMoments()
-        for pairs in encoders.pairs("test", self.test_pairs, frequencies):
+        for pairs in encoders.pairs("test", self.test_pairs, test):
             f, f_pure, latents = encoders.samples(pairs)
             found.add(head.predict(f), latents[:, None])
             reference.add(pure_head.predict(f_pure), latents)

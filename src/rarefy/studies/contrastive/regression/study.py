@@ -27,7 +27,6 @@ class ContrastRegression(RegressionExperiment, Study):
         "5000; its mean squared error falls as the frequency eps_min of the rare features grows "
         "(000 Fig. 5). The paper does not give the target: here it is a random linear function "
         "(a unit vector drawn for each run) of the latent summed over tokens. Nor does it give the "
-        "frequencies downstream: if they are those of training, the variance of the target grows "
-        "with eps_min, which pushes the error up. Both readings are measured here, with an "
-        "untrained network and an encoder of one neuron a feature as controls."
+        "frequencies downstream: if they are those of training, the target's variance grows with "
+        "eps_min and pushes the error up. Both readings are measured, beside two controls."
     )

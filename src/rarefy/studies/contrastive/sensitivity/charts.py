@@ -42,14 +42,11 @@ def tables(experiment: SensitivityExperiment, results: xr.Dataset) -> list[Table
         means = [float(at["best"].sel(read=read, eps_min=eps)) for read, eps in columns]
         spelled = [f"{mean:.2f}" if np.isfinite(mean) else "diverged" for mean in means]
         rows.append([VARIATIONS[int(variation)][0], bias_name(bias), *spelled])
-    return [
-        Table(
-            "sensitivity",
-            "Largest minority cosine, one hyper-parameter changed at a time",
-            f"Mean over {results.sizes['seed']} runs. As chosen: lr 0.5 (about 6 steps to T1), tau "
-            "1, batch 64, 2 tokens that both show a feature, activation 0.3 (2.7 features a sample "
-            "when balanced), weight decay 0.001, sigma_0 0.001 (flat logits at the start).",
-            ["changed", "bias", *(f"step {read}: eps_min {eps:g}" for read, eps in columns)],
-            rows,
-        )
-    ]
+    heads = ["changed", "bias", *(f"step {read}: eps_min {eps:g}" for read, eps in columns)]
+    title = "Largest minority cosine, one hyper-parameter changed at a time"
+    caption = (
+        f"Mean over {results.sizes['seed']} runs. As chosen: lr 0.5 (about 6 steps to T1), tau 1, "
+        "batch 64, 2 tokens that both show a feature, activation 0.3 (2.7 features a sample when "
+        "balanced), weight decay 0.001, sigma_0 0.001 (flat logits at the start)."
+    )
+    return [Table("sensitivity", title, caption, heads, rows)]

@@ -25,6 +25,5 @@ class ContrastSensitivity(SensitivityExperiment, Study):
     paper_says: ClassVar[str] = (
         "000 shows that minority alignment grows with eps_min (Fig. 2-3) and refers to its code "
         "for learning rate, temperature, batch size, tokens, activation probability and the step "
-        "at which the figures are read. Here each is varied alone around the values that "
-        "contrast-alignment uses."
+        "at which the figures are read. Here each is varied alone, from contrast-alignment's value."
     )

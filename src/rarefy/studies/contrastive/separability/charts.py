@@ -63,12 +63,8 @@ def _against_eps(experiment: SeparabilityExperiment, results: xr.Dataset) -> Pic
     eps, groups = results["eps_min"].values, experiment.groups()
     for (reading, bias), here in every(results["accuracy"], "reading", "bias_scale"):
         shown = here.sel(read=experiment.figure_read)
-        curves = [
-            curve_along(
-                group, shown.isel(feature=groups == group).mean("feature"), "eps_min", group
-            )
-            for group in GROUPS
-        ]
+        means = {g: shown.isel(feature=groups == g).mean("feature") for g in GROUPS}
+        curves = [curve_along(group, mean, "eps_min", group) for group, mean in means.items()]
         if 0 in experiment.reads:
             untrained = here.sel(read=0).mean("feature")
             curves.append(curve_along("untrained, all", untrained, "eps_min", "baseline", "dashed"))
@@ -116,25 +112,21 @@ def tables(experiment: SeparabilityExperiment, results: xr.Dataset) -> list[Tabl
     pairs = [(name, count) for name in ("accuracy", "auroc") for count in ("pure", "aligned")]
     rows: list[list[object]] = []
     for (bias, read, reading), at in every(results, "bias_scale", "read", "reading"):
-        literal, *quality = (
-            f"{float(at[name].mean()):.3f}" for name in ("literal", "accuracy", "auroc")
-        )
+        shown = ("literal", "accuracy", "auroc")
+        literal, *quality = (f"{float(at[name].mean()):.3f}" for name in shown)
         rho = [_spelled(within_groups(experiment, at[n], at[name], 0)) for name, n in pairs]
         rows.append([bias_name(bias), int(read), WORDS[str(reading)], *quality, *rho, literal])
     spelled = {"accuracy": "accuracy", "auroc": "AUROC"}
     of_pairs = (f"rho({spelled[name]}, {count})" for name, count in pairs)
-    return [
-        Table(
-            "within-groups",
-            "Does the probe of a feature follow the number of its neurons?",
-            "Rank correlations among features of one group at one eps_min, with 95 % intervals: "
-            "with neurons pure in the feature, and with all neurons whose cosine to it is at least "
-            "0.3. Last column: AUROC of the literal reading, a probe for presence on f itself, "
-            f"which symmetry holds at 0.5.{_missing(results)}",
-            ["bias", "step", "probe", *spelled.values(), *of_pairs, "literal"],
-            rows,
-        )
-    ]
+    heads = ["bias", "step", "probe", *spelled.values(), *of_pairs, "literal"]
+    title = "Does the probe of a feature follow the number of its neurons?"
+    caption = (
+        "Rank correlations among features of one group at one eps_min, with 95 % intervals: with "
+        "neurons pure in the feature, and with all neurons whose cosine to it is at least 0.3. "
+        "Last column: AUROC of the literal reading, a probe for presence on f itself, which "
+        f"symmetry holds at 0.5.{_missing(results)}"
+    )
+    return [Table("within-groups", title, caption, heads, rows)]
 
 
 def _missing(results: xr.Dataset) -> str:

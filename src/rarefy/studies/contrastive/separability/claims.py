@@ -29,14 +29,11 @@ def by_feature(values: xr.DataArray) -> np.ndarray:
 
 
 def within_groups(
-    experiment: SeparabilityExperiment,
-    count: xr.DataArray,
-    quality: xr.DataArray,
-    permutations: int = 9999,
+    experiment: SeparabilityExperiment, count: xr.DataArray, quality: xr.DataArray, draw: int = 9999
 ) -> Trend:
-    """Among features of one group in runs of one eps_min."""
+    """Among features of one group in runs of one eps_min; ``draw``: permutations."""
     x, y = by_feature(count), by_feature(quality)
-    return stratified_trend(x, y, experiment.groups(), MOST, permutations)
+    return stratified_trend(x, y, experiment.groups(), MOST, draw)
 
 
 def all_together(count: xr.DataArray, quality: xr.DataArray) -> Trend:
@@ -65,15 +62,12 @@ def _trends(experiment: SeparabilityExperiment, at: xr.Dataset, name: Naming) ->
     inside = f"{note}; same eps_min, same group of features, whole runs exchanged"
     confounded = f"{note}; eps_min changes both, so this does not show that one makes the other"
     second = within_groups(experiment, count.where(count >= 1), quality)
+    which, helps = "within groups, features with a pure neuron", "does a second pure neuron help?"
     return [
         judge_trend(name("C16", what), trend, "increasing", note=said)
         for what, trend, said in (
             ("within groups", within_groups(experiment, count, quality), inside),
-            (
-                "within groups, features with a pure neuron",
-                second,
-                f"{inside}; does a second pure neuron help?",
-            ),
+            (which, second, f"{inside}; {helps}"),
             ("all together", all_together(count, quality), confounded),
         )
     ]

@@ -110,11 +110,8 @@ class SeparabilityExperiment(DownstreamExperiment):
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        return {
-            "read": np.array(self.reads),
-            "feature": np.arange(self.d),
-            "reading": np.array(READINGS),
-        }
+        features, readings = np.arange(self.d), np.array(READINGS)
+        return {"read": np.array(self.reads), "feature": features, "reading": readings}
 
     def groups(self) -> np.ndarray:
         """The group of each feature: (d,)."""
@@ -157,9 +154,8 @@ class SeparabilityExperiment(DownstreamExperiment):
         size = both[0].abs(), both[1].abs()
         sign = self._probe(encoders, both, (z_train > 0, z_test > 0))
         presence = self._probe(encoders, size, (z_train != 0, z_test != 0))
-        return torch.stack([sign[0], presence[0]], dim=2), torch.stack(
-            [sign[1], presence[1]], dim=2
-        )
+        accuracy, area = (torch.stack(both, dim=2) for both in zip(sign, presence, strict=True))
+        return accuracy, area
 
     def _probe(
         self, encoders: Encoders, both: tuple[Tensor, Tensor], labels: tuple[Tensor, Tensor]

@@ -5,16 +5,10 @@ from __future__ import annotations
 import xarray as xr
 
 from rarefy.core.picture import Picture, Table
+from rarefy.studies.contrastive import downstream_charts as shared
 from rarefy.studies.contrastive.downstream import TEST_FREQUENCIES
-from rarefy.studies.contrastive.downstream_charts import (
-    against_eps,
-    by_read,
-    ends_table,
-    gaps,
-    middle,
-    over_time,
-)
 from rarefy.studies.contrastive.similarity.experiment import SimilarityExperiment
+from rarefy.studies.contrastive.words import middle_sigma
 
 LATENTS = "perfect encoder"
 PURE = "one neuron a feature"
@@ -26,7 +20,7 @@ def _drowned(rare: xr.DataArray) -> str:
     reads = [int(read) for read in rare["read"].values if read > 0]
     if 0 not in rare["bias_scale"].values or 0 not in rare["read"].values or not reads:
         return ""
-    mean = rare.sel(bias_scale=0, sigma=middle(rare)).mean("seed")
+    mean = rare.sel(bias_scale=0, sigma=middle_sigma(rare)).mean("seed")
     below = mean["eps_min"].values[(mean.sel(read=reads[0]) < mean.sel(read=0)).values]
     if not len(below):
         return ""
@@ -41,11 +35,13 @@ def pictures(experiment: SimilarityExperiment, results: xr.Dataset) -> list[Pict
 
     def figure(test: str, title: str, caption: str) -> Picture:
         here, ideal = (v.sel(test_frequencies=test) for v in (similarity, latents))
-        panels = against_eps(experiment, here, (LATENTS, ideal), COSINE)
+        panels = shared.against_eps(experiment, here, (LATENTS, ideal), COSINE)
         return Picture(test.replace(" ", "-"), title, caption, panels)
 
     rare = results["by_group"].sel(test_frequencies="balanced", group="minority")
-    as_trained, balanced = (gaps(similarity.sel(test_frequencies=t)) for t in TEST_FREQUENCIES)
+    as_trained, balanced = (
+        shared.gaps(similarity.sel(test_frequencies=t)) for t in TEST_FREQUENCIES
+    )
     reads = ", ".join(str(read) for read in experiment.reads)
     return [
         figure(
@@ -72,10 +68,11 @@ def pictures(experiment: SimilarityExperiment, results: xr.Dataset) -> list[Pict
             "minority-only",
             "Pairs that show nothing but minority features, balanced test pairs",
             "What the mean hides: these pairs are alike only if the network has learned minority "
-            f"features. At sigma={middle(rare):g}. {_drowned(rare)}Without a bias training makes "
-            "them all alike in the end, the sooner the more frequent they were; with the paper's "
-            "bias their embedding is exactly zero until minority features pass the threshold.",
-            by_read(rare, "mean cosine, minority-only pairs"),
+            f"features. At sigma={middle_sigma(rare):g}. {_drowned(rare)}Without a bias training "
+            "makes them all alike in the end, the sooner the more frequent they were; with the "
+            "paper's bias their embedding is exactly zero until minority features pass the "
+            "threshold.",
+            shared.by_read(rare, "mean cosine, minority-only pairs"),
         ),
         Picture(
             "over-time",
@@ -84,7 +81,7 @@ def pictures(experiment: SimilarityExperiment, results: xr.Dataset) -> list[Pict
             f"is the figure's trend; at steps {reads} it is, with test pairs as in training: "
             f"{as_trained}; with balanced pairs: {balanced}. Pairs as in training have a gap "
             "before the first step, made by the data alone.",
-            over_time(similarity, COSINE),
+            shared.over_time(similarity, COSINE),
         ),
     ]
 
@@ -97,4 +94,4 @@ def tables(experiment: SimilarityExperiment, results: xr.Dataset) -> list[Table]
         "A pair with a zero embedding counts as 0: a share that falls by 0.05 raises the mean "
         "by about as much, without any pair becoming more alike."
     )
-    return [ends_table("controls", results["similarity"], ideal, title, empty, caption)]
+    return [shared.ends_table(results["similarity"], ideal, title, empty, caption)]

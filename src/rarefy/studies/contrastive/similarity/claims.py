@@ -23,25 +23,18 @@ def verdicts(experiment: SimilarityExperiment, results: xr.Dataset, scale: str) 
     for test in TEST_FREQUENCIES:
         here = results.sel(test_frequencies=test)
         similarity, latents = here["similarity"], here["latents"]
+        minus = f"mean cosine minus the perfect encoder's, test {test}"
+        same = f"both on the same pairs of a run; {undefined}"
+        biased = here.sel(bias_scale=here["bias_scale"] > 0)  # others have no zero embeddings
+        some = f"mean cosine over pairs that have an embedding, test {test}"
+        which = "which pairs these are depends on the network"
+        left = ("share of pairs left out", biased["undefined"])
         quantities += [
             Quantity(f"mean cosine, test {test}", similarity, latents, undefined),
-            Quantity(
-                f"mean cosine minus the perfect encoder's, test {test}",
-                similarity - latents,
-                note=f"both on the same pairs of a run; {undefined}",
-            ),
+            Quantity(minus, similarity - latents, note=same),
+            Quantity(some, over_defined(biased), note=which, beside=left),
         ]
-        biased = here.sel(bias_scale=here["bias_scale"] > 0)  # others have no zero embeddings
-        quantities.append(
-            Quantity(
-                f"mean cosine over pairs that have an embedding, test {test}",
-                over_defined(biased),
-                note="which pairs these are depends on the network",
-                beside=("share of pairs left out", biased["undefined"]),
-            )
-        )
     rare = results["by_group"].sel(test_frequencies="balanced", group="minority")
-    quantities.append(
-        Quantity("pairs with minority features only, test balanced", rare, note=undefined)
-    )
+    only = "pairs with minority features only, test balanced"
+    quantities.append(Quantity(only, rare, note=undefined))
     return trend_verdicts(experiment, scale, "C11", quantities, "increasing")

@@ -12,24 +12,18 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context, Output
 from rarefy.core.parameters import NotNegative
 from rarefy.measure.downstream import MaskedMean, pair_cosines
-from rarefy.studies.contrastive.downstream import (
-    FIGURE_QUICK,
-    FIGURE_TINY,
-    TEST_FREQUENCIES,
-    DownstreamExperiment,
-    Encoders,
-)
+from rarefy.studies.contrastive import downstream
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimilarityExperiment(DownstreamExperiment):
+class SimilarityExperiment(downstream.DownstreamExperiment):
     """Mean cosine similarity of positive test pairs against eps_min."""
 
     axes: ClassVar[tuple[str, ...]] = ("bias_scale", "sigma", "eps_min")
     random_axes: ClassVar[tuple[str, ...]] = ("sigma", "eps_min")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {**FIGURE_TINY, "sigma": (0.075,)},
-        "quick": {**FIGURE_QUICK, "sigma": (0.075,)},
+        "tiny": {**downstream.FIGURE_TINY, "sigma": (0.075,)},
+        "quick": {**downstream.FIGURE_QUICK, "sigma": (0.075,)},
         "paper": {},
     }
 
@@ -37,31 +31,24 @@ class SimilarityExperiment(DownstreamExperiment):
     """noise std; the noise-to-signal ratio is sigma^2 d1"""
 
     def outputs(self) -> tuple[Output, ...]:
-        each = ("read", "test_frequencies")
+        each, test = ("read", "test_frequencies"), ("test_frequencies",)
         return (
             Output("similarity", each, "mean cosine of positive pairs; 0 where it is undefined"),
             Output("undefined", each, "share of pairs with an embedding that is exactly zero"),
             Output("by_group", (*each, "group"), "mean cosine of pairs with this group only"),
-            Output(
-                "latents", ("test_frequencies",), "mean cosine of the latents: a perfect encoder"
-            ),
-            Output(
-                "pure_encoder",
-                ("test_frequencies",),
-                "mean cosine with one neuron a feature and no bias",
-            ),
+            Output("latents", test, "mean cosine of the latents: a perfect encoder"),
+            Output("pure_encoder", test, "mean cosine with one neuron a feature and no bias"),
         )
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         encoders = self.trained(cells, context)
-        return self.collected(
-            encoders, [self._tested(encoders, frequencies) for frequencies in TEST_FREQUENCIES]
-        )
+        found = [self._tested(encoders, test) for test in downstream.TEST_FREQUENCIES]
+        return self.collected(encoders, found)
 
-    def _tested(self, encoders: Encoders, frequencies: str) -> dict[str, Tensor]:
+    def _tested(self, encoders: downstream.Encoders, test: str) -> dict[str, Tensor]:
         similarity, undefined, latents, pure_encoder = (MaskedMean() for _ in range(4))
         only = (MaskedMean(), MaskedMean())
-        for pairs in encoders.pairs("test", self.test_pairs, frequencies):
+        for pairs in encoders.pairs("test", self.test_pairs, test):
             f, pure = encoders.embed(pairs)
             cosine, defined = pair_cosines(f[:, 0], f[:, 1])
             similarity.add(cosine)
@@ -70,9 +57,8 @@ class SimilarityExperiment(DownstreamExperiment):
             majority, minority = (
                 part.any(dim=3) for part in present.split([self.majority, self.minority], dim=3)
             )
-            for mean, chosen in zip(
-                only, (majority & ~minority, minority & ~majority), strict=True
-            ):
+            alone = (majority & ~minority, minority & ~majority)
+            for mean, chosen in zip(only, alone, strict=True):
                 mean.add(cosine, chosen)
             summed = pairs.latents.sum(dim=3)
             latents.add(pair_cosines(summed[:, 0], summed[:, 1])[0])

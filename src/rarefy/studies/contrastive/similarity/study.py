@@ -25,8 +25,7 @@ class ContrastSimilarity(SimilarityExperiment, Study):
     paper_says: ClassVar[str] = (
         "The mean cosine similarity of positive test pairs grows with the frequency eps_min of the "
         "rare features, at every noise level (000 Fig. 4); it is taken as a sign that the rare "
-        "features are learned better. The paper does not say with which frequencies the test pairs "
-        "are drawn. If they are those of training, eps_min changes the test set too: fewer pairs "
-        "show no feature at all. Both readings are measured here, with an untrained network and a "
-        "perfect encoder as controls."
+        "features are learned better. The paper does not give the frequencies of the test pairs. "
+        "If they are those of training, eps_min changes the test set too: fewer pairs show no "
+        "feature. Both readings are measured, beside an untrained network and a perfect encoder."
     )
