@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.alignment import charts, claims
+from rarefy.studies.contrastive.alignment import charts
+from rarefy.studies.contrastive.alignment import claims as judged
 from rarefy.studies.contrastive.alignment.experiment import AlignmentExperiment
 
 
 class ContrastAlignment(AlignmentExperiment, Study):
     """Alignment of neurons with majority and minority features against eps_min."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "contrast-alignment"
     title: ClassVar[str] = "Rarer features are carried by fewer, weaker, less pure neurons"
@@ -30,3 +27,7 @@ class ContrastAlignment(AlignmentExperiment, Study):
         "features a neuron mixes is at most of order d^(1-(eps_min/eps_max)^2) (14), and at least "
         "of order m d^(-(eps_max/eps_min)^2) neurons are pure in each feature (Theorem 3.1)."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.beyond import charts, claims
+from rarefy.studies.contrastive.beyond import charts
+from rarefy.studies.contrastive.beyond import claims as judged
 from rarefy.studies.contrastive.beyond.experiment import BeyondExperiment
 
 
 class ContrastBeyond(BeyondExperiment, Study):
     """Imbalance and pruning when W_Q, W_K are trained and when a rare feature has a companion."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "contrast-beyond"
     title: ClassVar[str] = "Trained attention, and rare features that come with a frequent one"
@@ -28,3 +25,7 @@ class ContrastBeyond(BeyondExperiment, Study):
         "a rare feature still align with fewer, weaker neurons (Fig. 2-3), and does pruning give "
         "it more pure neurons (Theorem 3.2)?"
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

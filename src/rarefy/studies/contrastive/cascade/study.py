@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.cascade import charts, claims
+from rarefy.studies.contrastive.cascade import charts
+from rarefy.studies.contrastive.cascade import claims as judged
 from rarefy.studies.contrastive.cascade.experiment import CascadeExperiment
 
 
 class ContrastCascade(CascadeExperiment, Study):
     """Levels of frequency under pruning and, from the same draws, without it."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "contrast-cascade"
     title: ClassVar[str] = "Pruning with several frequencies: the rarest level first, then the next"
@@ -29,3 +26,7 @@ class ContrastCascade(CascadeExperiment, Study):
         "both are pruned and grow, and so on upward (000, without proof). This presupposes neurons "
         "that are pure, as large as their feature is frequent (13), and changed by nothing else."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

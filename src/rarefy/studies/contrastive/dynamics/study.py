@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.dynamics import charts, claims
+from rarefy.studies.contrastive.dynamics import charts
+from rarefy.studies.contrastive.dynamics import claims as judged
 from rarefy.studies.contrastive.dynamics.experiment import DynamicsExperiment
 
 
 class ContrastDynamics(DynamicsExperiment, Study):
     """Growth rates, stage times and what Theorems C.1 and D.1 say about them."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
 
     name: ClassVar[str] = "contrast-dynamics"
     title: ClassVar[str] = "Three stages: features grow by frequency, then neurons specialise"
@@ -29,3 +27,6 @@ class ContrastDynamics(DynamicsExperiment, Study):
         "grown d-fold (61); lucky neurons have specialised by then (9)-(10). In [T3, T4] the "
         "mean loss is o(1) (11). Fig. 1 shows one neuron going through the stages."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures

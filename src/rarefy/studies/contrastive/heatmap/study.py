@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.heatmap import charts, claims
+from rarefy.studies.contrastive.heatmap import charts
+from rarefy.studies.contrastive.heatmap import claims as judged
 from rarefy.studies.contrastive.heatmap.experiment import HeatmapExperiment
 
 
 class ContrastHeatmap(HeatmapExperiment, Study):
     """Maps of neurons against features, as 000 and as 001 show them."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "contrast-heatmap"
     title: ClassVar[str] = "Neurons against features: lucky neurons, mixed neurons, strong columns"
@@ -30,3 +27,7 @@ class ContrastHeatmap(HeatmapExperiment, Study):
         "majority feature dominates at least one neuron, and majority features have more neurons "
         "than minority ones (001 Fig. 1, the first 13 of 30 neurons)."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.init import charts, claims
+from rarefy.studies.contrastive.init import charts
+from rarefy.studies.contrastive.init import claims as judged
 from rarefy.studies.contrastive.init import tables as init_tables
 from rarefy.studies.contrastive.init.experiment import InitExperiment
 
 
 class ContrastInit(InitExperiment, Study):
     """Ordinary and lucky neurons of random networks, against their exact laws and the bounds."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = init_tables.tables
 
     name: ClassVar[str] = "contrast-init"
     title: ClassVar[str] = "Before training: imbalance leaves hardly any lucky neurons"
@@ -30,3 +27,7 @@ class ContrastInit(InitExperiment, Study):
         "ordinary for at most of order d^(1-r^2) features (000 Lemma B.2 d) or O(1) of them (001 "
         "Lemma C.1 f), and two features share O(log d) neurons (001, 23)."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = init_tables.tables

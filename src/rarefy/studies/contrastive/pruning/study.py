@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.pruning import charts, claims
+from rarefy.studies.contrastive.pruning import charts
+from rarefy.studies.contrastive.pruning import claims as judged
 from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
 
 
 class ContrastPruning(PruningExperiment, Study):
     """With and without pruning from the same state and the same draws."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "contrast-pruning"
     title: ClassVar[str] = "Leaving small neurons out while training: when do rare features grow?"
@@ -29,3 +26,7 @@ class ContrastPruning(PruningExperiment, Study):
         "feature against alpha/d^2 along others (15)-(16), until their weight no longer depends "
         "on the imbalance (18) and of order m/d neurons are pure in it (000 Theorem 3.2)."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.pruning_map import charts, claims
+from rarefy.studies.contrastive.pruning_map import charts
+from rarefy.studies.contrastive.pruning_map import claims as judged
 from rarefy.studies.contrastive.pruning_map.experiment import PruningMapExperiment
 
 
 class ContrastPruningMap(PruningMapExperiment, Study):
     """Every share and start beside the same run without pruning, from random weights."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "contrast-pruning-map"
     title: ClassVar[str] = "A map of when, and how much, to prune"
@@ -28,3 +25,7 @@ class ContrastPruningMap(PruningMapExperiment, Study):
         "experiments do too. The map covers both and what lies between, for Algorithm 1 (dense) "
         "and two other ways to treat what is left out: not updated (masked), set to zero (project)."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.pruning_rates import charts, claims
+from rarefy.studies.contrastive.pruning_rates import charts
+from rarefy.studies.contrastive.pruning_rates import claims as judged
 from rarefy.studies.contrastive.pruning_rates.experiment import PruningRatesExperiment
 
 
 class ContrastPruningRates(PruningRatesExperiment, Study):
     """One step with and one without pruning from the theorem's state, one rare feature."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "contrast-pruning-rates"
     title: ClassVar[str] = "How much one pruned step adds to a rare feature, and to the others"
@@ -28,3 +25,7 @@ class ContrastPruningRates(PruningRatesExperiment, Study):
         "and all neurons along any other feature by at most of order eta eps^3 alpha C_z log log "
         "d / d^2 (16): d/eps times less. Here C_z log log d / d, not stated, is stage 1's growth."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

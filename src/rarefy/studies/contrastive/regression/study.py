@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.regression import charts, claims
+from rarefy.studies.contrastive.regression import charts
+from rarefy.studies.contrastive.regression import claims as judged
 from rarefy.studies.contrastive.regression.experiment import RegressionExperiment
 
 
 class ContrastRegression(RegressionExperiment, Study):
     """Test error of a linear head on the learned representation against eps_min."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "contrast-regression"
     title: ClassVar[str] = "How well a linear head reads the features off the representation"
@@ -30,3 +27,7 @@ class ContrastRegression(RegressionExperiment, Study):
         "frequencies downstream: if they are those of training, the target's variance grows with "
         "eps_min and pushes the error up. Both readings are measured, beside two controls."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.sensitivity import charts, claims
+from rarefy.studies.contrastive.sensitivity import charts
+from rarefy.studies.contrastive.sensitivity import claims as judged
 from rarefy.studies.contrastive.sensitivity.experiment import SensitivityExperiment
 
 
 class ContrastSensitivity(SensitivityExperiment, Study):
     """One hyper-parameter changed at a time, the trend in eps_min read at several steps."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "contrast-sensitivity"
     title: ClassVar[str] = "Minority alignment against eps_min under other hyper-parameters"
@@ -27,3 +24,7 @@ class ContrastSensitivity(SensitivityExperiment, Study):
         "for learning rate, temperature, batch size, tokens, activation probability and the step "
         "at which the figures are read. Here each is varied alone, from contrast-alignment's value."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

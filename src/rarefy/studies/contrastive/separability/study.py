@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.separability import charts, claims
+from rarefy.studies.contrastive.separability import charts
+from rarefy.studies.contrastive.separability import claims as judged
 from rarefy.studies.contrastive.separability.experiment import SeparabilityExperiment
 
 
 class ContrastSeparability(SeparabilityExperiment, Study):
     """Linear probes for single features against the number of neurons pure in them."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "contrast-separability"
     title: ClassVar[str] = "Are features with more pure neurons easier to read off linearly?"
@@ -30,3 +27,7 @@ class ContrastSeparability(SeparabilityExperiment, Study):
         "AUROC is 1/2). Two readings can: 'present with positive sign' from f(X), and 'present' "
         "from |f(X)|. Probes are trained and tested on balanced data, whatever eps_min was."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

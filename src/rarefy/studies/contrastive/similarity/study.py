@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.contrastive.similarity import charts, claims
+from rarefy.studies.contrastive.similarity import charts
+from rarefy.studies.contrastive.similarity import claims as judged
 from rarefy.studies.contrastive.similarity.experiment import SimilarityExperiment
 
 
 class ContrastSimilarity(SimilarityExperiment, Study):
     """Mean cosine similarity of positive test pairs against eps_min."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "contrast-similarity"
     title: ClassVar[str] = "How alike positive test pairs are, and how much of it the data decide"
@@ -29,3 +26,7 @@ class ContrastSimilarity(SimilarityExperiment, Study):
         "If they are those of training, eps_min changes the test set too: fewer pairs show no "
         "feature. Both readings are measured, beside an untrained network and a perfect encoder."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

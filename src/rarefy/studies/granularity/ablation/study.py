@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.granularity.ablation import charts, claims, tables
+from rarefy.studies.granularity.ablation import charts, tables
+from rarefy.studies.granularity.ablation import claims as judged
 from rarefy.studies.granularity.ablation.experiment import AblationExperiment
 
 
 class GranularityAblation(AblationExperiment, Study):
     """Other learners beside the standard one, and its fine-tuning on the coarse question."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = tables.tables
 
     name: ClassVar[str] = "granularity-ablation"
     title: ClassVar[str] = "What the gain of fine labels needs, and whether fine-tuning keeps it"
@@ -32,3 +29,7 @@ class GranularityAblation(AblationExperiment, Study):
         "too. Fine-tuning a fine network on the coarse question, by the maxima over each side's "
         "outputs, can only strengthen its response to features (App. G.4, eq. 234)."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = tables.tables

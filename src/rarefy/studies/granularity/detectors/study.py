@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.granularity.detectors import charts, claims, tables
+from rarefy.studies.granularity.detectors import charts, tables
+from rarefy.studies.granularity.detectors import claims as judged
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
 
 
 class GranularityDetectors(DetectorsExperiment, Study):
     """Detectors of two networks, one with coarse and one with fine labels."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = tables.tables
 
     name: ClassVar[str] = "granularity-detectors"
     title: ClassVar[str] = "Which features are learnt: detectors under coarse and fine labels"
@@ -32,3 +29,7 @@ class GranularityDetectors(DetectorsExperiment, Study):
         "to a subclass feature stays below log(d)/k (eq. 11). With fine labels both grow equally "
         "fast up to a constant (eq. 12, 202, 205) and both responses reach order 1 (eq. 13)."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = tables.tables

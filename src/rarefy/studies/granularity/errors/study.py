@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.granularity.errors import charts, claims
+from rarefy.studies.granularity.errors import charts
+from rarefy.studies.granularity.errors import claims as judged
 from rarefy.studies.granularity.errors.experiment import ErrorsExperiment
 
 
 class GranularityErrors(ErrorsExperiment, Study):
     """Errors of two networks trained on the same samples, with coarse and with fine labels."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "granularity-errors"
     title: ClassVar[str] = "Why fine labels help: errors on easy and on hard samples"
@@ -35,3 +32,7 @@ class GranularityErrors(ErrorsExperiment, Study):
         "output of a side, and in the fine one (Theorem G.3). The paper's neurons (d^2 an output) "
         "and noise are out of reach: its effect is looked for at the sizes stated."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.granularity.extreme import charts, claims
+from rarefy.studies.granularity.extreme import charts
+from rarefy.studies.granularity.extreme import claims as judged
 from rarefy.studies.granularity.extreme.experiment import ExtremeExperiment
 
 
 class GranularityExtreme(ExtremeExperiment, Study):
     """Labels of one stored set, from the two sides to one per sample."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "granularity-extreme"
     title: ClassVar[str] = "Labels ever finer: from two sides to one label a sample"
@@ -36,3 +33,7 @@ class GranularityExtreme(ExtremeExperiment, Study):
         "paper puts a new last layer and takes the old samples). A difference counts from one "
         "test sample in twenty on."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

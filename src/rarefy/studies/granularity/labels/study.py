@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.granularity.labels import charts, claims
+from rarefy.studies.granularity.labels import charts
+from rarefy.studies.granularity.labels import claims as judged
 from rarefy.studies.granularity.labels.experiment import LabelsExperiment
 
 
 class GranularityLabels(LabelsExperiment, Study):
     """Three ways to spoil fine labels, each beside coarse labels that are clean."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = charts.tables
 
     name: ClassVar[str] = "granularity-labels"
     title: ClassVar[str] = "When fine labels do not help: noisy, misaligned, starved"
@@ -36,3 +33,7 @@ class GranularityLabels(LabelsExperiment, Study):
         "the paper puts a new last layer and takes the old samples; gains are shown before and "
         "after."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = charts.tables

@@ -28,5 +28,6 @@ class PretrainImagesStudy(PretrainImages, Study):
     )
 
     verdicts = partialmethod(judged.verdicts, growth=False)
+
     picture = charts.pictures
     tables = tables.tables

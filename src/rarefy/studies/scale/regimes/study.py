@@ -6,16 +6,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
-from rarefy.studies.scale.regimes import charts, claims, tables
+from rarefy.studies.scale.regimes import charts, tables
+from rarefy.studies.scale.regimes import claims as judged
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
 
 
 class RegimesAtScale(RegimesExperiment, Study):
     """A boundary per row, found by bisection, for three paths through the two papers' worlds."""
-
-    verdicts = claims.verdicts
-    picture = charts.pictures
-    tables = tables.tables
 
     name: ClassVar[str] = "regimes-at-scale"
     title: ClassVar[str] = "Where the theorems live: boundaries from a hundred dimensions to 10^9"
@@ -32,3 +29,7 @@ class RegimesAtScale(RegimesExperiment, Study):
         "Where exactly one regime turns into the other neither says. Without pruning, training "
         "needs inner products alone, so that the boundary can be looked for in any dimension."
     )
+
+    verdicts = judged.verdicts
+    picture = charts.pictures
+    tables = tables.tables
