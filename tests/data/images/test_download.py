@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ from rarefy.core.errors import RunError
 from rarefy.data.images import download
 from rarefy.data.images.download import RemoteFile, fetch
 
-CONTENT = os.urandom(300_000)
+CONTENT = random.Random(0).randbytes(300_000)  # the same in every process of a run
 QUICK = (0.01, 0.01)
 
 
@@ -163,7 +164,11 @@ def test_a_server_that_resumes_elsewhere_is_not_believed(server: Server, tmp_pat
     assert server.asked == [None, "bytes=100000-", None]
 
 
-@pytest.mark.parametrize("left", [b"x" * 1000, b"x" * 400_000, CONTENT[:-1] + b"x", b"x" * 300_000])
+@pytest.mark.parametrize(
+    "left",
+    [b"x" * 1000, b"x" * 400_000, CONTENT[:-1] + b"x", b"x" * 300_000],
+    ids=["shorter", "longer", "another end", "as long"],
+)
 def test_a_part_file_of_something_else_is_replaced(
     server: Server, tmp_path: Path, left: bytes
 ) -> None:
@@ -190,7 +195,9 @@ def test_a_wrong_file_is_deleted_and_told(server: Server, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("say_length", [True, False])
-@pytest.mark.parametrize("content", [CONTENT + b"more", b"<html>log in here</html>"])
+@pytest.mark.parametrize(
+    "content", [CONTENT + b"more", b"<html>log in here</html>"], ids=["longer", "shorter"]
+)
 def test_a_file_of_another_length_is_refused(
     server: Server, tmp_path: Path, content: bytes, say_length: bool
 ) -> None:
