@@ -168,13 +168,16 @@ def test_d1_two_writers_leave_a_file_that_is_known() -> None:
 
 @pytest.mark.fault(
     when="`--results` names a folder with a table of somebody else's, or results of more seeds",
-    then="it is refused before anything runs",
+    then="before anything runs the first is refused; the others are enough, or with `--overwrite` "
+    "refused",
 )
 @pytest.mark.usefixtures("only_toy")
 def test_d1_results_of_others_stay(told: Told) -> None:
     call = ["run", "toy", "--scale", "tiny", "--results", "r"]
     assert main([*call, "--seeds", "3"]) == 0
-    assert main([*call, "--seeds", "2", "--out", "b"]) == 2
+    assert main([*call, "--seeds", "2", "--out", "b"]) == 0
+    assert "results r/toy-tiny.parquet are there already" in told() and not Path("b").exists()
+    assert main([*call, "--seeds", "2", "--out", "b", "--overwrite"]) == 2
     assert "r/toy-tiny.json has 3 seeds, these would be fewer; name another folder" in told()
     Path("r/toy-tiny.json").unlink()
     before = Path("r/toy-tiny.parquet").read_bytes()
