@@ -4,7 +4,7 @@
 # or an hour in all (what is under way is kept):
 #   timeout 3600 queues/longtail.sh
 # Options are those of rarefy run. What is in results/ is skipped, the same command goes on.
-# Then: python docs/make_longtail_table.py
+# Then: python docs/make.py longtail-table
 set -u
 options=("$@")
 ended=0

@@ -63,6 +63,12 @@ class CallableRoom(ModuleType):
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return import_module("rarefy.tools.train_images").train(*arguments, **options)
 
+    @property
+    def __signature__(self) -> Any:
+        import inspect
+
+        return inspect.signature(import_module("rarefy.tools.train_images").train)
+
 
 def __getattr__(name: str) -> Any:
     if name == "train":

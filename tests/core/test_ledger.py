@@ -123,6 +123,13 @@ def test_other_numbers_are_a_change(fields: dict[str, object], after: str) -> No
     ]
 
 
+def test_what_is_asked_belongs_to_a_verdict() -> None:
+    """A bound that was loosened must not pass while the outcome stays."""
+    for fields in ({"predicted": "at least 1"}, {"tolerance": "±9"}):
+        (change,) = ledger.compare([changed(**fields)], [BASE])
+        assert change.kind == "numbers" and str(change.after).startswith("asked ")
+
+
 def test_the_last_digits_of_another_machine_are_no_change() -> None:
     committed = changed(measured="rho -1.01e-18", interval=(4.10003, float("inf")))
     assert ledger.compare([changed(measured="rho 0")], [committed]) == []

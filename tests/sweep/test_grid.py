@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -45,8 +46,10 @@ def test_a_study_with_its_own_keys() -> None:
 
 
 def test_an_axis_of_texts_or_tuples() -> None:
+    @dataclass(frozen=True, kw_only=True)
     class Words(Toy):
         axes = ("rule", "drift", "sigma")
+        drift: tuple[tuple[float, ...], ...] = ((0.0,),)
 
     grid = grid_of(Words.at("tiny", rule=("plain", "odd"), drift=((0.1, 0.2), (0.3, 0.4))))
     assert grid.values["rule"][4] == "odd" and grid.values["drift"][2] == (0.3, 0.4)

@@ -168,6 +168,8 @@ class Experiment(ABC):
             raise unknown("scale", scale, cls.scales)
         known = {f.name for f in dataclasses.fields(cls)}
         for name in parameters:
+            if name in cls.renamed:
+                raise bad_value(name, parameters[name], f"is called {cls.renamed[name]} now")
             if name not in known:
                 raise unknown(f"parameter of {cls.name}", name, known)
         settled = {**cls.scales[scale], **parameters}

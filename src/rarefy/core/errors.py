@@ -18,6 +18,12 @@ class UsageError(RarefyError, ValueError):
     exit_code = 2
 
 
+class Busy(UsageError):
+    """Another process is at it: not a failure, the same command can be tried again."""
+
+    exit_code = 3
+
+
 class RunError(RarefyError, RuntimeError):
     """Something failed on the way (disk full, lost device); what was stored is still good."""
 

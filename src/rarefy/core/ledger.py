@@ -31,7 +31,8 @@ ZERO = 1e-12
 @dataclass(frozen=True)
 class Change:
     """One difference between fresh verdicts and the ledger. ``kind``: ``changed`` (another
-    outcome), ``numbers`` (the same outcome, measured as another value, interval or n), ``gone``
+    outcome), ``numbers`` (the same outcome, with another
+    value, interval or n, or asked another way), ``gone``
     (the study no longer judges it), ``new`` (the ledger has none yet)."""
 
     kind: str
@@ -121,6 +122,8 @@ def compare(fresh: Iterable[Verdict], committed: Iterable[Verdict]) -> list[Chan
             changes.append(Change("new", identity, None, verdict.outcome))
         elif known.outcome != verdict.outcome:
             changes.append(Change("changed", identity, known.outcome, verdict.outcome))
+        elif _asked(known) != _asked(verdict):
+            changes.append(Change("numbers", identity, _asked(known), _asked(verdict)))
         elif not _same_numbers(known, verdict):
             changes.append(Change("numbers", identity, _numbers(known), _numbers(verdict)))
     # a verdict that silently stops being given must not pass for an unchanged one
@@ -144,6 +147,10 @@ def _numbers(verdict: Verdict) -> str:
     entry = verdict_to_json(verdict)
     interval = "" if entry["interval"] is None else " [{}, {}]".format(*entry["interval"])
     return f"{verdict.measured}{interval} (n {verdict.n})"
+
+
+def _asked(verdict: Verdict) -> str:
+    return f"asked {verdict.predicted}, tolerance {verdict.tolerance}"
 
 
 def verdict_to_json(verdict: Verdict) -> dict[str, Any]:

@@ -98,17 +98,19 @@ class Parameter:
     """a list of lists"""
 
     def check(self, value: Any, is_axis: bool) -> None:
-        """Kind and rules; ``is_axis``: a point may also be a tuple of its own."""
+        """Kind and rules; an axis always holds a list."""
         if value is None and self.optional:
             return
         if not self.many and not (is_axis and isinstance(value, tuple)):
             self._check_one(value)
         elif not isinstance(value, tuple):
             raise bad_value(self.name, value, "must be a list of values")
+        elif is_axis and not value:
+            raise bad_value(self.name, value, "needs at least one value")
         else:
             for one in value:
-                if not (isinstance(one, tuple) and (is_axis or self.nested)):
-                    self._check_one(one)
+                for inner in one if self.nested and isinstance(one, tuple) else (one,):
+                    self._check_one(inner)
 
     def _check_one(self, value: Any) -> None:
         if self.kind in _KINDS and not (value is None and self.optional):

@@ -153,9 +153,9 @@ def spectrum_for(
     """
     rank = check_rank(d, classes, rank)
     wanted = torch.as_tensor(gamma, dtype=torch.float64).reshape(-1)
-    good = (wanted >= 1) & torch.isfinite(wanted)
-    if not bool(good.all()):
-        raise bad_value("gamma", wanted[~good][0].item(), "the reachable range is [1, inf)")
     squared = wanted + ((wanted - 1) * (wanted + rank - 1)).sqrt()
+    good = (wanted >= 1) & torch.isfinite(squared)
+    if not bool(good.all()):
+        raise bad_value("gamma", wanted[~good][0].item(), "the reachable range is [1, 1e150)")
     special = (base * squared.sqrt())[:, None].expand(-1, classes)
     return special_spectrum(special, d, classes, base, rank)

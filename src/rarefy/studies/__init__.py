@@ -18,7 +18,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rarefy.core.errors import unknown
+from rarefy.core.errors import RunError, unknown
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Study
@@ -65,11 +65,19 @@ def listed() -> dict[str, Entry]:
     found = {}
     for path in Path(__file__).parent.glob("*/*/study.py"):
         lab, folder = path.parts[-3:-1]
-        for kind in ast.parse(path.read_text("utf-8")).body:
-            told = _told(kind) if isinstance(kind, ast.ClassDef) else {}
-            if isinstance(kind, ast.ClassDef) and "name" in told:
-                module = f"{__name__}.{lab}.{folder}.study"
-                found[told["name"]] = Entry(module, kind.name, lab, **told)
+        module = f"{__name__}.{lab}.{folder}.study"
+        try:
+            for kind in ast.parse(path.read_text("utf-8")).body:
+                told = _told(kind) if isinstance(kind, ast.ClassDef) else {}
+                if isinstance(kind, ast.ClassDef) and "name" in told:
+                    if told["name"] in found:
+                        raise ValueError(f"a study {told['name']!r} exists already")
+                    found[told["name"]] = Entry(module, kind.name, lab, **told)
+        except (SyntaxError, ValueError, TypeError) as error:
+            raise RunError(
+                f"cannot read what {lab}/{folder}/study.py says of its study (name, title and the "
+                f"like must be plain texts): {error}"
+            ) from error
     for entry in _foreign():
         if entry.name in found:
             _log.warning("entry point %s: a study %r exists already", entry.module, entry.name)
@@ -80,14 +88,14 @@ def listed() -> dict[str, Entry]:
 
 def _told(kind: ast.ClassDef) -> dict[str, Any]:
     """What a study says of itself in plain texts."""
-    return {
-        line.target.id: ast.literal_eval(line.value)
-        for line in kind.body
-        if isinstance(line, ast.AnnAssign)
-        and isinstance(line.target, ast.Name)
-        and line.target.id in _FIELDS
-        and line.value is not None
-    }
+    found = {}
+    for line in kind.body:
+        if not isinstance(line, ast.AnnAssign | ast.Assign):
+            continue
+        target: ast.expr = line.target if isinstance(line, ast.AnnAssign) else line.targets[0]
+        if isinstance(target, ast.Name) and target.id in _FIELDS and line.value is not None:
+            found[target.id] = ast.literal_eval(line.value)
+    return found
 
 
 def _foreign() -> list[Entry]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rarefy.core.errors import UsageError
+from rarefy.core.errors import Busy
 
 
 class Lock:
@@ -29,7 +29,7 @@ class Lock:
             owner = ""
             with contextlib.suppress(OSError):  # it has just been given back
                 owner = self.path.read_text("utf-8", "replace").strip()
-            raise UsageError(
+            raise Busy(
                 f"store {self.guarded} is being written by another process ({owner or 'unknown'}); "
                 "wait for it or use another --out"
             ) from None

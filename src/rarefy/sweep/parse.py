@@ -24,6 +24,8 @@ def parse_settings(kind: type[Experiment], assignments: Iterable[str]) -> dict[s
         name, equals, text = (part.strip() for part in assignment.partition("="))
         if not equals or not name or not text:
             raise bad_value("--set", assignment, "must be name=value or name=v1,v2,...")
+        if name in kind.renamed:
+            raise bad_value(name, text, f"is called {kind.renamed[name]} now")
         if name not in known:
             raise unknown(f"parameter of {kind.name}", name, known)
         if name in settled:

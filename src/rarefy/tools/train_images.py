@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from rarefy.core.tables import Table
@@ -80,7 +81,7 @@ class TrainRun(ComparedRun):
 
 
 def train(
-    data: str,
+    data: str | Path,
     keep: float | Sequence[float] = 0.3,
     network: str = "cnn",
     *,
@@ -109,7 +110,7 @@ def train(
     jobs: int | None = 1,
     threads: int | None = None,
     out: Path | str | None = None,
-    save: Path | None = None,
+    save: Path | str | None = None,
     overwrite: bool = False,
     max_seconds: float | None = None,
     progress: bool = False,
@@ -161,7 +162,7 @@ def train(
         >>> found.frame[["keep", "test_accuracy", "difference", "difference_interval"]]
     """
     source, usual_store = image_source(
-        "train", data, network, size=size, test_share=test_share, skip_bad=skip_bad
+        "train", str(data), network, size=size, test_share=test_share, skip_bad=skip_bad
     )
     images = on_device(source, torch.device("cpu"))
     given = {
@@ -204,14 +205,15 @@ def train(
         progress=progress,
         go_on=go_on,
         jobs=jobs,
-        models=save,
+        models=None if save is None else Path(save),
         threads=threads,
     )
     return TrainRun.of(experiment, execution)
 
 
 def _several(values: float | Sequence[float]) -> tuple[float, ...]:
-    return (values,) if isinstance(values, int | float) else tuple(values)
+    many = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
+    return tuple(values) if many else (values,)  # type: ignore[arg-type,return-value]
 
 
 def _number(value: float | None, unit: float = 1, form: str = ".2f", mark: str = "") -> str:

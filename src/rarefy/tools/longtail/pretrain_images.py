@@ -80,7 +80,7 @@ class PretrainRun(ComparedRun):
 
 
 def pretrain_images(
-    data: str,
+    data: str | Path,
     method: str | Sequence[str] = ("simclr", "branches:0.1", "pixels"),
     network: str | None = None,
     *,
@@ -88,7 +88,7 @@ def pretrain_images(
     split: str | None = None,
     head: str | None = None,
     control: bool = True,
-    save_split: Path | None = None,
+    save_split: Path | str | None = None,
     epochs: int | None = None,
     seeds: int = 4,
     batch: int | None = None,
@@ -97,7 +97,7 @@ def pretrain_images(
     weight_decay: float = 1e-4,
     temperature: float = 0.2,
     crop: float = 0.0,
-    protocols: Sequence[str] = ("linear", "knn"),
+    protocols: str | Sequence[str] = ("linear", "knn"),
     shots: int = 10,
     precision: str = "auto",
     compiled: bool = False,
@@ -109,7 +109,7 @@ def pretrain_images(
     jobs: int | None = 1,
     threads: int | None = None,
     out: Path | str | None = None,
-    save: Path | None = None,
+    save: Path | str | None = None,
     overwrite: bool = False,
     max_seconds: float | None = None,
     progress: bool = False,
@@ -153,6 +153,9 @@ def pretrain_images(
         >>> found = rarefy.pretrain_images("digits", ["simclr", "branches:0.1"], rho=20, seeds=3)
         >>> found.frame[["method", "overall", "few", "difference"]]
     """
+    data, save = str(data), None if save is None else Path(save)
+    save_split = None if save_split is None else Path(save_split)
+    protocols = (protocols,) if isinstance(protocols, str) else tuple(protocols)
     methods = parse_methods(method if isinstance(method, str) else ",".join(method))
     if unlabelled and not Path(data).is_dir():
         raise bad_value("data", data, "--unlabelled is for folders, and there is none of this name")
@@ -187,7 +190,7 @@ def pretrain_images(
         weight_decay=weight_decay,
         temperature=temperature,
         crop=crop,
-        protocols=tuple(protocols),
+        protocols=protocols,
         shots=shots,
         precision=precision,
         compile=compiled,

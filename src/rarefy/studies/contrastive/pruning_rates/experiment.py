@@ -73,15 +73,15 @@ class PruningRatesExperiment(Experiment):
     """batches over which growth is averaged"""
 
     def check(self) -> None:
+        for name in ("features", "pruned"):
+            if len(getattr(self, name)) < 2:
+                raise bad_value(name, getattr(self, name), "needs two values: a slope is fitted")
         if max(self.features) > self.d1:
             least = f"must be at least the number of features, {max(self.features)}"
             raise bad_value("d1", self.d1, least)
         if max(self.pruned) > self.copies:
             least = f"must be in 1..copies={self.copies}: the rare feature's own"
             raise bad_value("pruned", max(self.pruned), least)
-        for name in ("features", "pruned"):
-            if len(getattr(self, name)) < 2:
-                raise bad_value(name, getattr(self, name), "needs two values: a slope is fitted")
         for d in self.features:
             self.sized(d)
 

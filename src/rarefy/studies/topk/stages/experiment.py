@@ -62,13 +62,17 @@ class StagesExperiment(UnprunedExperiment):
     def check(self) -> None:
         for varied in self.varied:
             for factor in self.factor:
-                sizes = self.sizes("signal", varied, factor)
-                if varied in COUNTS and getattr(sizes, varied) != factor * getattr(self, varied):
+                if varied in COUNTS and not self._whole(varied, factor):
                     raise bad_value("factor", factor, f"must leave {varied} a whole number")
+                sizes = self.sizes("signal", varied, factor)
                 if sizes.classes < 2 or sizes.samples < sizes.classes:
                     least = "needs 2 classes and a sample of each in every cell"
                     raise bad_value("factor", factor, least)
                 check_dimension(sizes.d, sizes.classes, sizes.filters, sizes.samples, "auto")
+
+    def _whole(self, varied: str, factor: float) -> bool:
+        count = factor * getattr(self, varied)
+        return bool(count >= 1 and count == int(count))
 
     def sizes(self, regime: str, varied: str, factor: float) -> Sizes:
         snr = self.snr_signal if regime == "signal" else self.snr_noise
