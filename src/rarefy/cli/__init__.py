@@ -7,8 +7,9 @@ from rarefy.cli import influence as influence
 from rarefy.cli import listing as listing
 from rarefy.cli import pretraining as pretraining
 from rarefy.cli import probing as probing
+from rarefy.cli import running as running
 from rarefy.cli import showing as showing
-from rarefy.cli import studying as studying
 from rarefy.cli import training as training
+from rarefy.cli import verifying as verifying
 from rarefy.cli.frame import app as app
 from rarefy.cli.frame import main as main

@@ -9,18 +9,8 @@ from typing import Annotated
 
 import typer
 
-from rarefy.cli.frame import (
-    AsJson,
-    DataFolder,
-    Device,
-    Size,
-    SkipBad,
-    TestShare,
-    app,
-    exit_on_error,
-    print_,
-    use_data_folder,
-)
+from rarefy.cli.frame import app, exit_on_error, print_, use_data_folder
+from rarefy.cli.options import AsJson, DataFolder, Device, Size, SkipBad, TestShare
 from rarefy.core.errors import bad_value
 from rarefy.core.writing import check_output, write_output
 

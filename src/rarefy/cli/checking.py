@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from rarefy.cli.frame import AsJson, app, exit_on_error
+from rarefy.cli.frame import app, exit_on_error
+from rarefy.cli.options import AsJson
 
 PROGRESS_FROM = 10
 """Things to check; fewer are through before a bar could be read."""

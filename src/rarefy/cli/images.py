@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarefy.cli.frame import AsJson, app, exit_on_error, print_
+from rarefy.cli.frame import app, exit_on_error, print_
+from rarefy.cli.options import AsJson
 from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarefy.cli.frame import (
+from rarefy.cli.frame import app, complain, exit_on_error, print_, use_data_folder
+from rarefy.cli.options import (
     AsJson,
     DataFolder,
     Device,
@@ -22,11 +23,6 @@ from rarefy.cli.frame import (
     SkipBad,
     TestShare,
     Threads,
-    app,
-    complain,
-    exit_on_error,
-    print_,
-    use_data_folder,
 )
 from rarefy.cli.removing import Removing, removed, with_folder_options
 from rarefy.cli.scored_tables import classes_table, describe, top_table

@@ -10,7 +10,8 @@ import typer
 from rich import box
 from rich.text import Text
 
-from rarefy.cli.frame import AsJson, Device, app, exit_on_error, print_
+from rarefy.cli.frame import app, exit_on_error, print_
+from rarefy.cli.options import AsJson, Device
 from rarefy.core.papers import paper_names
 from rarefy.core.tables import Table
 

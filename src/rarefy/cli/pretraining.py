@@ -10,6 +10,16 @@ from typing import Annotated
 import typer
 
 from rarefy.cli.frame import (
+    app,
+    exit_on_error,
+    numbers,
+    print_,
+    spell_saved,
+    typed_again,
+    use_data_folder,
+)
+from rarefy.cli.longtail_tables import differences, quality_table
+from rarefy.cli.options import (
     AsJson,
     DataFolder,
     Device,
@@ -20,15 +30,7 @@ from rarefy.cli.frame import (
     SkipBad,
     TestShare,
     Threads,
-    app,
-    exit_on_error,
-    numbers,
-    print_,
-    spell_saved,
-    typed_again,
-    use_data_folder,
 )
-from rarefy.cli.longtail_tables import differences, quality_table
 from rarefy.core.errors import OutOfTime, RunError
 
 AUTO = "By the number and size of the images if not given."

@@ -11,18 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarefy.cli.frame import (
-    AsJson,
-    DataFolder,
-    Device,
-    Size,
-    SkipBad,
-    TestShare,
-    app,
-    exit_on_error,
-    print_,
-    use_data_folder,
-)
+from rarefy.cli.frame import app, exit_on_error, print_, use_data_folder
+from rarefy.cli.options import AsJson, DataFolder, Device, Size, SkipBad, TestShare
 from rarefy.cli.probed_tables import LEGEND, describe, each_table, print_grouped
 from rarefy.core.errors import UsageError
 from rarefy.core.writing import check_output, write_output

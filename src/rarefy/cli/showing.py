@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from rarefy.cli.frame import (
-    Device,
-    MaxSeconds,
-    Overwrite,
-    app,
-    complain,
-    exit_on_error,
-    judge_results,
-    print_,
-    run_in_turn,
-)
+from rarefy.cli.frame import app, complain, exit_on_error, judge_results, print_, run_in_turn
+from rarefy.cli.options import Device, MaxSeconds, Overwrite
 from rarefy.core.errors import RarefyError, UsageError
 from rarefy.core.progress import Progress
 from rarefy.core.writing import check_output

@@ -10,6 +10,15 @@ from typing import Annotated
 import typer
 
 from rarefy.cli.frame import (
+    app,
+    exit_on_error,
+    numbers,
+    print_,
+    spell_saved,
+    typed_again,
+    use_data_folder,
+)
+from rarefy.cli.options import (
     AsJson,
     DataFolder,
     Device,
@@ -20,13 +29,6 @@ from rarefy.cli.frame import (
     SkipBad,
     TestShare,
     Threads,
-    app,
-    exit_on_error,
-    numbers,
-    print_,
-    spell_saved,
-    typed_again,
-    use_data_folder,
 )
 from rarefy.core.errors import OutOfTime
 

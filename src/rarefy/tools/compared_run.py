@@ -4,6 +4,7 @@ they give back."""
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from rarefy.tools.image_data import with_options
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparedRun(Execution):
+class ComparedRun(Execution, ABC):
     """A run that compares trainings in pairs: ``frame`` has the comparison, ``path`` is the store,
     ``dataset`` all that was measured, ``finished`` says whether time was enough."""
 
@@ -29,9 +30,9 @@ class ComparedRun(Execution):
         return cls(**vars(execution), experiment=experiment)
 
     @property
+    @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
         """The comparison, one row per setting."""
-        raise NotImplementedError
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -2,58 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from rarefy.core.contracts import Cells, Context
-from rarefy.core.errors import bad_value
 from rarefy.core.parameters import NotNegative
 from rarefy.data.noise_spectrum import Spectrum
-from rarefy.data.tail_noise import TailSamples
-from rarefy.measure.generalisation import sample_losses, scores_of
-from rarefy.measure.tail_draws import strata_draw
-from rarefy.measure.tails import CHUNK, Tails, tail_errors
-from rarefy.studies.benign.setting import TINY, TRAININGS, ClassNoiseExperiment, Schedule
+from rarefy.studies.benign.setting import TRAININGS, ClassNoiseExperiment, Schedule
 from rarefy.studies.benign.trial import Trial
-from rarefy.sweep.batches import split_by_axes
-from rarefy.train.fitting import FitResult
-
-FEW = TINY | {"d": 24, "trained_steps": 40, "test_samples": 600}
-"""``TINY`` for studies of tails."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeaturelessExperiment(ClassNoiseExperiment):
-    """All trainings on noise alone, tested by how far out in a tail a sample lies."""
+    """All trainings on noise alone."""
 
     schedule: tuple[Schedule, ...] = TRAININGS
     """how it is trained, printed: as 003 says; trained: until the training loss is ``stop_loss``"""
     strength: NotNegative = 1e-6
     """norm of the features |u|: next to nothing, so that the noise must be learnt"""
-
-    def check_strata(self, strata: int) -> None:
-        """Every chunk of test samples has one per class and stratum."""
-        least = self.classes * strata
-        if 0 < self.test_samples % CHUNK < least:
-            allowed = f"must be a multiple of {CHUNK}, or at least {least} more than one"
-            raise bad_value("test_samples", self.test_samples, allowed)
-
-    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        # not compiled: the time goes into matrix products, and shapes change from batch to batch
-        eager = dataclasses.replace(context, compiled=False)
-
-        def run(seed: int, schedule: str, part: Cells) -> dict[str, np.ndarray]:
-            return self.run(schedule, part, eager)
-
-        return split_by_axes(cells, ("seed", "schedule"), run)
-
-    def run(self, schedule: str, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        """Cells of one seed and one training."""
-        raise NotImplementedError
 
     def without_features(
         self,
@@ -74,32 +42,3 @@ class FeaturelessExperiment(ClassNoiseExperiment):
             zeta_axes="rotated",
             room=room,
         )
-
-    def fit(self, trial: Trial, schedule: str, context: Context) -> tuple[FitResult, np.ndarray]:
-        """The trained batch, and its training loss by class. Progress is counted as if every
-        training took ``trained_steps``, since a study declares one cost for all its cells."""
-        plan = self.training(schedule)
-        share = self.trained_steps / plan.steps
-        paced = dataclasses.replace(context, advance=lambda amount: context.advance(amount * share))
-        fitted = trial.fit(paced, plan)
-        scores = scores_of(fitted.filters, trial.samples, trial.scale, context.compiled)
-        loss, _ = sample_losses(scores, trial.samples.labels)
-        one_hot = trial.samples.one_hot()
-        by_class = (loss[:, None, :] @ one_hot)[:, 0] / one_hot.sum(dim=1)
-        return fitted, by_class.cpu().numpy()
-
-    def tails(
-        self,
-        trial: Trial,
-        fitted: FitResult,
-        lengths: tuple[float, ...],
-        draw: Callable[[int, int], TailSamples] | None = None,
-    ) -> Tails:
-        """Errors beyond each of ``lengths``, the first of them 0; unless ``draw`` gives others, of
-        samples that fill the strata between them."""
-
-        def by_strata(count: int, chunk: int) -> TailSamples:
-            return strata_draw(trial.data, trial.draws, lengths[1:], count, chunk)
-
-        drawn, table = draw or by_strata, trial.data.eigenvalues
-        return tail_errors(fitted.filters, drawn, self.test_samples, lengths, table, trial.scale)

@@ -4,6 +4,7 @@ and grids of which not every cell is run: not every variation is worth all of a 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
@@ -131,13 +132,13 @@ class GranularityExperiment(Experiment):
         problem = MultiViewClassifier(self.patches, self.bias, *rates)
         return Trial(data, labels, draws, problem, initial, batches, self.lr)
 
+    @abstractmethod
     def _wanted(self, *place: Any, **named: Any) -> bool:
         """Whether the cells at a place, one value per axis, are run."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _run(self, *at: Any, **named: Any) -> Mapping[str, Tensor | np.ndarray]:
         """Outputs of the cells at a place: of (value, ..., cells, context)."""
-        raise NotImplementedError
 
     def simulate(self, cells: Cells, context: Context, run: Run | None = None) -> Arrays:
         """All outputs of cells that are not wanted are NaN. Progress adds up to the declared cost

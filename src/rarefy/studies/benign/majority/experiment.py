@@ -13,8 +13,8 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, OneOf
 from rarefy.data.noise_spectrum import Spectrum, spectrum_for
 from rarefy.measure.tails import CRITERIA
-from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
 from rarefy.studies.benign.setting import Ratio
+from rarefy.studies.benign.tails import FEW, TailsExperiment
 from rarefy.studies.benign.trial import Trial, outputs_of
 from rarefy.sweep.batches import split_by_axis
 
@@ -27,7 +27,7 @@ so that every Gamma changes as in the first."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MajorityExperiment(FeaturelessExperiment):
+class MajorityExperiment(TailsExperiment):
     """One class (the last) grows, the others stay small: what the small ones lose in the tail."""
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "control", "majority")

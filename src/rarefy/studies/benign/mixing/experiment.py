@@ -14,8 +14,8 @@ from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count, OneOf, Rule, Share
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.tail_noise import long_tailed
-from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
 from rarefy.studies.benign.setting import Ratio
+from rarefy.studies.benign.tails import FEW, TailsExperiment
 from rarefy.studies.benign.trial import Trial, outputs_of
 
 MOMENTS = ("free", "held")
@@ -25,7 +25,7 @@ KINDS = ("all", "ordinary", "long-tailed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixingExperiment(FeaturelessExperiment):
+class MixingExperiment(TailsExperiment):
     """A training set of fixed size, with few or many long-tailed samples in it."""
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma", "moment", "share")

@@ -14,13 +14,13 @@ from rarefy.core.parameters import Count, InRange
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.measure.tail_draws import TailDraws
 from rarefy.measure.tails import CHUNK, CRITERIA
-from rarefy.studies.benign.featureless import FEW, FeaturelessExperiment
 from rarefy.studies.benign.setting import Ratio
+from rarefy.studies.benign.tails import FEW, TailsExperiment
 from rarefy.studies.benign.trial import outputs_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class TailExperiment(FeaturelessExperiment):
+class TailExperiment(TailsExperiment):
     """How fast the error falls towards the tail, for several noise correlation ratios."""
 
     axes: ClassVar[tuple[str, ...]] = ("schedule", "gamma")
