@@ -190,7 +190,7 @@ def test_lower_ctrl_c_again(
             assert run.stdout.readline() == moment
             run.send_signal(signal.SIGINT)
         _, told = run.communicate(timeout=60)
-    assert run.returncode == 130 and "Traceback" not in told
+    assert run.returncode == 130 and "Traceback" not in told, told
     assert "note: stopping, what is under way is being kept" in told
     assert "error: stopped: 0 of 12 cells" in told
     # the third, without a process of its own
