@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from pages.markdown import plain, table, verdict_table
 from rarefy.core.contracts import Verdict
-from rarefy.core.ledger import load_claims, load_verdicts
 from rarefy.core.papers import PAPERS
+from rarefy.ledger.verdicts import load_claims, load_verdicts
 
 
 def page() -> str:

@@ -19,8 +19,8 @@ from registered_studies import (
 )
 
 from rarefy.core.contracts import OUTCOMES, Study
-from rarefy.core.ledger import load_claims
 from rarefy.core.picture import HeatMap, Lines
+from rarefy.ledger.verdicts import load_claims
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -128,11 +128,13 @@ def test_progress_adds_up_to_the_declared_cost(kind: type[Study]) -> None:
 @every_study
 def test_verdicts_are_of_its_claims_with_n_and_told_apart(kind: type[Study]) -> None:
     study, verdicts = kind.at("tiny"), tiny_verdicts(kind)
-    assert {verdict.claim for verdict in verdicts} == set(study.claims)
+    assert {verdict.about for verdict in verdicts} - {""} == set(study.claims)
+    primaries = [verdict.claim for verdict in verdicts if verdict.role == "primary"]
+    assert len(set(primaries)) == len(primaries), "a primary reading has one verdict"
     for verdict in verdicts:
         assert (verdict.study, verdict.scale) == (study.name, "tiny")
         assert verdict.outcome in OUTCOMES and verdict.n >= 0
-        assert verdict.n > 0 or verdict.outcome in ("inconclusive", "not-run")
+        assert verdict.n > 0 or verdict.outcome in ("inconclusive", "premise-not-met", "not-run")
         assert verdict.setting and verdict.predicted and verdict.measured and verdict.tolerance
         if verdict.interval is not None:
             low, high = verdict.interval

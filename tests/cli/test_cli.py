@@ -15,7 +15,7 @@ import pytest
 from toy_study import Toy, only
 
 from rarefy import cli
-from rarefy.core import ledger
+from rarefy.ledger import verdicts as ledger
 
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -22,10 +22,10 @@ from toy_study import Toy, only
 
 import rarefy
 from rarefy import cli
-from rarefy.core import ledger
 from rarefy.core.contracts import Study
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.writing import write_output
+from rarefy.ledger import verdicts as ledger
 from rarefy.studies import get_study
 from rarefy.studies.api import read_results
 from rarefy.sweep import checking

@@ -41,8 +41,8 @@ def check(
 
     Example: [bold]rarefy check runs/contrast-init-quick --repair[/]
     """
-    from rarefy.core.ledger import ledger_folder
     from rarefy.core.progress import Progress
+    from rarefy.ledger.verdicts import ledger_folder
     from rarefy.studies import get_study
     from rarefy.sweep.checking import DAMAGED, find_things
     from rarefy.sweep.checking import check as look

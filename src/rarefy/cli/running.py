@@ -161,7 +161,7 @@ def _stopped_runs(execution: Execution) -> str:
 def _describe(
     study: Study, scale: str, execution: Execution, verdicts: list[Verdict]
 ) -> dict[str, Any]:
-    from rarefy.core.ledger import verdict_to_json
+    from rarefy.ledger.verdicts import verdict_to_json
 
     return {
         "study": study.name,

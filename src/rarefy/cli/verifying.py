@@ -26,7 +26,7 @@ from rarefy.core.errors import RarefyError, UsageError
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Study, Verdict
-    from rarefy.core.ledger import Change
+    from rarefy.ledger.verdicts import Change
 
 
 @app.command()
@@ -55,7 +55,7 @@ def verify(
 
     Example: [bold]rarefy verify contrast-dynamics --scale quick[/]
     """
-    from rarefy.core.ledger import load_verdicts, save_verdicts
+    from rarefy.ledger.verdicts import load_verdicts, save_verdicts
     from rarefy.studies import get_study, load_studies
 
     kinds = [get_study(name) for name in names] if names else list(load_studies().values())
@@ -132,7 +132,7 @@ def _show_changes(
     study: Study, scale: str, verdicts: list[Verdict], ledger: list[Verdict]
 ) -> list[Change]:
     """Print the verdicts beside the ledger's, and give what differs."""
-    from rarefy.core.ledger import compare
+    from rarefy.ledger.verdicts import compare
     from rarefy.sweep.overview import verdict_table
 
     changes = compare(verdicts, ledger)

@@ -23,7 +23,7 @@ from rarefy.core.writing import OutputFolder
 if TYPE_CHECKING:
     import xarray as xr
 
-OUTCOMES = ("holds", "fails", "inconclusive", "not-run")
+OUTCOMES = ("holds", "fails", "inconclusive", "premise-not-met", "not-run")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of one claim in one setting; (claim, study, scale, setting) is its identity."""
+    """Outcome of one reading; (claim, study, scale, setting) is its identity.
+
+    ``claim`` says what the reading is to a claim: "B6.1" the first of the primary readings that are
+    declared for B6 in the ledger, "B6" the same question under another choice (robustness), ""
+    something of our own (diagnostic). ``value`` is what ``interval`` is about and ``allowed`` where
+    the claim wants it; ``p``: of a test that is not read off the interval, two-sided;
+    ``published``: the number in the paper.
+    """
 
     claim: str
     study: str
@@ -65,6 +72,10 @@ class Verdict:
     tolerance: str
     outcome: str
     note: str = ""
+    value: float | None = None
+    allowed: tuple[float, float] | None = None
+    p: float | None = None
+    published: float | None = None
 
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:
@@ -73,6 +84,15 @@ class Verdict:
     @property
     def identity(self) -> tuple[str, str, str, str]:
         return (self.claim, self.study, self.scale, self.setting)
+
+    @property
+    def about(self) -> str:
+        """The claim's id, whatever the role; empty for a diagnostic."""
+        return self.claim.partition(".")[0]
+
+    @property
+    def role(self) -> str:
+        return "primary" if "." in self.claim else "robustness" if self.claim else "diagnostic"
 
 
 @dataclass(frozen=True)

@@ -105,11 +105,19 @@ def judge_trend(
         tolerance=f"p at most {alpha:g}{needed}",
         outcome=outcome,
         note=joined(note, why),
+        value=_finite(trend.rho),
+        allowed=(minimum_rho, 1.0) if sign > 0 else (-1.0, -minimum_rho),
+        p=_finite(trend.p_value),
     )
 
 
 def judge_slope(
-    identity: Identity, slope: Slope, predicted: float, tolerance: float, note: str = ""
+    identity: Identity,
+    slope: Slope,
+    predicted: float,
+    tolerance: float,
+    note: str = "",
+    published: float | None = None,
 ) -> Verdict:
     """Holds: the whole interval lies in predicted ± tolerance; fails: all of it lies outside."""
     return _by_interval(
@@ -121,6 +129,7 @@ def judge_slope(
         slope.n_samples,
         f"±{tolerance:g}",
         joined(note, _thin(slope)),
+        published,
     )
 
 
@@ -147,6 +156,7 @@ def judge_equal(
     tolerance: float,
     level: float = 0.95,
     note: str = "",
+    published: float | None = None,
 ) -> Verdict:
     """Equivalence reading: holds only when the data exclude any difference over ``tolerance``."""
     mean = samples if isinstance(samples, Interval) else mean_interval(samples, level)
@@ -159,6 +169,7 @@ def judge_equal(
         mean.n,
         f"±{tolerance:g}",
         joined(note, _few(mean.n)),
+        published,
     )
 
 
@@ -169,6 +180,7 @@ def judge_bound(
     side: Literal["at_least", "at_most"],
     level: float = 0.95,
     note: str = "",
+    published: float | None = None,
 ) -> Verdict:
     """Holds when the whole interval of the mean is on the right side of ``bound``."""
     if side not in ("at_least", "at_most"):
@@ -183,6 +195,7 @@ def judge_bound(
         mean.n,
         "none",
         joined(note, _few(mean.n)),
+        published,
     )
 
 
@@ -192,9 +205,11 @@ def judge_difference(
     direction: Literal["positive", "negative"],
     level: float = 0.95,
     note: str = "",
+    published: float | None = None,
 ) -> Verdict:
     """A paired difference has a sign: holds when its whole interval lies strictly on the claimed
-    side, fails on the other side, and also when every difference is exactly 0 (no effect)."""
+    side, fails on the other side, and also when every difference is exactly 0 (no effect).
+    ``published``: the size in the paper; whether the interval excludes it is for the answer."""
     if direction not in ("positive", "negative"):
         raise bad_value("direction", direction, "must be 'positive' or 'negative'")
     mean = samples if isinstance(samples, Interval) else mean_interval(samples, level)
@@ -215,6 +230,9 @@ def judge_difference(
         tolerance="none",
         outcome=outcome,
         note=joined(note, why),
+        value=_finite(mean.mean),
+        allowed=(0.0, np.inf) if sign > 0 else (-np.inf, 0.0),
+        published=published,
     )
 
 
@@ -251,6 +269,7 @@ def _by_interval(
     n: int,
     tolerance: str,
     note: str,
+    published: float | None = None,
 ) -> Verdict:
     """The one rule of interval verdicts: inside holds, outside fails, astride is inconclusive."""
     value, low, high = estimate
@@ -271,6 +290,9 @@ def _by_interval(
         tolerance=tolerance,
         outcome=outcome,
         note=note,
+        value=_finite(value),
+        allowed=(float(floor), float(ceiling)),
+        published=published,
     )
 
 
@@ -280,6 +302,10 @@ def _show(value: float) -> str:
 
 def _show_p(value: float) -> str:
     return f"{value:.2g}" if np.isfinite(value) else "undefined"
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def _kept(low: float, high: float) -> tuple[float, float] | None:

@@ -13,8 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from rarefy import __version__
 from rarefy.core.contracts import OUTCOMES, Study
 from rarefy.core.errors import UsageError
-from rarefy.core.ledger import load_claims
 from rarefy.core.writing import write_output
+from rarefy.ledger.verdicts import load_claims
 from rarefy.report import interactive, static, style
 from rarefy.report.sections import Entry, PanelView, Section, section, slug
 

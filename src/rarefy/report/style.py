@@ -43,7 +43,7 @@ ROLES = {
 """The same word has the same colour in every picture; black means ink: dark on light, light on
 dark."""
 
-OUTCOMES = {"holds": "✓", "fails": "✗", "inconclusive": "?", "not-run": "–"}
+OUTCOMES = {"holds": "✓", "fails": "✗", "inconclusive": "?", "premise-not-met": "∅", "not-run": "–"}
 """The sign in front of an outcome, so that it can be read without its colour."""
 
 COLOUR_MAP = "viridis"

@@ -18,8 +18,8 @@ import torch
 
 from rarefy.core.contracts import NONFINITE_STEP
 from rarefy.core.errors import RarefyError, UsageError
-from rarefy.core.ledger import check_ledger
 from rarefy.core.writing import RECORDS, is_intact, record_of
+from rarefy.ledger.verdicts import check_ledger
 from rarefy.sweep.chunks import NEEDED, find_damage, has_checksums, in_short, open_array
 from rarefy.sweep.examine import MARK, examine
 from rarefy.sweep.results import find_results, read_description, read_results

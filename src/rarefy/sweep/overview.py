@@ -9,7 +9,13 @@ from rich.text import Text
 from rarefy.core.contracts import Verdict
 from rarefy.core.tables import Table, make_table
 
-COLOURS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not-run": "dim"}
+COLOURS = {
+    "holds": "green",
+    "fails": "red",
+    "inconclusive": "yellow",
+    "premise-not-met": "cyan",
+    "not-run": "dim",
+}
 
 
 def verdict_table(title: str, verdicts: Iterable[Verdict], ledger: Sequence[str] = ()) -> Table:

@@ -18,9 +18,12 @@ def inconclusive(verdict: Verdict, why: str) -> Verdict:
 
 
 def undecided(verdict: Verdict, why: str) -> Verdict:
-    """The same measurement, inconclusive because a premise is not met; as it was if ``why`` is
-    empty."""
-    return inconclusive(verdict, why and f"premise not met: {why}")
+    """The same measurement where the claim says nothing, because a premise is not met; as it was if
+    ``why`` is empty."""
+    if not why:
+        return verdict
+    note = joined(verdict.note, f"premise not met: {why}")
+    return dataclasses.replace(verdict, outcome="premise-not-met", note=note)
 
 
 def noted(verdict: Verdict, more: str) -> Verdict:

@@ -98,16 +98,17 @@ def share(at_least: float) -> Expect:
     )
 
 
-def differs(direction: Literal["positive", "negative"]) -> Expect:
+def differs(direction: Literal["positive", "negative"], published: float | None = None) -> Expect:
     """``take`` gives paired differences."""
     return lambda identity, at, taken, note: st.judge_difference(
-        identity, taken, direction, note=note
+        identity, taken, direction, note=note, published=published
     )
 
 
 @dataclass(frozen=True)
 class Reading:
-    """``what`` may name coordinates: ``"step {read}, sigma={sigma:g}"``, and ``{setting}``."""
+    """``claim``: "B6.1", "B6" or "", as in ``Verdict``. ``what`` may name coordinates: ``"step
+    {read}, sigma={sigma:g}"``, and ``{setting}``."""
 
     claim: str
     what: str

@@ -1,4 +1,4 @@
-"""The ledger: the claims of the papers and the verdicts last measured on them, as package data.
+"""The verdicts last measured, as package data.
 
 A verdict is compared only with the one of the same claim, study, scale and setting. Verdicts lie in
 ``verdicts-<study>.json``, one per line: a commit shows what changed, and no file grows large.
@@ -68,11 +68,7 @@ def _verdicts(path: Path) -> list[Verdict]:
 
 
 def check_ledger(path: Path) -> str:
-    """What is wrong with a file of verdicts, as ``save_verdicts`` writes them, or of claims."""
-    if path.name == "claims.json":
-        names = [entry.get("id") if isinstance(entry, dict) else None for entry in _read(path)]
-        apart = all(names) and len(set(names)) == len(names)
-        return "" if apart else "a claim has no id of its own"
+    """What is wrong with a file of verdicts, as ``save_verdicts`` writes them."""
     verdicts = _verdicts(path)
     identities = [verdict.identity for verdict in verdicts]
     if identities != sorted(set(identities)):
@@ -155,16 +151,22 @@ def _asked(verdict: Verdict) -> str:
 
 def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
     entry = dataclasses.asdict(verdict)
-    if verdict.interval is not None:
-        entry["interval"] = [_number(end) for end in verdict.interval]
-    return entry
+    for name in ("interval", "allowed"):
+        if entry[name] is not None:
+            entry[name] = [_number(end) for end in entry[name]]
+    for name in ("value", "p", "published"):
+        if entry[name] is not None:
+            entry[name] = _number(entry[name])
+    kept = {field.name for field in dataclasses.fields(verdict) if field.default is not None}
+    return {name: value for name, value in entry.items() if value is not None or name in kept}
 
 
 def verdict_from_json(entry: dict[str, Any]) -> Verdict:
     entry = dict(entry)
-    if entry["interval"] is not None:
-        low, high = entry["interval"]
-        entry["interval"] = (float(low), float(high))
+    for name in ("interval", "allowed"):
+        if entry.get(name) is not None:
+            low, high = entry[name]
+            entry[name] = (float(low), float(high))
     return Verdict(**entry)
 
 

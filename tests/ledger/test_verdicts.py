@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rarefy.core import ledger
 from rarefy.core.contracts import Verdict
 from rarefy.core.errors import RunError
+from rarefy.ledger import verdicts as ledger
 
 BASE = Verdict("T1", "toy", "tiny", "default", "4", "4.2", (4.1, float("inf")), 4, "0.5", "holds")
 
