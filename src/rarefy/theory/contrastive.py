@@ -118,7 +118,7 @@ def coefficient_scale(feature_ratio: Number) -> Number:
 
 
 def coefficient_range(
-    feature_ratio: Number, tau: float, m: int, d: int, ratio: Number
+    feature_ratio: Number, tau: float | Number, m: int, d: int, ratio: Number
 ) -> tuple[Number, Number]:
     """(13): [eps_j/eps_max tau/Xi_2, eps_j/eps_max tau], Xi_2 = d^(C_m - ratio^2), m = d^C_m."""
     xi_2 = m * d ** (-(ratio**2))
