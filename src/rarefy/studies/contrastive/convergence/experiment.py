@@ -55,8 +55,14 @@ class ConvergenceExperiment(Experiment):
             "reads": (0.0, 1.25),
         },
         "paper": {},
-        "late": {"d": (9, 16, 32, 64), "reads": (0.0, 1.5, 1.99)},
-        "wide": {"d": (9, 16, 32, 64), "width_exponent": 2.0, "eps_min": (0.8, 0.9, 1.0)},
+        "late": {"d": (9, 16, 32, 64), "tau_power": (1.0,), "reads": (0.0, 1.99)},
+        "wide": {
+            "d": (9, 16, 32, 64),
+            "tau_power": (1.0,),
+            "reads": (0.0, 1.5),
+            "width_exponent": 2.0,
+            "eps_min": (0.8, 0.9, 1.0),
+        },
     }
 
     seeds: Count = 20
