@@ -85,10 +85,10 @@ def _sets(experiment: AlignmentExperiment, point: Mapping[str, Any]) -> list[kit
 
     few, most = "N_i (26) over d^(1-r^2), {setting}", kit.at_most(BIG_O, "eps_min")
     note = "mean over neurons, at eps_min={worst}, where it is largest; O(1) read as 4"
-    falls = kit.falls("eps_min")
+    grows, falls = "N_i (26) grows as eps_min falls, {setting}", kit.falls("eps_min")
     return [
         kit.Reading("C7.1", few, over, most, at=point, note=note),
-        kit.Reading("C7.2", "N_i (26) grows as eps_min falls, {setting}", "initial_set", falls, at=point),
+        kit.Reading("C7.2", grows, "initial_set", falls, at=point),
         _mixed(point, f"step {point['read']}"),
     ]
 
@@ -99,7 +99,7 @@ def _mixed(at: Mapping[str, Any], where: str) -> kit.Reading:
 
 
 def _pure(experiment: AlignmentExperiment, point: Mapping[str, Any]) -> list[kit.Reading]:
-    """Fewer pure neurons the rarer, but at least m d^-(eps_max/eps_min)^2 of order (Theorem 3.1)."""
+    """Fewer the rarer, but at least of order m d^-(eps_max/eps_min)^2 (Theorem 3.1)."""
 
     def over_bound(here: xr.Dataset) -> xr.DataArray:
         least = lucky_count_order(experiment.neurons, experiment.d, here["eps_min"].values)
