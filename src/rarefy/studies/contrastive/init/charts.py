@@ -15,8 +15,6 @@ from rarefy.theory import initial_sets as theory
 
 FEWEST = 1e-5
 """Neurons a feature below which a count is left out of the picture."""
-FARTHEST = 8192
-"""Features up to which the exact laws are drawn."""
 
 
 def pictures(experiment: InitExperiment, results: xr.Dataset) -> list[Picture]:
@@ -65,7 +63,7 @@ def _sets(experiment: InitExperiment, results: xr.Dataset) -> Picture:
 
 def _against_d(experiment: InitExperiment, results: xr.Dataset) -> Picture:
     counted = sorted(experiment.d)
-    spaced = np.geomspace(counted[0], max(FARTHEST, counted[-1]), 36)
+    spaced = np.geomspace(counted[0], max(law.FAR, counted[-1]), 36)
     features = np.unique(spaced.round().astype(int))
     near = [r for r in sorted(experiment.ratio) if r >= 0.7] or [max(experiment.ratio)]
     shown = near if len(near) <= 4 else [near[0], near[len(near) // 3], near[-2], near[-1]]
