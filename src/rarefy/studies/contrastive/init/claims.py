@@ -81,8 +81,8 @@ def _turned(slope: st.Slope) -> st.Slope:
 
 
 def _steepest(identity: st.Identity, slopes: dict[float, st.Slope], note: str = "") -> Verdict:
-    ends = [(slope.low, slope.high) for slope in slopes.values()]
-    ratio = list(slopes)[worst_of(*zip(*ends, strict=True), ceiling=SHAPE)]
+    low, high = [slope.low for slope in slopes.values()], [slope.high for slope in slopes.values()]
+    ratio = list(slopes)[worst_of(low, high, ceiling=SHAPE)]
     said = joined(f"at ratio {ratio:g}, the least favourable", note)
     return st.judge_upper_exponent(identity, slopes[ratio], 0.0, SHAPE, note=said)
 
