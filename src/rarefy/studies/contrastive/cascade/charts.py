@@ -18,11 +18,7 @@ Meetings = Sequence[tuple[float, str]]
 
 
 def pictures(experiment: CascadeExperiment, results: xr.Dataset) -> list[Picture]:
-    return [
-        _trajectories(experiment, results),
-        _added(experiment, results),
-        _composition(experiment, results),
-    ]
+    return [_trajectories(experiment, results), _added(experiment, results)]
 
 
 def _places(results: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
@@ -120,26 +116,6 @@ def _added(experiment: CascadeExperiment, results: xr.Dataset) -> Picture:
         "compare the two run by run), since ordinary training has brought them close together by "
         "then. Afterwards kept and pruned neurons go on outgrowing "
         "each other: without a bias this need not end, with it neurons soon cease to be pure.",
-        panels,
-    )
-
-
-def _composition(experiment: CascadeExperiment, results: xr.Dataset) -> Picture:
-    alpha, what = experiment.figure_alpha, "share of the pruned neurons"
-    meetings = [(alpha, "rarest meets next")]
-    panels = _panels(
-        results, lambda at: _levels(experiment, at["pruned"].sel(alpha=alpha)), what, meetings
-    )
-    return Picture(
-        "composition",
-        f"Whose neurons are pruned ({alpha:.0%} of all)",
-        "A neuron is counted under the frequency of its strongest feature. The claim needs the "
-        "rarest level at 1 up to the vertical line and the two rarest, no others, after it; "
-        f"neurons drawn at random would give each level {1 / len(experiment.levels):.2f} where it "
-        "has as many as the others. From the theorem's state the two rarest have more of them than "
-        "at random, but the most frequent is pruned as well. In runs trained from random weights "
-        "the smallest neurons are not the rarest feature's: with the paper's bias they are silent "
-        "ones that no feature moves, without it all neurons are mixtures.",
         panels,
     )
 

@@ -8,6 +8,7 @@ import xarray as xr
 from rarefy.core.contracts import Verdict
 from rarefy.measure.statistics import judge_difference
 from rarefy.studies.contrastive.masking.experiment import MaskingExperiment
+from rarefy.studies.contrastive.words import bias_name
 from rarefy.studies.kit.reading import Naming
 
 QUANTITIES = {
@@ -50,7 +51,7 @@ def verdicts(experiment: MaskingExperiment, results: xr.Dataset, scale: str) -> 
     many = f"{QUANTITIES['aligned']}: rare neurons masked minus none"
     found.append(judged("Q1", many, gain(here, "rare", "none", "aligned")))
     others = {f"alpha={v:.2g}": {"alpha": v} for v in experiment.alpha if v != alpha}
-    others |= {"no bias": {"bias_scale": v} for v in experiment.bias_scale if v != bias}
+    others |= {bias_name(v): {"bias_scale": v} for v in experiment.bias_scale if v != bias}
     for words, change in others.items():
         at = results.sel({"alpha": alpha, "bias_scale": bias} | change)
         what = f"{words}: {best}, rare neurons masked minus none"

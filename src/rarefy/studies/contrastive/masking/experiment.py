@@ -46,7 +46,8 @@ class ChosenNeurons(NeuronPruning):
         norms = neuron_norms(weights)
         rare = -squared_cosines(weights, self.rare).amax(dim=2)  # the most aligned go first
         scores = torch.stack([norms, norms, self.chance, rare], dim=1)  # in the order of MASKS
-        return keep_largest(scores[torch.arange(len(scores)), self.kind], self.count)
+        chosen = scores[torch.arange(len(scores), device=scores.device), self.kind]
+        return keep_largest(chosen, self.count)
 
 
 @dataclass(frozen=True, kw_only=True)
