@@ -24,7 +24,7 @@ def _places(experiment: PruningExperiment, results: xr.Dataset) -> list[tuple[st
 
 def pictures(experiment: PruningExperiment, results: xr.Dataset) -> list[Picture]:
     places = _places(experiment, results)
-    return [_who_is_pruned(experiment, places), _logits(places), _imbalance(experiment, places)]
+    return [_who_is_pruned(experiment, places), _imbalance(experiment, places)]
 
 
 def _who_is_pruned(experiment: PruningExperiment, places: list[tuple[str, Condition]]) -> Picture:
@@ -45,31 +45,6 @@ def _who_is_pruned(experiment: PruningExperiment, places: list[tuple[str, Condit
         f"{eps:g}; bands are 95 % intervals of the mean over runs. Solid above dashed: rare "
         "neurons are pruned more than by chance. In trained networks with the bias the smallest "
         "are silent neurons, which carry no feature.",
-        panels,
-    )
-
-
-def _logits(places: list[tuple[str, Condition]]) -> Picture:
-    panels = []
-    for title, at in places:
-        state = at.first["positive"]
-        change = state.sel(network="masked") - state.sel(network="dense")
-        curves = [
-            curve_along(label, change.sel(contains=kind), "eps_min", role)
-            for kind, label, role in (
-                ("contains", "samples with the rare feature", "minority"),
-                ("lacks", "all other samples", "majority"),
-            )
-        ]
-        title = f"{title}, step {int(state['read'])}"
-        panels.append(Lines(curves, FREQUENCY, "change of the positive logit", title=title))
-    return Picture(
-        "logits",
-        "Which samples notice that neurons are missing (Lemma F.2)",
-        "The positive logit is the network's confidence that the right partner is the right one. "
-        f"Leaving out the {places[0][1].alpha:.2%} smallest neurons should lower it on samples "
-        "with a rare feature and nowhere else. Both networks have the same weights; only the mask "
-        "differs.",
         panels,
     )
 

@@ -20,7 +20,7 @@ from rarefy.studies.contrastive.pruning.experiment import PruningExperiment
 from rarefy.studies.contrastive.words import bias_name, spelled_slope
 from rarefy.studies.kit.premise import undecided
 from rarefy.studies.kit.reading import Naming
-from rarefy.theory.contrastive_pruning import pure_count_with_pruning_order
+from rarefy.theory.contrastive_pruning import elapsed_time, pure_count_with_pruning_order
 
 BEGIN_NAMES = {"random": "trained", "theorem": "theorem's state"}
 FLAT = 0.5
@@ -42,11 +42,6 @@ class Condition:
     alpha: float
 
     @property
-    def decides(self) -> bool:
-        wide = self.experiment.neurons >= self.experiment.d**2
-        return not self.words and (self.begin == "theorem" or wide)
-
-    @property
     def here(self) -> xr.Dataset:
         return self.results.sel(begin=self.begin, bias_scale=self.bias, start=self.start)
 
@@ -63,20 +58,23 @@ class Condition:
 
     def name(self, scale: str) -> Naming:
         before = f"{self.words}: " if self.words else ""
-        when = "" if self.begin == "theorem" else f" to step {self.start}"
+        when = "" if self.begin == "theorem" else f", pruned from step {self.start}"
         where = f"{BEGIN_NAMES[self.begin]}{when}, alpha={self.alpha:.2g}, {bias_name(self.bias)}"
         return Naming(self.experiment, scale, before, f", {where}, {self.experiment.setting}")
 
-    def claim(self, number: str) -> str:
-        return number if self.decides else number.partition(".")[0]
+    def claim(self, number: str, begin: str = "random") -> str:
+        """The primary reading, or its claim where this is another choice than the one that decides
+        it: trained networks (``begin``) must be wide, the theorem's state is as it is."""
+        wide = begin == "theorem" or self.experiment.neurons >= self.experiment.d**2
+        decides = wide and not self.words and self.begin == begin
+        return number if decides else number.partition(".")[0]
 
-    @property
-    def unmet(self) -> str:
-        """Why Theorem 3.2 says nothing of a trained network that decides: alpha m <= |M*_j|."""
+    def unless_unmet(self, verdict: Verdict) -> Verdict:
+        """Where a trained network decides, Theorem 3.2 presupposes alpha m <= |M*_j|."""
         pure = float(self.first["pure"].sel(group="minority").mean())
         count = self.alpha * self.experiment.neurons
-        enough = not self.decides or pure >= count
-        return "" if enough else f"{count:g} neurons pruned, {pure:.2g} pure ones of a rare feature"
+        met = verdict.role != "primary" or pure >= count
+        return undecided(verdict, "" if met else f"{count:g} pruned, {pure:.2g} rare pure neurons")
 
 
 def conditions(experiment: PruningExperiment, results: xr.Dataset) -> Iterator[Condition]:
@@ -116,9 +114,12 @@ def _strength(at: Condition, scale: str, early: bool = False) -> list[Verdict]:
     with_, without = (energy.sel(alpha=a, read=step) for a in (at.alpha, 0.0))
     slope, unpruned = exponent_in_eps(with_), exponent_in_eps(without)
     named = at.name(scale)
-    beside = f"step {step}; not pruned {spelled_slope(unpruned)}"
-    flat = named(at.claim("P2.1"), "energy, rare over frequent: exponent in eps_min")
-    nearer = named(at.claim("P2.2"), "exponent in eps_min nearer 0 than without pruning")
+    rarest, lr = at.experiment.eps_min[0], at.experiment.lr
+    wait = elapsed_time(rarest, rarest, at.alpha, lr, at.experiment.growth_constant)
+    after = f"{step - at.start} pruned steps, {wait:.0f} are due by App. F.4"
+    beside = f"{after}; not pruned {spelled_slope(unpruned)}"
+    flat = named(at.claim("P2.1", "theorem"), "energy, rare over frequent: exponent in eps_min")
+    nearer = named(at.claim("P2.2", "theorem"), "exponent in eps_min nearer 0 than without pruning")
     why = "" if unpruned.low > FLAT else "no dependence on eps_min is left without pruning either"
     gain = _nearer(without, with_)
     return [
@@ -143,8 +144,10 @@ def _logits(at: Condition, scale: str) -> list[Verdict]:
     """P5, Lemma F.2: the positive logit falls on samples with the rare feature, on no others."""
     fall, named = _fall(at), at.name(scale)
     rare, others = (fall.sel(contains=kind).values for kind in ("contains", "lacks"))
-    falls = named(at.claim("P5.1"), "fall of the positive logit, samples with the rare feature")
-    spared = named(at.claim("P5.2"), "fall on other samples over that on these")
+    falls = named(
+        at.claim("P5.1", "theorem"), "fall of the positive logit, samples with the rare feature"
+    )
+    spared = named(at.claim("P5.2", "theorem"), "fall on other samples over that on these")
     note, size = "dense minus masked; mean over eps_min", "sizes; none is read as at most a quarter"
     quotient = np.divide(abs(others), abs(rare), out=np.full_like(rare, np.nan), where=rare != 0)
     return [
@@ -173,7 +176,7 @@ def _pure(at: Condition, scale: str) -> list[Verdict]:
     with_, gain = pure.sel(alpha=at.alpha), pure.sel(alpha=at.alpha) - pure.sel(alpha=0.0)
     note = f"mean over eps_min, step {experiment.reads[-1]}"
     more = named(at.claim("P3.1"), "pure neurons of a rare feature: pruned minus not pruned")
-    found = [undecided(st.judge_difference(more, gain.values, "positive", note=note), at.unmet)]
+    found = [at.unless_unmet(st.judge_difference(more, gain.values, "positive", note=note))]
     if not at.words:
         order = pure_count_with_pruning_order(experiment.neurons, experiment.d)
         enough = named(at.claim("P3.2"), "pure neurons of a rare feature over m/d")
@@ -189,10 +192,10 @@ def _who_is_pruned(at: Condition, scale: str) -> list[Verdict]:
     state, named, note = at.first, at.name(scale), "mean over eps_min, where there are any"
     pruned = named(at.claim("P4.1"), "rare pure neurons: share pruned minus alpha")
     share = (state["pure_pruned"].mean("eps_min") - at.alpha).values
-    found = [undecided(st.judge_difference(pruned, share, "positive", note=note), at.unmet)]
+    found = [at.unless_unmet(st.judge_difference(pruned, share, "positive", note=note))]
     if at.words:
         return found
-    norm = np.log(state["norm"])
+    norm = xr.apply_ufunc(np.log, state["norm"])
     gap = (norm.sel(group="minority") - norm.sel(group="majority")).mean("eps_min").values
     smaller = named(at.claim("P4.2"), "log norm of pure neurons: rare minus frequent")
     beyond = (state["pruned_rare"] - state["neurons_rare"]).mean("eps_min").values

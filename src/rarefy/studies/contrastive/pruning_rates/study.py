@@ -28,4 +28,3 @@ class ContrastPruningRates(PruningRatesExperiment, Study):
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = charts.tables
