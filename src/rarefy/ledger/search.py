@@ -31,9 +31,8 @@ _PLACE = re.compile(
     r"[a-z]?)*)",
     re.IGNORECASE,
 )
-_SMALL = frozenset(
-    "a al an and at by claim come doe et figure for hold i in of on or out paper the to what with".split()
-)
+_SMALL = set("a al an and at by claim come doe et figure for hold i in of on or out".split())
+_SMALL |= set("paper the to what with".split())
 """Words that tell no claim from another, without a last s."""
 
 
