@@ -153,11 +153,11 @@ def _table_2(asked: Asked) -> list[Verdict]:
     found = []
     if asked.has(LIGHT, "moderate"):
         gain, note = asked.gain(LIGHT, "moderate"), asked.note("moderate")
-        theirs = asked.theirs(LIGHT, "moderate")
         what = f"keep {LIGHT:g} costs under {NEUTRAL:g} points at moderate noise"
         identity = asked.named("1", what)
-        found.append(judge_bound(identity, gain, -NEUTRAL, "at_least", note=note, published=theirs))
+        found.append(judge_bound(identity, gain, -NEUTRAL, "at_least", note=note))
         identity = asked.named("", f"keep {LIGHT:g} improves at moderate noise")
+        theirs = asked.theirs(LIGHT, "moderate")
         found.append(judge_difference(identity, gain, "positive", note=note, published=theirs))
     if not asked.has(AGGRESSIVE, "moderate"):
         return found
