@@ -57,7 +57,7 @@ class StagesExperiment(UnprunedExperiment):
     levels: tuple[Positive, ...] = (1.0, 3.0)
     """what all coefficients must reach within ``steps``, or else the stage counts as missing; the
     paper has 3"""
-    seeds: Count = 10
+    seeds: Count = 20
 
     def check(self) -> None:
         for varied in self.varied:
