@@ -59,13 +59,13 @@ def study_page(kind: type[Study], folder: Path) -> str:
     parts = [
         f"# {plain(kind.title)}",
         f"`{kind.name}`: {plain(paper_names(entry.papers))}, {plain(entry.shows)}; laboratory: "
-        f"{plain(entry.lab)}; claims {', '.join(kind.claims)}; "
+        f"{plain(entry.lab)}; claims {', '.join(map(_answered, kind.claims))}; "
         f"needs {plain(kind.needs)}.",
         "## What the paper says",
         plain(kind.paper_says),
         "## What comes out",
         f"At scale `{SCALE}`, which is for checking that everything works, not for conclusions. "
-        "Verdicts at the published size are with [the claims](../claims.md).",
+        "What the published size says is with [the claims](../claims.md).",
         *pictures,
         verdict_table(verdicts, "claim", "setting"),
         "## Run it",
@@ -77,6 +77,11 @@ def study_page(kind: type[Study], folder: Path) -> str:
         table(["output", "dimensions", "meaning", "unit"], outputs),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _answered(claim: str) -> str:
+    there = (DOCS / "claims" / f"{claim}.md").exists()
+    return f"[{claim}](../claims/{claim}.md)" if there else claim
 
 
 def _short(value: object) -> str:
