@@ -26,7 +26,9 @@ READING = Verdict(
     "B6.1", "toy", "paper", "sum over filters", "at least 1", "mean 2 [1.5, 2.5]", (1.5, 2.5), 20,
     "none", "holds", value=2.0, allowed=(1.0, float("inf")),
 )  # fmt: skip
-PRIMARY = Primary("toy", "paper", "mean", "at least 1", "none", "a bound", 20, "", "0: told apart")
+PRIMARY = Primary(
+    "B6.1", "toy", "paper", "mean", "at least 1", "none", "a bound", 20, "", "0: told apart",
+)  # fmt: skip
 CLAIM = Claim(
     "B6", "003", "Fig. 3a, 3b", "Noise | can_classify", "d = 1000", "", datetime.date(2026, 1, 2),
     "after", "supported", "Noise alone classifies", "all", "2 [1.5, 2.5]", "It does", "less", "",
@@ -85,16 +87,16 @@ def test_no_margin_without_numbers() -> None:
 
 
 def test_plots_are_small_the_same_each_time_and_left_out_where_there_is_nothing() -> None:
-    plot = multiverse([READING], OTHERS)
-    assert plot is not None and plot == multiverse([READING], OTHERS)
+    plot = multiverse([READING, *OTHERS])
+    assert plot is not None and plot == multiverse([READING, *OTHERS])
     assert len(plot) < 60_000
-    assert multiverse([READING], []) is None
+    assert multiverse([READING]) is None
     assert forest([READING, *OTHERS]) is None
     known = replace(READING, published=7.07)
     assert forest([known, *OTHERS]) is not None
     # far away, and open at one end
     far = replace(READING, value=500.0, interval=(400.0, float("inf")))
-    assert multiverse([far], OTHERS) is not None
+    assert multiverse([far, *OTHERS]) is not None
 
 
 # -------------------------------------------------------------------------------------------- tiles
@@ -160,17 +162,17 @@ def test_a_page_says_it_all() -> None:
     assert text.startswith("# B6: Noise alone classifies\n")
     assert r"**Paper says.** Noise \| can_classify" in text
     assert "**Left open.**" not in text  # empty
-    assert "Declared on 2026-01-02, after its results were seen." in text
+    assert "Declared on 2026-01-02, after results were seen." in text
     for row in (
         "|  | B6.1 |",
-        "| tolerance | none: a bound |",
+        "| tolerance | none. a bound |",
         "| interval, 95 % | 1.5 to 2.5 |",
         "| n | 20 (at least 20 needed) |",
         "| a trivial model | 0: told apart |",
     ):
         assert f"\n{row}\n" in text
-    assert "1 of 2 readings under other choices agree. The others:" in text
-    assert re.search(r"^- <span .*✗</span> b \\\| mean \(`toy`\)$", text, re.MULTILINE)
+    assert "1 of 2 readings under other choices agree.\n\nThe others:" in text
+    assert re.search(r"^- <span .*✗</span> b \\\| mean$", text, re.MULTILINE)
     assert "rarefy run toy --scale paper\n" in text and "](../studies/toy.md)" in text
 
 

@@ -15,31 +15,30 @@ from rarefy.ledger.claims import Claim
 from rarefy.report.static import draw_picture
 from rarefy.studies.api import read_results
 
-WORDS = {
-    "Paper says": "statement",
-    "Its setting": "setting",
-    "Left open": "choices",
-    "We ran": "ran",
-    "We saw": "saw",
-    "So": "so",
-    "Would change our mind": "change",
-    "Not run": "not_run",
-}
-
 
 def page(answer: Answer, results: Path) -> str:
     """``results``: folder of committed results; a figure is shown where its file is there."""
     claim = answer.claim
-    said = {name: plain(getattr(claim, field)) for name, field in WORDS.items()}
+    papers = [plain(PAPERS[key]) for key in claim.papers if key in PAPERS]
+    state = answer.state[0].upper() + answer.state[1:]
+    said = {
+        "Paper says": claim.statement,
+        "Its setting": claim.setting,
+        "Left open": claim.choices,
+        "We ran": claim.ran,
+        "We saw": claim.saw,
+        "So": claim.so,
+        "Would change our mind": claim.change,
+        "Not run": claim.not_run,
+    }
     parts = [
         f"# {claim.id}: {plain(claim.line)}\n\n{MADE}",
-        f"{tile(answer.state)} **{answer.state[0].upper()}{answer.state[1:]}.** "
-        f"{_papers(claim)}, {plain(claim.where)}. [All claims](../claims.md)",
-        *(f"**{name}.** {text}" for name, text in said.items() if text),
+        f"{tile(answer.state)} **{state}.** {'; '.join(papers) or 'A question of our own'}, "
+        f"{plain(claim.where)}. [All claims](../claims.md)",
+        *(f"**{name}.** {plain(text)}" for name, text in said.items() if text),
         *_figure(claim, results),
         *_stands_on(answer),
         *_carries(answer),
-        *_published(answer),
         *_run_it(claim),
     ]
     return "\n\n".join(parts) + "\n"
@@ -47,48 +46,31 @@ def page(answer: Answer, results: Path) -> str:
 
 def pictures(answer: Answer, results: Path) -> dict[str, bytes]:
     """The images of its page, by name."""
-    claim, own = answer.claim, _primaries(answer)
-    name = _study_picture(claim, results)
-    drawn = {
-        f"{claim.id}.png": multiverse(own, answer.others),
-        f"{claim.id}-published.png": forest([*own, *answer.others]),
-        name: _drawn(claim, results) if name else None,
-    }
+    name, readings = answer.claim.id, _readings(answer)
+    drawn = {f"{name}.png": multiverse(readings), f"{name}-published.png": forest(readings)}
+    if source := _source(answer.claim, results):
+        drawn[source[1]] = _drawn(answer.claim, source[0])
     return {name: image for name, image in drawn.items() if image is not None}
 
 
-def _papers(claim: Claim) -> str:
-    names = [plain(PAPERS[key]) for key in claim.papers if key in PAPERS]
-    return "; ".join(names) or "A question of our own"
-
-
-def _primaries(answer: Answer) -> list[Verdict]:
-    return [part.verdict for part in answer.parts if part.verdict is not None]
-
-
-# ------------------------------------------------------------------------------------------- pieces
+def _readings(answer: Answer) -> list[Verdict]:
+    """Primary ones first."""
+    return [part.verdict for part in answer.parts if part.verdict is not None] + list(answer.others)
 
 
 def _figure(claim: Claim, results: Path) -> Iterator[str]:
-    """Words about the published figure beside our picture."""
-    if not claim.figure:
-        return
-    yield "## The figure"
-    yield f"**Published.** {plain(claim.figure)}"
-    if name := _study_picture(claim, results):
-        yield "**Ours.** From the committed results of the first primary reading's study:"
-        yield f"[![our picture]({name})]({name})"
+    if claim.figure:
+        yield f"## The figure\n\n**Published.** {plain(claim.figure)}"
+    if source := _source(claim, results):
+        yield "**Ours**, from `{0.stem}`:\n\n[![our picture]({1})]({1})".format(*source)
 
 
 def _stands_on(answer: Answer) -> Iterator[str]:
     if not answer.parts:
         return
-    claim = answer.claim
-    yield "## What it stands on"
-    seen = f"{claim.seen} its results were seen"
-    yield f"Declared on {claim.declared}, {seen}." + (
-        f" {plain(answer.why[0].upper() + answer.why[1:])}." if answer.why else ""
-    )
+    why = f" Why {answer.state}: {plain(answer.why)}." if answer.why else ""
+    declared = f"Declared on {answer.claim.declared}, {answer.claim.seen} results were seen."
+    yield f"## What it stands on\n\n{declared}{why}"
     columns = [_part(part) for part in answer.parts]
     kept = [name for name in columns[0] if any(column[name] for column in columns)]
     heads = ["", *(part.id for part in answer.parts)]
@@ -98,80 +80,61 @@ def _stands_on(answer: Answer) -> Iterator[str]:
 def _part(part: Part) -> dict[str, str]:
     """A primary reading, line by line."""
     primary, verdict = part.primary, part.verdict
-    said = {
+    interval = verdict.interval if verdict else None
+    published = verdict.published if verdict else None
+    return {
         "asks": plain(primary.asks),
         "expected": plain(primary.expects),
-        "tolerance": f"{plain(primary.tolerance)}: {plain(primary.why)}",
+        "tolerance": f"{plain(primary.tolerance)}. {plain(primary.why)}",
         "premise": plain(primary.premise),
         "a trivial model": plain(primary.null),
+        "measured": plain(verdict.measured) if verdict else "",
+        "interval, 95 %": "{:.4g} to {:.4g}".format(*interval) if interval else "",
+        "n": f"{verdict.n if verdict else 0} (at least {primary.least_n} needed)",
+        "published": "" if published is None else f"{published:g}",
+        "p, Holm": f"{part.p:.2g}" if part.p < 1 else "",
+        "note": plain(verdict.note) if verdict else "",
+        "comes out": f"{tile(part.state)} {part.state}",
     }
-    measured = dict.fromkeys(
-        ("measured", "interval, 95 %", "n", "published", "p, Holm", "note"), ""
-    )
-    if verdict is not None:
-        interval = "{:.4g} to {:.4g}".format(*verdict.interval) if verdict.interval else ""
-        published = "" if verdict.published is None else f"{verdict.published:g}"
-        p = f"{part.p:.2g}" if part.p < 1 else ""
-        n = f"{verdict.n} (at least {primary.least_n} needed)"
-        values = (plain(verdict.measured), interval, n, published, p, plain(verdict.note))
-        measured = dict(zip(measured, values, strict=True))
-    return {**said, **measured, "comes out": f"{tile(part.state)} {part.state}"}
 
 
 def _carries(answer: Answer) -> Iterator[str]:
-    """The fraction, its exceptions, the plot; the readings folded."""
-    shown = [v for v in (*_primaries(answer), *answer.others) if margin(v) is not None]
-    if not answer.others and len(shown) < 2:
-        return
-    yield "## How far it carries"
-    if answer.others:
+    """How many other readings agree and which do not, the plots, and all readings folded."""
+    name, others = answer.claim.id, answer.others
+    if others:
         verb = "agree" if answer.state in ("supported", "contradicted") else "hold"
-        agree = f"{answer.agree} of {len(answer.others)} readings under other choices {verb}"
-        yield agree + (". The others:" if answer.exceptions else ".")
-        if answer.exceptions:
-            yield "\n".join(
-                f"- {tile(one.outcome)} {plain(one.setting)} (`{one.study}`)"
-                for one in answer.exceptions
-            )
-    if len(shown) > 1:
-        yield f"![margins over the conditions]({answer.claim.id}.png)"
-    if answer.others:
-        rows = verdict_table(answer.others, "study", "scale", "setting")
+        rest = [f"- {tile(one.outcome)} {plain(one.setting)}" for one in answer.exceptions]
+        yield "## How far it carries"
+        yield f"{answer.agree} of {len(others)} readings under other choices {verb}."
+        yield from ["The others:", "\n".join(rest)] if rest else []
+    if sum(margin(verdict) is not None for verdict in _readings(answer)) > 1:
+        yield f"![margins over the conditions]({name}.png)"
+    if any(one.published is not None and one.value is not None for one in _readings(answer)):
+        yield f"Beside the published numbers:\n\n![ours and published]({name}-published.png)"
+    if others:
+        rows = verdict_table(others, "study", "scale", "setting")
         yield f'<details markdown="1">\n<summary>All of them</summary>\n\n{rows}\n\n</details>'
 
 
-def _published(answer: Answer) -> Iterator[str]:
-    verdicts = [*_primaries(answer), *answer.others]
-    if any(v.published is not None and v.value is not None for v in verdicts):
-        yield "## Beside the published numbers"
-        yield f"![ours and published]({answer.claim.id}-published.png)"
-
-
 def _run_it(claim: Claim) -> Iterator[str]:
-    if not claim.primaries:
-        return
-    yield "## Run it"
-    yield "```\n" + command(claim).replace(" && ", "\n") + "\n```"
-    studies = dict.fromkeys(primary.study for primary in claim.primaries)
-    pages = ", ".join(f"[{study}](../studies/{study}.md)" for study in studies)
-    yield f"About the study: {pages}. In a terminal: `rarefy claims {claim.id}`."
+    if claim.primaries:
+        studies = dict.fromkeys(primary.study for primary in claim.primaries)
+        pages = ", ".join(f"[{study}](../studies/{study}.md)" for study in studies)
+        yield "## Run it\n\n```\n" + command(claim).replace(" && ", "\n") + "\n```"
+        yield f"About the study: {pages}. In a terminal: `rarefy claims {claim.id}`."
 
 
-def _results(claim: Claim, results: Path) -> Path | None:
-    """The committed results of the first primary that has any."""
+def _source(claim: Claim, results: Path) -> tuple[Path, str] | None:
+    """The committed results that our figure is drawn from, of the first primary that has any; and
+    its name, alike for claims that show the same."""
     files = [results / f"{one.study}-{one.scale}.parquet" for one in claim.primaries]
-    return next((path for path in files if path.exists()), None)
+    path = next((path for path in files if path.exists()), None)
+    if path is None or not claim.figure:
+        return None
+    return path, "-".join(filter(None, (path.stem, claim.picture))) + ".png"
 
 
-def _study_picture(claim: Claim, results: Path) -> str:
-    """Its name, alike for claims that show the same; "" where there is nothing to show."""
-    path = _results(claim, results) if claim.figure else None
-    return f"{path.stem}{'-' * bool(claim.picture)}{claim.picture}.png" if path else ""
-
-
-def _drawn(claim: Claim, results: Path) -> bytes:
-    path = _results(claim, results)
-    assert path is not None
+def _drawn(claim: Claim, path: Path) -> bytes:
     study, _, found = read_results(path)
     drawn = {picture.name: picture for picture in study.picture(found)}
     wanted = claim.picture or next(iter(drawn))

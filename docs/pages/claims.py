@@ -31,39 +31,26 @@ Hochberg at 5 % over the claims of a paper. Failing both, it is *smaller than pu
 interval excludes the published size, *premise not met* if the theorem does not speak of what was
 run, *not run* without results, and else *undecided*. Readings under other choices never decide:
 they show how far the answer carries."""
-KINDS = {
-    "fig": "Fig.",
-    "table": "Table",
-    "thm": "Theorem",
-    "lemma": "Lemma",
-    "prop": "Prop.",
-    "remark": "Remark",
-    "sec": "Section",
-    "app": "App.",
-}
+KINDS = {"fig": "Fig.", "table": "Table", "thm": "Theorem", "lemma": "Lemma", "prop": "Prop."}
+KINDS |= {"remark": "Remark", "sec": "Section", "app": "App."}
 """What a paper numbers, in the order of an index; a figure is asked for first."""
-SHORT = ("fig", "table", "thm")
-"""Of them on the first page."""
+SHORT = ("fig", "table", "thm")  # of them on the first page
 BLOCK = re.compile(r"(<!-- answers: made by docs/make.py claims -->\n).*(<!-- end -->)", re.DOTALL)
 
 
 def files(results: Path) -> dict[str, str | bytes]:
     """All pages and plots by name."""
     answers = current_answers()
-    found: dict[str, str | bytes] = dict(texts(answers, results))
-    for answer in answers.values():
-        for name, image in claim.pictures(answer, results).items():
-            found[f"claims/{name}"] = image
-    return found
+    drawn = [claim.pictures(answer, results) for answer in answers.values()]
+    images = {f"claims/{name}": image for mine in drawn for name, image in mine.items()}
+    return {**texts(answers, results), **images}
 
 
 def texts(answers: Mapping[str, Answer], results: Path) -> dict[str, str]:
     """The pages without the plots, which take longer."""
     index = (DOCS / "index.md").read_text("utf-8")
-    found = {"claims.md": page(answers), "index.md": with_answers(index, answers)}
-    for answer in answers.values():
-        found[f"claims/{answer.claim.id}.md"] = claim.page(answer, results)
-    return found
+    pages = {f"claims/{name}.md": claim.page(one, results) for name, one in answers.items()}
+    return {"claims.md": page(answers), "index.md": with_answers(index, answers), **pages}
 
 
 def page(answers: Mapping[str, Answer]) -> str:
@@ -103,12 +90,11 @@ def _short(key: str) -> str:
 
 def _strip(answer: Answer) -> list[str]:
     """Tiles and sentence of one claim."""
-    named = answer.claim
+    name = answer.claim.id
     others = sorted(answer.others, key=lambda one: (one.setting, one.study))
-    small = "".join(tile(one.outcome, one.setting) for one in others)
-    link = f"[{named.id}](claims/{named.id}.md)"
-    first = tile(answer.state, answer.state)
-    return [f"{link} {plain(named.where)}", f"{first} {small}".strip(), plain(named.line)]
+    tiles = f"{tile(answer.state)} " + "".join(tile(one.outcome, one.setting) for one in others)
+    where, line = plain(answer.claim.where), plain(answer.claim.line)
+    return [f"[{name}](claims/{name}.md) {where}", tiles.strip(), line]
 
 
 def _index(answers: Iterable[Answer], kinds: Iterable[str]) -> str:
@@ -119,16 +105,12 @@ def _index(answers: Iterable[Answer], kinds: Iterable[str]) -> str:
         for place in places(answer.claim.where):
             if place[0] in kinds:
                 named.setdefault(place, []).append(answer)
-    ordered = sorted(named, key=lambda place: (kinds.index(place[0]), _natural(place[1])))
+    ordered = sorted(named, key=lambda at: (kinds.index(at[0]), _natural(at[1])))
     return " · ".join(
-        f"**{KINDS[kind]} {number.upper()}** " + " ".join(map(_marked, named[kind, number]))
-        for kind, number in ordered
+        f"**{KINDS[at[0]]} {at[1].upper()}** "
+        + " ".join(f"[{a.claim.id} {MARKS[a.state]}](claims/{a.claim.id}.md)" for a in named[at])
+        for at in ordered
     )
-
-
-def _marked(answer: Answer) -> str:
-    name = answer.claim.id
-    return f"[{name} {MARKS[answer.state]}](claims/{name}.md)"
 
 
 def _natural(number: str) -> list[tuple[int, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,14 +29,16 @@ ROW = 0.46
 """Inches per reading: its condition, and below it the mark."""
 FAR = 10.0
 """Margins beyond this make the axis logarithmic."""
-LOOKS = {
+Look = tuple[str, str, bool]
+LOOKS: dict[str, Look] = {
     "holds": ("o", style.BLUE, True),
     "fails": ("X", style.VERMILION, True),
     "inconclusive": ("D", style.GREY, False),
     "premise-not-met": ("s", style.GREY, False),
+    "not-run": ("s", style.GREY, False),
 }
 """Marker, colour and whether it is filled, by outcome."""
-HOLLOW: dict[str, Any] = {"markerfacecolor": "white"}
+FILLS: dict[bool, dict[str, Any]] = {True: {}, False: {"markerfacecolor": "white"}}
 
 
 def margin(verdict: Verdict) -> tuple[float, float, float] | None:
@@ -62,34 +65,32 @@ def margin(verdict: Verdict) -> tuple[float, float, float] | None:
     return sign * (value - edge) / unit, ends[0], ends[1]
 
 
-def multiverse(primaries: Sequence[Verdict], others: Sequence[Verdict]) -> bytes | None:
-    """Margins over the conditions, primary readings first; None with fewer than two."""
-    rows = [(v, found) for v in (*primaries, *others) if (found := margin(v)) is not None]
+def multiverse(verdicts: Sequence[Verdict]) -> bytes | None:
+    """Margins over the conditions; None with fewer than two."""
+    rows = [(verdict, found) for verdict in verdicts if (found := margin(verdict)) is not None]
     if len(rows) < 2:
         return None
     ends = np.array([found for _, found in rows])
-    most = float(np.abs(ends[np.isfinite(ends)]).max())
-    figure, axes = _sheet([_label(verdict) for verdict, _ in rows])
+    most = max(1.0, float(np.abs(ends[np.isfinite(ends)]).max()))
+    words = [word for word in LOOKS if any(verdict.outcome == word for verdict, _ in rows)]
     with matplotlib.rc_context(style.MATPLOTLIB):
+        figure, axes = _sheet([v for v, _ in rows], {word: LOOKS[word] for word in words})
         if most > FAR:
             axes.set_xscale("symlog", linthresh=1.0)
             axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_xlim(-1.2 * max(most, 1.0), 1.2 * max(most, 1.0))
-        axes.axvspan(-2 * most - 2, 0, color=style.lighter(style.VERMILION, 0.9), zorder=0)
+        axes.set_xlim(-1.2 * most, 1.2 * most)
+        axes.axvspan(-2 * most, 0, color=style.lighter(style.VERMILION, 0.9), zorder=0)
         axes.axvline(0, color=style.BLACK, linewidth=1.2)
         for place, (verdict, (value, low, high)) in enumerate(rows):
-            shape, colour, filled = LOOKS.get(verdict.outcome, LOOKS["inconclusive"])
+            shape, colour, filled = LOOKS[verdict.outcome]
             first = verdict.role == "primary"
+            edge = style.BLACK if first else colour
             # an interval without an end runs out of the plot
             span = np.clip([low, high], -2 * most, 2 * most)
             axes.plot(span, [place, place], color=colour, linewidth=2.6 if first else 1.4)
-            mark = {} if filled else HOLLOW
-            edge = style.BLACK if first else colour
-            axes.plot([value], [place], shape, color=colour, markeredgecolor=edge, **mark,
-                      markersize=10 if first else 7)  # fmt: skip
+            axes.plot([value], [place], shape, color=colour, markeredgecolor=edge,
+                      markersize=10 if first else 7, **FILLS[filled])  # fmt: skip
         axes.set_xlabel("distance from the edge of what is allowed,\nin tolerances (right: inside)")
-        used = [word for word in LOOKS if any(v.outcome == word for v, _ in rows)]
-        _legend(figure, {word.replace("-", " "): LOOKS[word] for word in used})
     return small_png(figure)
 
 
@@ -98,19 +99,17 @@ def forest(verdicts: Sequence[Verdict]) -> bytes | None:
     rows = [v for v in verdicts if v.published is not None and v.value is not None]
     if not rows:
         return None
-    figure, axes = _sheet([_label(verdict) for verdict in rows])
     looks = {"published": ("D", style.BLACK, False), "ours, 95 %": ("o", style.BLUE, True)}
     with matplotlib.rc_context(style.MATPLOTLIB):
+        figure, axes = _sheet(rows, looks)
         axes.axvline(0, color=style.GREY, linewidth=1.0)
-        for place, verdict in enumerate(rows):
+        for place, v in enumerate(rows):
             # the larger mark below: both are seen where the numbers agree
-            axes.plot([verdict.published], [place], "D", color=style.BLACK, **HOLLOW, markersize=11)
-            ends = verdict.interval or ()
-            axes.plot(ends, [place] * len(ends), color=style.BLUE)
-            axes.plot([verdict.value], [place], "o", color=style.BLUE, markersize=6)
+            theirs, ours = np.array([v.published]), np.array([v.value])
+            axes.plot(theirs, [place], "D", color=style.BLACK, markersize=11, **FILLS[False])
+            axes.plot(v.interval or ours, [place] * len(v.interval or ours), color=style.BLUE)
+            axes.plot(ours, [place], "o", color=style.BLUE, markersize=6)
         axes.set_xlabel("as the readings measure it")
-        axes.margins(x=0.08)
-        _legend(figure, looks)
     return small_png(figure)
 
 
@@ -124,31 +123,26 @@ def small_png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _sheet(labels: Sequence[str]) -> tuple[Figure, Axes]:
-    """Axes with a row per label, the first on top. Labels stand over the marks: beside them, they
-    would leave a phone no room for the plot."""
-    with matplotlib.rc_context(style.MATPLOTLIB):
-        size = (style.PANEL_WIDTH, ROW * len(labels) + 1.3)
-        figure = Figure(figsize=size, layout="constrained")
-        axes = figure.subplots()
-        axes.set_ylim(len(labels) - 0.55, -0.85)
-        axes.set_yticks([])
-        for place, label in enumerate(labels):
-            axes.annotate(
-                escape_dollars(style.shortened(label, 68)), (0.01, place - 0.38),
-                xycoords=("axes fraction", "data"), fontsize=style.FONT_POINTS - 2.5, va="center",
-                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8},
-            )  # fmt: skip
-    return figure, axes
-
-
-def _legend(figure: Figure, looks: dict[str, tuple[str, str, bool]]) -> None:
+def _sheet(rows: Sequence[Verdict], looks: dict[str, Look]) -> tuple[Figure, Axes]:
+    """Axes with a row per reading, the first on top, and a legend. Conditions stand over the marks:
+    beside them, they would leave a phone no room for the plot."""
+    figure = Figure(figsize=(style.PANEL_WIDTH, ROW * len(rows) + 1.3), layout="constrained")
+    axes = figure.subplots()
+    axes.set_ylim(len(rows) - 0.55, -0.85)
+    axes.set_yticks([])
+    shared = os.path.commonprefix([verdict.setting for verdict in rows] + [""] * (len(rows) < 2))
+    skipped = shared.rfind(", ") + 2 if ", " in shared else 0
+    for place, verdict in enumerate(rows):
+        label = f"{verdict.claim}: " * (verdict.role == "primary") + verdict.setting[skipped:]
+        axes.annotate(
+            escape_dollars(style.shortened(label, 66)), (0.01, place - 0.38),
+            xycoords=("axes fraction", "data"), fontsize=style.FONT_POINTS - 2.5, va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8},
+        )  # fmt: skip
     drawn = [
-        Line2D([], [], marker=shape, color=colour, linestyle="none", **({} if filled else HOLLOW))
+        Line2D([], [], marker=shape, color=colour, linestyle="none", **FILLS[filled])
         for shape, colour, filled in looks.values()
     ]
-    figure.legend(drawn, list(looks), loc="outside upper center", ncols=4, frameon=False)
-
-
-def _label(verdict: Verdict) -> str:
-    return f"{verdict.claim}: {verdict.setting}" if verdict.role == "primary" else verdict.setting
+    names = [word.replace("-", " ") for word in looks]
+    figure.legend(drawn, names, loc="outside upper center", ncols=4, frameon=False)
+    return figure, axes

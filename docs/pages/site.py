@@ -55,11 +55,12 @@ def study_page(kind: type[Study], folder: Path) -> str:
         [f"`{output.name}`", plain(", ".join(output.dims)), plain(output.meaning), output.unit]
         for output in study.outputs()
     ]
+    answered = ", ".join(f"[{name}](../claims/{name}.md)" for name in kind.claims)
     verdicts = rarefy.judge(study, results, SCALE)
     parts = [
         f"# {plain(kind.title)}",
         f"`{kind.name}`: {plain(paper_names(entry.papers))}, {plain(entry.shows)}; laboratory: "
-        f"{plain(entry.lab)}; claims {', '.join(map(_answered, kind.claims))}; "
+        f"{plain(entry.lab)}; claims {answered}; "
         f"needs {plain(kind.needs)}.",
         "## What the paper says",
         plain(kind.paper_says),
@@ -77,11 +78,6 @@ def study_page(kind: type[Study], folder: Path) -> str:
         table(["output", "dimensions", "meaning", "unit"], outputs),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _answered(claim: str) -> str:
-    there = (DOCS / "claims" / f"{claim}.md").exists()
-    return f"[{claim}](../claims/{claim}.md)" if there else claim
 
 
 def _short(value: object) -> str:
