@@ -130,7 +130,7 @@ def _sheet(rows: Sequence[Verdict], looks: dict[str, Look]) -> tuple[Figure, Axe
     axes = figure.subplots()
     axes.set_ylim(len(rows) - 0.55, -0.85)
     axes.set_yticks([])
-    shared = os.path.commonprefix([verdict.setting for verdict in rows] + [""] * (len(rows) < 2))
+    shared = os.path.commonprefix([v.setting for v in rows]) if len(rows) > 1 else ""
     skipped = shared.rfind(", ") + 2 if ", " in shared else 0
     for place, verdict in enumerate(rows):
         label = f"{verdict.claim}: " * (verdict.role == "primary") + verdict.setting[skipped:]
