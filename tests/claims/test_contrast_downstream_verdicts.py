@@ -85,9 +85,6 @@ def test_c11_a_rise_made_by_fewer_zero_embeddings_is_told_from_more_alike_pairs(
     verdicts = study.verdicts(results, "tiny")
     assert outcomes(verdicts, "mean cosine, test as trained, step 40") >= {"holds"}
     assert outcomes(verdicts, "pairs that have an embedding") == {"fails"}
-    (table,) = study.tables(results)
-    assert "perfect encoder" in {row[2] for row in table.rows}
-    assert str(table.rows[0][-1]).startswith("0.1697 to 0.09")
 
 
 def test_c12_is_the_error_itself_and_its_share_of_the_variance_is_another_reading() -> None:
