@@ -49,7 +49,7 @@ def test_what_the_text_says_would_hold_in_every_place() -> None:
     first, _, last = by_claim(found).values()
     assert first.setting == WHERE + "keep 0.8 gains at moderate noise"
     assert "mean over noise 0, 0.2, 0.5; dense" in first.note
-    assert first.published == pytest.approx((0.78 + 1.09 + 1.17) / 3)
+    assert first.published == pytest.approx((0.78 + 1.09 + 1.17) / 3, abs=1e-4)
     assert "mean over noise 5, 8" in last.note and last.published is None
 
 
@@ -140,9 +140,9 @@ def test_the_table_of_the_transformer_would_hold() -> None:
     assert {each.setting.partition(",")[0] for each in by_claim(found).values()} == {
         "noise in training only"
     }
-    assert by_claim(found)["S10.2"].published == pytest.approx((-0.97 - 0.91 - 1.58) / 3)
+    assert by_claim(found)["S10.2"].published == pytest.approx((-0.97 - 0.91 - 1.58) / 3, abs=1e-4)
     theirs = (-4.80 - 7.82) / 2 - (-0.97 - 0.91 - 1.58) / 3
-    assert by_claim(found)["S10.3"].published == pytest.approx(theirs)
+    assert by_claim(found)["S10.3"].published == pytest.approx(theirs, abs=1e-3)
 
 
 @pytest.mark.parametrize(

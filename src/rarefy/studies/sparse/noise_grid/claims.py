@@ -76,7 +76,7 @@ class Asked:
     def theirs(self, keep: float, band: str) -> float | None:
         levels = self.paired.band(band).levels
         gain = np.mean([self.paper.difference(self.data, float(one), keep) for one in levels])
-        return float(gain) if np.isfinite(gain) else None
+        return round(float(gain), 4) if np.isfinite(gain) else None
 
     def note(self, band: str) -> str:
         part = self.paired.band(band)
@@ -178,7 +178,7 @@ def _table_2(asked: Asked) -> list[Verdict]:
             harsh - mild,
             loses,
             note=f"{asked.note('extreme')}; loss there less that at moderate noise",
-            published=None if high is None or low is None else high - low,
+            published=None if high is None or low is None else round(high - low, 4),
         )
         found.append(undecided(judged, asked.learns("extreme")))
     return found
