@@ -7,8 +7,6 @@ these. All runs have the bias: without it the network is not the theorem's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -21,6 +19,15 @@ from rarefy.studies.contrastive.exponents import exponent_in_eps
 from rarefy.studies.kit import reading as kit
 from rarefy.studies.kit.arrays import by_seed
 
+Point = dict[str, float]
+"""Where a reading looks."""
+Claims = tuple[str, str]
+"""The ids of two readings; no second reading without one."""
+WORDS = {
+    "weight": "mean weight over M_j (13)",
+    "energy": "squared weights over M_j (89)",
+    "energy_all": "squared weights over all neurons",
+}
 PRIMARY_POWER = 1.0
 """tau = log d, the simplest polylog."""
 INSIDE = 0.95
@@ -31,7 +38,7 @@ def tau_name(power: float) -> str:
     return {0.0: "tau=1", 1.0: "tau=log d"}.get(float(power), f"tau=log^{power:g} d")
 
 
-def primary_point(experiment: ConvergenceExperiment) -> dict[str, float]:
+def primary_point(experiment: ConvergenceExperiment) -> Point:
     power = PRIMARY_POWER if PRIMARY_POWER in experiment.tau_power else experiment.tau_power[-1]
     return {"d": max(experiment.d), "tau_power": power, "read": experiment.reads[-1]}
 
@@ -39,42 +46,41 @@ def primary_point(experiment: ConvergenceExperiment) -> dict[str, float]:
 def verdicts(experiment: ConvergenceExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     first = primary_point(experiment)
     readings = [
-        *_loss("C5.1", "C5.2", experiment, first),
-        *_loss("C5", "", experiment, first, "full_loss"),
-        *_weights("C6.1", "C6.2", experiment, first),
-        _energy("C15.1", "energy", first),
-        _reading("C6", "exponent 1 in eps, ", _exponent("weight"), kit.exponent(1.0, 0.25), first),
-        _energy("C15", "energy_all", first, "all neurons, "),
+        *_loss(("C5.1", "C5.2"), experiment, first),
+        *_loss(("C5", ""), experiment, first, "with regulariser: ", "full_loss"),
+        *_weights(("C6.1", "C6.2"), experiment, first),
+        _exponent(("C6", 1), "weight", first, "power law: "),
+        _exponent(("C15.1", 2), "energy", first),
+        _exponent(("C15", 2), "energy_all", first, "all neurons: "),
         _growth(experiment, first),
     ]
-    others = [{"tau_power": power} for power in experiment.tau_power]
-    others += [{"read": read} for read in experiment.reads[1:]] + [{"d": min(experiment.d)}]
-    for change in others:
+    changes = [{"tau_power": power} for power in experiment.tau_power]
+    changes += [{"read": read} for read in experiment.reads[1:]] + [{"d": min(experiment.d)}]
+    for change in changes:
         point = {**first, **change}
         if point != first:
-            readings += [*_weights("C6", "", experiment, point), _energy("C15", "energy", point)]
+            before = f"{_where(change)}: "
+            readings.append(_exponent(("C15", 2), "energy", point, before))
+            readings += _weights(("C6", ""), experiment, point, before)
             if "d" not in change:
-                readings += _loss("C5", "", experiment, point)
+                readings += _loss(("C5", ""), experiment, point, before)
     return kit.judge_all(experiment, results, scale, readings)
 
 
-def _reading(
-    claim: str, what: str, take: Any, expect: kit.Expect, point: dict[str, float], note: Any = ""
-) -> kit.Reading:
-    where = f"{tau_name(point['tau_power'])}, d={point['d']:g}, step d^{point['read']:g}/eta"
-    return kit.Reading(claim, f"{what}{where}, {{setting}}", take, expect, at=point, note=note)
+def _where(point: Point) -> str:
+    words = {"tau_power": tau_name, "d": "d={:g}".format, "read": "step d^{:g}/eta".format}
+    return ", ".join(words[name](value) for name, value in point.items())
 
 
 def _loss(
-    falls: str,
-    small: str,
+    claims: Claims,
     experiment: ConvergenceExperiment,
-    point: dict[str, float],
+    point: Point,
+    before: str = "",
     name: str = "loss",
 ) -> list[kit.Reading]:
     """(11): o(1) in d, and O(1/log d) as (162) proves it; mean over eps_min."""
-    every_d = {name: value for name, value in point.items() if name != "d"}
-    where = f"{tau_name(point['tau_power'])}, to step d^{point['read']:g}/eta, {{setting}}"
+    every_d = {axis: value for axis, value in point.items() if axis != "d"}
 
     def mean(here: xr.Dataset) -> xr.DataArray:
         return here[name].mean("eps_min")
@@ -87,18 +93,19 @@ def _loss(
             f"nothing apart {math.log(experiment.batch):.3g}"
         )
 
-    regulariser = "" if name == "loss" else "with regulariser, "
-    what = f"{regulariser}mean loss since T3 falls with d, {where}"
-    found = [kit.Reading(falls, what, mean, kit.falls("d"), at=every_d, note=note)]
-    if small:
+    what = f"{before}mean loss since T3 falls with d, {_where(every_d)}, {{setting}}"
+    found = [kit.Reading(claims[0], what, mean, kit.falls("d"), at=every_d, note=note)]
+    if claims[1]:
         bound = BIG_O / math.log(point["d"])
+        what = f"{before}mean loss since T3 is small, {_where(point)}, {{setting}}"
         said = "nats; o(1) read as 4/log d, after the O(1/log d) of (162)"
-        found.append(_reading(small, "mean loss, ", mean, kit.at_most(bound), point, said))
+        small = kit.at_most(bound)
+        found.append(kit.Reading(claims[1], what, mean, small, at=point, note=said))
     return found
 
 
 def _weights(
-    inside: str, rises: str, experiment: ConvergenceExperiment, point: dict[str, float]
+    claims: Claims, experiment: ConvergenceExperiment, point: Point, before: str = ""
 ) -> list[kit.Reading]:
     """(13) for the minority features of imbalanced runs, and Remark 2: rarer, weaker."""
     rare = [eps for eps in experiment.eps_min if eps < 1] or list(experiment.eps_min)
@@ -113,33 +120,38 @@ def _weights(
         above = float(here["above"].sel(group="minority", eps_min=rare).mean())
         return f"pairs of a neuron and a rare feature in its N_i; {above:.1%} lie above the range"
 
-    what = "weights in the range (13), "
-    found = [_reading(inside, what, share, kit.at_least(INSIDE), point, note)]
-    if rises:
-        what = "weight on rare over frequent features grows with eps_min, "
-        found.append(_reading(rises, what, ratio, kit.rises("eps_min"), point, "mean over M_j"))
+    what, all_in = f"{before}weights in the range (13), {_where(point)}", kit.at_least(INSIDE)
+    found = [kit.Reading(claims[0], f"{what}, {{setting}}", share, all_in, at=point, note=note)]
+    if claims[1]:
+        what = f"{before}weight on rare over frequent features grows with eps_min, {_where(point)}"
+        said, rises = "mean over i in M_j", kit.rises("eps_min")
+        found.append(
+            kit.Reading(claims[1], f"{what}, {{setting}}", ratio, rises, at=point, note=said)
+        )
     return found
 
 
-def _energy(claim: str, name: str, point: dict[str, float], which: str = "") -> kit.Reading:
+def _exponent(claim: tuple[str, int], name: str, point: Point, before: str = "") -> kit.Reading:
+    """Rare over frequent features as a power of eps_min, within a quarter of the predicted one."""
+    said, power = claim
+    what = f"{before}exponent of the {WORDS[name]} in eps_min, {_where(point)}, {{setting}}"
+
+    def slope(here: xr.Dataset) -> Slope:
+        return exponent_in_eps(here[name])
+
     note = "minority over majority, ratio of means: an empty M_j counts 0 in both"
-    law = kit.exponent(2.0, 0.5)
-    return _reading(claim, f"{which}exponent 2 in eps, ", _exponent(name), law, point, note)
+    return kit.Reading(said, what, slope, kit.exponent(power, power / 4), at=point, note=note)
 
 
-def _growth(experiment: ConvergenceExperiment, point: dict[str, float]) -> kit.Reading:
+def _growth(experiment: ConvergenceExperiment, point: Point) -> kit.Reading:
     """(89) in the other direction: the same sum of frequent features grows like tau log^3 d."""
-    every_d = {name: value for name, value in point.items() if name != "d"}
+    every_d = {axis: value for axis, value in point.items() if axis != "d"}
     order = np.array([math.log(d) ** (3 + point["tau_power"]) for d in experiment.d])
 
     def slope(here: xr.Dataset) -> Slope:
         energy = here["energy"].sel(group="majority").mean("eps_min")
         return loglog_slope(order, by_seed(energy, "d"))
 
-    what = f"exponent 1 in tau log^3 d, {tau_name(point['tau_power'])}, every d, {{setting}}"
+    what = f"over d: exponent in tau log^3 d, {_where(every_d)}, {{setting}}"
     note = "majority features, mean over eps_min"
     return kit.Reading("C15", what, slope, kit.exponent(1.0, 0.25), at=every_d, note=note)
-
-
-def _exponent(name: str) -> Callable[[xr.Dataset], Slope]:
-    return lambda here: exponent_in_eps(here[name])
