@@ -70,7 +70,6 @@ def in_full(answer: Answer) -> dict[str, Any]:
     words = ("statement", "setting", "choices", "ran", "saw", "so", "change", "figure")
     primaries = [
         {
-            "id": part.id,
             **vars(part.primary),
             "state": part.state,
             "p": part.p,

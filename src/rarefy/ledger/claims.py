@@ -40,8 +40,9 @@ ID = re.compile(r"[A-Z]\d+")
 
 @dataclass(frozen=True)
 class Primary:
-    """A reading that decides: ``expects`` and ``tolerance`` as its verdicts have them."""
+    """A reading that decides, ``B6.1``: ``expects`` and ``tolerance`` as its verdicts have them."""
 
+    id: str
     study: str
     scale: str
     asks: str
@@ -80,10 +81,6 @@ class Claim:
     def papers(self) -> tuple[str, ...]:
         return tuple(self.paper.split(", "))
 
-    def reading(self, primary: Primary) -> str:
-        """Its id: ``B6.1``."""
-        return f"{self.id}.{self.primaries.index(primary) + 1}"
-
 
 @cache
 def load_claims() -> tuple[Claim, ...]:
@@ -112,7 +109,8 @@ def read(path: Path) -> list[Claim]:
 
 
 def _claim(name: str, entry: dict[str, Any]) -> Claim:
-    primaries = tuple(_primary(one) for one in entry.pop("primary", []))
+    listed = enumerate(entry.pop("primary", []), 1)
+    primaries = tuple(_primary(f"{name}.{number}", one) for number, one in listed)
     _check_fields(Claim, entry, {"id", "primaries"})
     claim = Claim(id=name, primaries=primaries, **entry)
     wrong = {
@@ -136,9 +134,9 @@ def _claim(name: str, entry: dict[str, Any]) -> Claim:
     return claim
 
 
-def _primary(entry: dict[str, Any]) -> Primary:
-    _check_fields(Primary, entry, set())
-    primary = Primary(**entry)
+def _primary(name: str, entry: dict[str, Any]) -> Primary:
+    _check_fields(Primary, entry, {"id"})
+    primary = Primary(id=name, **entry)
     if not primary.why:
         raise ValueError("a tolerance without a reason: why is empty")
     if not primary.null:
