@@ -152,9 +152,10 @@ def test_every_reading_takes_two_lines_at_most(judged: Path, capsys: Capture) ->
     assert cli.main(["run", "toy", "--scale", "tiny", "--all"]) == 0
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 80
-    first, second = rows(said.partition("claim  this run")[0])
-    assert first.startswith("T1.1") and second.startswith("T1 ")
+    first, second, signs = rows(said.partition("\n\n")[0])
+    assert first.startswith("✓ T1.1 ") and second.startswith("✓ T1 ")
     assert second.strip().count("\n") == 1 and "…" in second
+    assert "✗ fails" in signs
 
 
 def test_a_declared_run_computes_the_answer_again(

@@ -35,7 +35,7 @@ def test_studies_and_run(command: Rarefy, tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert max(map(len, ran.stdout.splitlines())) <= 80
-    assert re.search(r"T1 +holds +4 +", ran.stdout)
+    assert re.search(r"✓ T1 +4 +", ran.stdout)
     assert "18 cells in runs/toy-tiny" in ran.stdout
     assert "toy: start\ntoy: finished at 100%" in ran.stderr
     assert (tmp_path / "res" / "toy-tiny.parquet").exists()

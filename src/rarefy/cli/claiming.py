@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 _COLOURS = ("green", "red", "magenta", "cyan", "yellow", "dim")
 MARKS = {state: (SIGNS[state], colour) for state, colour in zip(SIGNS, _COLOURS, strict=True)}
-OUTCOMES = {
-    "holds": "green",
-    "fails": "red",
-    "inconclusive": "yellow",
-    "premise-not-met": "cyan",
-    "not-run": "dim",
+_OUTCOMES = {
+    "holds": MARKS["supported"],
+    "fails": MARKS["contradicted"],
+    "inconclusive": MARKS["undecided"],
+    "premise-not-met": MARKS["premise not met"],
+    "not-run": MARKS["not run"],
 }
 LABEL = 17
 """Columns for the names of an answer's parts."""
@@ -140,9 +140,8 @@ def _show(answer: Answer) -> None:
     if answer.others:
         print_(Text(f"\n{spell_robustness(answer)}"))
         for one in answer.exceptions[:SHOWN]:
-            print_(
-                Text("  ") + Text(textwrap.shorten(f"{one.outcome}: {one.setting}", _width() - 2))
-            )
+            short = f"{one.outcome}: {one.setting}"
+            print_(Text("  " + textwrap.shorten(short, _width() - 2, placeholder=" …")))
         if len(answer.exceptions) > SHOWN:
             print_(Text(f"  and {len(answer.exceptions) - SHOWN} more (--json has all)"))
     if answer.parts:
@@ -205,19 +204,14 @@ def spell_here(verdicts: list[Verdict]) -> str:
 def show_readings(verdicts: Iterable[Verdict]) -> None:
     """Every reading of a run, those that decide first."""
     roles = ("primary", "robustness", "diagnostic")
-    rows = [
-        [
-            one.claim or "own",
-            Text(one.outcome, OUTCOMES[one.outcome]),
-            one.predicted,
-            one.measured,
-            f"{one.n}",
-            one.setting,
-        ]
-        for one in sorted(verdicts, key=lambda one: roles.index(one.role))
-    ]
-    columns = {"claim": 5, "outcome": 12, "predicted": 0, "measured": 0, "n": 5, "setting": 0}
+    columns = {"claim": 7, "predicted": 0, "measured": 0, "n": 4, "setting": 0}
+    rows: list[list[str | Text]] = []
+    for one in sorted(verdicts, key=lambda one: roles.index(one.role)):
+        sign, colour = _OUTCOMES[one.outcome]
+        name = Text(f"{sign} ", colour) + Text(one.claim or "own")
+        rows.append([name, one.predicted, one.measured, str(one.n), one.setting])
     print_(short_table(columns, rows))
+    typer.echo(", ".join(f"{sign} {outcome}" for outcome, (sign, _) in _OUTCOMES.items()) + "\n")
 
 
 def short_table(columns: dict[str, int], rows: list[list[str | Text]]) -> Table:

@@ -51,9 +51,9 @@ def report(
 
     check_output(out, "report")
     paths = [one for folder in folders for one in results_in(folder)]
+    judged = [judge_path(paths[0])]  # before the bar: a wrong name is one line
     with Progress("report", 2 * len(paths)) as progress:
-        judged = []
-        for path in paths:
+        for path in paths[1:]:
             judged.append(judge_path(path))
             progress.advance(1)
         stored = [path.suffix not in (".json", ".parquet") for path in paths]
@@ -138,7 +138,7 @@ def _tell(judged: Judged, forecast: Forecast) -> None:
     from rarefy.report.findings import touched
 
     study, scale, _, verdicts = judged
-    about = f"{paper_names(study.papers)}, {study.shows.partition(';')[0]}"
+    about = ", ".join(filter(None, (paper_names(study.papers), study.shows.partition(";")[0])))
     left = f" ({forecast.left()} left)" if forecast.left() else ""
     print_(Text(study.title, "bold") + Text(f"  [{about}]{left}"), fold=False)
     for answer in touched(judged, current_answers())[:1]:

@@ -29,13 +29,8 @@ class Finding:
     picture: PanelView | None = None
 
 
-@dataclass(frozen=True)
-class _Touch:
-    """A claim in one entry."""
-
-    answer: Answer
-    entry: Entry
-    section: Section
+_Touch = tuple[Answer, Entry, Section]
+"""A claim in one entry."""
 
 
 def find_findings(entries: Sequence[Entry], sections: Sequence[Section]) -> list[Finding]:
@@ -48,21 +43,19 @@ def find_findings(entries: Sequence[Entry], sections: Sequence[Section]) -> list
     for entry, section in zip(entries, sections, strict=True):
         section.answers = touched(entry, found)
         for answer in section.answers:
-            touch, name = _Touch(answer, entry, section), answer.claim.id
-            if name not in best or _suits(touch) > _suits(best[name]):
-                best[name] = touch
+            known = best.get(answer.claim.id)
+            if known is None or _suits(answer, entry) > _suits(*known[:2]):
+                best[answer.claim.id] = answer, entry, section
     findings: list[Finding] = []
     shown: set[tuple[str, str]] = set()
-    for touch in sorted(best.values(), key=_rank):
-        claim, state = touch.answer.claim, touch.answer.state
-        before = ledger[claim.id].state
+    for answer, entry, section in sorted(best.values(), key=_rank):
+        claim, before = answer.claim, ledger[answer.claim.id].state
         where = f"{paper_names(claim.papers)}, {claim.where}"
-        findings.append(
-            Finding(touch.answer, where, touch.section.anchor, before if before != state else "")
-        )
-        wanted = (touch.section.name, getattr(claim, "picture", ""))
+        changed = before if before != answer.state else ""
+        findings.append(Finding(answer, where, section.anchor, changed))
+        wanted = (section.name, getattr(claim, "picture", ""))
         if len(shown) < WITH_PICTURE and wanted not in shown:
-            findings[-1].picture = small_image(touch.entry[0], touch.entry[2], wanted[1])
+            findings[-1].picture = small_image(entry[0], entry[2], wanted[1])
             shown |= {wanted} if findings[-1].picture else set()
     return findings
 
@@ -82,15 +75,13 @@ def _order(study: Study, answer: Answer) -> tuple[bool, bool]:
 
 def _rank(touch: _Touch) -> tuple[bool, bool, bool]:
     """What leads: the figures of headline studies, then what is decided."""
-    elsewhere, undecided = _order(touch.entry[0], touch.answer)
-    return elsewhere or not touch.entry[0].headline, undecided, elsewhere
+    answer, (study, *_), _ = touch
+    elsewhere, undecided = _order(study, answer)
+    return elsewhere or not study.headline, undecided, elsewhere
 
 
-def _suits(touch: _Touch) -> tuple[bool, bool]:
+def _suits(answer: Answer, entry: Entry) -> tuple[bool, bool]:
     """How well an entry shows a claim: best are the study and the scale that decide it."""
-    study, scale = touch.entry[0].name, touch.entry[1]
-    primaries = touch.answer.claim.primaries
-    return (
-        any((one.study, one.scale) == (study, scale) for one in primaries),
-        any(one.study == study for one in primaries),
-    )
+    deciding = {(one.study, one.scale) for one in answer.claim.primaries}
+    name, scale = entry[0].name, entry[1]
+    return (name, scale) in deciding, name in {study for study, _ in deciding}
