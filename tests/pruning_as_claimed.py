@@ -42,7 +42,6 @@ AS_CLAIMED: dict[str, Made] = {
     "neurons_rare": lambda c: 0.4,
     "lucky_pruned": lambda c: 2.0,
     "lucky": lambda c: 2.0,
-    "extra_growth": by_group(lambda c: 0.2, lambda c: 0.01),
     "positive": logits(-0.2, -0.01),
 }
 """Theorem 3.2 to the letter."""

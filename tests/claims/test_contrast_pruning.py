@@ -1,4 +1,4 @@
-"""P1-P5: pruned runs beside the same runs unpruned, and what is measured of them."""
+"""P2-P5: pruned runs beside the same runs unpruned, and what is measured of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from pruning_results import FLOAT64, SAME, START, close, pruning, simulated
 
 from rarefy import cli
@@ -18,14 +17,11 @@ from rarefy.core.contracts import Study
 from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import projections
 from rarefy.measure.neurons import lucky
-from rarefy.measure.pruning_effect import PruningEffect
 from rarefy.studies import get_study
-from rarefy.studies.contrastive.pruning.watch import PruningWatch
 from rarefy.studies.contrastive.setting import group_means
-from rarefy.studies.contrastive.theorem_state import own_feature, theorem_state
-from rarefy.sweep.grid import Grid, grid_of
+from rarefy.studies.contrastive.theorem_state import theorem_state
+from rarefy.sweep.grid import Grid
 from rarefy.theory.contrastive import stage_1_growth, uniform_attention_moment
-from rarefy.train.descent import State
 
 ContrastPruning = get_study("contrast-pruning")
 ContrastPruningMap = get_study("contrast-pruning-map")
@@ -96,9 +92,6 @@ def test_where_nothing_is_pruned_all_networks_are_the_dense_one() -> None:
     _, grid, found = measured()
     none = grid.values["alpha"] == 0
     assert np.isnan(found["pruned_rare"][none]).all()
-    growth = found["extra_growth"][none]
-    assert (growth[..., 0] == 0).all()
-    assert np.isnan(growth[..., 1]).all()  # no rare feature has a pruned neuron
     logits = found["positive"][none]
     np.testing.assert_array_equal(logits[..., 0], logits[..., 1])
     assert (found["lucky_pruned"][none] == 0).all()
@@ -166,65 +159,6 @@ def test_p5_the_logit_falls_on_samples_with_a_rare_feature_and_on_no_other() -> 
     assert (change[:, 0] < -1e-5).all()
     assert change[:, 0].mean() < -0.01
     assert (np.abs(change[:, 1]) < SAME).all()
-
-
-def test_p1_the_rare_features_own_neurons_gain_and_by_more_than_the_others() -> None:
-    _, grid, found = first_moment()
-    pruned = (grid.values["alpha"] > 0) & (grid.values["alpha"] < 0.5)
-    others, rare = found["extra_growth"][pruned, 0].T
-    assert (rare > 0).all()
-    assert (rare > 2 * others).all()
-
-
-def test_more_pruning_adds_more() -> None:
-    study, grid, found = first_moment()
-    # each share touches other rare features, so that single pairs may differ
-    rare = [found["extra_growth"][grid.values["alpha"] == a, 0, 1] for a in (0.05, 0.2, 0.4)]
-    assert rare[0].mean() < rare[1].mean() < rare[2].mean()
-
-
-# ------------------------------------------------------------------ whose neurons, which features
-
-
-def test_extra_growth_is_that_of_rare_features_with_a_pruned_neuron() -> None:
-    """Two neurons of the first rare feature are the smallest by far: (15) is about that one."""
-    study = pruning(
-        alpha=(0.0, 2 / 36),
-        start=(0,),
-        begin=("theorem",),
-        bias_scale=(0.0,),
-        majority=5,
-        minority=4,
-    )
-    grid = grid_of(study)
-    cells = grid.cells(np.flatnonzero(grid.values["alpha"] > 0))
-    trial = study.trial("theorem", cells, FLOAT64)
-    eps_min = cells.column("eps_min", FLOAT64)
-    watch = PruningWatch(trial, study.majority, eps_min, study.effect_batches)
-    feature = own_feature(study.neurons, study.d)
-    small = torch.nonzero(feature == study.majority)[:2, 0]
-    weights = trial.weights.clone()
-    weights[:, small] *= 0.5
-    state = State(0, {"weights": weights}, torch.full((len(weights),), torch.nan))
-    found = watch.trackers()["extra_growth"](state).numpy()
-    kept = torch.ones(len(weights), study.neurons, dtype=torch.bool)
-    kept[:, small] = False
-    effect = PruningEffect(
-        trial.problem,
-        {"weights": weights},
-        kept,
-        trial.data,
-        trial.draws.spawn("effect 0"),
-        torch.arange(study.majority, study.d),
-        study.batch,
-        study.effect_batches,
-    )
-    own = (feature[:, None] == torch.arange(study.d)).expand(len(weights), -1, -1)
-    growth = effect.extra_growth(study.lr, own)
-    close(found[:, 1], growth[:, study.majority].numpy())
-    assert not np.allclose(found[:, 1], growth[:, study.majority :].mean(dim=1).numpy())
-    everyone = effect.extra_growth(study.lr, torch.ones_like(own))[:, : study.majority]
-    close(found[:, 0], everyone.mean(dim=1).numpy())
 
 
 @pytest.mark.parametrize("tau", [1.0, 0.5])

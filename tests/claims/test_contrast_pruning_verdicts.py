@@ -1,4 +1,4 @@
-"""Verdicts of P1-P5 on results with known answers."""
+"""Verdicts of P2-P5 on results with known answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def primaries(verdicts: list[Verdict]) -> dict[str, Verdict]:
 def test_results_as_claimed_hold_in_every_verdict() -> None:
     verdicts = judged()
     assert {verdict.outcome for verdict in verdicts} == {"holds"}
-    assert {verdict.about for verdict in verdicts} == {"P1", "P2", "P3", "P4", "P5"}
+    assert {verdict.about for verdict in verdicts} == {"P2", "P3", "P4", "P5"}
     assert sorted(primaries(verdicts)) == list(PRIMARY)
 
 
@@ -88,13 +88,6 @@ def test_more_pruned_than_there_are_pure_rare_neurons_is_not_the_theorems_case()
     assert "2 pruned, 1.9 rare pure neurons" in found["P4.1"].note
 
 
-def test_in_trained_networks_p1_and_p5_presuppose_whose_neurons_are_pruned() -> None:
-    verdicts = judged(pruned_rare=lambda c: 0.1)
-    trained = [v for v in verdicts if v.claim in ("P1", "P5") and "trained" in v.setting]
-    assert len(trained) == 2 and {v.outcome for v in trained} == {"premise-not-met"}
-    assert {v.outcome for v in verdicts if v.about == "P5" and "theorem" in v.setting} == {"holds"}
-
-
 def test_a_narrow_trained_network_decides_nothing() -> None:
     narrow = pruning(alpha=JUDGED.alpha, eps_min=JUDGED.eps_min, neurons=80, majority=8, minority=1)
     assert sorted(primaries(judged(narrow))) == ["P2.1", "P2.2", "P5.1", "P5.2"]
@@ -113,14 +106,15 @@ def test_lucky_neurons_of_lost_runs_are_no_lucky_neurons_that_were_spared() -> N
 def test_the_state_that_is_judged_is_where_pruning_begins_but_never_untrained(
     begin: str, start: int, state: int
 ) -> None:
-    def fall(c: xr.Dataset) -> xr.DataArray:
-        return 0.5 - (c["network"] == "masked") * (1.0 + c["read"])
-
     study = pruning(alpha=(0.0, 0.1), begin=(begin,), start=(start,), bias_scale=(0.0,))
-    changed = {"positive": lambda c: xr.where(c["contains"] == "contains", fall(c), 0.5)}
-    found = judged(study, **changed)
-    logit = next(v for v in found if v.setting.startswith("fall of the positive logit"))
-    assert logit.value == pytest.approx(1 + state)
+    found = judged(
+        study,
+        positive=lambda c: 0.5 - (c["network"] == "masked") * (1.0 + c["read"]),
+        pure_pruned=lambda c: 1.1 + c["read"],
+    )
+    what = "fall of the positive logit" if begin == "theorem" else "rare pure neurons: share pruned"
+    judged_there = next(v for v in found if v.setting.startswith(what))
+    assert judged_there.value == pytest.approx(1 + state)
 
 
 def test_results_without_a_value_hold_nothing() -> None:

@@ -179,7 +179,7 @@ def show_touched(verdicts: Iterable[Verdict], scale: str, declared: bool) -> Non
     for verdict in verdicts:
         if verdict.about in known:
             by_claim.setdefault(verdict.about, []).append(verdict)
-    rows = []
+    rows: list[list[str | Text]] = []
     for name, mine in by_claim.items():
         now, before = fresh[name], known[name]
         mark, colour = MARKS[now.state]

@@ -57,7 +57,8 @@ class Primary:
 @dataclass(frozen=True)
 class Claim:
     """A statement of a paper, and our answer in words. ``seen``: were results known when the
-    primaries were declared, "before" or "after" them."""
+    primaries were declared, "before" or "after" them. ``picture``: which of the first study's
+    pictures to show with ``figure``; empty: the first."""
 
     id: str
     paper: str
@@ -75,6 +76,7 @@ class Claim:
     change: str
     not_run: str
     figure: str
+    picture: str = ""
     primaries: tuple[Primary, ...] = ()
 
     @property
@@ -147,7 +149,9 @@ def _primary(name: str, entry: dict[str, Any]) -> Primary:
 
 
 def _check_fields(kind: type, entry: dict[str, Any], ours: set[str]) -> None:
-    known = {field.name for field in dataclasses.fields(kind)} - ours
-    for word, names in (("lacks", known - entry.keys()), ("does not know", entry.keys() - known)):
+    fields = [field for field in dataclasses.fields(kind) if field.name not in ours]
+    known = {field.name for field in fields}
+    needed = {field.name for field in fields if field.default is dataclasses.MISSING}
+    for word, names in (("lacks", needed - entry.keys()), ("does not know", entry.keys() - known)):
         if names:
             raise ValueError(f"{word} {', '.join(sorted(names))}")

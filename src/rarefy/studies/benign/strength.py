@@ -13,7 +13,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count, Positive
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.studies.benign.setting import TRAININGS, ClassNoiseExperiment, Schedule
-from rarefy.studies.benign.trial import Training
+from rarefy.studies.benign.trial import Training, eager
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,7 @@ class StrengthExperiment(ClassNoiseExperiment):
         Sets of different sizes are trained one after the other and tested all together: drawing a
         hundred thousand test samples costs as much as training a few networks.
         """
+        context = eager(context)
         kinds, sizes = (np.asarray(cells.values[axis]) for axis in ("schedule", "size"))
         strength = cells.column("strength", context)
         runs = len(cells)

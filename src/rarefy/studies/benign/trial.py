@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -125,6 +126,11 @@ class Trial:
     def test_labels(self, count: int) -> Tensor:
         labels = torch.arange(count, device=self.initial.device) % self.data.classes
         return labels[None]
+
+
+def eager(context: Context) -> Context:
+    """Not compiled: trainings are short, and shapes change from batch to batch."""
+    return dataclasses.replace(context, compiled=False)
 
 
 def outputs_of(fitted: FitResult, **measured: Tensor) -> dict[str, np.ndarray]:

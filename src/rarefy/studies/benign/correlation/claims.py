@@ -69,14 +69,12 @@ def _figure(study: CorrelationExperiment, here: xr.Dataset, named: Naming) -> li
 def _near(study: CorrelationExperiment, here: xr.Dataset, named: Naming, claim: str) -> Verdict:
     """Accuracy short of the best classifier by noise where there is hardly any feature and Gamma is
     largest, at the law for which it is furthest."""
-    corner, short, told = here.isel(strength=0, gamma=-1), {}, []
+    corner, short = here.isel(strength=0, gamma=-1), {}
     gamma = float(corner["gamma"])
     for law in texts(here, "law"):
         accuracy = by_seed(1 - corner["test_error"].sel(law=law))
         best = 1 - float(least_error(study, np.array(gamma), law))
-        short[law] = best - accuracy
-        told.append(f"{law}: accuracy {accuracy.mean():.3f}, best {best:.3f}")
-    note = f"{'; '.join(told)}; chance {1 / study.classes:.2f}"
+        short[f"{law} (accuracy {accuracy.mean():.3f}, best {best:.3f})"] = best - accuracy
     at = f"Gamma={gamma:g} |u|={float(corner['strength']):g}"
-    what = f"accuracy short of the best by noise, {at}"
-    return judge_worst(named(claim, what), short, NEAR, "at_most", note=note)
+    what, chance = f"accuracy short of the best by noise, {at}", f"chance {1 / study.classes:.2f}"
+    return judge_worst(named(claim, what), short, NEAR, "at_most", note=chance)

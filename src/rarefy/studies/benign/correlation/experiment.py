@@ -11,7 +11,7 @@ import torch
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count, NotNegative, OneOf
 from rarefy.studies.benign.setting import TINY, TRAININGS, ClassNoiseExperiment, Ratio, Schedule
-from rarefy.studies.benign.trial import outputs_of
+from rarefy.studies.benign.trial import eager, outputs_of
 from rarefy.sweep.batches import split_by_axes
 
 LAWS = {
@@ -72,7 +72,7 @@ class CorrelationExperiment(ClassNoiseExperiment):
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         def run(seed: int, law: str, schedule: str, part: Cells) -> dict[str, np.ndarray]:
-            return self._run(law, schedule, part, context)
+            return self._run(law, schedule, part, eager(context))
 
         # cells of one seed share zeta, rotation and initial filters
         return split_by_axes(cells, ("seed", "law", "schedule"), run)

@@ -166,12 +166,13 @@ def _spread(here: Transition, named: Naming, claim: str) -> Verdict:
 
 def _exponents(here: Transition, named: Naming) -> list[Verdict]:
     few, points, note = _on_grid(here)
-    found = []
-    for place, (name, claimed) in enumerate((("n", -EXPONENT), ("d", EXPONENT))):
+
+    def exponent(place: int, name: str, claimed: float) -> Verdict:
         fit = st.bootstrap_interval(
-            here.error, lambda error, place=place: boundary_exponents(here, error, few)[place]
+            here.error, lambda error: boundary_exponents(here, error, few)[place]
         )
         slope = st.Slope(fit.mean, fit.low, fit.high, fit.n, points)
         what = named("B15", f"exponent in {name} of the |u| at which the error is {BOUNDARY:g}")
-        found.append(st.judge_slope(what, slope, claimed, TOLERANCE, note=note))
-    return found
+        return st.judge_slope(what, slope, claimed, TOLERANCE, note=note)
+
+    return [exponent(0, "n", -EXPONENT), exponent(1, "d", EXPONENT)]

@@ -55,13 +55,12 @@ def verdicts(study: MajorityExperiment, results: xr.Dataset, scale: str) -> list
     for schedule in texts(results, "schedule") if "as stated" in controls else ():
         named, here = Naming(study, scale), results.sel(schedule=schedule)
         first, *others = tails_of(results)
-        found.append(_trend(study, here, named, first, schedule, schedule == "trained"))
-        found += [_trend(study, here, named, tail, schedule, False) for tail in others]
-        found += [
-            _part(study, here, named, first, schedule, *case)
-            for case in CASES
-            if schedule == "trained" and set(case[:2]) <= set(controls)
-        ]
+        primary = schedule == "trained"
+        found.append(_trend(study, here, named, first, schedule, primary))
+        if primary:
+            found += [_trend(study, here, named, tail, schedule, False) for tail in others]
+            there = [case for case in CASES if set(case[:2]) <= set(controls)]
+            found += [_part(study, here, named, first, schedule, *case) for case in there]
     return found
 
 

@@ -21,7 +21,8 @@ def verdicts(study: MixingExperiment, results: xr.Dataset, scale: str) -> list[V
 
     moments, found = texts(results, "moment"), []
     for schedule in texts(results, "schedule"):
-        for kind in texts(results, "kind") if "free" in moments else ():
+        kinds = texts(results, "kind") if schedule == "trained" else ["all"]
+        for kind in kinds if "free" in moments else ():
             primary = (schedule, kind) == ("trained", "all")
             before = "" if primary else f"{schedule}, {kind} test samples: "
             found.append(
@@ -35,7 +36,7 @@ def verdicts(study: MixingExperiment, results: xr.Dataset, scale: str) -> list[V
                     premise=why,
                 )
             )
-        if {"free", "held"} <= set(moments):
+        if schedule == "trained" and {"free", "held"} <= set(moments):
             found.append(
                 Reading(
                     "",

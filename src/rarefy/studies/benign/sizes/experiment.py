@@ -11,7 +11,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count
 from rarefy.studies.benign.featureless import FeaturelessExperiment
 from rarefy.studies.benign.setting import TINY, TRAININGS, Ratio, Schedule
-from rarefy.studies.benign.trial import outputs_of
+from rarefy.studies.benign.trial import eager, outputs_of
 from rarefy.sweep.batches import split_by_axes
 
 
@@ -47,6 +47,8 @@ class SizesExperiment(FeaturelessExperiment):
         return self.cost_of(self.classes * max(self.size), steps)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        context = eager(context)
+
         def run(seed: int, size: int, schedule: str, part: Cells) -> dict[str, np.ndarray]:
             noise = self.spectrum(part.column("gamma", context))
             # without vectors only sets drawn out of one have the same axes

@@ -63,10 +63,12 @@ class TailCells:
         """c_2 at the largest Gamma over that at the smallest."""
         if len(np.unique(self.gamma)) < 2:
             return NOTHING
-        ends = (self.gamma.max(), self.gamma.min())
-        return st.bootstrap_interval(
-            self.error, lambda error: np.divide(*(self.constant_at(end, error) for end in ends))
-        )
+        last, first = float(self.gamma.max()), float(self.gamma.min())
+
+        def kept(error: Array) -> float:
+            return self.constant_at(last, error) / self.constant_at(first, error)
+
+        return st.bootstrap_interval(self.error, kept)
 
 
 def measured_cells(

@@ -21,7 +21,7 @@ from rarefy.measure.tail_draws import strata_draw
 from rarefy.measure.tails import tail_errors
 from rarefy.studies.benign.featureless import FeaturelessExperiment
 from rarefy.studies.benign.setting import TINY, Ratio
-from rarefy.studies.benign.trial import Trial
+from rarefy.studies.benign.trial import Trial, eager
 from rarefy.sweep.batches import split_by_axes
 from rarefy.train.descent import descend
 from rarefy.train.fitting import StopAtLoss
@@ -95,10 +95,8 @@ class TopKExperiment(FeaturelessExperiment):
         return max(1, round(share * self.d))
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        eager = dataclasses.replace(context, compiled=False)
-
         def run(seed: int, basis: str, part: Cells) -> dict[str, np.ndarray]:
-            return self._run(basis, part, eager)
+            return self._run(basis, part, eager(context))
 
         with matrix_products(self.precision, context.device):
             return split_by_axes(cells, ("seed", "basis"), run)

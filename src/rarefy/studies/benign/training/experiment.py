@@ -21,7 +21,7 @@ from rarefy.studies.benign.setting import ClassNoiseExperiment, Ratio
 from rarefy.studies.benign.training import measures, neurons
 from rarefy.studies.benign.training.cases import CASES, ENDS, Case
 from rarefy.studies.benign.training.run import watched
-from rarefy.studies.benign.trial import Trial
+from rarefy.studies.benign.trial import Trial, eager
 from rarefy.sweep.batches import missing, split_by_axes
 from rarefy.theory.benign import first_loss_drop
 
@@ -137,11 +137,8 @@ class TrainingExperiment(ClassNoiseExperiment):
         return Cost(max(sizes), max(self.steps_of(name) for name in self.case))
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        # every case has shapes of its own: compiling for each takes longer than it saves
-        context = dataclasses.replace(context, compiled=False)
-
         def run(seed: int, case: str, part: Cells) -> dict[str, np.ndarray]:
-            return self._run(case, part, context)
+            return self._run(case, part, eager(context))
 
         with matrix_products(self.precision, context.device):
             # cells of one seed share their draws, and so one rotation

@@ -67,7 +67,7 @@ class ConvergenceExperiment(Experiment):
 
     seeds: Count = 20
     """repeats of each grid point"""
-    d: tuple[Annotated[int, AtLeast(4)], ...] = (9, 16, 32, 64, 128, 256)
+    d: tuple[Annotated[int, AtLeast(4)], ...] = (9, 16, 32, 64, 128)
     """number of features, half of them (at 9: four) rare"""
     tau_power: tuple[NotNegative, ...] = (0.0, 1.0, 2.0)
     """p of tau = log^p d; the theorem has tau = polylog(d)"""

@@ -97,7 +97,7 @@ class PruningExperiment(lab.ImbalancedExperiment):
     relax: Count = 200
     """gradients on balanced data spent on finding the scale of the theorem's state"""
     effect_batches: Count = 16
-    """batches over which logits and growth with and without the mask are averaged"""
+    """batches over which logits with and without the mask are averaged"""
 
     def check(self) -> None:
         super().check()
@@ -122,7 +122,6 @@ class PruningExperiment(lab.ImbalancedExperiment):
             Output("neurons_rare", ("read",), "share of all neurons whose feature is rare"),
             Output("lucky_pruned", ("read",), "rare lucky neurons (27) that are pruned"),
             Output("lucky", (), "the paper's lucky neurons (27) of rare features"),
-            Output("extra_growth", by_group, "growth a step that leaving neurons out adds"),
             Output("positive", ("read", "contains", "network"), "positive logit (19), mean"),
         )
 

@@ -16,7 +16,7 @@ from rarefy.train.descent import State, Tracker
 
 MEASURED = (
     *("energy", "pure", "norm", "pure_pruned", "pruned_rare", "neurons_rare", "lucky_pruned"),
-    *("extra_growth", "positive"),
+    "positive",
 )
 
 
@@ -42,9 +42,7 @@ class PruningWatch:
         experiment, pruning, majority = self.trial.experiment, self.trial.pruning, self.majority
         assert pruning is not None
         weights = state.parameters["weights"]
-        dtype, features = weights.dtype, torch.arange(experiment.d, device=weights.device)
-        strongest = strongest_feature(weights, self.atoms)
-        own = strongest[:, :, None] == features
+        dtype = weights.dtype
         kept = pruning.mask(weights)  # whether or not pruning has begun
         effect = PruningEffect(
             self.trial.problem,
@@ -52,17 +50,13 @@ class PruningWatch:
             kept,
             self.trial.data,
             self.trial.draws.spawn(f"effect {state.step}"),
-            features[majority:],
+            torch.arange(majority, experiment.d, device=weights.device),
             experiment.batch,
             self.effect_batches,
         )
-        # (15) is about the own neurons of a feature some of which are pruned, (16) about all
-        touched = (own & ~kept[:, :, None]).any(dim=1)
-        grown = torch.where(touched, effect.extra_growth(experiment.lr, own), torch.nan)
-        others = effect.extra_growth(experiment.lr, torch.ones_like(own))
         pure = dominant(squared_cosines(weights, self.atoms))
         groups = [pure[:, :, :majority].any(dim=2), pure[:, :, majority:].any(dim=2)]
-        norms, rare = neuron_norms(weights), strongest >= majority
+        norms, rare = neuron_norms(weights), strongest_feature(weights, self.atoms) >= majority
         energy = projections(weights, self.atoms).square().sum(dim=1)
         return {
             "energy": group_means(energy, majority),
@@ -72,13 +66,5 @@ class PruningWatch:
             "pruned_rare": share_within(~kept, rare).to(dtype),
             "neurons_rare": rare.to(dtype).mean(dim=1),
             "lucky_pruned": (self.lucky & ~kept).sum(dim=1).to(dtype),
-            "extra_growth": torch.stack(
-                [_known_mean(others[:, :majority]), _known_mean(grown[:, majority:])], dim=1
-            ),
             "positive": effect.positive_logits(),
         }
-
-
-def _known_mean(values: Tensor) -> Tensor:
-    """Mean over the features that have a value; NaN if none has."""
-    return mean_where(values.nan_to_num(), ~values.isnan())

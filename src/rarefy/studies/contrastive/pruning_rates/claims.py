@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -26,15 +27,13 @@ from rarefy.theory.contrastive_pruning import minority_rate_order, other_rate_or
 
 def predicted_rates(experiment: PruningRatesExperiment, results: xr.Dataset) -> xr.Dataset:
     """(15) and (16) on the grid of the results."""
-    dims = ("features", "pruned", "eps_min")
-    d, count, eps = np.meshgrid(*(results[dim].values for dim in dims), indexing="ij")
-    alpha = count / (experiment.copies * d)
-    constant = np.array([experiment.sized(v).growth_constant for v in results["features"].values])
-    lr, constant = experiment.sized(experiment.features[0]).lr, constant[:, None, None]
-    least = minority_rate_order(eps, alpha, lr, 1.0) * constant
-    most = other_rate_order(eps, alpha, lr, 1.0, 1) * constant / d
-    coordinates = {dim: results[dim].values for dim in dims}
-    return xr.Dataset({"rare": (dims, least), "others": (dims, most)}, coords=coordinates)
+    lr = experiment.sized(experiment.features[0]).lr
+    d: Any = results["features"]
+    eps: Any = results["eps_min"]
+    alpha: Any = results["pruned"] / (experiment.copies * d)
+    constant = d.copy(data=[experiment.sized(int(v)).growth_constant for v in d.values])
+    rare = minority_rate_order(eps, alpha, lr, constant)
+    return xr.Dataset({"rare": rare, "others": other_rate_order(eps, alpha, lr, constant, d)})
 
 
 def verdicts(experiment: PruningRatesExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
