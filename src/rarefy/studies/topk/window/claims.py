@@ -28,7 +28,8 @@ MOST = 0.9
 
 def spoken_of(experiment: WindowExperiment, sigma: Numbers, keep: Numbers) -> tuple[Mask, Mask]:
     """Cells (sigma, keep) of which Theorem 4.4 and Theorem 4.5 speak."""
-    n, d, mu, classes = experiment.samples, experiment.d, experiment.mu, experiment.classes
+    n, d, classes = experiment.samples, experiment.d, experiment.classes
+    mu = np.full_like(sigma, experiment.mu)
     ratio = topk.snr(mu, sigma, d)
     low = topk.window_lower_order(d, mu, sigma, power=2)
     high = topk.window_upper_order(classes, n, mu, sigma)
