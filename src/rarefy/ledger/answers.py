@@ -31,12 +31,15 @@ class Part:
     """One primary reading with its verdict; ``p``: corrected within the claim, of what ``state``
     says (1 where nothing is decided)."""
 
-    id: str
     primary: Primary
     verdict: Verdict | None
     state: str
     p: float
     why: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.primary.id
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def _alone(claim: Claim, verdicts: Sequence[Verdict]) -> Answer:
         if state in ("contradicted", "smaller than published"):
             p = min(part.p for part in parts if part.state == state)
     why = next((part.why for part in parts if part.state == state and part.why), "")
-    return Answer(claim, state, parts, min(1.0, 2 * p), why, others)  # it could go either way
+    return Answer(claim, state, parts, p, why, others)
 
 
 def _counts(verdict: Verdict) -> bool:
@@ -116,9 +119,8 @@ def _parts(claim: Claim, verdicts: Sequence[Verdict]) -> tuple[Part, ...]:
     at = {(v.claim, v.study, v.scale): v for v in verdicts}
     parts = []
     for primary in claim.primaries:
-        name = claim.reading(primary)
-        verdict = at.get((name, primary.study, primary.scale))
-        parts.append(Part(name, primary, verdict, *_decided(primary, verdict)))
+        verdict = at.get((primary.id, primary.study, primary.scale))
+        parts.append(Part(primary, verdict, *_decided(primary, verdict)))
     for state in ("supported", "contradicted", "smaller than published"):
         mine = [part for part in parts if part.state == state]
         # of all primaries: one that is not decided this way has p at least as large
@@ -132,7 +134,8 @@ def _parts(claim: Claim, verdicts: Sequence[Verdict]) -> tuple[Part, ...]:
 
 
 def _decided(primary: Primary, verdict: Verdict | None) -> tuple[str, float, str]:
-    """State, p-value and why it is not decided, of one primary alone."""
+    """State, p-value and why it is not decided, of one primary alone. (Twice the p-value of the
+    direction seen: it could have gone either way.)"""
     if verdict is None or verdict.outcome == "not-run":
         return "not run", 1.0, "no verdict of it in the ledger"
     if verdict.outcome == "premise-not-met":
@@ -141,12 +144,12 @@ def _decided(primary: Primary, verdict: Verdict | None) -> tuple[str, float, str
         return "undecided", 1.0, f"n = {verdict.n}, not {primary.least_n}"
     holds, fails = p_values(verdict)
     if verdict.outcome == "fails":
-        return "contradicted", fails, ""
-    smaller = p_smaller(verdict)
-    if smaller <= LEVEL / 2:
+        return "contradicted", min(1.0, 2 * fails), ""
+    smaller = 2 * p_smaller(verdict)
+    if smaller <= LEVEL:
         return "smaller than published", smaller, ""
     if verdict.outcome == "holds":
-        return "supported", holds, ""
+        return "supported", min(1.0, 2 * holds), ""
     return "undecided", 1.0, "the interval has both in it" if verdict.interval else verdict.note
 
 

@@ -70,7 +70,6 @@ def in_full(answer: Answer) -> dict[str, Any]:
     words = ("statement", "setting", "choices", "ran", "saw", "so", "change", "figure")
     primaries = [
         {
-            "id": part.id,
             **vars(part.primary),
             "state": part.state,
             "p": part.p,
@@ -82,7 +81,7 @@ def in_full(answer: Answer) -> dict[str, Any]:
         **in_short(answer),
         **{word: getattr(claim, word) for word in words},
         "declared": claim.declared.isoformat(),
-        "results": f"seen {claim.seen}",
+        "results": f"declared {claim.seen} they were seen",
         "why": answer.why,
         "primaries": primaries,
         "exceptions": [verdict.setting for verdict in answer.exceptions],

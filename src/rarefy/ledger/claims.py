@@ -28,18 +28,21 @@ STATES = (
     "undecided",
     "not run",
 )
+SIGNS = dict(zip(STATES, "✓✗<∅?–", strict=True))
+"""In front of an answer, so that it can be read without its colour."""
 OWN = "own"
 """Instead of a paper's key: a question of our own."""
 MOST_PRIMARIES = 3
 LINE = 88
 """Characters of an answer's line; with mark and id a hundred at most."""
-_ID = re.compile(r"[A-Z]\d+")
+ID = re.compile(r"[A-Z]\d+")
 
 
 @dataclass(frozen=True)
 class Primary:
-    """A reading that decides: ``expects`` and ``tolerance`` as its verdicts have them."""
+    """A reading that decides, ``B6.1``: ``expects`` and ``tolerance`` as its verdicts have them."""
 
+    id: str
     study: str
     scale: str
     asks: str
@@ -54,7 +57,8 @@ class Primary:
 @dataclass(frozen=True)
 class Claim:
     """A statement of a paper, and our answer in words. ``seen``: were results known when the
-    primaries were declared, "before" or "after" them."""
+    primaries were declared, "before" or "after" them. ``picture``: which of the first study's
+    pictures to show with ``figure``; empty: the first."""
 
     id: str
     paper: str
@@ -72,15 +76,12 @@ class Claim:
     change: str
     not_run: str
     figure: str
+    picture: str = ""
     primaries: tuple[Primary, ...] = ()
 
     @property
     def papers(self) -> tuple[str, ...]:
         return tuple(self.paper.split(", "))
-
-    def reading(self, primary: Primary) -> str:
-        """Its id: ``B6.1``."""
-        return f"{self.id}.{self.primaries.index(primary) + 1}"
 
 
 @cache
@@ -110,11 +111,12 @@ def read(path: Path) -> list[Claim]:
 
 
 def _claim(name: str, entry: dict[str, Any]) -> Claim:
-    primaries = tuple(_primary(one) for one in entry.pop("primary", []))
+    listed = enumerate(entry.pop("primary", []), 1)
+    primaries = tuple(_primary(f"{name}.{number}", one) for number, one in listed)
     _check_fields(Claim, entry, {"id", "primaries"})
     claim = Claim(id=name, primaries=primaries, **entry)
     wrong = {
-        "an id is a letter and a number": not _ID.fullmatch(name),
+        "an id is a letter and a number": not ID.fullmatch(name),
         f"paper must be keys of {', '.join(PAPERS)}, or {OWN}": not (
             claim.paper == OWN or set(claim.papers) <= PAPERS.keys()
         ),
@@ -134,9 +136,9 @@ def _claim(name: str, entry: dict[str, Any]) -> Claim:
     return claim
 
 
-def _primary(entry: dict[str, Any]) -> Primary:
-    _check_fields(Primary, entry, set())
-    primary = Primary(**entry)
+def _primary(name: str, entry: dict[str, Any]) -> Primary:
+    _check_fields(Primary, entry, {"id"})
+    primary = Primary(id=name, **entry)
     if not primary.why:
         raise ValueError("a tolerance without a reason: why is empty")
     if not primary.null:
@@ -147,7 +149,9 @@ def _primary(entry: dict[str, Any]) -> Primary:
 
 
 def _check_fields(kind: type, entry: dict[str, Any], ours: set[str]) -> None:
-    known = {field.name for field in dataclasses.fields(kind)} - ours
-    for word, names in (("lacks", known - entry.keys()), ("does not know", entry.keys() - known)):
+    fields = [field for field in dataclasses.fields(kind) if field.name not in ours]
+    known = {field.name for field in fields}
+    needed = {field.name for field in fields if field.default is dataclasses.MISSING}
+    for word, names in (("lacks", needed - entry.keys()), ("does not know", entry.keys() - known)):
         if names:
             raise ValueError(f"{word} {', '.join(sorted(names))}")

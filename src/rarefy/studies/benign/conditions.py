@@ -49,7 +49,7 @@ def conditions(
         filters=study.filters,
         d=study.d,
         sigma_0=initial_std(study),
-        lr=training.lr,
+        lr=float(training.rates(samples, study.filters, study.scale, spectrum)[0]),
         output_scale=study.scale,
         horizon=float(max(training.steps, 2)),
     )

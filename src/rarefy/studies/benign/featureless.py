@@ -19,7 +19,7 @@ class FeaturelessExperiment(ClassNoiseExperiment):
     """All trainings on noise alone."""
 
     schedule: tuple[Schedule, ...] = TRAININGS
-    """how it is trained, printed: as 003 says; trained: until the training loss is ``stop_loss``"""
+    """how it is trained: printed, trained, carried on"""
     strength: NotNegative = 1e-6
     """norm of the features |u|: next to nothing, so that the noise must be learnt"""
 
@@ -29,9 +29,10 @@ class FeaturelessExperiment(ClassNoiseExperiment):
         context: Context,
         spectrum: Spectrum,
         sizes: Sequence[int],
+        schedule: str,
         room: int | None = None,
     ) -> Trial:
-        """``setup`` with classes of these ``sizes``."""
+        """``setup`` with classes of these ``sizes``, for one training."""
         strength = torch.full((len(cells),), self.strength, dtype=context.dtype)
         return self.setup(
             cells,
@@ -39,6 +40,7 @@ class FeaturelessExperiment(ClassNoiseExperiment):
             spectrum=spectrum,
             strength=strength.to(context.device),
             sizes=torch.tensor([list(sizes)], device=context.device),
+            schedule=schedule,
             zeta_axes="rotated",
             room=room,
         )

@@ -1,5 +1,5 @@
 """What ``benign-features`` and ``benign-homogeneous`` share: a map over feature strength and class
-size, for both trainings, every network of a seed tested on the same fresh samples."""
+size, every network of a seed tested on the same fresh samples."""
 
 from __future__ import annotations
 
@@ -13,44 +13,25 @@ from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import Count, Positive
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.studies.benign.setting import TRAININGS, ClassNoiseExperiment, Schedule
-from rarefy.studies.benign.trial import Training
+from rarefy.studies.benign.trial import Training, eager
 
 
 @dataclass(frozen=True, kw_only=True)
 class StrengthExperiment(ClassNoiseExperiment):
     """All classes have one size |S| and one feature strength |u|."""
 
-    trained_lr: Positive = 1.0
-    """learning rate of ``trained`` in units of n/(m output_scale^2 tr(A^T A)): a step moves a
-    sample's own score by about this much times its residual, whatever n, m, d and the noise are;
-    errors are those of a fourth of it within two parts in a hundred"""
-    trained_steps: Count = 350
-    test_samples: Count = 100_000
     schedule: tuple[Schedule, ...] = TRAININGS
-    """how long is trained: printed (20 steps) or trained (to a small loss)"""
-    size: tuple[Count, ...] = (10, 20, 40, 70, 100, 140, 200)
+    """how it is trained: printed (20 steps), trained or carried on (to a small loss)"""
+    size: tuple[Count, ...] = (10, 20, 50, 100)
     """training samples per class |S|"""
-    strength: tuple[Positive, ...] = (0.01, *(round(0.2 * i, 1) for i in range(1, 21)))
+    strength: tuple[Positive, ...] = (0.01, 1.0, 2.0, 4.0)
     """feature strength |u|"""
-    seeds: Count = 5
-
-    def training(self, name: str) -> Training:
-        found = super().training(name)
-        return found if name == "printed" else dataclasses.replace(found, lr=self.trained_lr)
-
-    def training_at(self, kind: str, size: int, spectrum: Spectrum) -> Training:
-        """The training of a cell, its rate in plain units."""
-        found = self.training(kind)
-        if kind == "printed":
-            return found
-        trace = spectrum.trace().max().item()
-        unit = self.classes * size / (self.filters * self.scale**2 * trace)
-        return dataclasses.replace(found, lr=found.lr * unit)
+    seeds: Count = 20
 
     def outputs(self) -> tuple[Output, ...]:
         return (
             Output("test_error", (), "share of fresh samples not classified right"),
-            Output("train_loss", (), "training loss before the last update"),
+            Output("train_loss", (), "training loss at the end"),
             Output("stopped_at", (), "updates until the training loss was small; -1: not reached"),
         )
 
@@ -65,6 +46,7 @@ class StrengthExperiment(ClassNoiseExperiment):
         Sets of different sizes are trained one after the other and tested all together: drawing a
         hundred thousand test samples costs as much as training a few networks.
         """
+        context = eager(context)
         kinds, sizes = (np.asarray(cells.values[axis]) for axis in ("schedule", "size"))
         strength = cells.column("strength", context)
         runs = len(cells)
@@ -83,18 +65,17 @@ class StrengthExperiment(ClassNoiseExperiment):
                     spectrum=spectrum,
                     strength=strength[rows.to(strength.device)],
                     sizes=torch.full((1, self.classes), int(size)),
+                    schedule=kind,
                     room=room,
                 )
                 if filters is None:
                     filters = whole.initial.new_empty(runs, *whole.initial.shape[1:])
-                training = self.training_at(kind, int(size), spectrum)
-                trajectory, updates = whole.train(
-                    self._counting(context, training), training, {"loss": lambda state: state.loss}
-                )
-                filters[rows.to(filters.device)] = trajectory.parameters["filters"]
-                loss[rows.to(loss.device)] = trajectory.records["loss"][:, 0]
-                stopped[rows] = updates.cpu()
-                nonfinite[rows] = trajectory.nonfinite_step.cpu()
+                training = self.training(kind)
+                fitted = whole.fit(self._counting(context, training), training)
+                filters[rows.to(filters.device)] = fitted.filters
+                loss[rows.to(loss.device)] = whole.on_training_samples(fitted.filters)[0]
+                stopped[rows] = fitted.stopped_at.cpu()
+                nonfinite[rows] = fitted.nonfinite_step.cpu()
         assert whole is not None and filters is not None  # a batch has at least one cell
         norms = strength[:, None].expand(-1, self.classes)
         whole = dataclasses.replace(whole, data=dataclasses.replace(whole.data, strength=norms))

@@ -17,7 +17,7 @@ from rarefy.measure.tail_draws import strata_draw
 from rarefy.measure.tails import CHUNK, Tails, tail_errors
 from rarefy.studies.benign.featureless import FeaturelessExperiment
 from rarefy.studies.benign.setting import TINY
-from rarefy.studies.benign.trial import Trial
+from rarefy.studies.benign.trial import Trial, eager
 from rarefy.sweep.batches import split_by_axes
 from rarefy.train.fitting import FitResult
 
@@ -37,11 +37,8 @@ class TailsExperiment(FeaturelessExperiment):
             raise bad_value("test_samples", self.test_samples, allowed)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        # not compiled: the time goes into matrix products, and shapes change from batch to batch
-        eager = dataclasses.replace(context, compiled=False)
-
         def run(seed: int, schedule: str, part: Cells) -> dict[str, np.ndarray]:
-            return self.run(schedule, part, eager)
+            return self.run(schedule, part, eager(context))
 
         return split_by_axes(cells, ("seed", "schedule"), run)
 

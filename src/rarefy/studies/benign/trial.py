@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,11 +23,20 @@ from rarefy.train.forms import train_unpruned
 
 @dataclass(frozen=True)
 class Training:
-    """Rate, most steps, and the training loss at which a run stops (0: never)."""
+    """Rate, most steps, and the training loss at which a run stops (0: never). ``relative``: the
+    rate is in units of n/(m output_scale^2 tr(A^T A)), the mean trace of a run's classes."""
 
     lr: float
     steps: int
     stop_loss: float = 0.0
+    relative: bool = False
+
+    def rates(self, samples: int, filters: int, scale: float, spectrum: Spectrum) -> Tensor:
+        """In plain units, (run or 1,)."""
+        trace = spectrum.trace().mean(dim=1)
+        if not self.relative:
+            return torch.full_like(trace, self.lr)
+        return self.lr * samples / (filters * scale**2 * trace)
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class Trial:
     ) -> tuple[Trajectory, Tensor]:
         """The trajectory, and after how many updates each run reached its stopping loss (-1: it
         did not). Trackers see ``filters`` (and ``coefficients`` where wanted) in every form."""
-        lr = self._rates(training)
+        lr = self.rates(training)
         stopping = StopAtLoss(lr, training.stop_loss)
         trajectory = train_unpruned(
             self.samples,
@@ -79,7 +89,7 @@ class Trial:
             self.samples,
             self.initial,
             self.scale,
-            self._rates(training),
+            self.rates(training),
             training.steps,
             training.stop_loss,
             context,
@@ -87,8 +97,11 @@ class Trial:
             self.precision,
         )
 
-    def _rates(self, training: Training) -> Tensor:
-        return self.initial.new_full((len(self.initial),), training.lr)
+    def rates(self, training: Training) -> Tensor:
+        """Of every run, in plain units."""
+        runs, _, filters, _ = self.initial.shape
+        found = training.rates(len(self.samples), filters, self.scale, self.spectrum)
+        return found.to(self.initial).expand(runs).contiguous()
 
     def on_training_samples(self, filters: Tensor) -> tuple[Tensor, Tensor]:
         """Loss and error on the training samples, (run,) each."""
@@ -113,6 +126,11 @@ class Trial:
     def test_labels(self, count: int) -> Tensor:
         labels = torch.arange(count, device=self.initial.device) % self.data.classes
         return labels[None]
+
+
+def eager(context: Context) -> Context:
+    """Not compiled: trainings are short, and shapes change from batch to batch."""
+    return dataclasses.replace(context, compiled=False)
 
 
 def outputs_of(fitted: FitResult, **measured: Tensor) -> dict[str, np.ndarray]:

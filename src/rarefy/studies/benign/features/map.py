@@ -14,14 +14,8 @@ from rarefy.studies.benign.features.experiment import FeaturesExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.theory import benign
 
-MARGIN = 0.05
-"""Accuracy nearer than this to chance or to 1 counts as not open to growth."""
 FITTED_FROM = (1.0, READ.features)
-"""x from which on laws are read; every law is judged once from each. C_1 = 4 is how constants are
-read here, but as errors can be counted up to x of about 17 only, it leaves a factor of 4 for
-exponents; a bound asked for from 1 on is the stronger reading, with more cells. At first 1 was the
-only start, kept after 4 had been tried, from which on the collapse at Gamma = 1.2 fails instead of
-being undecided: hence both."""
+"""x from which on ``regimes-at-scale`` reads its laws; here they are read from C_1 = 4 on."""
 ROUNDING = 1e-9
 """A ratio meant to be 1 may be 1.0000000002."""
 
@@ -45,10 +39,6 @@ class FeatureMap:
         return self.study.classes
 
     @property
-    def setting(self) -> str:
-        return f"{self.study.setting}, {self.schedule}, Gamma {self.gamma:g}"
-
-    @property
     def accuracy(self) -> Array:
         return 1 - self.error
 
@@ -62,21 +52,21 @@ class FeatureMap:
         """Over seeds: (size, strength)."""
         return mean_error(self.error, self.study.test_samples)
 
-    def measured(self, least: float = FITTED_FROM[0]) -> Mask:
+    def measured(self, least: float) -> Mask:
         """Cells from which laws in x are read, x from ``least`` on."""
         return measured_cells(self.error, self.ratio, self.study.test_samples, least)
 
-    def counted(self, least: float = FITTED_FROM[0]) -> Mask:
+    def counted(self, least: float) -> Mask:
         """Cells from ``least`` on whose errors can be counted, also those beyond the cut of
         ``measured``: a bound is to lie above them all."""
         seen = np.nan_to_num(self.error).sum(axis=0) * self.study.test_samples
         return np.asarray((self.ratio >= least) & (seen >= COUNTED))
 
-    def largest_constant(self, least: float = FITTED_FROM[0]) -> float:
-        """The largest c_1 with error <= (K - 1) exp(-c_1 x) in all cells counted from ``least``."""
-        there = self.counted(least)
-        found = np.log((self.classes - 1) / self.mean_error()[there]) / self.ratio[there]
-        return float(found.min(initial=np.inf))
+    def largest_constant(self, error: Array, there: Mask) -> float:
+        """The largest c_1 with error <= (K - 1) exp(-c_1 x) in the cells that are ``there``; error:
+        (seed, size, strength)."""
+        mean = mean_error(error, self.study.test_samples)[there]
+        return float((np.log((self.classes - 1) / mean) / self.ratio[there]).min(initial=np.inf))
 
     def harmful(self, limit: float) -> Mask:
         """Cells of which statement 3 speaks with C_3 = ``limit``: (size, strength)."""
@@ -86,23 +76,12 @@ class FeatureMap:
         regime = benign.regime(self.gram, sizes, norms, above, above, limit)
         return np.asarray((regime == "harmful").all(axis=-1))
 
-    def small_loss(self, region: Mask) -> Array:
-        """Share of the runs of a region whose training loss is small, by seed."""
-        if not region.any():
-            return np.empty(0)
-        small = self.train_loss[:, region] <= small_loss(self.study)
-        return np.asarray(small.mean(axis=1))
-
-    def overfits(self, region: Mask) -> bool:
-        """Whether most of the region was trained to a small loss, as Theorem 1 has it."""
-        shares = self.small_loss(region)
-        return bool(len(shares) and shares.mean() > 0.5)
-
-    def open_strengths(self) -> Mask:
-        """Strengths whose accuracy, averaged over sizes and seeds, can still grow: (strength,). For
-        pictures alone: what is judged must not be chosen by test accuracy."""
-        mean = np.nanmean(self.accuracy, axis=(0, 1))
-        return np.asarray((mean > 1 / self.classes + MARGIN) & (mean < 1 - MARGIN))
+    def untrained(self, region: Mask) -> str:
+        """Why Theorem 1 says nothing of a region: most of it has no small training loss."""
+        loss = self.train_loss[:, region]
+        if (loss <= small_loss(self.study)).mean() > 0.5:
+            return ""
+        return f"the median training loss there is {np.nanmedian(loss):.3g}"
 
     def crossing(self, level: float) -> Array:
         """|u| at which the mean error falls below ``level``: (size,), NaN where it does not."""

@@ -1,16 +1,14 @@
-"""Pictures and tables of ``benign-homogeneous``."""
+"""Pictures of ``benign-homogeneous``."""
 
 from __future__ import annotations
 
 import numpy as np
 import xarray as xr
 
-from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
-from rarefy.studies.benign.conditions import condition_table, conditions
+from rarefy.core.picture import Curve, HeatMap, Lines, Picture
 from rarefy.studies.benign.homogeneous.claims import BOUNDARY, RATIO, Transition, transitions
 from rarefy.studies.benign.homogeneous.experiment import HomogeneousExperiment
 from rarefy.studies.benign.maps import AXIS_LABELS
-from rarefy.studies.kit.tables import table
 from rarefy.theory import benign
 
 
@@ -89,38 +87,3 @@ def _collapse(every: list[Transition]) -> Picture:
         "where that number is all that counts.",
         panels,
     )
-
-
-def tables(study: HomogeneousExperiment, results: xr.Dataset) -> list[Table]:
-    rows = []
-    for here in transitions(study, results):
-        edge = here.boundary()
-        x = here.ratio_at(edge)
-        for (i, j), norm in np.ndenumerate(edge):
-            on = np.isfinite(norm)
-            rows.append(
-                {
-                    "schedule": here.schedule,
-                    "d": int(here.dimension[i]),
-                    "|S|": int(here.size[j]),
-                    "|u|": f"{norm:.3g}" if on else "not on the grid",
-                    RATIO: f"{x[i, j]:.3g}" if on else "",
-                    "largest training loss": f"{np.nanmax(here.train_loss[:, i, j]):.2g}",
-                }
-            )
-    largest = study.at_dimension(max(study.dimension))
-    size, strength = int(max(study.size)), float(max(study.strength))
-    kind = "trained" if "trained" in study.schedule else study.schedule[0]
-    noise = largest.spectrum(1.0)
-    training = largest.training_at(kind, size, noise)
-    found = conditions(largest, noise, strength, study.classes * size, training)
-    return [
-        table(
-            "boundary",
-            f"Where the error is {BOUNDARY:g}",
-            "Feature strength at the boundary and n |u|^4/(K d) there, which the classical law has "
-            "constant.",
-            rows,
-        ),
-        condition_table(found, f"{kind}, d = {largest.d}, |S| = {size}, |u| = {strength:g}"),
-    ]

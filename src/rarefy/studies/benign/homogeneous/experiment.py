@@ -12,6 +12,7 @@ import numpy as np
 from rarefy.core.contracts import Cells, Context, Cost
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, Positive
+from rarefy.studies.benign.setting import Schedule
 from rarefy.studies.benign.strength import StrengthExperiment
 from rarefy.sweep.batches import split_by_axes
 
@@ -26,18 +27,17 @@ class HomogeneousExperiment(StrengthExperiment):
         | {"filters": 8, "trained_steps": 120, "test_samples": 300},
         "quick": {"seeds": 6, "dimension": (100, 200, 400), "size": (5, 10, 20, 40)}
         | {"strength": (0.6, 0.9, 1.2, 1.6, 2.1, 2.8, 4.0)}
-        | {"filters": 20, "trained_steps": 250, "test_samples": 3000},
-        "paper": {"seeds": 6},
+        | {"filters": 20, "test_samples": 3000},
+        "paper": {},
     }
 
+    schedule: tuple[Schedule, ...] = ("trained", "carried on")
     classes: Annotated[int, AtLeast(2)] = 2
     base: Positive = 1.0
     dimension: tuple[Count, ...] = (250, 500, 1000)
     """coordinates of a patch (in place of d)"""
-    size: tuple[Count, ...] = (10, 20, 50, 100)
-    strength: tuple[Positive, ...] = tuple(round(0.5 * 1.2**i, 2) for i in range(16))
-    test_samples: Count = 20_000
-    seeds: Count = 10
+    strength: tuple[Positive, ...] = tuple(round(0.5 * 1.25**i, 2) for i in range(12))
+    test_samples: Count = 10_000
 
     @property
     def setting(self) -> str:

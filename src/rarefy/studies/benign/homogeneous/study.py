@@ -25,10 +25,9 @@ class BenignHomogeneous(HomogeneousExperiment, Study):
         "003 is the usual one of features and noise (footnote 2), and Theorem 1, 2(a) has the "
         "order known from Kou et al. 2023 (Remark 5): the test error is small where n |u|^4 is "
         "large against sigma^4 d and above a constant where it is small, so that the |u| at which "
-        "it changes goes like (d/n)^(1/4). The theorem speaks of networks trained to a small "
-        "loss ('trained', our choice of training); the printed 20 steps are run beside them."
+        "it changes goes like (d/n)^(1/4). Trained with the mean of (1) until the loss is "
+        "small; and the printed training carried on, with the sum over filters."
     )
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = charts.tables

@@ -6,7 +6,6 @@ import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
 from rarefy.measure.curves import mean_curve
-from rarefy.studies.benign.conditions import condition_table, conditions
 from rarefy.studies.benign.majority.claims import (
     gamma_towards,
     in_words,
@@ -30,7 +29,7 @@ def pictures(study: MajorityExperiment, results: xr.Dataset) -> list[Picture]:
 
 def _falls(study: MajorityExperiment, results: xr.Dataset) -> Picture:
     first = results.isel(control=0)
-    everything, tail = tails_of(results)[:2]
+    tail, _, everything = tails_of(results)
     panels = [
         Lines(
             [
@@ -63,9 +62,9 @@ def _falls(study: MajorityExperiment, results: xr.Dataset) -> Picture:
 
 
 def _control(study: MajorityExperiment, results: xr.Dataset, schedule: str) -> Picture:
-    tail = tails_of(results)[-1]
+    tail = tails_of(results)[0]
     return Chart(
-        f"controls-{schedule}",
+        f"controls-{schedule.replace(' ', '-')}",
         f"What hurts the small classes ({schedule})",
         f"Accuracy of the small classes, {study.words(schedule)}. As stated: the "
         "last class gets more samples, so that its share of the data and Gamma change. "
@@ -91,7 +90,7 @@ def _control(study: MajorityExperiment, results: xr.Dataset, schedule: str) -> P
 
 
 def tables(study: MajorityExperiment, results: xr.Dataset) -> list[Table]:
-    gamma, most = float(results["gamma"].values[-1]), int(results["majority"].values[-1])
+    gamma = float(results["gamma"].values[-1])
     small, last = {"class": slice(0, -1)}, {"class": -1}
     axes = {name: results[name].values.tolist() for name in ("schedule", "control", "majority")}
     rows = [
@@ -103,13 +102,9 @@ def tables(study: MajorityExperiment, results: xr.Dataset) -> list[Table]:
             "loss, small classes": f"{float(here['train_loss'].isel(small).mean()):.3g}",
             "loss, majority": f"{float(here['train_loss'].isel(last).mean()):.3g}",
             "reached the stop": f"{float((here['stopped_at'] >= 0).mean()):.0%}",
-            "no neuron answers": f"{float(here['silent'].isel(small).mean()):.2%}",
         }
         for at, here in slices(results, axes)
     ]
-    schedule = texts(results, "schedule")[-1]
-    noise, training = study.noise(gamma, "as stated", most), study.training(schedule)
-    found = conditions(study, noise, study.strength, study.total(most), training)
     return [
         table(
             "training",
@@ -120,5 +115,4 @@ def tables(study: MajorityExperiment, results: xr.Dataset) -> list[Table]:
             "that mean.",
             rows,
         ),
-        condition_table(found, f"{schedule}, Gamma = {gamma:g}, majority {most}"),
     ]

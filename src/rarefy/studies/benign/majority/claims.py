@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import xarray as xr
 
@@ -15,9 +17,7 @@ from rarefy.studies.kit.premise import undecided
 from rarefy.studies.kit.reading import Naming
 from rarefy.theory.benign import noise_correlation_ratio
 
-KAPPA = "which the theorem counts as a constant (kappa of Lemma 7)"
-CASES = (
-    ("clear", "as stated", "at_least", "same Gamma, noise off their special directions"),
+CASES: tuple[tuple[str, str, Literal["at_least", "at_most"], str], ...] = (
     ("ratio held", "clear", "at_most", "samples grow, Gamma held as far as it can be"),
     ("size held", "as stated", "at_least", "Gamma changes, samples do not grow"),
 )
@@ -35,13 +35,9 @@ def minority_accuracy(results: xr.Dataset, tail: Tail) -> xr.DataArray:
 
 
 def tails_of(results: xr.Dataset) -> list[Tail]:
-    """What is looked at: all data, Definition 1 at every L, |zeta| at the first L."""
+    """What is looked at: Definition 1 and |zeta| at the first L, and all data."""
     lengths = [float(value) for value in results["length"].values]
-    return [
-        ("special", lengths[0]),
-        *(("definition", length) for length in lengths[1:]),
-        ("special", lengths[1]),
-    ]
+    return [("definition", lengths[1]), ("special", lengths[1]), ("special", lengths[0])]
 
 
 def in_words(tail: Tail) -> str:
@@ -57,37 +53,39 @@ def verdicts(study: MajorityExperiment, results: xr.Dataset, scale: str) -> list
     found: list[Verdict] = []
     controls = texts(results, "control")
     for schedule in texts(results, "schedule") if "as stated" in controls else ():
-        named = Naming(study, scale, f"{study.setting}, {schedule}: ")
-        here = results.sel(schedule=schedule)
-        found += _trends(study, here.sel(control="as stated"), named)
-        for tail in tails_of(results)[1:]:
-            if tail[1] == results["length"].values[1]:
-                found += [
-                    _part(study, here, named, tail, *case)
-                    for case in CASES
-                    if set(case[:2]) <= set(controls)
-                ]
+        named, here = Naming(study, scale), results.sel(schedule=schedule)
+        first, *others = tails_of(results)
+        primary = schedule == "trained"
+        found.append(_trend(study, here, named, first, schedule, primary))
+        if primary:
+            found += [_trend(study, here, named, tail, schedule, False) for tail in others]
+            there = [case for case in CASES if set(case[:2]) <= set(controls)]
+            found += [_part(study, here, named, first, schedule, *case) for case in there]
     return found
 
 
-def _trends(study: MajorityExperiment, stated: xr.Dataset, named: Naming) -> list[Verdict]:
-    """Accuracy of the small classes falls as the last class grows."""
-    found = []
+def _trend(
+    study: MajorityExperiment,
+    results: xr.Dataset,
+    named: Naming,
+    tail: Tail,
+    schedule: str,
+    primary: bool,
+) -> Verdict:
+    """Accuracy of the small classes falls as the last class grows, mean over Gamma."""
+    stated = results.sel(control="as stated").sortby("majority")
     sizes = stated["majority"].values.astype(float)
-    for gamma in stated["gamma"].values:
-        at = stated.sel(gamma=gamma)
-        for tail in tails_of(stated):
-            accuracy = by_seed(minority_accuracy(at, tail), "majority")
-            means = np.nanmean(accuracy, axis=0)
-            verdict = judge_trend(
-                named("B9", f"Gamma = {gamma:g}, accuracy of small classes, {in_words(tail)}"),
-                spearman_trend(sizes, accuracy, within_rows=True),
-                "decreasing",
-                note=f"mean {means[0]:.3f} at |S| = {sizes[0]:g}, {means[-1]:.3f} at "
-                f"{sizes[-1]:g}; chance {1 / study.classes:.2g}",
-            )
-            found.append(undecided(verdict, premise(study, at["train_loss"].values)))
-    return found
+    accuracy = by_seed(minority_accuracy(stated, tail).mean("gamma"), "majority")
+    means = np.nanmean(accuracy, axis=0)
+    before = "" if primary else f"{schedule}, {in_words(tail)}: "
+    verdict = judge_trend(
+        named("B9.1" if primary else "B9", f"{before}accuracy of the small classes"),
+        spearman_trend(sizes, accuracy, within_rows=True),
+        "decreasing",
+        note=f"{in_words(tail)}, mean over Gamma: {means[0]:.3f} at |S_j| = {sizes[0]:g}, "
+        f"{means[-1]:.3f} at {sizes[-1]:g}; chance {1 / study.classes:.2g}",
+    )
+    return undecided(verdict, premise(study, stated["train_loss"].values))
 
 
 def _trained_up_to(loss: xr.DataArray, small: float) -> int:
@@ -103,9 +101,10 @@ def _part(
     results: xr.Dataset,
     named: Naming,
     tail: Tail,
+    schedule: str,
     control: str,
     reference: str,
-    side: str,
+    side: Literal["at_least", "at_most"],
     what: str,
 ) -> Verdict:
     loss = results["train_loss"].sel(control=[reference, control])
@@ -116,24 +115,16 @@ def _part(
         fall.sel(control=word).mean("gamma", skipna=False).values for word in (reference, control)
     )
     share = share_of(part, whole)
-    smallest, largest = (int(results["majority"].values[place]) for place in (0, last))
-    told = ""
-    if control == "size held":
-        told = f"the traces differ {largest / study.minority:g} times, {KAPPA}"
-    if control == "ratio held":
-        told = _held(study, results["gamma"].values, largest)
+    largest = int(results["majority"].values[last])
+    told = _held(study, results["gamma"].values, largest) if control == "ratio held" else ""
     note = joined(
         f"fall {np.nanmean(whole):.3f} when {reference}, {np.nanmean(part):.3f} here, mean over "
-        f"Gamma, majority {smallest:g} to {largest:g}",
+        f"Gamma, majority up to {largest:g}",
         told,
         "" if share.n else "no certain fall to take a share of",
     )
-    identity = named(
-        "B9", f"{control} ({what}), share of the fall when {reference}, {in_words(tail)}"
-    )
-    verdict = judge_bound(
-        identity, share, MOST, "at_least" if side == "at_least" else "at_most", note=note
-    )
+    identity = named("", f"{schedule}, {control} ({what}): share of the fall when {reference}")
+    verdict = judge_bound(identity, share, MOST, side, note=note)
     return undecided(verdict, premise(study, loss.isel(majority=last).values))
 
 

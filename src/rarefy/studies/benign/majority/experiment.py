@@ -13,7 +13,7 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, OneOf
 from rarefy.data.noise_spectrum import Spectrum, spectrum_for
 from rarefy.measure.tails import CRITERIA
-from rarefy.studies.benign.setting import Ratio
+from rarefy.studies.benign.setting import Ratio, Schedule
 from rarefy.studies.benign.tails import FEW, TailsExperiment
 from rarefy.studies.benign.trial import Trial, outputs_of
 from rarefy.sweep.batches import split_by_axis
@@ -35,24 +35,25 @@ class MajorityExperiment(TailsExperiment):
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": FEW | {"gamma": (4.0,), "majority": (6, 12, 24), "minority": 6},
         "quick": {"seeds": 8, "gamma": (4.0,), "majority": (25, 75, 150)}
-        | {"d": 300, "filters": 20, "trained_steps": 400, "test_samples": 5000},
-        "paper": {"seeds": 4, "majority": (25, 100, 400)},
+        | {"d": 300, "filters": 20, "test_samples": 5000},
+        "paper": {},
     }
 
+    schedule: tuple[Schedule, ...] = ("trained", "carried on")
     gamma: tuple[Ratio, ...] = (2.0, 4.0, 10.0)
     """noise correlation ratio of all pairs while the classes are equally large"""
     control: tuple[Annotated[str, OneOf(CONTROLS)], ...] = CONTROLS
     """what grows as the last class "grows": as stated, clear, ratio held, size held"""
-    majority: tuple[Count, ...] = (25, 50, 100, 200, 400)
+    majority: tuple[Count, ...] = (25, 100, 400)
     """samples of the last class"""
     minority: Count = 25
     """samples of each other class"""
-    lengths: tuple[float, ...] = (0.0, 1.0, 1.5)
+    lengths: tuple[float, ...] = (0.0, 1.0)
     """L of the tails; 0: all data"""
-    test_samples: Count = 20_000
+    test_samples: Count = 10_000
     """fresh samples, equally many of every class"""
-    trained_steps: Count = 1500
-    seeds: Count = 16
+    trained_steps: Count = 800
+    seeds: Count = 20
 
     def check(self) -> None:
         super().check()
@@ -71,8 +72,6 @@ class MajorityExperiment(TailsExperiment):
         tail = ("criterion", "length", "class")
         return (
             Output("accuracy", tail, "share of fresh samples beyond L that are classified right"),
-            Output("tail_share", tail, "share of fresh samples beyond L"),
-            Output("silent", ("class",), "share that no neuron of the own class answers"),
             Output("train_loss", ("class",), "training loss at the end, by class"),
             Output("stopped_at", (), "updates until the training loss was small; -1: never"),
         )
@@ -144,25 +143,19 @@ class MajorityExperiment(TailsExperiment):
     def _run(
         self, schedule: str, samples: int, cells: Cells, context: Context
     ) -> dict[str, np.ndarray]:
-        trial = self._prepared(samples, cells, context)
+        trial = self._prepared(schedule, samples, cells, context)
         fitted, train_loss = self.fit(trial, schedule, context)
         tails = self.tails(trial, fitted, self.lengths)
         seen = [tails.by[name].beyond() for name in CRITERIA]
-        accuracy = 1 - torch.stack([one.error for one in seen], dim=1)
-        share = torch.stack([one.probability for one in seen], dim=1)
-        measured = {
-            "accuracy": accuracy.transpose(2, 3),
-            "tail_share": share.transpose(2, 3),
-            "silent": tails.silent,
-        }
-        return outputs_of(fitted, **measured) | {"train_loss": train_loss}
+        accuracy = 1 - torch.stack([one.error for one in seen], dim=1).transpose(2, 3)
+        return outputs_of(fitted, accuracy=accuracy) | {"train_loss": train_loss}
 
-    def _prepared(self, samples: int, cells: Cells, context: Context) -> Trial:
+    def _prepared(self, schedule: str, samples: int, cells: Cells, context: Context) -> Trial:
         """The small classes have the same training samples however large the last one is, and its
         samples at one size are among those at a larger one."""
         columns = [cells.values[name] for name in ("gamma", "control", "majority")]
         rows = [(float(g), str(c), int(s)) for g, c, s in zip(*columns, strict=True)]
         noise = Spectrum.joined([self.noise(*row) for row in rows])
         small = [self.minority] * (self.classes - 1)
-        room = self.total(max(self.majority))
-        return self.without_features(cells, context, noise, [*small, samples - sum(small)], room)
+        sizes, room = [*small, samples - sum(small)], self.total(max(self.majority))
+        return self.without_features(cells, context, noise, sizes, schedule, room)

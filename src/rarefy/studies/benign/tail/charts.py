@@ -1,4 +1,4 @@
-"""Pictures and tables of ``benign-tail``."""
+"""Pictures of ``benign-tail``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
-from rarefy.studies.benign.conditions import condition_table, conditions
+from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.studies.benign.tail.claims import ENOUGH, IN_WORDS, measured_cells
 from rarefy.studies.benign.tail.experiment import TailExperiment
 from rarefy.studies.kit.arrays import texts
 from rarefy.studies.kit.chart import Chart
-from rarefy.studies.kit.reading import slices
-from rarefy.studies.kit.tables import table
 from rarefy.studies.kit.words import seeds_in_words
 
 
@@ -24,7 +21,6 @@ def pictures(study: TailExperiment, results: xr.Dataset) -> list[Picture]:
     return [
         _against_both(study, results, schedule),
         _against_length(study, results, schedule),
-        _map(study, results, schedule),
         _selection(study, results),
     ]
 
@@ -76,7 +72,7 @@ def _against_both(study: TailExperiment, results: xr.Dataset, schedule: str) -> 
         "How the error falls towards the tail",
         "If Theorem 1 2(b) described how fast, all curves would lie on one straight line. Dotted: "
         "the bound (K - 1) exp(-c L^2 Gamma) with the largest c that is true in all measured cells "
-        f"with Gamma of at least 2. Networks {study.words(schedule)}. {_note(study, results)}",
+        f"with Gamma of at least 4. Networks {study.words(schedule)}. {_note(study, results)}",
         panels,
     )
 
@@ -91,28 +87,6 @@ def _against_length(study: TailExperiment, results: xr.Dataset, schedule: str) -
         f"{1 - 1 / study.classes:g}. Where it falls there all the same, it falls by selection: "
         "Definition 1 asks for a large output of the right class, |zeta| asks no network. "
         f"Networks {study.words(schedule)}. {_note(study, results)}",
-        panels,
-    )
-
-
-def _map(study: TailExperiment, results: xr.Dataset, schedule: str) -> Picture:
-    panels = [
-        HeatMap(
-            values=np.log10(error.values),
-            x=[float(value) for value in error["length"].values],
-            y=[f"{value:g}" for value in error["gamma"].values],
-            x_label="L",
-            y_label="Gamma",
-            colour_label="log10 of error beyond L",
-            title=IN_WORDS[criterion],
-        )
-        for criterion, error in _mean_errors(results, schedule).items()
-    ]
-    return Picture(
-        "map",
-        "Error beyond L for every Gamma",
-        f"Empty cells: too few errors to measure. Networks {study.words(schedule)}. "
-        f"{_note(study, results)}",
         panels,
     )
 
@@ -138,34 +112,3 @@ def _selection(study: TailExperiment, results: xr.Dataset) -> Picture:
         panel_title=lambda schedule: study.words(str(schedule)),
         at={"criterion": "definition"},
     ).picture(results)
-
-
-def tables(study: TailExperiment, results: xr.Dataset) -> list[Table]:
-    axes = {"schedule": texts(results, "schedule"), "gamma": results["gamma"].values.tolist()}
-    rows = []
-    for at, here in slices(results, axes):
-        errors = here["tail_error"].sel(criterion="definition").mean("seed")
-        rows.append(
-            {
-                "training": at["schedule"],
-                "Gamma": f"{at['gamma']:g}",
-                "loss": f"{float(here['train_loss'].mean()):.2g}",
-                "silent": f"{float(here['silent'].mean()):.2%}",
-                "quiet": f"{float(here['quiet'].mean()):.2%}",
-                **{f"L = {float(one['length']):g}": f"{float(one):.2g}" for one in errors},
-            }
-        )
-    schedule, gamma = axes["schedule"][-1], axes["gamma"][-1]
-    n, training = study.classes * study.samples, study.training(schedule)
-    found = conditions(study, study.spectrum(gamma), study.strength, n, training)
-    return [
-        table(
-            "errors",
-            "Error beyond L by Definition 1",
-            f"{_note(study, results)} A 0 means that none was seen. Silent: no neuron of the own "
-            "class answers, so that the ratio is 0/0; quiet: fewer than 0.1 m answer, against "
-            "Lemma 4.",
-            rows,
-        ),
-        condition_table(found, f"{schedule}, Gamma = {gamma:g}"),
-    ]

@@ -27,11 +27,10 @@ class BenignTail(TailExperiment, Study):
         "L^2 Gamma. The paper shows no experiment. Definition 1 asks for a large output of the "
         "right class, so that errors become rare by selection alone: Gamma = 1, where the noise "
         "says nothing about the class, is run as a control, and a second tail asks no network, "
-        "|zeta| >= L along the class's special direction. Trained as printed for the paper's other "
-        "experiments, and also until the loss is small, which the theorem asks for. How fast the "
-        "error falls is judged as claimed, and by a yardstick chosen after a first look."
+        "|zeta| >= L along the class's special direction. Trained with the mean of (1) until "
+        "the loss is small, as the theorem has it; and the printed training carried on, with the "
+        "sum over filters."
     )
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = charts.tables

@@ -11,7 +11,7 @@ import xarray as xr
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
 from rarefy.measure.curves import mean_curve
 from rarefy.measure.statistics import OMEGA
-from rarefy.studies.benign.training.cases import CASES, ENDS
+from rarefy.studies.benign.training.cases import ENDS
 from rarefy.studies.benign.training.experiment import TrainingExperiment
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.words import seeds_in_words
@@ -29,9 +29,7 @@ def pictures(study: TrainingExperiment, results: xr.Dataset) -> list[Picture]:
     if "long" in cases:
         found.append(_stage_2(study, results))
     ends = [case for case in ENDS if case in cases]
-    if ends:
-        found += [_filters(results, ends), _memory(results, ends), _decisions(results, ends)]
-    return found
+    return [*found, _memory(results, ends)] if ends else found
 
 
 def power_of_ten(exponent: float) -> str:
@@ -141,40 +139,6 @@ def _stage_2(study: TrainingExperiment, results: xr.Dataset) -> Picture:
     )
 
 
-def _filters(results: xr.Dataset, ends: list[str]) -> Picture:
-    """Singular values and active filters, before and after."""
-    u = _nearest(results["strength"].values, SHOWN)
-    gamma = results["gamma"].values[min(1, results.sizes["gamma"] - 1)]
-    at = results.sel(gamma=gamma, strength=u)
-    spectra, shares = [], []
-    for case in [case for case in ("trained", "wide") if case in ends] or ends[:1]:
-        for when, style in (("before", "dotted"), ("after", "solid")):
-            values = by_seed(at["spectrum"].sel(case=case, when=when))
-            spectra.append(
-                mean_curve(f"{case}, {when}", results["index"].values, values, case, style)
-            )
-    bins = results["bin"].values
-    for case in ends:
-        after = at["active"].sel(case=case, when="after").mean("seed").values
-        shares.append(Curve(case, bins, after, role=case))
-    before = at["active"].sel(case=ends[-1], when="before").mean("seed").values
-    shares.append(Curve(f"{ends[-1]}, before", bins, before, role="start", style="dotted"))
-    words = "; ".join(f"{case}: {CASES[case].text}" for case in ends)
-    title, active = "Singular values of W_1 A_1", "share of the class's filters that are active"
-    return Picture(
-        "filters",
-        "Filters before and after training: singular values, and how many see fresh noise",
-        f"Gamma = {gamma:g}, |u| = {u:g}, {seeds_in_words(results)}. Left: singular values of W_1 "
-        "A_1 from the largest to the smallest, before (dotted) and after training (Lemma 3). "
-        "Right: how many of its class's filters a fresh sample's noise activates; about half of "
-        f"them before training (Lemma 4 asks for a tenth). {words}.",
-        [
-            Lines(spectra, "index over m", "singular value", title, y_log=True),
-            Lines(shares, active, "share of fresh samples", "Active filters"),
-        ],
-    )
-
-
 def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
     u = _nearest(results["strength"].values, SHOWN)
     at = results.sel(case=ends, strength=u)
@@ -209,55 +173,5 @@ def _memory(results: xr.Dataset, ends: list[str]) -> Picture:
                 (quotient, of_own, "Memory of training noise", lambda value: f"{10**value:.3g}"),
                 (unequal, "log10 kappa", "Imbalance of residuals", power_of_ten),
             )
-        ],
-    )
-
-
-def _decisions(results: xr.Dataset, ends: list[str]) -> Picture:
-    case = "trained" if "trained" in ends else ends[0]
-    u = float(results["strength"].values[0])
-    here = results.sel(case=case)
-    maps: list[Lines | HeatMap] = []
-    for strength in dict.fromkeys((u, _nearest(results["strength"].values, SHOWN))):
-        rows, labels = [], []
-        for gamma in results["gamma"].values:
-            for kind in results["kind"].values:
-                cell = here["decision"].sel(strength=strength, gamma=gamma, kind=kind)
-                rows.append(cell.mean("seed").transpose("part").values)
-                labels.append(f"{gamma:g}, {kind}")
-        values = np.array(rows)
-        maps.append(
-            HeatMap(
-                values=values,
-                x=results["part"].values.tolist(),
-                y=labels,
-                x_label="part of the margin (own, others: training noise)",
-                y_label="Gamma, kind of fresh sample",
-                colour_label="margin F_y - F_j",
-                title=f"|u| = {strength:g}",
-                notes=_notes(values, lambda value: f"{value:.2f}"),
-                signed=True,
-            )
-        )
-    curves = []
-    for gamma in results["gamma"].values:
-        for kind, style in zip(results["kind"].values, ("dotted", "solid"), strict=True):
-            parts = by_seed(here["influence"].sel(strength=u, gamma=gamma, kind=kind))
-            label, x = f"Gamma {gamma:g}, {kind}", results["special"].values
-            curves.append(mean_curve(label, x, parts, f"Gamma {gamma:g}", style))
-    side = "zeta of the training sample, on the fresh sample's side"
-    return Picture(
-        "decisions",
-        "Whose noise decides: margins of fresh samples in parts",
-        f"Fresh samples after training ({case}), {seeds_in_words(results)}. Left: the margin F_y - "
-        "F_j over the strongest rival, split exactly into the parts of the initial weights "
-        "(start), of the learnt features and of the noise of training samples of the own and of "
-        "other classes; typical: |zeta| < 1 along the class's special direction, long-tailed: over "
-        f"2. Right, |u| = {u:g}: what one training sample of the same class adds to the margin, by "
-        "its own zeta along that direction, positive on the fresh sample's side; with Gamma = 1 "
-        "the direction is like any other.",
-        [
-            *maps,
-            Lines(curves, side, "its part of the margin", "Who helps"),
         ],
     )

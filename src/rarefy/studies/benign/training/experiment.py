@@ -15,44 +15,47 @@ from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, OneOf, Positive
 from rarefy.core.precision import PRECISIONS, matrix_products
+from rarefy.nets.patch_cnn import COMBINATIONS
 from rarefy.studies.benign.constants import small_loss
 from rarefy.studies.benign.setting import ClassNoiseExperiment, Ratio
 from rarefy.studies.benign.training import measures, neurons
 from rarefy.studies.benign.training.cases import CASES, ENDS, Case
 from rarefy.studies.benign.training.run import watched
-from rarefy.studies.benign.trial import Trial
+from rarefy.studies.benign.trial import Trial, eager
 from rarefy.sweep.batches import missing, split_by_axes
 from rarefy.theory.benign import first_loss_drop
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingExperiment(ClassNoiseExperiment):
-    """Two stages of training, then ranks, active filters, memory and decisions."""
+    """Two stages of training, then active filters, memory and balance."""
 
     axes: ClassVar[tuple[str, ...]] = ("case", "gamma", "strength")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"seeds": 2, "gamma": (1.0, 10.0), "strength": (1.0, 6.0)}
         | {"classes": 3, "d": 40, "filters": 8, "size": 6, "slow_steps": 60, "long_steps": 120}
-        | {"trained_steps": 40, "trained_lr": 5.0, "wide_d": 60, "wide_filters": 40}
+        | {"trained_steps": 60, "wide_d": 60, "wide_filters": 40}
         | {"wide_size": 2, "test_samples": 60},
-        "quick": {"seeds": 3, "gamma": (1.0, 10.0), "strength": (0.01, 2.0, 4.0, 8.0)}
-        | {"d": 240, "filters": 24, "size": 20, "slow_steps": 200, "long_steps": 800}
-        | {"trained_steps": 300, "trained_lr": 12.0, "wide_d": 1000, "wide_filters": 80}
+        "quick": {"seeds": 5, "strength": (0.01, 4.0, 8.0)}
+        | {"d": 240, "filters": 24, "size": 20, "slow_steps": 200, "long_steps": 400}
+        | {"trained_steps": 300, "wide_d": 1000, "wide_filters": 80}
         | {"wide_size": 3, "test_samples": 1000},
-        "paper": {"seeds": 2, "gamma": (1.0, 10.0), "strength": (0.01, 1.0, 2.0, 4.0)},
+        "paper": {},
     }
 
+    combine: Annotated[str, OneOf(COMBINATIONS)] = "mean"
+    """how filters are put together; the lemmas' constants carry the 1/m of (1)"""
     case: tuple[Annotated[str, OneOf(CASES)], ...] = tuple(CASES)
     """how it is trained: one of the named settings"""
-    gamma: tuple[Ratio, ...] = (1.0, 10.0, 100.0)
+    gamma: tuple[Ratio, ...] = (1.0, 10.0)
     """noise correlation ratio Gamma of all pairs of classes"""
-    strength: tuple[Positive, ...] = (0.01, 1.0, 2.0, 4.0, 8.0)
+    strength: tuple[Positive, ...] = (0.01, 2.0, 4.0, 8.0)
     """feature norm |u|; W* of Lemma 2 needs features"""
     size: Count = 100
     """training samples per class (|S|)"""
-    slow_steps: Count = 300
+    slow_steps: Count = 200
     """steps of the settings that look at stage 1"""
-    long_steps: Count = 3000
+    long_steps: Count = 600
     """steps of the setting that looks at stage 2"""
     small_sigma_0: Positive = 0.001
     """std of the initial weights in the setting with a small start (PyTorch's: 1/sqrt(3 d))"""
@@ -67,7 +70,7 @@ class TrainingExperiment(ClassNoiseExperiment):
     precision: Annotated[str, OneOf(PRECISIONS)] = "float32"
     """matrix products on a GPU; single losses are compared step by step, which tf32 would blur"""
     test_samples: Count = 2000
-    seeds: Count = 5
+    seeds: Count = 20
 
     def check(self) -> None:
         if self.wide_classes > self.wide_d // 2:
@@ -79,18 +82,11 @@ class TrainingExperiment(ClassNoiseExperiment):
         return measures.OUTPUTS
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        edges = np.array(neurons.SPECIAL_EDGES)
         return {
             "class": np.arange(self.classes),
             "spread": np.array(measures.SPREAD),
             "time": np.arange(measures.TIMES),
-            "when": np.array(["before", "after"]),
-            "index": np.linspace(0, 1, neurons.INDICES).round(4),
-            "bin": ((np.arange(neurons.BINS) + 0.5) / neurons.BINS).round(4),
             "quantile": np.array(neurons.QUANTILES),
-            "kind": np.array(neurons.KINDS),
-            "part": np.array(neurons.PARTS),
-            "special": (edges[1:] + edges[:-1]) / 2,
         }
 
     def parts(self) -> tuple[TrainingExperiment, ...]:
@@ -99,7 +95,9 @@ class TrainingExperiment(ClassNoiseExperiment):
     def at_case(self, name: str) -> TrainingExperiment:
         """This study with the sizes of one case."""
         case = CASES[name]
-        study = dataclasses.replace(self, filters=max(1, round(self.filters * case.filters)))
+        study = self
+        if case.training == "carried on":
+            study = dataclasses.replace(self, combine="sum")
         if case.wide:
             study = dataclasses.replace(
                 self,
@@ -139,11 +137,8 @@ class TrainingExperiment(ClassNoiseExperiment):
         return Cost(max(sizes), max(self.steps_of(name) for name in self.case))
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        # every case has shapes of its own: compiling for each takes longer than it saves
-        context = dataclasses.replace(context, compiled=False)
-
         def run(seed: int, case: str, part: Cells) -> dict[str, np.ndarray]:
-            return self._run(case, part, context)
+            return self._run(case, part, eager(context))
 
         with matrix_products(self.precision, context.device):
             # cells of one seed share their draws, and so one rotation
@@ -169,17 +164,15 @@ class TrainingExperiment(ClassNoiseExperiment):
             steps,
             stop_loss=self.stop_loss if case.stops else 0.0,
             epsilon=small_loss(self),
-            coefficients=name in ENDS,
             work=self.cost().steps_per_cell / steps,
         )
         found = {"lr": lr, **measures.curves(seen)}
-        if case.is_stage_1 or case.training == "printed":
+        if case.is_stage_1:
             found |= measures.stage_1_measures(study, experiment, seen, lr)
         if case.training == "long":
             found |= measures.stage_2_measures(seen, lr, small_loss(self))
         if name in ENDS:
             found |= neurons.end_measures(study, experiment, seen)
-            found |= neurons.decision_measures(study, experiment, seen)
         complete = missing(self, len(cells))  # a case does not measure all
         for output in set(found) & set(complete):
             complete[output][...] = found[output].cpu().numpy()
@@ -190,7 +183,7 @@ class TrainingExperiment(ClassNoiseExperiment):
         samples = experiment.samples
         like = samples.strength[:, 0]
         if case.drop == 0:
-            return torch.full_like(like, case.rate * self.training(case.training).lr)
+            return torch.full_like(like, self.training(case.training).lr)
         trace = experiment.spectrum.trace().mean(dim=1)
         drop = first_loss_drop(
             len(samples) / self.classes,
@@ -202,7 +195,7 @@ class TrainingExperiment(ClassNoiseExperiment):
             self.filters,
             self.scale,
         )
-        rate = case.rate * case.drop * math.log(self.classes) / drop
+        rate = case.drop * math.log(self.classes) / drop
         return torch.as_tensor(rate).to(like).expand(len(like)).contiguous()
 
 

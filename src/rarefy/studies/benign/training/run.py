@@ -49,12 +49,11 @@ class Watch:
 
 @dataclass(frozen=True)
 class Watched:
-    """odds: (run, step, n); filters and coefficients after the last update; updates: how many a
+    """odds: (run, step, n); filters after the last update; updates: how many a
     run made, (run,); stored: eta b(S_k) of (8), (run, classes); start, distance: of Lemma 2."""
 
     odds: Tensor
     filters: Tensor
-    coefficients: Tensor | None
     updates: Tensor
     stored: Tensor
     start: Tensor
@@ -78,7 +77,6 @@ def watched(
     *,
     stop_loss: float = 0.0,
     epsilon: float,
-    coefficients: bool = False,
     work: float = 1.0,
 ) -> Watched:
     """Train with one rate per run, (run,). ``work``: what a step counts for in the progress."""
@@ -104,15 +102,12 @@ def watched(
         trackers={"odds": watch},
         record=range(steps + 1),
         after_update=stopping if stop_loss > 0 else None,
-        coefficients=coefficients,
         precision=experiment.precision,
     )
-    ended = trajectory.parameters
     made = torch.where(stopping.stopped_at < 0, steps, stopping.stopped_at)
     return Watched(
         trajectory.records["odds"],
-        ended["filters"],
-        ended["coefficients"] if coefficients else None,
+        trajectory.parameters["filters"],
         made,
         memory.stored(),
         watch.start,

@@ -12,7 +12,7 @@ from rarefy.studies.benign.training.experiment import TrainingExperiment
 
 
 class BenignTraining(TrainingExperiment, Study):
-    """Two stages of training, then ranks, active filters, memory and decisions."""
+    """Two stages of training, then active filters, memory and balance."""
 
     name: ClassVar[str] = "benign-training"
     title: ClassVar[str] = "How the loss falls, and what filters memorise on the way"
@@ -27,10 +27,11 @@ class BenignTraining(TrainingExperiment, Study):
         "least and singular values between bounds (Lemma 3), a tenth of the filters or more are "
         "active on fresh noise (Lemma 4), a class's filters have memorised their own class's "
         "noise (Lemma 5), to an amount given by |A_y^T A_j|_F and b(S_j) (Lemma 6, (8)), and the "
-        "residuals of all samples are within a constant of each other (Lemma 7). As printed (20 "
-        "steps at rate 0.05) training hardly begins, so that the lemmas are also looked at after "
-        "training until the loss is small, and where there are more filters than samples: rates "
-        "and sizes of these settings are our choice."
+        "residuals of all samples are within a constant of each other (Lemma 7). The lemmas' "
+        "constants carry the 1/m of (1), so filters are averaged here. No network of feasible "
+        "size meets all of Condition 1: Lemmas 3-7 are looked at where there are many more filters "
+        "than samples, as it asks, and at the size of the paper's experiments; rates and sizes "
+        "are our choice."
     )
 
     verdicts = judged.verdicts

@@ -11,7 +11,6 @@ from rarefy.core.picture import Table
 from rarefy.studies.benign.conditions import conditions, initial_std
 from rarefy.studies.benign.training.cases import CASES, ENDS
 from rarefy.studies.benign.training.charts import power_of_ten
-from rarefy.studies.benign.training.claims import feature_share
 from rarefy.studies.benign.training.experiment import TrainingExperiment
 from rarefy.studies.benign.training.lemmas import worst_other
 from rarefy.studies.benign.trial import Training
@@ -22,46 +21,10 @@ from rarefy.theory.conditions import COLUMNS, table_rows
 
 def tables(study: TrainingExperiment, results: xr.Dataset) -> list[Table]:
     cases = results["case"].values.tolist()
-    found = []
-    if "slow" in cases:
-        found.append(_rates(study, results))
     ends = [case for case in ENDS if case in cases]
-    if ends:
-        found.append(_ends(results, ends))
-    for case in ("trained", "wide", "wide large start"):
-        if case in cases:
-            found.append(_conditions(study, results, case))
-    return found
-
-
-def _rates(study: TrainingExperiment, results: xr.Dataset) -> Table:
-    rows = []
-    for at, here in slices(results.sel(case="slow").mean("seed"), _axes(results, "strength")):
-        least, median, most = here["constant"].values
-        share = float(feature_share(study, at["strength"], study.size))
-        rows.append(
-            {
-                "Gamma": f"{at['gamma']:g}",
-                "|u|": f"{at['strength']:g}",
-                "learning rate": f"{float(here['lr']):.3g}",
-                "features' share, predicted": f"{share:.2f}",
-                "rate of samples": f"{least:.3g} / {median:.3g} / {most:.3g}",
-                "first step": f"{float(here['first_drop']):.3f}",
-                "bend": f"{float(here['bend']):.2f}",
-                "samples that never rise": f"{float(here['falls']):.4f}",
-                "steps with the gain of (68)": f"{float(here['gain_enough']):.4f}",
-            }
-        )
-    return table(
-        "rates",
-        "How fast single losses fall in stage 1",
-        "Rate of a sample (slowest, median, fastest; means over seeds) in units of what features "
-        "alone give in the first step, eta m output_scale^2 |S||u|^2 (1 - 1/K)/(2 n log K). First "
-        "step: mean measured fall over the closed form with the samples' own noise, (|S||u|^2 + "
-        "|xi|^2) in place of |S||u|^2. Bend: rate in the second half of the fall over that in the "
-        "first; 1 is geometric.",
-        rows,
-    )
+    found = [_ends(results, ends)] if ends else []
+    wide = ("trained", "wide", "wide large start")
+    return [*found, *(_conditions(study, results, case) for case in wide if case in cases)]
 
 
 def _axes(results: xr.Dataset, *names: str) -> dict[str, list[float]]:
@@ -80,7 +43,6 @@ def _ends(results: xr.Dataset, ends: list[str]) -> Table:
                 "updates": _range(mean["updates"], ".0f"),
                 "training loss": _range(mean["train_loss"]),
                 "rank/m": _range(mean["rank_share"]),
-                "numbered value": _range(mean["numbered_over_floor"]),
                 "a tenth active": _range(mean["active_enough"], ".4f"),
                 "own over other": _range(mean["memory_own"] / mean["memory_other"]),
                 "worst other over own": _range(worst_other(here["memory_worst"]).max("seed")),
@@ -92,11 +54,10 @@ def _ends(results: xr.Dataset, ends: list[str]) -> Table:
     return table(
         "ends",
         "The lemmas at the end of training",
-        "Smallest and largest over |u| of means over seeds. Lemma 3: rank, and singular value "
-        "number min{m, d, rank A} - n over its bound (none: there are more samples than filters). "
-        "Lemma 4: share of fresh samples that activate a tenth of the filters. Lemma 5: mean own "
-        "over mean other response, and the largest other over the least own. Lemma 6: responses in "
-        "units of its orders (own: 5 % to 95 % quantile of long-tailed samples). Lemma 7: kappa.",
+        "Smallest and largest over |u| of means over seeds. Lemma 3: rank. Lemma 4: share of fresh "
+        "samples that activate a tenth of the filters. Lemma 5: mean own over mean other response, "
+        "and the largest other over the least own. Lemma 6: responses in units of its orders (own: "
+        "5 % to 95 % quantile of long-tailed samples). Lemma 7: kappa.",
         rows,
     )
 

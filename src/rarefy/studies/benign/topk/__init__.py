@@ -1,0 +1,1 @@
+"""TopK pruning where noise is useful."""
