@@ -49,7 +49,6 @@ def shared() -> Study:
         sigma=tuple(round(0.12 * i, 2) for i in range(1, CELLS // 8 + 1)),
         keep=(3, 10, 30, 60, 90, 120, 150, 180),
         steps=STEPS,
-        reads=(STEPS,),
         test_samples=1,
     )
 

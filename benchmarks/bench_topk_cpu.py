@@ -33,7 +33,6 @@ def library(cells: int, reading: str, compiled: bool, steps: int = STEPS) -> flo
         sigma=SIGMA[: max(1, cells // len(KEEP))],
         keep=KEEP[: min(cells, len(KEEP))],
         steps=steps,
-        reads=(steps,),
         test_samples=1,
     )
     return timed_study(study, compiled).wall / (cells * steps)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -56,9 +55,9 @@ def exact_selection() -> dict[str, bool]:
     return found
 
 
-def cells_of(study: Any, count: int, seeds: int = 1) -> Cells:
+def cells_of(count: int, seeds: int = 1) -> Cells:
     """``count`` cells spread over the published grid."""
-    sigma, keep = np.meshgrid(study.sigma, study.keep, indexing="ij")
+    sigma, keep = np.meshgrid(np.arange(1, 101) / 100, np.arange(2, 201), indexing="ij")
     place = np.resize(np.arange(sigma.size), count // seeds)
     if count < sigma.size:
         place = np.linspace(0, sigma.size - 1, count // seeds).astype(int)
@@ -76,19 +75,19 @@ def compare_precisions(cells: int = size(400, 4)) -> dict[str, object]:
     for reading in ("revive", "fixed"):
         losses = {}
         for name in ("float32", "tf32", "float32, other batches"):
-            chosen = size({}, {"steps": 1, "reads": (1,)})
+            chosen = size({}, {"steps": 1})
             precision = name.split(",")[0]
             study = get_study("topk-phase").at(
                 "paper", reading=(reading,), precision=precision, **chosen
             )
-            batch = cells_of(study, cells)
+            batch = cells_of(cells)
             batch = Cells({**batch.values, "reading": np.full(cells, reading)}, batch.keys)
             thirds = [np.arange(i, cells, 3) for i in range(3)]
             order = thirds if "other" in name else [np.arange(cells)]
             taken = timed(
                 lambda: [study.simulate(batch.take(part), context) for part in order]  # noqa: B023
             )
-            loss = np.concatenate([each["test_loss"][:, -1] for each in taken.result])
+            loss = np.concatenate([each["test_loss"] for each in taken.result])
             losses[name] = loss[np.argsort(np.concatenate(order))]
             print(reading, name, f"{taken.wall:.1f} s", flush=True)
         sure = losses["float32"]
@@ -111,8 +110,8 @@ def compare_precisions(cells: int = size(400, 4)) -> dict[str, object]:
 def step_time(count: int, reading: str, precision: str, seeds: int = 1) -> float:
     """Milliseconds per step of ``count`` cells; seeds one after the other, as the study does."""
     steps, context = size(20, 1), Context(device=DEVICE, compiled=True)
-    study = get_study("topk-phase").at("paper", steps=steps, reads=(steps,))
-    cells = cells_of(study, count, seeds)
+    study = get_study("topk-phase").at("paper", steps=steps)
+    cells = cells_of(count, seeds)
     total = 0.0
     for seed in range(seeds):
         part = cells.take(np.flatnonzero(cells.values["seed"] == seed))

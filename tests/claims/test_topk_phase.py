@@ -42,8 +42,8 @@ class OpenAtZero(torch.autograd.Function):
         return gradient * (z >= 0)
 
 
-def plain_losses(study: Any, cell: Cells, row: int) -> tuple[float, float, torch.Tensor]:
-    """One cell written out: autograd, a Python loop, a sort. Training and test loss, filters."""
+def plain_losses(study: Any, cell: Cells, row: int) -> tuple[float, float]:
+    """One cell written out: autograd, a Python loop, a sort. Training and test loss."""
     sigma, keep = float(cell.values["sigma"][row]), int(cell.values["keep"][row])
     draws = Draws(cell.keys[row : row + 1], dtype=torch.float64)
     one = torch.tensor([sigma], dtype=torch.float64)
@@ -74,25 +74,32 @@ def plain_losses(study: Any, cell: Cells, row: int) -> tuple[float, float, torch
             filters *= kept
     test = data.sample(draws, study.test_samples, "test", 0)
     with torch.no_grad():
-        return float(loss), float(loss_of(test.noise[0], test.labels[0])), filters.detach()
+        return float(loss), float(loss_of(test.noise[0], test.labels[0]))
 
 
 def test_a_cell_is_the_plain_loop() -> None:
-    study = dataclasses.replace(SMALL, seeds=1, steps=25, reads=(25,), keep=(3, 40))
+    study = dataclasses.replace(SMALL, seeds=1, steps=25, keep=(3, 40))
     grid = grid_of(study)
     cells = grid.cells(np.arange(len(grid)))
     found = study.simulate(cells, WIDE)
     for row in range(len(grid)):
-        train, test, filters = plain_losses(study, cells, row)
-        assert found["train_loss"][row, 0] == pytest.approx(train, rel=1e-9)
-        assert found["test_loss"][row, 0] == pytest.approx(test, rel=1e-9)
-        own = filters[:, :, : study.classes].diagonal(dim1=0, dim2=2)
-        held = float((own > 0).double().mean())
-        assert found["signal_held"][row] == pytest.approx(held)
+        train, test = plain_losses(study, cells, row)
+        assert found["train_loss"][row] == pytest.approx(train, rel=1e-9)
+        assert found["test_loss"][row] == pytest.approx(test, rel=1e-9)
+
+
+def test_cells_whose_seeds_go_together_are_those_of_each_seed_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on a GPU that would have too little to do with one seed."""
+    alone = simulated(SMALL)
+    monkeypatch.setattr(TopKPhase, "by_seed", lambda self, cells, context, run: run(cells))
+    for name, values in simulated(SMALL).items():
+        np.testing.assert_allclose(values, alone[name], rtol=1e-9, err_msg=name)
 
 
 def test_a_cell_alone_is_the_cell_in_a_batch() -> None:
-    study = dataclasses.replace(SMALL, steps=20, reads=(20,))
+    study = dataclasses.replace(SMALL, steps=20)
     grid = grid_of(study)
     together = simulated(study)
     for row in (0, 7, len(grid) - 1):
@@ -113,22 +120,19 @@ def test_keeping_all_is_the_same_in_every_reading() -> None:
 
 def test_a_signal_comes_back_only_where_relu_is_open_at_zero() -> None:
     study = dataclasses.replace(SMALL, keep=(2,), reading=("revive", "revive0"), sigma=(1.0,))
-    held = simulated(study)["signal_held"].reshape(2, -1)
-    assert (held[0] > held[1]).all()
+    loss = simulated(study)["test_loss"].reshape(2, -1)
+    assert (loss[0] < loss[1]).all()
 
 
-def test_the_random_support_is_a_control() -> None:
-    study = dataclasses.replace(SMALL, reading=("random",), keep=(4,), steps=5, reads=(5,))
+def test_the_first_update_is_that_of_the_gradient_written_out() -> None:
+    """Of filters that are open on it, a signal gains lr mu (1 - 1/T) times its class's share."""
+    study = dataclasses.replace(SMALL, labels="balanced", sigma_0=1e-9, steps=1, seeds=1)
     found = simulated(study)
-    # a share of 4/40 of filters keeps its signal, and half of those are open on it
-    assert found["signal_held"].mean() < 0.25
-
-
-def test_a_training_loss_is_stored_with_three_digits() -> None:
-    study = dataclasses.replace(SMALL, reading=("fixed",), seeds=1, steps=9, reads=(3, 9))
-    stored = simulated(study, Context())["train_loss"]
-    assert stored.dtype == np.float32 and (stored.view(np.int32) & 0x1FFF == 0).all()
-    np.testing.assert_allclose(stored, simulated(study)["train_loss"], rtol=6e-4)
+    gain = study.lr * study.mu * (1 - 1 / study.classes) / study.classes
+    np.testing.assert_allclose(found["first_signal"], gain, rtol=1e-6)
+    sigma = grid_of(study).values["sigma"]
+    ratio = found["first_noise"] / sigma
+    assert ratio.std() < 1e-3 * ratio.mean()  # in proportion to the noise
 
 
 # ------------------------------------------------------------------------------------- wrong input
@@ -148,7 +152,6 @@ def test_a_training_loss_is_stored_with_three_digits() -> None:
         ({"sigma": (0.0,)}, "sigma=0.0: must be positive and finite"),
         ({"every": 0}, "every=0: must be at least 1"),
         ({"first": 0}, "first=0: must be at least 1"),
-        ({"reads": (6000,)}, r"reads=\(6000,\): must lie in 1\.\.steps=5000"),
         ({"precision": "half"}, "precision='half': must be one of float32, tf32"),
         ({"combine": "product"}, "combine='product': must be one of mean, sum"),
         ({"labels": "sorted"}, "labels='sorted': must be one of drawn, balanced"),

@@ -50,7 +50,9 @@ def test_every_cell_is_in_its_regime() -> None:
 
 
 def test_a_stage_ends_when_the_last_positive_filter_has_reached_the_level() -> None:
-    study = TopKStages.at("tiny", seeds=1, factor=(1.0,), varied=("mu",), steps=90)
+    study = TopKStages.at(
+        "tiny", seeds=1, factor=(1.0,), varied=("mu",), steps=90, levels=(1.0, 3.0)
+    )
     context = Context(dtype=torch.float64)
     grid = grid_of(study)
     cells = grid.cells(np.arange(2))
@@ -89,7 +91,9 @@ def results(**off: float) -> xr.Dataset:
     coordinates: dict[str, Any] = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
     coordinates |= {"seed": np.arange(STUDY.seeds), **STUDY.coordinates()}
     factor = np.array(STUDY.factor)[None, :, None, None]
-    jitter = np.exp(0.01 * np.random.default_rng(0).normal(size=(2, 7, 4, STUDY.seeds, 2)))
+    jitter = np.exp(
+        0.01 * np.random.default_rng(0).normal(size=(2, 7, 4, STUDY.seeds, len(STUDY.levels)))
+    )
     data = {}
     for name, regime in (("gamma_stage", "signal"), ("rho_stage", "noise")):
         powers = np.array([EXPONENTS[regime].get(q, 0) + off.get(q, 0.0) for q in STUDY.varied])
@@ -99,39 +103,45 @@ def results(**off: float) -> xr.Dataset:
 
 
 def judged(data: xr.Dataset) -> dict[str, Verdict]:
-    return {verdict.setting: verdict for verdict in STUDY.verdicts(data, "paper")}
+    """By id, the exponents in T by regime."""
+    found = STUDY.verdicts(data, "paper")
+    return {v.claim if "." in v.claim else v.setting.split(" ")[0]: v for v in found}
+
+
+PRIMARIES = ("S11.1", "S11.2", "S11.3")
 
 
 def test_the_lemmas_exponents_hold_and_every_cell_has_the_same_constant() -> None:
     said = judged(results())
-    assert len(said) == 2 * 2 * (len(QUANTITIES) + 1)
+    assert sorted(said) == [*PRIMARIES, "noise", "signal"]
     assert {verdict.outcome for verdict in said.values()} == {"holds"}
-    for name, verdict in said.items():
-        if name.startswith("one constant"):
-            assert verdict.interval is not None and verdict.interval[1] < 1.1
+    for name in ("S11.1", "S11.2"):
+        interval = said[name].interval
+        assert interval is not None and interval[1] < 1.1 and "in 28 cells" in said[name].note
 
 
 @pytest.mark.parametrize("varied", QUANTITIES)
 def test_another_exponent_fails(varied: str) -> None:
     other = "mu" if varied != "mu" else "lr"
     said = judged(results(**{varied: 0.5}).sel(varied=[varied, other]))
-    wrong = [name for name, verdict in said.items() if verdict.outcome == "fails"]
-    assert len(wrong) == 4 and all(name.startswith(f"exponent in {varied},") for name in wrong)
+    wrong = {name for name, verdict in said.items() if verdict.outcome == "fails"}
+    assert wrong == ({"signal", "noise"} if varied == "classes" else {"S11.3"})
+    if varied != "classes":
+        assert f", {varied}: " in said["S11.3"].note
 
 
 def test_constants_that_differ_too_much_fail() -> None:
-    said = judged(results(d=1.0).sel(level=[3.0]))
-    wrong = [name for name, verdict in said.items() if verdict.outcome == "fails"]
-    assert sum(name.startswith("one constant") for name in wrong) == 2
+    said = judged(results(d=1.5))
+    assert {said[name].outcome for name in PRIMARIES} == {"fails"}
 
 
 def test_a_stage_that_was_not_reached_is_missing_and_said_to_be() -> None:
-    data = results().sel(level=[3.0], varied=["mu", "lr"])
+    data = results().sel(varied=["mu", "lr"])
     data["gamma_stage"] = data["gamma_stage"].where(data["seed"] > 2)
-    said, where = judged(data), f"signal regime, gamma >= 3, {STUDY.setting}"
-    verdict = said[f"exponent in mu, {where}"]
-    assert verdict.n == STUDY.seeds - 3 and "12 runs did not reach it" in verdict.note
-    assert said[f"one constant for all cells, {where}"].outcome == "inconclusive"
+    said = judged(data)
+    assert said["S11.1"].outcome == "inconclusive"
+    assert "24 runs were too short for it" in said["S11.1"].note
+    assert said["S11.2"].outcome == "holds"
 
 
 def test_what_the_cells_miss_of_condition_4_1_is_in_a_table() -> None:
@@ -142,11 +152,11 @@ def test_what_the_cells_miss_of_condition_4_1_is_in_a_table() -> None:
 
 
 def test_runs_that_were_too_slow_at_one_factor_bend_no_exponent() -> None:
-    data = results().sel(level=[3.0], varied=["filters", "mu"])
-    slow = (data["seed"] < 5) & (data["factor"] == 4.0) & (data["varied"] == "filters")
+    data = results().sel(varied=["filters"], regime=["signal"])
+    slow = (data["seed"] < 5) & (data["factor"] == 4.0)
     data["gamma_stage"] = xr.where(data["seed"] < 5, 3.0, 1.0) * data["gamma_stage"]
     data["gamma_stage"] = data["gamma_stage"].where(~slow)
-    verdict = judged(data)[f"exponent in filters, signal regime, gamma >= 3, {STUDY.setting}"]
+    verdict = judged(data)["S11.3"]
     assert verdict.outcome == "holds" and verdict.n == STUDY.seeds - 5
 
 

@@ -214,17 +214,6 @@ def test_at_the_figures_values_the_initial_weights_decide() -> None:
     assert FIGURE.sigma_0 / FIGURE.noise_gain == pytest.approx(40 / 3)
 
 
-def test_one_filter_is_enough_for_a_class() -> None:
-    share = theory.retained_share(KEEPS, FIGURE)
-    np.testing.assert_allclose(theory.class_share(KEEPS, FIGURE, 1), share / 2)
-    found = theory.class_lower_keep(FIGURE, FILTERS)
-    assert 4 <= found <= 6
-    around = theory.class_share(np.array([found - 1, found]), FIGURE, FILTERS)
-    assert around[0] < 0.5 <= around[1]
-    # one filter is active half of the time only: 0.6 is never reached
-    assert theory.class_lower_keep(FIGURE, 1, share=0.6) == 201
-
-
 # -------------------------------------------------------------------------------------- the paper's
 
 
@@ -275,8 +264,6 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: theory.kept_noise(2.5, FIGURE), "keep=2.5: must be whole numbers"),
     (lambda: theory.retained_share(3, FIGURE, "some"), "group='some': must be one of active"),
     (lambda: theory.lower_keep(FIGURE, 1.0), "share=1.0: must lie between 0 and 1"),
-    (lambda: theory.class_lower_keep(FIGURE, 5, 0.0), "share=0.0: must lie between 0 and 1"),
-    (lambda: theory.class_share(3, FIGURE, 0), "filters=0: must be at least 1"),
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rarefy.theory.unpruned_limit import limit_boundary, limit_ratio, limit_stage, limit_test_loss
+from rarefy.theory.unpruned_limit import limit_boundary, limit_ratio, limit_test_loss
 
 
 def test_the_closed_form_boundary_is_where_the_closed_form_loss_is_half_of_chance() -> None:
@@ -17,11 +17,3 @@ def test_the_closed_form_boundary_is_where_the_closed_form_loss_is_half_of_chanc
     assert np.isnan(limit_ratio(4, 1.0))  # the training loss is above half of chance itself
     assert np.isclose(limit_test_loss(1e9, 4, 0.01), 0.01, rtol=1e-4)
     assert np.isclose(limit_test_loss(0.0, 4, 0.01), np.log(4))
-
-
-def test_the_closed_form_of_a_stage_is_its_differential_equation_s() -> None:
-    for classes, level, active in ((2, 3.0, 0.5), (16, 1.0, 0.7)):
-        held = np.linspace(0, level, 20001)
-        slowness = (classes - 1 + np.exp(active * held)) / (classes - 1)
-        time = np.trapezoid(slowness, held)
-        assert np.isclose(limit_stage(level, classes, active), time, rtol=1e-6)

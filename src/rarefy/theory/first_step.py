@@ -136,13 +136,6 @@ def kept_noise(keep: ArrayLike, step: FirstStep) -> Array:
     return np.maximum(np.asarray(keep, dtype=np.float64) - signals, 0.0)
 
 
-def class_share(keep: ArrayLike, step: FirstStep, filters: int) -> Array:
-    """P(a class has at least one filter, of ``filters``, that kept its signal and is active)."""
-    if filters < 1:
-        raise bad_value("filters", filters, "must be at least 1")
-    return 1 - (1 - retained_share(keep, step) / 2) ** filters
-
-
 def growth_ratio(keep: ArrayLike, step: FirstStep) -> Array:
     """Growth of the signal's part of a training logit over that of the noise's, support fixed."""
     with np.errstate(divide="ignore"):
@@ -156,16 +149,6 @@ def lower_keep(step: FirstStep, share: float = 0.5, group: str = "active") -> in
         raise bad_value("share", share, "must lie between 0 and 1")
     every = retained_share(np.arange(1, step.d + 1), step, group)
     return int(np.argmax(every >= share)) + 1
-
-
-def class_lower_keep(step: FirstStep, filters: int, share: float = 0.5) -> int:
-    """Smallest K at which ``share`` of the classes have a filter that can learn their signal: one
-    is enough for that, so this is far below ``lower_keep`` when filters are many."""
-    if not 0 < share < 1:
-        raise bad_value("share", share, "must lie between 0 and 1")
-    every = class_share(np.arange(1, step.d + 1), step, filters)
-    # even with nothing pruned a class may have no active filter at all
-    return int(np.argmax(every >= share)) + 1 if every[-1] >= share else step.d + 1
 
 
 def upper_keep(step: FirstStep) -> int:

@@ -44,10 +44,3 @@ def limit_boundary(
     q = limit_ratio(classes, train_loss, active)
     number = np.asarray(classes, dtype=np.float64)
     return np.sqrt(q * number / np.asarray(samples, dtype=np.float64))
-
-
-def limit_stage(level: float, classes: ArrayLike, active: float = 0.5) -> Numbers:
-    """Length of stage 1 in units of m T/(eta mu^2) (signal) or m n/(eta sigma_p^2 d) (noise): the
-    coefficient grows at rate (T-1)/(T-1 + e^F), F = ``active`` times it, until ``level``."""
-    others = np.asarray(classes, dtype=np.float64) - 1
-    return level + np.expm1(active * level) / (active * others)

@@ -1,4 +1,4 @@
-"""Pictures of ``regimes-at-scale``: boundaries, exponents and shares against d."""
+"""The picture of ``regimes-at-scale``: boundaries and shares of rows against d."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.curves import mean_curve
+from rarefy.measure.statistics import mean_band
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.scale.questions import TAIL_ENDS, question_of
-from rarefy.studies.scale.regimes.claims import closed_form, statements_by_d
+from rarefy.studies.scale.regimes.claims import statements_by_d
 from rarefy.studies.scale.regimes.experiment import RegimesExperiment
-from rarefy.studies.scale.regimes.law_charts import geometric, law_picture
 from rarefy.studies.scale.regimes.rows import laid_out, words_of
 from rarefy.studies.scale.regimes.statement import Statement
 
@@ -23,18 +23,14 @@ D = "coordinates of a patch, d"
 
 def pictures(experiment: RegimesExperiment, results: xr.Dataset) -> list[Picture]:
     results = laid_out(results)
-    by_d = statements_by_d(experiment, results)
-    found = [_boundaries(experiment, results, by_d), _exponents(results, by_d)]
-    return [each for each in (*found, law_picture(experiment, results)) if each.panels]
+    return [_boundaries(experiment, results, statements_by_d(experiment, results))]
 
 
 def _over_d(label: str, logs: xr.DataArray, role: str | None = None) -> Curve:
-    """Geometric mean over all but d."""
+    """Geometric mean over all but d, with its 95 % interval; logs: log10."""
     others = [dim for dim in logs.dims if dim not in ("seed", "d")]
-    return geometric(label, logs["d"].values, by_seed(logs.mean(others), "d"), role)
-
-
-# --------------------------------------------------------------------------------------- boundaries
+    band = mean_band(by_seed(logs.mean(others), "d"))
+    return Curve(label, logs["d"].values, 10**band.mean, 10**band.low, 10**band.high, role)
 
 
 def _boundaries(
@@ -69,19 +65,14 @@ def _signal(results: xr.Dataset) -> Lines | None:
     here = results.sel(question=words[0])
     low, high = (10 ** float(here[end].mean()) for end in ("log_low", "log_high"))
     ends = {"Theorem 4.2: signal from here on": high, "Theorem 4.3: noise up to here": low}
-    curves = [_level(label, d, value, "dotted") for label, value in ends.items()]
-    both = closed_form(results)
-    if both is not None and np.isfinite(both[1].isel(d=-1)).any():
-        limit = 10 ** float(both[1].isel(d=-1).mean())
-        curves.append(_level("closed form, endless d", d, limit))
+    curves = [
+        Curve(label, d, np.full(len(d), value), role="theory", style="dotted")
+        for label, value in ends.items()
+    ]
     places = here["log_boundary"]
     curves += [_over_d(f"n/T = {size}", places.sel(size=size)) for size in results["size"].values]
     title = f"002: test loss falls to {question_of(words[0]).number:g} log T"
     return Lines(curves, D, "n SNR^2/T, boundary", title, x_log=True, y_log=True)
-
-
-def _level(label: str, d: np.ndarray, value: float, style: str = "dashed") -> Curve:
-    return Curve(label, d, np.full(len(d), value), role="theory", style=style)
 
 
 def _feature(results: xr.Dataset) -> Lines | None:
@@ -140,60 +131,3 @@ def _estimates(label: str, d: np.ndarray, each: Sequence[Statement]) -> Curve:
     ends = ([getattr(one.estimate, end) for one in each] for end in ("low", "high"))
     low, high = (np.array(end) for end in ends)
     return Curve(label, d, np.array([one.value for one in each]), low, high)
-
-
-# ---------------------------------------------------------------------------------------- exponents
-
-GROUPS: tuple[tuple[str, dict[str, str]], ...] = (
-    ("002: gamma/rho against n SNR^2/T", {"exponent of gamma/rho": "measured"}),
-    ("002: SNR at the boundary", {"exponent in n of": "in n", "exponent in T of": "in T"}),
-    (
-        "003: boundary against class size |S|",
-        {
-            "exponent of x* in |S|": "x*",
-            "exponent of Gamma* in |S|, tail on the": "Gamma*, one side",
-            "exponent of Gamma* in |S|, tail on both": "Gamma*, both sides",
-        },
-    ),
-    ("003: boundary against the number of classes K", {"exponent of x*/log": "x*/log(K/level)"}),
-)
-"""Title of each panel, and how its statements begin, with their labels."""
-
-
-def _exponents(results: xr.Dataset, by_d: list[list[Statement]]) -> Picture:
-    d, panels = results["d"].values, []
-    for title, names in GROUPS:
-        chosen = [
-            (label, each)
-            for (start, label), each in product(names.items(), by_d)
-            if each[0].what.startswith(start)
-        ]
-        curves = [_estimates(label, d, each) for label, each in chosen]
-        if any(np.isfinite(curve.y).any() for curve in curves):
-            firsts = [each[0] for _, each in chosen]
-            theory = [
-                _required(d, [one for one in firsts if one.goal == goal])
-                for goal in sorted({one.goal for one in firsts})
-            ]
-            panels.append(Lines([*theory, *curves], D, "exponent", title, x_log=True))
-    return Picture(
-        "exponents",
-        "How fast the boundaries move, and from which dimension on as the theorems say",
-        f"Exponents fitted over |S| = {_listed(results['size'])} and K or T = "
-        f"{_listed(results['classes'])}, a seed at a time; mean and 95 % interval of "
-        f"{results.sizes['seed']} seeds. Dashed, with what is allowed about it: the theorems' "
-        "exponents, and sqrt(T/n) for the SNR, which is where signal and noise held are equal. "
-        "Bounds may be undercut ('at most'). A curve that joins its dashed line shows the d from "
-        "which on the theorem's shape is seen.",
-        panels,
-    )
-
-
-def _required(d: np.ndarray, alike: Sequence[Statement]) -> Curve:
-    """What an exponent is to be, with its tolerance as a band; a bound's band is above it only.
-    Statements that ask for the same have one line."""
-    one, bound = alike[0], all(each.one_sided for each in alike)
-    y = np.full(len(d), one.goal)
-    label = f"{'at most' if bound else 'theory:'} {one.goal:g}"
-    low = y if bound else y - one.tolerance
-    return Curve(label, d, y, low, y + one.tolerance, role="theory", style="dashed")

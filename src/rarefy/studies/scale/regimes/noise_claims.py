@@ -73,23 +73,13 @@ def _columns(here: xr.Dataset) -> dict[str, xr.DataArray]:
 
 
 def _feature(study: RegimesExperiment, found: Boundaries) -> list[Statement]:
-    here, place, columns = found.results, found.place, _columns(found.results)
-    few = (found.lost, found.unfitted(study))
-    odds = rows.by_question(found.words, lambda word: log_odds(study, here, word))
-    constant = place - log10(odds)
-    slopes = {
-        word: rows.exponent(constant.sel(question=word), columns, "K").value for word in found.words
-    }
-    by_level = ", ".join(f"{value:.2f} ({word})" for word, value in slopes.items())
-    in_size, in_number = "exponent of x* in |S|", "exponent of x*/log(K/level) in K"
-    flat, growing = rows.exponent(place, columns, "|S|"), rows.exponent(constant, columns, "K")
-    size_note = f"x* is {found.typical:.3g} in the geometric mean; {found.note}"
-    number_note = f"the bound is a sum over K - 1 classes; {by_level}; {found.note}"
+    columns, few = _columns(found.results), (found.lost, found.unfitted(study))
+    slope = rows.exponent(found.place, columns, "|S|")
+    note = f"x* is {found.typical:.3g} in the geometric mean; {found.note}"
     what = f"error at its level by x = {1 / READ.c_1:g} log(K/level)"
     read = f"constants read as {READ.features:g} and {READ.c_1:g}; {found.note}"
     return [
-        Statement("B3", in_size, flat, 0.0, FLAT, False, size_note, *few),
-        Statement("B3", in_number, growing, 0.0, FLAT, True, number_note, *few),
+        Statement("B3", "exponent of x* in |S|", slope, 0.0, FLAT, False, note, *few),
         _early(study, found, "B3", what, "", read),
     ]
 

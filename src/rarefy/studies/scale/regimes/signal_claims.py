@@ -2,19 +2,18 @@
 
     S1  Theorem 4.2 at the upper end of the signal's path, SNR = T n^(-1/4)
     S2  Theorem 4.3 at its lower end, SNR = 1/n
-    S3  Prop. 5.2: gamma/rho is of order n SNR^2/T; so the boundary is at a constant n SNR^2/T
+    S3  Prop. 5.2: gamma/rho is of order n SNR^2/T
 
 Constants of Theta in the thresholds are read as 1, those of O and Omega as 4 and 1/4.
 """
 
 from __future__ import annotations
 
-import numpy as np
 import xarray as xr
 
-from rarefy.measure.statistics import BIG_O, OMEGA
+from rarefy.measure.statistics import OMEGA
 from rarefy.studies.scale.regimes.experiment import PLACES, RegimesExperiment
-from rarefy.studies.scale.regimes.rows import Boundaries, exponent, log10, words_of
+from rarefy.studies.scale.regimes.rows import exponent, log10, words_of
 from rarefy.studies.scale.regimes.statement import (
     DELTA,
     EXPONENT,
@@ -24,7 +23,7 @@ from rarefy.studies.scale.regimes.statement import (
     share_of,
 )
 from rarefy.studies.topk.regimes.boundary import HALF, of_chance, on_grid
-from rarefy.studies.topk.regimes.claims import SMALL
+from rarefy.studies.topk.regimes.claims import SMALL, hidden_factor
 from rarefy.theory.topk import noise_test_loss_floor
 
 
@@ -42,7 +41,6 @@ def signal_statements(study: RegimesExperiment, here: xr.Dataset) -> list[Statem
         all_of("S2", "all of Theorem 4.3 at SNR = 1/n", _theorem_4_3(study, rows)),
         Statement("S2", text, share_of(poor >= HALF), 1 - DELTA, note=note),
         _ratio(rows),
-        *_boundary(study, Boundaries(here, words)),
     ]
 
 
@@ -51,7 +49,7 @@ def _theorem_4_2(study: RegimesExperiment, rows: xr.Dataset) -> dict[str, xr.Dat
     end, order = rows.sel(place="high"), 10 ** rows["log_high"]
     return {
         "signal learnt": end["signal_learnt"] >= OMEGA,
-        "noise not": end["rho_all"] <= _logarithm(study) / order,
+        "noise not": end["rho_all"] <= hidden_factor(study.steps) / order,
         FITTED: end["train_loss"] <= study.epsilon,
         "test loss": of_chance(end, "test_loss") <= SMALL,
     }
@@ -62,14 +60,10 @@ def _theorem_4_3(study: RegimesExperiment, rows: xr.Dataset) -> dict[str, xr.Dat
     end, order = rows.sel(place="low"), 10 ** rows["log_low"]
     return {
         "noise memorised": end["noise_learnt"] >= OMEGA,
-        "signal not": end["gamma_all"] <= _logarithm(study) * order,
+        "signal not": end["gamma_all"] <= hidden_factor(study.steps) * order,
         FITTED: end["train_loss"] <= study.epsilon,
         "test loss": end["test_loss"] >= on_grid(noise_test_loss_floor, end["classes"]),
     }
-
-
-def _logarithm(study: RegimesExperiment) -> float:
-    return BIG_O * float(np.log(study.steps))
 
 
 def _ratio(rows: xr.Dataset) -> Statement:
@@ -85,16 +79,3 @@ def _ratio(rows: xr.Dataset) -> Statement:
         f"n SNR^2/T is {offset:.3g} in the geometric mean"
     )
     return Statement("S3", what, slope, 1.0, EXPONENT, note=note)
-
-
-def _boundary(study: RegimesExperiment, found: Boundaries) -> list[Statement]:
-    size, number = (found.results[name] for name in ("size", "classes"))
-    columns = {"n": log10(number * size), "T": log10(number)}
-    snr = (found.place + columns["T"] - columns["n"]) / 2
-    of = "of the boundary's SNR, sqrt(T/n) where gamma = rho"
-    note = f"not a claim of the paper, which says nothing between its thresholds; {found.note}"
-    rest = (EXPONENT, False, note, found.lost, found.unfitted(study))
-    return [
-        Statement("S3", f"exponent in {name} {of}", exponent(snr, columns, name), goal, *rest)
-        for name, goal in (("n", -0.5), ("T", 0.5))
-    ]

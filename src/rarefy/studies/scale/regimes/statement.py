@@ -5,8 +5,6 @@ How far things may be off was fixed before any result was looked at:
     DELTA     the theorems hold with probability 1 - delta, and leave delta open
     EXPONENT  (of topk-regimes) how far the exponent of an SNR may be off
     FLAT      the same for n SNR^2/T, x and Gamma, which are squares of such a ratio
-    DRIFT     for exponents in d: a factor 1.8 over five decades. The least power with which
-              anything in the two papers moves is 1/4
 
 Only that rows which were not fitted leave a statement open came after a first look at small runs.
 """
@@ -26,10 +24,9 @@ from rarefy.studies.kit.reading import Naming
 from rarefy.studies.scale.regimes.rows import mean_of
 from rarefy.studies.topk.regimes.claims import DELTA, EXPONENT
 
-__all__ = ["DELTA", "DRIFT", "EXPONENT", "FITTED", "FLAT", "Statement", "all_of", "share_of"]
+__all__ = ["DELTA", "EXPONENT", "FITTED", "FLAT", "Statement", "all_of", "share_of"]
 
 FLAT = 2 * EXPONENT
-DRIFT = 0.05
 
 
 @dataclass(frozen=True)

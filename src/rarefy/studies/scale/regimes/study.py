@@ -26,7 +26,7 @@ class RegimesAtScale(RegimesExperiment, Study):
         "1/n (Theorem 4.3), and signal over noise held by the filters is n SNR^2/T (Prop. 5.2). "
         "003 Theorem 1: the error is exponentially small in |S| |u|^4/|A_k^T A_j|_F^2 (2(a)), on "
         "L-long-tailed data in L^2 Gamma (2(b)), and above a constant where both are small (3). "
-        "Where exactly one regime turns into the other neither says. Without pruning, training "
+        "Where one regime turns into the other neither says. Without pruning, training "
         "needs inner products alone, so that the boundary can be looked for in any dimension."
     )
 

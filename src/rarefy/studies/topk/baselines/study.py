@@ -25,10 +25,8 @@ class TopKBaselines(BaselinesExperiment, Study):
         "training only. Here the same network on the same samples is also given a random mask of "
         "the same size, weight decay, and early stopping. K, weight decay and stopping time are "
         "chosen, seed by seed, by the loss on a validation set of their own; what is compared is "
-        "the loss and the error on other samples. Whether a pruned coordinate may come back is "
-        "not said in the paper: both readings are run. A signal's coordinate can only come back "
-        "with ReLU'(0) = 1, which the paper says it uses (Sec. 3); that reading is also run with "
-        "ReLU'(0) = 0, as automatic differentiation has it."
+        "the loss and the error on other samples, where TopK may bring pruned coordinates back "
+        "(Sec. 3); two other readings of it are in the table."
     )
 
     verdicts = judged.verdicts

@@ -134,7 +134,8 @@ def _outside(
         for row in rows
         if len(dense)
     ]
-    few: Mask = keep[None, :] <= topk.too_few(experiment.d, experiment.mu, sigma)[:, None]
+    mu = np.full_like(sigma, experiment.mu)
+    few: Mask = keep[None, :] <= topk.too_few(experiment.d, mu, sigma)[:, None]
     floor = st.OMEGA * topk.chance_loss(experiment.classes)
     rescued = st.judge_difference(
         named("S4", "test loss between the published curves minus dense training's"),

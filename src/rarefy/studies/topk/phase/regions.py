@@ -94,6 +94,7 @@ def constants_of(experiment: PhaseExperiment, fits: list[FittedCurves]) -> tuple
 
 
 def _range(values: list[float]) -> str:
+    values = [value for value in values if np.isfinite(value)]
     if not values:
         return ""
     return f"{np.median(values):.3g} ({min(values):.3g} to {max(values):.3g})"

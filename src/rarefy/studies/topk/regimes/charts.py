@@ -11,7 +11,7 @@ from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.curves import mean_curve
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.chart import heat_map
-from rarefy.studies.topk.regimes.boundary import HALF, boundary, of_chance
+from rarefy.studies.topk.regimes.boundary import HALF, of_chance
 from rarefy.studies.topk.regimes.experiment import RegimesExperiment
 from rarefy.theory.topk import noise_threshold_order, signal_threshold_order
 from rarefy.theory.unpruned_limit import limit_boundary, limit_test_loss
@@ -21,7 +21,7 @@ LABELS = {"snr": "SNR = mu/(sigma_p sqrt(d))", "samples": "training samples n"}
 
 def pictures(experiment: RegimesExperiment, results: xr.Dataset) -> list[Picture]:
     ordered = results.sortby(["snr", "samples", "classes", "d"])
-    makers = (_phase, _boundary, _loss_and_error, _ratio, _ratio_in_time)
+    makers = (_phase, _loss_and_error, _ratio)
     return [make(experiment, ordered) for make in makers]
 
 
@@ -89,39 +89,6 @@ def _inside(curve: Curve, snr: np.ndarray) -> Curve:
     return replace(curve, x=curve.x[there], y=curve.y[there])
 
 
-def _boundary(experiment: RegimesExperiment, results: xr.Dataset) -> Picture:
-    at = _middle(results, "classes").isel(read=-1)
-    classes, n = int(at["classes"]), results["samples"].values
-    fine = np.geomspace(n.min(), n.max(), 50)
-    closed = limit_boundary(fine, classes, *_reached(at.isel(d=-1)))
-    theory = [
-        Curve("1/n", fine, noise_threshold_order(fine), style="dotted"),
-        Curve("T n^(-1/4)", fine, signal_threshold_order(classes, fine), style="dashed"),
-        Curve("closed form", fine, closed, role="theory"),
-    ]
-    panels = [
-        _loglog(
-            [*_by_d(boundary(at, what), "samples"), *lines],
-            LABELS["samples"],
-            "SNR at the boundary",
-            title,
-        )
-        for what, title, lines in (
-            ("test_loss", "test loss, half of log T", theory),
-            ("test_error", "test error, half of guessing's", theory[:2]),
-        )
-    ]
-    return Picture(
-        "boundary",
-        "Where the regimes meet: the boundary over training samples and dimension",
-        f"SNR at which the test loss is half of log T (left) and at which the test error is half "
-        f"of guessing's (right), T = {classes}, {experiment.steps} steps, mean and 95 % interval "
-        f"of {results.sizes['seed']} runs. No point: the boundary lies below the smallest SNR. "
-        "Dotted and dashed: the thresholds of Theorems 4.3 and 4.2 with constants 1.",
-        panels,
-    )
-
-
 def _loss_and_error(experiment: RegimesExperiment, results: xr.Dataset) -> Picture:
     at = _middle(results, "samples", "classes").isel(read=-1)
     n, classes = int(at["samples"]), int(at["classes"])
@@ -181,38 +148,5 @@ def _ratio(experiment: RegimesExperiment, results: xr.Dataset) -> Picture:
         "Mean gamma over mean rho of filters that began on the positive side, after "
         f"{experiment.steps} steps; each point an n and an SNR, mean of "
         f"{results.sizes['seed']} runs.",
-        panels,
-    )
-
-
-def _ratio_in_time(experiment: RegimesExperiment, results: xr.Dataset) -> Picture:
-    """Ratio over time in units of n SNR^2/T: means, and the extreme pairs."""
-    at = _middle(results.isel(d=-1), "samples", "classes")
-    n, classes = int(at["samples"]), int(at["classes"])
-    panels = []
-    for here in sorted({0, at.sizes["snr"] // 2, at.sizes["snr"] - 1}):
-        cell = at.isel(snr=here)
-        order = n * float(cell["snr"]) ** 2 / classes
-        curves = [
-            mean_curve(
-                label,
-                experiment.reads,
-                by_seed(cell[gamma] / cell[rho] / order, "read"),
-                style=style,
-            )
-            for label, gamma, rho, style in (
-                ("largest gamma over least rho", "gamma_high", "rho_low", "dotted"),
-                ("mean gamma over mean rho", "gamma", "rho", "solid"),
-                ("least gamma over largest rho", "gamma_low", "rho_high", "dashed"),
-            )
-        ]
-        title = f"SNR = {float(cell['snr']):g}"
-        panels.append(_loglog(curves, "step", "gamma/rho in units of n SNR^2/T", title))
-    return Picture(
-        "ratio-in-time",
-        "The ratio of signal to noise coefficients while training",
-        f"n = {n}, T = {classes}, d = {float(at['d']):g}, mean and 95 % interval of "
-        f"{results.sizes['seed']} runs. Prop. 5.2 wants all three lines level and of order 1: the "
-        "solid one for filters on average, the others for the most extreme pairs.",
         panels,
     )

@@ -28,10 +28,11 @@ MOST = 0.9
 
 def spoken_of(experiment: WindowExperiment, sigma: Numbers, keep: Numbers) -> tuple[Mask, Mask]:
     """Cells (sigma, keep) of which Theorem 4.4 and Theorem 4.5 speak."""
-    n, d, mu, classes = experiment.samples, experiment.d, experiment.mu, experiment.classes
+    n, d, classes = experiment.samples, experiment.d, experiment.classes
+    mu = np.full_like(sigma, experiment.mu)
     ratio = topk.snr(mu, sigma, d)
     low = topk.window_lower_order(d, mu, sigma, power=2)
-    high = topk.window_upper_order(classes, n, mu, sigma)
+    high = topk.window_upper_order(classes, np.full_like(sigma, n), mu, sigma)
     quiet = ratio <= topk.noise_threshold_order(n)
     window = (keep >= low[:, None]) & (keep <= high[:, None]) & quiet[:, None]
     return window, keep[None, :] <= topk.too_few(d, mu, sigma)[:, None]
