@@ -28,19 +28,19 @@ SMALL: dict[str, Any] = {"seeds": 1, "classes": 3, "d": 12, "filters": 4, "test_
 
 def study(**parameters: Any) -> Any:
     """Any of the studies would do."""
-    usual = {"law": ("gaussian",), "stop_loss": 0.01, "trained_lr": 50.0, **SMALL}
+    usual = {"law": ("gaussian",), "stop_loss": 0.01, "combine": "mean", **SMALL}
     return BenignCorrelation.at("tiny", **{**usual, **parameters})
 
 
 def training(lr: float, steps: int, stop_loss: float = 0.0) -> Any:
-    usual = study().training("trained")
+    usual = study().training("carried on")
     return dataclasses.replace(usual, lr=lr, steps=steps, stop_loss=stop_loss)
 
 
 def ready(
     keys: list[int], gamma: list[float], strength: list[float], law: str = "gaussian", **more: Any
 ) -> Any:
-    options = {name: more.pop(name) for name in ("zeta_axes",) if name in more}
+    options = {name: more.pop(name) for name in ("zeta_axes", "schedule") if name in more}
     plain = study(**more)
     return plain.setup(
         Cells({"seed": np.zeros(len(keys))}, np.array(keys, dtype=np.int64)),
@@ -253,12 +253,41 @@ def test_test_samples_are_balanced_and_not_the_training_ones() -> None:
 def test_the_setting_knows_its_trainings() -> None:
     plain = study(lr=0.1, steps=7, trained_lr=3.0, trained_steps=9, stop_loss=0.2)
     assert plain.training("printed") == training(0.1, 7)
-    assert plain.training("trained") == training(3.0, 9, 0.2)
+    assert plain.training("carried on") == training(0.1, 9, 0.2)
+    relative = dataclasses.replace(training(3.0, 9, 0.2), relative=True)
+    assert plain.training("trained") == relative
     assert plain.scale == 0.25 and study(combine="sum").scale == 1.0
     assert "m=4" in plain.setting
     more = dataclasses.replace(plain, d=24).cost_of(30, 9)
     assert more.bytes_per_cell > plain.cost_of(15, 9).bytes_per_cell > 0
     assert more.steps_per_cell == 9
+
+
+def test_the_mean_over_filters_is_the_sum_with_smaller_initial_weights() -> None:
+    """At a rate m^2 times smaller: the scores are the same, and so is every loss."""
+    there = {name: ([5, 5], [1.0, 30.0], [0.5, 2.0]) for name in ("sum", "mean")}
+    summed = ready(*there["sum"], combine="sum", schedule="trained")
+    meant = ready(*there["mean"], combine="mean", schedule="trained")
+    torch.testing.assert_close(4 * summed.initial, meant.initial)
+    losses = [
+        trial.train(FLOAT64, training(rate, 30), {"loss": lambda s: s.loss}, range(1, 31))[0]
+        for trial, rate in ((summed, 0.05), (meant, 16 * 0.05))
+    ]
+    torch.testing.assert_close(losses[0].records["loss"], losses[1].records["loss"])
+    torch.testing.assert_close(4 * losses[0].parameters["filters"], losses[1].parameters["filters"])
+    for name in ("printed", "carried on"):
+        untouched = ready(*there["sum"], combine="sum", schedule=name)
+        torch.testing.assert_close(untouched.initial, meant.initial)
+
+
+def test_a_relative_rate_moves_every_sample_s_own_score_alike() -> None:
+    plan = study().training("trained")
+    trial = ready([5, 5], [1.0, 30.0], [0.5, 2.0], combine="sum")
+    trace = trial.spectrum.table().square().sum(dim=2).mean(dim=1)
+    torch.testing.assert_close(trial.rates(plan), 2.5 * 15 / (4 * trace))
+    mean = ready([5, 5], [1.0, 30.0], [0.5, 2.0], combine="mean")
+    torch.testing.assert_close(mean.rates(plan), 16 * trial.rates(plan))
+    assert trial.rates(training(0.3, 5)).tolist() == [0.3, 0.3]
 
 
 def test_the_axes_of_features_and_special_directions() -> None:
@@ -297,12 +326,13 @@ def test_a_setting_that_makes_no_sense_is_named(wrong: dict[str, Any], message: 
 
 
 def test_an_unknown_training_is_named() -> None:
-    with pytest.raises(UsageError, match="training='half': must be one of printed, trained"):
+    with pytest.raises(UsageError, match="training='half': must be one of printed, trained, carried on"):
         study().training("half")
 
 
 def test_a_training_is_told_in_words() -> None:
     assert study(steps=7, lr=0.5).words("printed") == "as printed, 7 steps of rate 0.5"
     assert study(stop_loss=0.02).words("trained") == "trained to a loss of 0.02"
+    assert study(stop_loss=0.02).words("carried on") == "carried on to a loss of 0.02"
     never = study(stop_loss=0.0, trained_steps=9, trained_lr=3.0)
     assert never.words("trained") == "trained, 9 steps of rate 3"

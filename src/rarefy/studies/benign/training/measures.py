@@ -75,6 +75,8 @@ def stage_1_measures(
     wide = one_hot.expand(runs, -1, -1)
     means = torch.einsum("rn,rnk->rk", found.rate, wide) / wide.sum(dim=1)
     return {
+        "step_at": _steps(seen),
+        "loss_at": _at_times(_spread(losses(seen.odds))),
         "class_rate": means,
         "constant": _spread(found.rate / unit),
         "bend": found.bend.nanmedian(dim=1).values,
@@ -100,15 +102,10 @@ def _at_times(values: Tensor) -> Tensor:
     return found
 
 
-def curves(seen: Watched) -> dict[str, Tensor]:
-    """What pictures show over time."""
+def _steps(seen: Watched) -> Tensor:
     runs, steps = seen.odds.shape[:2]
-    when = torch.arange(steps, device=seen.odds.device, dtype=torch.float64).expand(runs, -1)
-    return {
-        "step_at": _at_times(when),
-        "loss_at": _at_times(_spread(losses(seen.odds))),
-        "kappa_at": _at_times(seen.log_kappa()),
-    }
+    when = torch.arange(steps, device=seen.odds.device, dtype=torch.float64)
+    return _at_times(when.expand(runs, -1))
 
 
 def stage_2_measures(seen: Watched, lr: Tensor, epsilon: float) -> dict[str, Tensor]:
@@ -117,6 +114,8 @@ def stage_2_measures(seen: Watched, lr: Tensor, epsilon: float) -> dict[str, Ten
         seen.loss(), 10 ** seen.log_kappa().double(), seen.start, seen.distance, lr, epsilon
     )
     return {
+        "step_at": _steps(seen),
+        "kappa_at": _at_times(seen.log_kappa()),
         "start": seen.start.to(torch.float64).masked_fill(seen.start < 0, torch.nan),
         "average_at": _at_times(found.average),
         "bound_at": _at_times(found.bound),
