@@ -99,7 +99,7 @@ def test_a_network_at_chance_is_told_apart() -> None:
 
 
 def test_errors_that_do_not_care_for_the_number_of_samples_fail() -> None:
-    found = outcomes(lambda x, s, u: error_of(1.3 * u**2, 5), "B3")
+    found = outcomes(lambda x, s, u: error_of(0.7 * u**2, 5), "B3")
     assert found[1:] == ["fails", "holds"]
 
 
