@@ -1,6 +1,7 @@
 """Write pages of the documentation, each by its name.
 
-    python docs/make.py claims            docs/claims.md, from the ledger
+    python docs/make.py claims            docs/claims.md, docs/claims/ and the table of
+                                          docs/index.md, from the ledger and results/
     python docs/make.py faults            docs/faults.md, from the tests in tests/faults
     python docs/make.py longtail-table    docs/longtail-table.md and its pictures, from results/
     python docs/make.py scoreboard        docs/scoreboard.md, from results/
@@ -20,7 +21,7 @@ from pathlib import Path
 from pages import DOCS, ROOT, claims, faults, longtail, pictures, scoreboard, site
 
 FILES: dict[str, Callable[[Path], Mapping[str, str | bytes]]] = {
-    "claims": lambda results: {"claims.md": claims.page()},
+    "claims": claims.files,
     "faults": lambda results: {"faults.md": faults.page()},
     "longtail-table": longtail.files,
     "scoreboard": lambda results: {"scoreboard.md": scoreboard.page(*scoreboard.newest(results))},

@@ -29,7 +29,6 @@ SMALL: dict[str, Any] = {
     "reads": (0, 4, START, 12),
     "relax": 15,
     "effect_batches": 3,
-    "moments": 6,
 }
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from pages import claims
 from rarefy import cli
 
 ROOT = Path(__file__).parents[1]
@@ -80,9 +79,3 @@ def test_links_lead_to_files(page: str) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", read(page)):
         made_later = target.startswith("studies/")  # by docs/make.py site
         assert made_later or ((ROOT / page).parent / target).exists(), target
-
-
-def test_claims_page_is_what_the_ledger_says() -> None:
-    assert read("docs/claims.md") == claims.page(), (
-        "the ledger has changed: python docs/make.py claims"
-    )

@@ -1,70 +1,118 @@
-"""docs/claims.md: every claim of the ledger, and what was measured for it."""
+"""docs/claims.md: the atlas, one strip per claim; and a page for each (``pages.claim``)."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
-from pages.markdown import plain, table, verdict_table
-from rarefy.core.contracts import Verdict
+from pages import DOCS, claim
+from pages.markdown import MADE, MARKS, plain, table, tile
 from rarefy.core.papers import PAPERS
-from rarefy.ledger.verdicts import load_claims, load_verdicts
+from rarefy.ledger.answers import Answer
+from rarefy.ledger.api import current_answers
+from rarefy.ledger.claims import STATES
+from rarefy.ledger.search import places
+
+HEAD = """# Does it hold?
+
+{made}
+
+Every statement of the papers that can be checked by running something, and our answer. The large
+tile is the answer; small ones are the same question under other choices, by condition (point at one
+to read it): ✓ holds, ✗ fails, ? open.
+
+{legend}
+
+**The rule.** A claim stands on one to three *primary readings*, declared in the ledger with
+tolerance, reason and least number of runs. It is *supported* when all of them hold and
+*contradicted* when one fails, with p-values corrected by Holm within the claim and by Benjamini and
+Hochberg at 5 % over the claims of a paper. Failing both, it is *smaller than published* if the
+interval excludes the published size, *premise not met* if the theorem does not speak of what was
+run, *not run* without results, and else *undecided*. Readings under other choices never decide:
+they show how far the answer carries."""
+KINDS = {"fig": "Fig.", "table": "Table", "thm": "Theorem", "lemma": "Lemma", "prop": "Prop."}
+KINDS |= {"remark": "Remark", "sec": "Section", "app": "App."}
+"""What a paper numbers, in the order of an index; a figure is asked for first."""
+SHORT = ("fig", "table", "thm")  # of them on the first page
+BLOCK = re.compile(r"(<!-- answers: made by docs/make.py claims -->\n).*(<!-- end -->)", re.DOTALL)
 
 
-def page() -> str:
-    """Every claim, and what was measured for it; a claim without a verdict says so."""
-    claims, verdicts = load_claims(), load_verdicts()
-    measured = {verdict.claim for verdict in verdicts}
-    done = sum(claim["id"] in measured for claim in claims)
-    parts = [
-        "<!-- made by docs/make.py from src/rarefy/ledger; do not edit -->",
-        "# The claims",
-        "Every statement of the papers that can be checked by running something, and the verdicts "
-        "last measured for it. A claim that fails is listed as failing, with its setting. Where a "
-        "paper hides constants, the verdict is about the shape: sign, order, exponent. A claim is "
-        "often judged in several settings and readings; its line opens to show them all.",
-        f"{done} of {len(claims)} claims have been measured.",
-        table(["paper", ""], [[number, plain(str(paper))] for number, paper in PAPERS.items()]),
-    ]
-    for family in dict.fromkeys(claim["family"] for claim in claims):
-        own = [claim for claim in claims if claim["family"] == family]
-        parts.append(f"## {family[0].upper()}{family[1:]}")
-        rows = [
-            [
-                claim["id"],
-                plain(claim["where"]),
-                plain(claim["statement"]),
-                _standing(claim["id"], verdicts),
-            ]
-            for claim in own
-        ]
-        parts.append(table(["claim", "where", "statement", "standing"], rows))
-        if any(claim["id"] in measured for claim in own):
-            parts.append(f"### Measured: {family}")
-        parts += [_measured(claim["id"], verdicts) for claim in own if claim["id"] in measured]
+def files(results: Path) -> dict[str, str | bytes]:
+    """All pages and plots by name."""
+    answers = current_answers()
+    drawn = [claim.pictures(answer, results) for answer in answers.values()]
+    images = {f"claims/{name}": image for mine in drawn for name, image in mine.items()}
+    return {**texts(answers, results), **images}
+
+
+def texts(answers: Mapping[str, Answer], results: Path) -> dict[str, str]:
+    """The pages without the plots, which take longer."""
+    index = (DOCS / "index.md").read_text("utf-8")
+    pages = {f"claims/{name}.md": claim.page(one, results) for name, one in answers.items()}
+    return {"claims.md": page(answers), "index.md": with_answers(index, answers), **pages}
+
+
+def page(answers: Mapping[str, Answer]) -> str:
+    legend = " · ".join(f"{tile(state)} {state}" for state in STATES)
+    parts = [HEAD.format(made=MADE, legend=legend)]
+    for key, mine in _by_paper(answers).items():
+        parts.append(f"## {_short(key)}")
+        if key in PAPERS:
+            parts.append(f"*{plain(PAPERS[key])}*")
+        parts.append(table(["claim", "answer", "in a sentence"], map(_strip, mine)))
+        if index := _index(mine, KINDS):
+            parts.append(f"By place: {index}.")
     return "\n\n".join(parts) + "\n"
 
 
-def _measured(claim: str, verdicts: Iterable[Verdict]) -> str:
-    """All verdicts of one claim, folded away. Those of the quick scale, which are there for
-    ``rarefy verify`` to compare with, are left out where larger ones exist."""
-    own = [verdict for verdict in verdicts if verdict.claim == claim]
-    larger = [verdict for verdict in own if verdict.scale != "quick"] or own
-    summary = _counted(verdict.outcome for verdict in larger)
-    rows = verdict_table(larger, "study", "scale", "setting")
-    opened = f'<details markdown="1">\n<summary>{claim}: {summary}</summary>'
-    return f"{opened}\n\n{rows}\n\n</details>"
+def with_answers(text: str, answers: Mapping[str, Answer]) -> str:
+    """The first page with its table of figures renewed."""
+    rows = []
+    for key, mine in _by_paper(answers).items():
+        anchor = re.sub(r"[^a-z0-9]+", "-", _short(key).lower()).strip("-")
+        rows.append([f"[{_short(key)}](claims.md#{anchor})", _index(mine, SHORT)])
+    made = table(["paper", "figure, table or theorem"], rows)
+    return BLOCK.sub(lambda found: f"{found[1]}\n{made}\n\n{found[2]}", text)
 
 
-def _standing(claim: str, verdicts: Iterable[Verdict]) -> str:
-    """One line per scale: how many settings came out how."""
-    outcomes: dict[str, list[str]] = {}
-    for verdict in verdicts:
-        if verdict.claim == claim:
-            outcomes.setdefault(verdict.scale, []).append(verdict.outcome)
-    lines = [f"{scale}: {_counted(each)}" for scale, each in sorted(outcomes.items())]
-    return "<br>".join(lines) or "not yet measured"
+def _by_paper(answers: Mapping[str, Answer]) -> dict[str, list[Answer]]:
+    found: dict[str, list[Answer]] = {}
+    for answer in answers.values():
+        found.setdefault(answer.claim.papers[0], []).append(answer)
+    return found
 
 
-def _counted(outcomes: Iterable[str]) -> str:
-    return ", ".join(f"{outcome} {n}" for outcome, n in sorted(Counter(outcomes).items()))
+def _short(key: str) -> str:
+    name = PAPERS[key].short if key in PAPERS else "our own questions"
+    return name[0].upper() + name[1:]
+
+
+def _strip(answer: Answer) -> list[str]:
+    """Tiles and sentence of one claim."""
+    name = answer.claim.id
+    others = sorted(answer.others, key=lambda one: (one.setting, one.study))
+    tiles = f"{tile(answer.state)} " + "".join(tile(one.outcome, one.setting) for one in others)
+    where, line = plain(answer.claim.where), plain(answer.claim.line)
+    return [f"[{name}](claims/{name}.md) {where}", tiles.strip(), line]
+
+
+def _index(answers: Iterable[Answer], kinds: Iterable[str]) -> str:
+    """ "Fig. 3 B6 ✓, Theorem 1 B3 ✗", linked, in the paper's order."""
+    kinds = list(kinds)
+    named: dict[tuple[str, str], list[Answer]] = {}
+    for answer in answers:
+        for place in places(answer.claim.where):
+            if place[0] in kinds:
+                named.setdefault(place, []).append(answer)
+    ordered = sorted(named, key=lambda at: (kinds.index(at[0]), _natural(at[1])))
+    return " · ".join(
+        f"**{KINDS[at[0]]} {at[1].upper()}** "
+        + " ".join(f"[{a.claim.id} {MARKS[a.state]}](claims/{a.claim.id}.md)" for a in named[at])
+        for at in ordered
+    )
+
+
+def _natural(number: str) -> list[tuple[int, str]]:
+    """A.2 after A.1 and before A.10, and after 9."""
+    return [(int(part), "") if part.isdigit() else (10**6, part) for part in number.split(".")]

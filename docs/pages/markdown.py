@@ -1,4 +1,4 @@
-"""Tables and plain text in Markdown."""
+"""Tables, tiles and plain text in Markdown."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rarefy.core.contracts import Verdict
+from rarefy.ledger.claims import STATES
+from rarefy.report import style
+
+MADE = "<!-- made by docs/make.py claims from src/rarefy/ledger; do not edit -->"
+MARKS = {**dict(zip(STATES, "✓✗<∅?–", strict=True)), **style.OUTCOMES}
+"""The sign of an answer, as ``rarefy claims`` has it, and of an outcome."""
 
 
 def plain(text: object) -> str:
@@ -14,6 +20,15 @@ def plain(text: object) -> str:
     escaped = html.escape(" ".join(str(text).split()), quote=False)
     # an underscore inside a word is left alone by Markdown
     return re.sub(r"([\\`*|\[\]{}#]|(?<![a-zA-Z0-9])_|_(?![a-zA-Z0-9]))", r"\\\1", escaped)
+
+
+def tile(word: str, title: str = "") -> str:
+    """The sign of an answer or outcome: coloured on the site, and a plain character elsewhere."""
+    about = html.escape(" ".join((title or word).split()))
+    # Markdown looks for its own signs before it looks for tags
+    about = re.sub(r"[\\`*|_\[\]]", lambda found: f"&#{ord(found[0])};", about)
+    kind = ("answer " if word in STATES else "") + word.replace(" ", "-")
+    return f'<span class="tile {kind}" title="{about}">{html.escape(MARKS[word])}</span>'
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

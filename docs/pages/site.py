@@ -55,17 +55,18 @@ def study_page(kind: type[Study], folder: Path) -> str:
         [f"`{output.name}`", plain(", ".join(output.dims)), plain(output.meaning), output.unit]
         for output in study.outputs()
     ]
+    answered = ", ".join(f"[{name}](../claims/{name}.md)" for name in kind.claims)
     verdicts = rarefy.judge(study, results, SCALE)
     parts = [
         f"# {plain(kind.title)}",
         f"`{kind.name}`: {plain(paper_names(entry.papers))}, {plain(entry.shows)}; laboratory: "
-        f"{plain(entry.lab)}; claims {', '.join(kind.claims)}; "
+        f"{plain(entry.lab)}; claims {answered}; "
         f"needs {plain(kind.needs)}.",
         "## What the paper says",
         plain(kind.paper_says),
         "## What comes out",
         f"At scale `{SCALE}`, which is for checking that everything works, not for conclusions. "
-        "Verdicts at the published size are with [the claims](../claims.md).",
+        "What the published size says is with [the claims](../claims.md).",
         *pictures,
         verdict_table(verdicts, "claim", "setting"),
         "## Run it",

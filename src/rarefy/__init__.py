@@ -1,7 +1,8 @@
 """rarefy: how networks learn or lose rare features, and how thinning them changes that.
 
 ``rarefy.run("contrast-alignment", scale="quick")`` runs a study and gives an ``xarray.Dataset``;
-``rarefy.judge(study, dataset, scale)`` gives its verdicts. ``rarefy.Pruner(model, optimizer,
+``rarefy.judge(study, dataset, scale)`` gives its verdicts, ``rarefy.claims("Xu Chen figure 3")``
+the answers to what the papers claim. ``rarefy.Pruner(model, optimizer,
 keep=0.3)`` prunes any PyTorch model while it trains, ``rarefy.train(data, keep=0.3)`` compares
 dense and pruned networks on images. ``rarefy.influence(X, y)`` says which samples of a labelled
 set are atypical, without a model. ``rarefy.pretrain(images, network, "branches:0.1")`` learns
@@ -19,6 +20,7 @@ from rarefy.core.version import __version__
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Experiment, Study, Verdict
+    from rarefy.ledger.api import claims
     from rarefy.pruning.models.pruner import Pruner
     from rarefy.studies.api import judge, run
     from rarefy.tools.influence.scoring import influence
@@ -32,6 +34,7 @@ __all__ = [
     "Study",
     "Verdict",
     "__version__",
+    "claims",
     "influence",
     "judge",
     "pretrain",
@@ -43,6 +46,7 @@ __all__ = [
 
 # Names are fetched on first use: importing torch takes seconds, and ``rarefy --help`` has none.
 _HOMES = {
+    "claims": "rarefy.ledger.api",
     "run": "rarefy.studies.api",
     "judge": "rarefy.studies.api",
     "influence": "rarefy.tools.influence.scoring",

@@ -20,7 +20,7 @@ from registered_studies import (
 
 from rarefy.core.contracts import OUTCOMES, Study
 from rarefy.core.picture import HeatMap, Lines
-from rarefy.ledger.verdicts import load_claims
+from rarefy.ledger.claims import load_claims
 from rarefy.sweep.grid import grid_of
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -40,7 +40,7 @@ def test_it_says_what_it_is(kind: type[Study]) -> None:
 
 @every_study
 def test_its_claims_are_in_the_ledger(kind: type[Study]) -> None:
-    known = {claim["id"] for claim in load_claims()}
+    known = {claim.id for claim in load_claims()}
     assert kind.claims and set(kind.claims) <= known
 
 

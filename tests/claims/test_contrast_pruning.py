@@ -1,4 +1,4 @@
-"""P1-P5: pruned runs beside the same runs unpruned, and what is measured of them."""
+"""P2-P5: pruned runs beside the same runs unpruned, and what is measured of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from pruning_results import FLOAT64, SAME, START, close, pruning, simulated
 
 from rarefy import cli
@@ -18,13 +17,11 @@ from rarefy.core.contracts import Study
 from rarefy.core.errors import UsageError
 from rarefy.measure.alignment import projections
 from rarefy.measure.neurons import lucky
-from rarefy.measure.pruning_effect import PruningEffect
 from rarefy.studies import get_study
-from rarefy.studies.contrastive.pruning.watch import PruningWatch
-from rarefy.studies.contrastive.setting import Trial, group_means
-from rarefy.studies.contrastive.theorem_state import own_feature, theorem_state
-from rarefy.sweep.grid import Grid, grid_of
-from rarefy.train.descent import State
+from rarefy.studies.contrastive.setting import group_means
+from rarefy.studies.contrastive.theorem_state import theorem_state
+from rarefy.sweep.grid import Grid
+from rarefy.theory.contrastive import stage_1_growth, uniform_attention_moment
 
 ContrastPruning = get_study("contrast-pruning")
 ContrastPruningMap = get_study("contrast-pruning-map")
@@ -56,7 +53,6 @@ def test_cells_without_pruning_are_an_unpruned_run_of_the_same_draws(begin: str)
             "energy": lambda s: group_means(
                 projections(s.parameters["weights"], atoms).square().sum(dim=1), study.majority
             ),
-            "loss": lambda s: s.loss,
         },
         study.reads,
     )
@@ -69,19 +65,14 @@ def test_paired_cells_share_their_state_until_pruning_starts_and_not_later() -> 
     late = grid.values["start"] == START
     by_alpha = [np.flatnonzero(late & (grid.values["alpha"] == a)) for a in study.alpha]
     reads = np.array(study.reads) <= START  # a read at the start is before the first pruned step
-    moments = study.moment_steps() <= START
-    assert reads.sum() == 3 and moments.sum() >= 3
+    assert reads.sum() == 3
     unpruned = by_alpha[0]
     for rows in by_alpha[1:]:
         assert np.array_equal(grid.keys[rows], grid.keys[unpruned])
-        # the loss is that of the step before; a rare feature may have no neuron, NaN in both
-        for name in ("energy", "weight", "pure", "neurons_rare", "loss"):
+        for name in ("energy", "norm", "pure", "neurons_rare"):  # NaN in both where none is pure
             np.testing.assert_array_equal(
                 found[name][rows][:, reads], found[name][unpruned][:, reads], err_msg=name
             )
-        np.testing.assert_array_equal(
-            found["neuron"][rows][:, moments], found["neuron"][unpruned][:, moments]
-        )
         last = found["energy"][rows][:, -1] != found["energy"][unpruned][:, -1]
         assert last.all()
 
@@ -101,21 +92,10 @@ def test_where_nothing_is_pruned_all_networks_are_the_dense_one() -> None:
     _, grid, found = measured()
     none = grid.values["alpha"] == 0
     assert np.isnan(found["pruned_rare"][none]).all()
-    growth = found["extra_growth"][none]
-    assert (growth[..., 0] == 0).all()
-    assert np.isnan(growth[..., 1]).all()  # no rare feature has a pruned neuron
-    for name in ("positive", "negative"):
-        logits = found[name][none]
-        for network in (1, 2):
-            np.testing.assert_array_equal(logits[..., 0], logits[..., network])
-    for name in ("predicted_fall", "simple_fall", "lucky_pruned"):
-        assert (found[name][none] == 0).all(), name
-
-
-def test_the_negative_logits_are_what_the_positive_one_leaves() -> None:
-    study, _, found = measured()
-    assert (found["positive"][..., 2] != found["positive"][..., 1]).any()
-    close((study.batch - 1) * found["negative"], 1 - found["positive"])
+    logits = found["positive"][none]
+    np.testing.assert_array_equal(logits[..., 0], logits[..., 1])
+    assert (found["lucky_pruned"][none] == 0).all()
+    assert np.isin(found["pure_pruned"][none & (grid.values["begin"] == "theorem")], [0.0]).all()
 
 
 def test_lucky_neurons_are_counted_once_at_the_start() -> None:
@@ -150,6 +130,8 @@ def first_moment() -> tuple[ContrastPruning, Grid, dict[str, np.ndarray]]:
         steps=1,
         reads=(0, 1),
         relax=30,
+        majority=5,
+        minority=4,
     )
     return study, *simulated(study)
 
@@ -162,6 +144,11 @@ def test_p4_the_pruned_neurons_are_the_rare_features_as_far_as_those_go() -> Non
         np.testing.assert_allclose(found["pruned_rare"][here][:, 0], share, rtol=1e-6)
     np.testing.assert_allclose(found["neurons_rare"][:, 0], 16 / 36)
     assert (found["pure"][:, 0] == 4).all()
+    lost = np.round(grid.values["alpha"] * 36)
+    np.testing.assert_allclose(found["pure_pruned"][:, 0], np.minimum(lost, 16) / 16, rtol=1e-6)
+    # a neuron's norm is in proportion to its feature's frequency (13)
+    rare_over_frequent = found["norm"][:, 0, 1] / found["norm"][:, 0, 0]
+    np.testing.assert_allclose(rare_over_frequent, grid.values["eps_min"], rtol=1e-6)
 
 
 def test_p5_the_logit_falls_on_samples_with_a_rare_feature_and_on_no_other() -> None:
@@ -172,104 +159,18 @@ def test_p5_the_logit_falls_on_samples_with_a_rare_feature_and_on_no_other() -> 
     assert (change[:, 0] < -1e-5).all()
     assert change[:, 0].mean() < -0.01
     assert (np.abs(change[:, 1]) < SAME).all()
-    # the lost share and the fall are then perfect signs once every rare feature loses a neuron
-    # (14 of 16 do), and chance where nothing is left out
-    assert (found["telling"][grid.values["alpha"] == 0.4, 0, :2] == 1).all()
-    assert (found["telling"][pruned, 0, 0] > 0.5).all()
-    assert (found["telling"][grid.values["alpha"] == 0, 0, :3] == 0.5).all()
-    # as many neurons at random: samples without a rare feature notice as well
-    change = found["positive"][pruned, 0, :, 2] - found["positive"][pruned, 0, :, 0]
-    assert (np.abs(change[:, 1]) > 1e-4).all()
-    assert (found["telling"][pruned, 0, 2] < 1).all()
 
 
-def test_p1_the_rare_features_own_neurons_gain_and_by_more_than_the_others() -> None:
-    _, grid, found = first_moment()
-    pruned = (grid.values["alpha"] > 0) & (grid.values["alpha"] < 0.5)
-    others, rare = found["extra_growth"][pruned, 0].T
-    assert (rare > 0).all()
-    assert (rare > 2 * others).all()
-
-
-def test_more_pruning_adds_more() -> None:
-    study, grid, found = first_moment()
-    # each share touches other rare features, so that single pairs may differ
-    rare = [found["extra_growth"][grid.values["alpha"] == a, 0, 1] for a in (0.05, 0.2, 0.4)]
-    assert rare[0].mean() < rare[1].mean() < rare[2].mean()
-
-
-# ------------------------------------------------------------------ whose neurons, which features
-
-
-def watched(begin: str, alpha: float) -> tuple[ContrastPruning, Trial, PruningWatch]:
-    study = pruning(alpha=(0.0, alpha), start=(0,), begin=("theorem",), bias_scale=(0.0,))
-    grid = grid_of(study)
-    cells = grid.cells(np.flatnonzero(grid.values["alpha"] == alpha))
-    trial = study.trial("theorem", cells, FLOAT64)
-    eps_min, moments = cells.column("eps_min", FLOAT64), study.moment_steps().tolist()
-    rest = (study.majority, eps_min, moments, study.effect_batches, begin == "theorem")
-    return study, trial, PruningWatch(trial, *rest)
-
-
-def seen(watch: PruningWatch, weights: torch.Tensor, name: str) -> np.ndarray:
-    nothing = torch.full((len(weights),), torch.nan, dtype=weights.dtype)
-    return watch.trackers()[name](State(0, {"weights": weights}, nothing)).numpy()
-
-
-def turned(study: ContrastPruning, trial: Trial) -> tuple[torch.Tensor, torch.Tensor]:
-    """The neurons of rare features, but twice as strong on feature 0; and their own weight."""
-    atoms = trial.data.dictionary
-    rare = own_feature(study.neurons, study.d) >= study.majority
-    own = trial.weights.norm(dim=2)[:, rare]
-    weights = trial.weights.clone()
-    weights[:, rare] += 2 * own[:, :, None] * atoms[:, None, :, 0]
-    return weights, own
-
-
-def test_in_the_theorems_state_a_neuron_keeps_its_feature_whatever_becomes_of_it() -> None:
-    study, trial, watch = watched("theorem", 0.2)
-    weights, own = turned(study, trial)
-    found = seen(watch, weights, "weight")
-    close(found[:, 1], own.mean(dim=1).numpy())
-    assert (seen(watch, weights, "neurons_rare") == 0).all()  # by their strongest feature
-
-
-def test_from_random_weights_a_neuron_belongs_to_its_strongest_feature() -> None:
-    study, trial, watch = watched("random", 0.2)
-    weights, _ = turned(study, trial)
-    assert np.isnan(seen(watch, weights, "weight")[:, 1]).all()  # rare features have none left
-
-
-@pytest.mark.parametrize("begin", ["random", "theorem"])
-def test_extra_growth_is_that_of_rare_features_with_a_pruned_neuron(begin: str) -> None:
-    """Two neurons of the first rare feature are the smallest by far: (15) is about that one."""
-    study, trial, watch = watched(begin, 2 / 36)
-    feature = own_feature(study.neurons, study.d)
-    small = torch.nonzero(feature == study.majority)[:2, 0]
-    weights = trial.weights.clone()
-    weights[:, small] *= 0.5
-    found = seen(watch, weights, "extra_growth")
-    kept = torch.ones(len(weights), study.neurons, dtype=torch.bool)
-    kept[:, small] = False
-    effect = PruningEffect(
-        trial.problem,
-        {"weights": weights},
-        kept,
-        trial.data,
-        trial.draws.spawn("effect 0"),
-        torch.arange(study.majority, study.d),
-        study.batch,
-        study.effect_batches,
-    )
-    own = (feature[:, None] == torch.arange(study.d)).expand(len(weights), -1, -1)
-    growth = effect.extra_growth(study.lr, own)
-    close(found[:, 1], growth[:, study.majority].numpy())
-    assert not np.allclose(found[:, 1], growth[:, study.majority :].mean(dim=1).numpy())
-    everyone = effect.extra_growth(study.lr, torch.ones_like(own))[:, : study.majority]
-    close(found[:, 0], everyone.mean(dim=1).numpy())
-    close(seen(watch, weights, "predicted_fall"), effect.first_order_fall()[:, 0].numpy())
-    close(seen(watch, weights, "simple_fall"), effect.fall_without_negatives()[:, 0].numpy())
-    close(seen(watch, weights, "telling"), effect.auroc_scores().numpy())
+@pytest.mark.parametrize("tau", [1.0, 0.5])
+@pytest.mark.parametrize("loss_form", ["plain", "times-tau"])
+def test_the_growth_constant_is_that_of_stage_1_for_either_form_of_the_loss(
+    loss_form: str, tau: float
+) -> None:
+    study = pruning(tau=tau, loss_form=loss_form)
+    moment = uniform_attention_moment(1.0, study.activation, study.tokens, study.spread)
+    factor = tau if loss_form == "times-tau" else 1.0
+    growth = stage_1_growth(moment, study.lr, tau, study.batch, factor)
+    assert study.growth_constant == pytest.approx((growth - 1) / study.lr)
 
 
 # ---------------------------------------------------------------------------------------- bad input
@@ -302,7 +203,6 @@ WRONG: list[tuple[tuple[type[Study], ...], dict[str, Any], str]] = [
     ((PRUNING,), {"reads": ()}, "reads=(): rising steps between 0 and steps=40"),
     ((PRUNING,), {"relax": 0}, "relax=0: must be at least 1"),
     ((PRUNING,), {"effect_batches": 0}, "effect_batches=0: must be at least 1"),
-    ((PRUNING,), {"moments": 1}, "moments=1: must be at least 2"),
     (BOTH, {"alpha": (0.0,)}, "alpha=(0.0,): needs 0 (not pruned) and a value above it"),
 ]
 

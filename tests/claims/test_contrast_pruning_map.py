@@ -47,7 +47,7 @@ def test_map_cells_without_pruning_are_one_unpruned_run_whatever_the_rule_and_st
         here = np.all([grid.values[k] == v for k, v in zip(keys, place, strict=True)], axis=0)
         none = np.flatnonzero(here & (grid.values["alpha"] == 0))
         assert len(none) == 6 and len(set(grid.keys[none])) == 1
-        for name in ("energy", "pure", "best"):
+        for name in ("energy", "pure"):
             close(found[name][none], np.broadcast_to(found[name][none[:1]], (6, 2)), name)
         # six pruned cells, all different from it and from each other
         pruned = np.flatnonzero(here & (grid.values["alpha"] > 0))
@@ -73,7 +73,6 @@ def map_results(gain: Made, seeds: int = 8, outgrown: Made = lambda c: 1.0) -> x
     values = {
         "energy": by_group(lambda c: size(c) * np.exp(minority(c)), size),
         "pure": by_group(lambda c: 3.0 + minority(c), one),
-        "best": one,
     }
     return fabricated(MAP, seeds, values)
 
@@ -111,7 +110,7 @@ def test_a_share_beyond_that_of_the_rare_features_is_not_chosen() -> None:
 
 def test_the_share_of_the_rare_features_itself_is_allowed() -> None:
     study = ContrastPruningMap.at("tiny", alpha=(0.0, 0.1, 4 / 9), start=(0,), update=("dense",))
-    values = {"energy": one, "pure": lambda c: (c["alpha"] > 0.4) * 1.0, "best": one}
+    values = {"energy": one, "pure": lambda c: (c["alpha"] > 0.4) * 1.0}
     verdicts = study.verdicts(fabricated(study, 8, values), "tiny")
     assert "at alpha=0.444444, start 0" in verdicts[1].note and verdicts[1].outcome == "holds"
 
@@ -154,7 +153,7 @@ def test_a_place_where_runs_are_lost_does_not_count_as_at_rest() -> None:
 def test_where_no_place_may_be_chosen_nothing_holds() -> None:
     """Neither a share beyond the theorem's nor a place without rest is judged in its stead."""
     study = ContrastPruningMap.at("tiny", alpha=(0.0, 0.5), start=(0,), update=("dense",))
-    values = {"energy": one, "pure": lambda c: (c["alpha"] > 0) * 1.0, "best": one}
+    values = {"energy": one, "pure": lambda c: (c["alpha"] > 0) * 1.0}
     for verdict in study.verdicts(fabricated(study, 8, values), "tiny"):
         assert verdict.outcome == "inconclusive"
     restless = map_results(lambda c: 1.0, outgrown=lambda c: 2 * RESTLESS)

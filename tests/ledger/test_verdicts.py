@@ -142,11 +142,3 @@ def test_a_damaged_ledger_is_named(folder: Path) -> None:
     (folder / "verdicts-toy.json").write_text("[{")
     with pytest.raises(RunError, match=r"cannot read the ledger verdicts-toy\.json"):
         ledger.load_verdicts()
-
-
-def test_the_claims_that_are_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    claims = ledger.load_claims()
-    assert all(claim.keys() >= {"id", "paper", "where", "statement"} for claim in claims)
-    assert len({claim["id"] for claim in claims}) == len(claims)
-    ledger.load_verdicts()

@@ -1,16 +1,14 @@
-"""Levels of frequency, their meetings and the phases between; what pruning at random would do."""
+"""Levels of frequency, their meetings and the phases between."""
 
 from __future__ import annotations
-
-from itertools import combinations
 
 import numpy as np
 import torch
 
 from rarefy.core.rng import Draws
 from rarefy.data.sparse_coding import dictionary
-from rarefy.measure.levels import LevelWatch, random_minimum
-from rarefy.measure.phases import Phase, growth, mean_between
+from rarefy.measure.levels import LevelWatch
+from rarefy.measure.phases import Phase, growth
 from rarefy.train.descent import State
 
 D, NEURONS = 6, 12
@@ -69,38 +67,17 @@ def test_composition_counts_chosen_neurons_by_the_level_of_their_strongest_featu
     assert torch.allclose(watch.purity(weights), torch.ones(2, dtype=torch.float64))
 
 
-def test_growth_and_means_between_two_times_of_each_run() -> None:
+def test_growth_between_two_times_of_each_run() -> None:
     read = np.array([0, 10, 20])
     line = np.array([[0.0, 1.0, 4.0], [0.0, 1.0, 4.0]])
     start, end = np.array([0.0, 5.0]), np.array([10.0, 15.0])
     assert np.allclose(growth(read, line, start, end), [0.1, 0.2])
     assert np.isnan(growth(read, line, start, np.array([0.0, np.nan]))).all()
-    share = np.stack([line, 1 - line], axis=2)
-    assert np.allclose(mean_between(read, share, start * 0, end + 5)[:, 0], [0.5, 0.5])
-    # a phase shorter than the distance of two reads is told by the read it begins with
-    assert np.allclose(mean_between(read, share, np.zeros(2), np.ones(2))[:, 0], 0.0)
-    assert np.isnan(mean_between(read, share, start, np.full(2, np.nan))).all()
 
 
 def test_phases_end_with_the_meeting_and_are_equally_long() -> None:
     phase = Phase.of(np.array([10, 40, -1, 60]), 60)
     assert phase.end.tolist() == [10, 40, 60, 60]
     assert phase.later[:2].tolist() == [20, 60] and np.isnan(phase.later[2:]).all()
-    assert phase.any_after and not Phase.of(np.array([-1]), 60).any_after
     assert phase.who_met == "; only 2 of 4 runs met"
     assert Phase.of(np.array([10, 20]), 60).who_met == ""
-
-
-def test_the_smaller_share_at_random_is_that_of_all_draws_written_out() -> None:
-    level = [0, 0, 1, 1, 1, 2]  # rarest, next, another
-    draws = [
-        [sum(level[neuron] == which for neuron in drawn) for which in (0, 1)]
-        for drawn in combinations(range(6), 3)
-    ]
-    once = np.mean([min(draw) / 3 for draw in draws])
-    twice = np.mean([min(a + c, b + d) / 6 for a, b in draws for c, d in draws])
-    assert np.isclose(random_minimum(2, 3, 1, 3, 1), once)
-    assert np.isclose(random_minimum(2, 3, 1, 3, 2), twice)
-    # 36 neurons, 7 of them, 12 a level: towards a third with the number of reads
-    few, many = (random_minimum(12, 12, 12, 7, reads) for reads in (1, 20))
-    assert 0.2 < few < 0.27 < 0.3 < many < 1 / 3

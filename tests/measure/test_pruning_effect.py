@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from sklearn.metrics import roc_auc_score
 from small_contrastive import (
     Small,
     naive_brelu,
@@ -35,9 +34,8 @@ from torch import Tensor
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime
 from rarefy.measure.alignment import projections
-from rarefy.measure.pruning_effect import NETWORKS, random_mask
+from rarefy.measure.pruning_effect import NETWORKS, mean_where, share_within, strongest_feature
 from rarefy.pruning.update_rules import rule_codes
-from rarefy.theory.contrastive_pruning import logit_change
 from rarefy.train.contrastive import FixedMask
 from rarefy.train.descent import descend
 from rarefy.train.neuron_pruning import NeuronPruning
@@ -50,27 +48,16 @@ every_setting = pytest.mark.parametrize("setting", SETTINGS)
 
 @dataclass
 class Sample:
-    """One sample of one run, in plain numbers; ``carried`` by the pruned neurons, in the positive
-    similarity and on average over all with the softmax's weights."""
+    """One sample of one run, in plain numbers."""
 
     contains: bool
     positive: dict[str, float]
-    negative: dict[str, list[float]]
-    carried: float
-    on_average: float
-    lost: float
-    size: float
 
 
 def plain_samples(case: Small, run: int, kept: Tensor, rare: Sequence[int]) -> list[Sample]:
     found = []
     tau, bias = float(case.problem.tau[run]), case.problem.bias.value[run]
-    control = random_mask(kept, case.draws)
-    mask = {
-        "dense": [True] * NEURONS,
-        "masked": kept[run].tolist(),
-        "random": control[run].tolist(),
-    }
+    mask = {"dense": [True] * NEURONS, "masked": kept[run].tolist()}
 
     def embedded(tokens: Tensor) -> list[float]:
         mixed = naive_mixed_tokens(tokens, case.problem.attention, run)
@@ -83,9 +70,7 @@ def plain_samples(case: Small, run: int, kept: Tensor, rare: Sequence[int]) -> l
         batch = case.data.sample(case.draws, SAMPLES, index)
         f_x, f_y = ([embedded(tokens) for tokens in view[run]] for view in (batch.x, batch.y))
         for k in range(SAMPLES):
-            out = [i for i in range(NEURONS) if not mask["masked"][i]]
-            carried = [sum(f_x[k][i] * y[i] for i in out) for y in f_y]
-            positive, negative = {}, {}
+            positive = {}
             for name, takes_part in mask.items():
                 exponentials = [
                     math.exp(
@@ -93,24 +78,10 @@ def plain_samples(case: Small, run: int, kept: Tensor, rare: Sequence[int]) -> l
                     )
                     for y in f_y
                 ]
-                softmax = [value / sum(exponentials) for value in exponentials]
-                if name == "dense":
-                    average = sum(a * b for a, b in zip(softmax, carried, strict=True))
-                positive[name] = softmax.pop(k)
-                negative[name] = softmax
-            squares = [value * value for value in f_x[k]]
+                positive[name] = exponentials[k] / sum(exponentials)
             latents = batch.latents[run, 0, k]
-            found.append(
-                Sample(
-                    any(float(latents[t, j]) != 0 for t in range(len(latents)) for j in rare),
-                    positive,
-                    negative,
-                    carried[k],
-                    average,
-                    sum(squares[i] for i in out) / sum(squares),
-                    sum(squares),
-                )
-            )
+            contains = any(float(latents[t, j]) != 0 for t in range(len(latents)) for j in rare)
+            found.append(Sample(contains, positive))
     return found
 
 
@@ -122,10 +93,9 @@ def mean(values: list[float]) -> float:
 
 
 @every_setting
-def test_logits_their_split_and_the_scores_are_those_of_plain_loops(setting: str) -> None:
+def test_logits_and_their_split_are_those_of_plain_loops(setting: str) -> None:
     case = case_of(setting)
     effect = effect_of(case)
-    tau = float(case.problem.tau[0])
     for run in range(RUNS):
         samples = plain_samples(case, run, KEPT, RARE)
         kinds = [[s for s in samples if s.contains], [s for s in samples if not s.contains]]
@@ -135,36 +105,6 @@ def test_logits_their_split_and_the_scores_are_those_of_plain_loops(setting: str
             effect.positive_logits()[run],
             [[mean([s.positive[n] for s in kind]) for n in NETWORKS] for kind in kinds],
         )
-        close(
-            effect.negative_logits()[run],
-            [[mean([mean(s.negative[n]) for s in kind]) for n in NETWORKS] for kind in kinds],
-        )
-        # (211): l'_p times what it loses more than all on average
-        fall = [
-            mean([s.positive["dense"] * (s.carried - s.on_average) / tau for s in kind])
-            for kind in kinds
-        ]
-        close(effect.first_order_fall()[run], fall)
-        # (213): without its negative part
-        simple = [
-            mean([-logit_change(s.positive["dense"], s.carried, tau) for s in kind])
-            for kind in kinds
-        ]
-        close(effect.fall_without_negatives()[run], simple)
-        labels = [s.contains for s in samples]
-        scores = (
-            [s.lost for s in samples],
-            [s.positive["dense"] - s.positive["masked"] for s in samples],
-            [s.positive["dense"] - s.positive["random"] for s in samples],
-            [s.size for s in samples],
-        )
-        close(effect.auroc_scores()[run], [roc_auc_score(labels, score) for score in scores], 1e-9)
-
-
-@every_setting
-def test_negative_logits_are_what_the_positive_one_leaves(setting: str) -> None:
-    effect = effect_of(case_of(setting))
-    close((SAMPLES - 1) * effect.negative_logits(), 1 - effect.positive_logits())
 
 
 @every_setting
@@ -268,25 +208,18 @@ def test_an_empty_set_has_no_growth() -> None:
 def test_with_every_neuron_kept_masked_is_dense(setting: str) -> None:
     everyone = torch.ones_like(KEPT)
     effect = effect_of(case_of(setting), kept=everyone)
-    for logits in (effect.positive_logits(), effect.negative_logits()):
-        for network in (1, 2):
-            assert torch.equal(logits[:, :, 0], logits[:, :, network])
+    logits = effect.positive_logits()
+    assert torch.equal(logits[:, :, 0], logits[:, :, 1])
     growth = effect.extra_growth(LR, torch.ones(RUNS, NEURONS, 3, dtype=torch.bool))
     assert (growth == 0).all()
-    assert (effect.first_order_fall() == 0).all()
-    assert (effect.fall_without_negatives() == 0).all()
-    assert (effect.auroc_scores()[:, :3] == 0.5).all()
 
 
 def test_without_a_sample_of_one_kind_its_means_do_not_exist() -> None:
     case = case_of("plain", eps=(1.0, 0.5, 1e-6))
     effect = effect_of(case, rare=(2,))
     assert not effect.contains.any()
-    for values in (effect.positive_logits(), effect.negative_logits()):
-        assert values[:, 0].isnan().all() and values[:, 1].isfinite().all()
-    for fall in (effect.first_order_fall(), effect.fall_without_negatives()):
-        assert fall.isnan().tolist() == [[True, False]] * RUNS
-    assert effect.auroc_scores().isnan().all()
+    values = effect.positive_logits()
+    assert values[:, 0].isnan().all() and values[:, 1].isfinite().all()
     # eps = 1 and activation 1: a feature that every sample contains
     always = effect_of(small(runs=RUNS, activation=1.0), rare=(0,))
     assert always.positive_logits()[:, 1].isnan().all()
@@ -316,8 +249,6 @@ def test_a_run_gives_the_same_alone() -> None:
             small(name="effect", runs=1, first=run, neurons=NEURONS), KEPT[run : run + 1]
         )
         close(alone.positive_logits()[0], together.positive_logits()[run])
-        close(alone.auroc_scores()[0], together.auroc_scores()[run])
-        close(alone.first_order_fall()[0], together.first_order_fall()[run])
         member = torch.ones(RUNS, NEURONS, 3, dtype=torch.bool)
         close(alone.extra_growth(LR, member[:1])[0], together.extra_growth(LR, member)[run])
 
@@ -328,3 +259,34 @@ def test_each_batch_counts_as_a_run_step_and_time_can_run_out() -> None:
     assert done == [RUNS] * BATCHES
     with pytest.raises(OutOfTime):
         effect_of(case_of("plain"), context=Context(deadline=time.monotonic() - 1))
+
+
+# ---------------------------------------------------------------------------------- small functions
+
+
+def test_share_within() -> None:
+    chosen = torch.tensor([[1, 1, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]).bool()
+    member = torch.tensor([[1, 0, 1, 0], [1, 1, 1, 1], [0, 1, 1, 1]]).bool()
+    found = share_within(chosen, member)
+    assert found[[0, 2]].tolist() == pytest.approx([1 / 3, 3 / 4], rel=1e-6)
+    assert found[1].isnan()
+
+
+def test_strongest_feature_by_size_whatever_the_sign() -> None:
+    atoms = torch.eye(4, dtype=torch.float64)[:, :3].expand(2, -1, -1)
+    weights = torch.tensor(
+        [
+            [[0.1, -0.9, 0.5, 9.0], [0.0, 0.2, 0.3, 0.0]],
+            [[-2.0, 1.0, 1.0, 0.0], [0.0, 0.0, -1.0, 5.0]],
+        ],
+        dtype=torch.float64,
+    )
+    assert strongest_feature(weights, atoms).tolist() == [[1, 2], [0, 2]]
+
+
+def test_mean_where_leaves_out_what_is_not_chosen_even_if_it_is_nan() -> None:
+    values = torch.tensor([[1.0, torch.nan, 5.0], [torch.inf, 2.0, 3.0]], dtype=torch.float64)
+    chosen = torch.tensor([[True, False, True], [False, False, False]])
+    found = mean_where(values, chosen)
+    assert found[0] == 3 and found[1].isnan()
+    assert found.dtype == torch.float64

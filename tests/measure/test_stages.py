@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rarefy.measure.stages import at_step, first_step, t1_of_000, t1_of_001, t2_of_000
+from rarefy.measure.stages import at_step, first_step, t1_of_000, t2_of_000
 
 
 @settings(deadline=None, max_examples=25)
@@ -35,20 +35,6 @@ def test_t1_of_000_waits_for_the_last_neuron() -> None:
 
 def test_t1_of_000_can_be_the_start() -> None:
     assert t1_of_000(torch.full((1, 3, 2), 0.5), torch.ones(1, 3, 2)).tolist() == [0]
-
-
-def test_t1_of_001_is_growth_by_its_factor_over_the_start() -> None:
-    eps, c_z, d = torch.tensor([0.5, 0.5, 0.0]), torch.tensor([1.0, 2.0, 1.0]), 9
-    factor = (1 + 0.5 * math.log(9)) ** 2  # 4.4 in the first run, 10.2 in the second
-    path = torch.tensor([1.0, 4.0, factor * 1.001, 10.0])
-    # the second neuron starts higher and needs more
-    total = torch.stack([path, 3 * path], dim=1).expand(3, -1, -1)
-    assert t1_of_001(total, eps, c_z, d).tolist() == [2, -1, 0]
-
-
-def test_t1_of_001_needs_every_neuron() -> None:
-    total = recorded([[1.0, 1.0], [100.0, 1.0], [100.0, 100.0]])
-    assert t1_of_001(total, torch.ones(1), torch.ones(1), 9).tolist() == [2]
 
 
 def test_t2_is_d_times_the_squared_norm_at_t1_of_any_neuron() -> None:

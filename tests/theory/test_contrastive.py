@@ -93,48 +93,6 @@ def test_moments_of_plain_averaging_are_counts_of_tokens(tokens: int) -> None:
         assert found == pytest.approx(0.5 * 0.3 * shown**2)
 
 
-def test_c_z_inverts_the_papers_growth() -> None:
-    c_z, lr, d, eps = 1.7, 0.05, 9, 0.25
-    rate = eps * lr * c_z * math.log(math.log(d)) / d  # (7)
-    assert theory.growth_constant_c_z(rate / eps, lr, d) == pytest.approx(c_z)
-
-
-# -------------------------------------------------------------------------------------- stage times
-
-
-@settings(deadline=None, max_examples=25)
-@given(
-    growth=st.lists(st.floats(1.005, 1.3), min_size=1, max_size=6),
-    more=st.integers(1, 500),
-    decay=st.floats(0.95, 1.0),
-)
-def test_expected_t1_is_the_step_found_by_iterating(
-    growth: list[float], more: int, decay: float
-) -> None:
-    inside, outside_energy = np.ones(len(growth)), float(more)
-    step = 0
-    while step == 0 or inside.sum() < outside_energy * (1 - 1e-9):
-        inside *= np.square(growth)
-        outside_energy *= decay**2
-        step += 1
-    found = theory.expected_t1(np.array(growth), len(growth) + more, decay)
-    # an exact tie may fall on either side
-    assert found == step or abs(inside.sum() / outside_energy - 1) < 1e-6
-
-
-def test_expected_t1_of_a_neuron_that_never_grows_is_an_error() -> None:
-    with pytest.raises(ValueError, match="the features do not grow"):
-        theory.expected_t1(np.ones(3), 100, 1.0, limit=1000)
-
-
-def test_expected_t1_halves_when_the_learning_rate_doubles() -> None:
-    moment = np.full(9, 0.3)
-    slow, fast = (
-        theory.expected_t1(theory.stage_1_growth(moment, lr, 1.0, 64), 500) for lr in (1e-3, 2e-3)
-    )
-    assert slow / fast == pytest.approx(2, rel=0.01)
-
-
 def test_the_convergence_window_at_d_9() -> None:
     assert theory.t3(9, 0.05) == pytest.approx(9**1.01 / 0.05) == pytest.approx(184.0, abs=0.1)
     assert theory.t4(9, 0.05) == pytest.approx(1584.8, abs=0.1)

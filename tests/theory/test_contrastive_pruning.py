@@ -83,7 +83,6 @@ def test_arrays_and_tensors_broadcast(make: Callable[[list[Any]], Any]) -> None:
         lambda e, a: theory.minority_rate_order(e, a, LR, 0.4),
         lambda e, a: theory.other_rate_order(e, a, LR, 0.4, 9),
         lambda e, a: theory.elapsed_time(e, e, a, LR, 0.4),
-        lambda e, a: theory.logit_change(e, a, 0.7),
     ):
         found = of(eps, alpha)
         assert tuple(found.shape) == (2, 3)
@@ -91,18 +90,3 @@ def test_arrays_and_tensors_broadcast(make: Callable[[list[Any]], Any]) -> None:
             for column in range(3):
                 alone = of(float(eps[row, 0]), float(alpha[column]))
                 assert float(found[row, column]) == pytest.approx(alone, rel=1e-12)
-
-
-@pytest.mark.parametrize("tau", [0.5, 1.0, 2.0])
-def test_the_change_of_the_logit_is_the_softmaxs_derivative(tau: float) -> None:
-    """(211): the positive similarity loses what the pruned neurons carried, the others nothing."""
-    others = torch.tensor([0.2, -0.4, 1.1], dtype=torch.float64)
-
-    def logit(similarity: float) -> float:
-        every = torch.cat([torch.tensor([similarity], dtype=torch.float64), others])
-        return float(torch.softmax(every / tau, dim=0)[0])
-
-    positive, step = logit(0.8), 1e-6
-    exact = (logit(0.8 - step) - logit(0.8 + step)) / (2 * step)
-    assert theory.logit_change(positive, 1.0, tau) == pytest.approx(exact, rel=1e-8)
-    assert theory.logit_change(positive, 0.0, tau) == 0

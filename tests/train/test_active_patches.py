@@ -124,14 +124,26 @@ def test_samples_of_a_stored_set_come_in_groups_too(monkeypatch: pytest.MonkeyPa
         torch.testing.assert_close(scores, plain)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        replace(MODEL, counts="drawn"),
-        MultiView(d=14, patches=9, plus=1, minus=3, feature_patches=2),
-    ],
-)
-def test_what_does_not_come_in_equal_groups_is_not_grouped(model: MultiView) -> None:
+@pytest.mark.parametrize("patches", [9, 60])
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("counts", ["fixed", "drawn"])
+def test_test_samples_come_in_groups_too(
+    patches: int, hard: bool, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(active_patches, "PICKING", -math.inf)
+    model = replace(MODEL, counts=counts, patches=patches)
+    draws = Draws(range(2), dtype=torch.float64)
+    views = model.grouped(model.sample(draws, model.balanced(6)[None], hard))
+    fits = patches == 60 or counts == "fixed" or hard
+    assert views.grouped == (8 if fits else 0), "some sample has more than half of one kind"
+    parameters = neurons(2)
+    problem = MultiViewClassifier(model.patches)
+    plain = problem.scores(parameters, replace(views, grouped=0))
+    torch.testing.assert_close(problem.scores(parameters, views), plain)
+
+
+def test_subclasses_that_are_not_equally_many_are_not_grouped() -> None:
+    model = MultiView(d=14, patches=9, plus=1, minus=3, feature_patches=2)
     draws = Draws([0], dtype=torch.float64)
     found = FreshSamples(model, Labels(model, 1), draws, 6)(0)
     assert found.views.grouped == 0

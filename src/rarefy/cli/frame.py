@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast
 
 import typer
 
@@ -255,11 +255,27 @@ def spell_saved(folder: Path | None, began: float, why: str = "") -> str:
     return f"; {written} networks saved in {folder}"
 
 
-def judge_results(path: Path) -> Judged:
-    """Results from a committed file, with their verdicts."""
-    from rarefy.studies.api import read_results
+def results_in(path: Path) -> list[Path]:
+    """The results in a folder; a store or a file stands for itself."""
+    from rarefy.sweep.results import find_results
 
-    study, scale, dataset = read_results(path)
+    return (find_results(path) if path.is_dir() else []) or [path]
+
+
+def judge_path(path: Path) -> Judged:
+    """A file of results, or a finished store, with its verdicts."""
+    from rarefy.studies.api import open_store, read_results
+
+    if path.suffix in (".json", ".parquet"):
+        study, scale, dataset = read_results(path)
+    else:
+        store = open_store(path)
+        done = store.done()
+        if not done.all():
+            raise UsageError(
+                f"store {path} has {done.sum()} of {len(done)} cells; finish its run first"
+            )
+        study, scale, dataset = cast("Study", store.study), store.scale, store.read()
     return study, scale, dataset, study.verdicts(dataset, scale)
 
 

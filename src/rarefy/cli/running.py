@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rarefy.cli.claiming import show_touched
 from rarefy.cli.frame import (
     app,
     complain,
     exit_on_error,
-    judge_results,
+    judge_path,
     print_,
     run_study,
     use_data_folder,
@@ -72,9 +74,15 @@ def run(
     jobs: Jobs = None,
     threads: Threads = None,
     folder: DataFolder = None,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show every reading, not only the claims it touches.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a study over its grid and judge its claims.
+
+    It ends with a line per claim: how many of the declared readings hold in this run, and the
+    answer that the ledger has from the published size.
 
     The store keeps what is finished: stopped or killed, the same command goes on; more --seeds
     extend it. Exit code 3 when --max-seconds were over before the end.
@@ -116,8 +124,12 @@ def run(
     if as_json:
         typer.echo(json.dumps(_describe(at_scale, scale, execution, verdicts), indent=1))
     elif execution.finished:
-        print_(verdict_table(f"{kind.name}, {scale}", verdicts))
+        if show_all:
+            print_(verdict_table(f"{kind.name}, {scale}", verdicts))
+        else:
+            show_touched(verdicts, scale)
         typer.echo(f"{execution.cells} cells in {execution.path}{_stopped_runs(execution)}")
+        typer.echo(f"next: rarefy report {shlex.quote(str(execution.path))} --open")
     if not execution.finished:
         raise OutOfTime(execution.note)
 
@@ -128,7 +140,7 @@ def _skip(found: Path, as_json: bool) -> None:
 
     complain(f"results {found} are there already (--overwrite runs it again)", 0)
     if as_json:
-        study, scale, dataset, verdicts = judge_results(found)
+        study, scale, dataset, verdicts = judge_path(found)
         cells = int(dataset.attrs["cells"])
         execution = Execution(dataset, found, cells, cells)
         typer.echo(json.dumps(_describe(study, scale, execution, verdicts), indent=1))

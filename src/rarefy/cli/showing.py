@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rarefy.cli.frame import app, complain, exit_on_error, judge_results, print_, run_in_turn
+from rarefy.cli.frame import (
+    app,
+    complain,
+    exit_on_error,
+    judge_path,
+    print_,
+    results_in,
+    run_in_turn,
+)
 from rarefy.cli.options import Device, MaxSeconds, Overwrite
-from rarefy.core.errors import RarefyError, UsageError
+from rarefy.core.errors import RarefyError
 from rarefy.core.progress import Progress
 from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
     from rarefy.cli.frame import Judged
-    from rarefy.core.contracts import Study
 
 
 @app.command()
@@ -29,31 +36,17 @@ def report(
     Example: [bold]rarefy report runs/contrast-dynamics-quick results --out report.html[/]
     """
     from rarefy.report import write_report
-    from rarefy.studies.api import open_store
-    from rarefy.sweep.results import find_results
 
     check_output(out, "report")
-    fresh: list[Judged] = []
-    paths: list[Path] = []
-    for folder in folders:
-        found = find_results(folder) if folder.is_dir() else []
-        if found:
-            paths += found
-            continue
-        store = open_store(folder)
-        done = store.done()
-        if not done.all():
-            raise UsageError(
-                f"store {folder} has {done.sum()} of {len(done)} cells; finish its run first"
-            )
-        dataset = store.read()
-        study = cast("Study", store.study)
-        fresh.append((study, store.scale, dataset, study.verdicts(dataset, store.scale)))
-    committed: list[Judged] = []
-    with Progress("report", len(fresh) + 2 * len(paths)) as progress:
+    paths = [one for folder in folders for one in results_in(folder)]
+    with Progress("report", 2 * len(paths)) as progress:
+        judged = []
         for path in paths:
-            committed.append(judge_results(path))
+            judged.append(judge_path(path))
             progress.advance(1)
+        stored = [path.suffix not in (".json", ".parquet") for path in paths]
+        fresh = [one for one, own in zip(judged, stored, strict=True) if own]
+        committed = [one for one, own in zip(judged, stored, strict=True) if not own]
         write_report(out, fresh, committed, progress.advance)
     typer.echo(f"report: {out}")
 
@@ -93,7 +86,7 @@ def demo(
         if path.stem.rpartition("-")[0] not in names:
             continue
         try:
-            committed.append(judge_results(path))
+            committed.append(judge_path(path))
         except RarefyError as error:  # results of a study that has moved on must not stop a demo
             complain(f"{path} is left out: {error}", 0)
     page = out / "report.html"

@@ -2,153 +2,117 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rarefy.cli.frame import (
-    app,
-    complain,
-    exit_on_error,
-    print_,
-    run_in_turn,
-)
-from rarefy.cli.options import (
-    Device,
-    MaxSeconds,
-    Overwrite,
-    Scale,
-)
+from rarefy.cli.frame import app, complain, exit_on_error, judge_path, results_in
 from rarefy.core.errors import RarefyError, UsageError
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Study, Verdict
+    from rarefy.ledger.answers import Answer, Part
     from rarefy.ledger.verdicts import Change
 
 
 @app.command()
 @exit_on_error
 def verify(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[STUDY]...")] = None,
-    scale: Scale = "quick",
-    device: Device = "auto",
-    max_seconds: MaxSeconds = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(help="Judge the results in this folder, at their own scales; run nothing."),
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[PATH]...", help="Results, folders of them, or stores."),
     ] = None,
     update: Annotated[
         bool, typer.Option("--update", help="Write the fresh verdicts into the ledger.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the stores while they fill.")] = Path(
-        "runs/verify"
-    ),
-    overwrite: Overwrite = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Every reading that differs, not only the answers.")
+    ] = False,
 ) -> None:
-    """Run studies afresh and compare their verdicts with the ledger; exit code 1 when one changed.
+    """Judge results afresh, compute the answers again, and say which changed and why.
 
-    Verdicts are compared at the same scale and setting: the outcome, the measured value, its
-    interval and n. Without names: all studies.
+    Without paths: the committed results in the folder [bold]results[/]. Exit code 1 when an answer
+    changed, when a reading has other numbers than the ledger, or when an answer's words no longer
+    fit its numbers.
 
-    Example: [bold]rarefy verify contrast-dynamics --scale quick[/]
+    Example: [bold]rarefy verify[/]
+
+    Example: [bold]rarefy run topk-regimes --scale paper && rarefy verify runs/topk-regimes-paper[/]
     """
-    from rarefy.ledger.verdicts import load_verdicts, save_verdicts
-    from rarefy.studies import get_study, load_studies
+    from rarefy.ledger.api import answers_with, current_answers
+    from rarefy.ledger.quotes import unfounded
+    from rarefy.ledger.verdicts import compare, load_verdicts, save_verdicts
 
-    kinds = [get_study(name) for name in names] if names else list(load_studies().values())
     unusable: list[str] = []
-    if results is not None:
-        judged = _from_results(results, [kind.name for kind in kinds] if names else None, unusable)
-    else:
-        judged = _from_runs(
-            [kind.at(scale) for kind in kinds], scale, out, device, overwrite, max_seconds
-        )
+    fresh: list[Verdict] = []
+    changes: list[Change] = []
     ledger = load_verdicts()
-    changed = compared = 0
-    for study, at, verdicts in judged:
-        changes = _show_changes(study, at, verdicts, ledger)
-        compared += len(verdicts) - sum(change.kind == "new" for change in changes)
+    for study, scale, verdicts in _judged(paths or [Path("results")], unusable):
+        found = compare(verdicts, ledger)
+        if not any((v.study, v.scale) == (study.name, scale) for v in ledger) and not update:
+            raise UsageError(f"the ledger has no verdict of {study.name} at scale {scale}")
+        changes += found
+        fresh += verdicts
         if update:
-            save_verdicts(
-                verdicts, drop=[change.identity for change in changes if not change.after]
-            )
-        else:
-            changed += sum(change.kind != "new" for change in changes)
+            save_verdicts(verdicts, drop=[change.identity for change in found if not change.after])
+    before, after = current_answers(), answers_with(fresh)
+    if update:
+        before = after
+    changed = [name for name in after if after[name].state != before[name].state]
+    for name in changed:
+        typer.echo(f"{name}: {before[name].state} -> {after[name].state}{_why(after[name])}")
+        for part in after[name].parts:
+            if said := _moved(part, before[name]):
+                typer.echo(f"  {said}")
+    touched = {verdict.about for verdict in fresh}
+    wrong = [(name, said) for name in after if name in touched for said in unfounded(after[name])]
+    for name, said in wrong:
+        typer.echo(f"{name}, the words: {said}")
+    readings = [] if update else changes
+    for change in readings if show_all else ():
+        claim, study_name, _, setting = change.identity
+        typer.echo(
+            f"{claim or 'own'} in {study_name}, {setting}: {change.before} -> {change.after}"
+        )
+    if readings:
+        hint = "" if show_all else " (--all lists them)"
+        typer.echo(f"{len(readings)} of {len(fresh)} readings differ from the ledger{hint}")
     if unusable:
         typer.echo(f"{len(unusable)} results cannot be judged: {', '.join(unusable)}")
-    if changed:
-        typer.echo(f"{changed} verdicts differ from the ledger")
-    if changed or unusable:
+    if changed or wrong or readings or unusable:
         raise typer.Exit(1)
-    if update:
-        typer.echo("the ledger is up to date")
-    elif not compared:
-        raise UsageError("nothing was compared: the ledger has no verdict of these at this scale")
-    else:
-        typer.echo(f"{compared} verdicts are as in the ledger")
+    typer.echo(f"{len(touched - {''})} answers and {len(fresh)} readings are as in the ledger")
 
 
-def _from_results(
-    folder: Path, names: list[str] | None, unusable: list[str]
-) -> Iterator[tuple[Study, str, list[Verdict]]]:
+def _why(answer: Answer) -> str:
+    return f" ({answer.why})" if answer.why else ""
+
+
+def _moved(part: Part, before: Answer) -> str:
+    """How a primary reading changed, or "" where it did not."""
+    known = next((one.verdict for one in before.parts if one.id == part.id), None)
+    if known == part.verdict:
+        return ""
+    was, now = (
+        f"{one.outcome}, {one.measured}, n {one.n}" if one else "no verdict"
+        for one in (known, part.verdict)
+    )
+    return f"{part.id}: {was} -> {now}"
+
+
+def _judged(paths: list[Path], unusable: list[str]) -> Iterator[tuple[Study, str, list[Verdict]]]:
     """Results that are damaged or do not fit are named, and the next ones judged."""
-    from rarefy.studies.api import read_results
-    from rarefy.sweep.results import find_results
-
-    found = find_results(folder)
-    if not found:
-        raise UsageError(f"results={str(folder)!r}: no results there (Parquet with JSON beside it)")
-    for path in found:
-        try:
-            study, scale, dataset = read_results(path)
-        except RarefyError as error:
-            if names is None or any(path.name.startswith(f"{name}-") for name in names):
-                unusable.append(path.name)
+    for path in paths:
+        found = results_in(path)
+        for one in found:
+            try:
+                study, scale, _, verdicts = judge_path(one)
+            except RarefyError as error:
+                if found == [path]:
+                    raise
+                unusable.append(one.name)
                 complain(str(error), 1)
-            continue
-        if names is None or study.name in names:  # (judging takes its time)
-            yield study, scale, study.verdicts(dataset, scale)
-
-
-def _from_runs(
-    studies: list[Study],
-    scale: str,
-    out: Path,
-    device: str,
-    overwrite: bool,
-    max_seconds: float | None,
-) -> Iterator[tuple[Study, str, list[Verdict]]]:
-    for study, at, _, verdicts in run_in_turn(studies, scale, out, device, overwrite, max_seconds):
-        yield study, at, verdicts
-    # the next verification must run afresh; only an unfinished one is gone on with
-    for study in studies:
-        shutil.rmtree(out / f"{study.name}-{scale}", ignore_errors=True)
-
-
-def _show_changes(
-    study: Study, scale: str, verdicts: list[Verdict], ledger: list[Verdict]
-) -> list[Change]:
-    """Print the verdicts beside the ledger's, and give what differs."""
-    from rarefy.ledger.verdicts import compare
-    from rarefy.sweep.overview import verdict_table
-
-    changes = compare(verdicts, ledger)
-    beside = {change.identity: change for change in changes}
-    words = [_beside(beside.get(verdict.identity)) for verdict in verdicts]
-    print_(verdict_table(f"{study.name}, {scale}", verdicts, words))
-    for change in changes:
-        if change.kind != "new":
-            claim, _, _, setting = change.identity
-            became = f"{change.before} -> {change.after or 'no verdict'}"
-            typer.echo(f"{claim} in {study.name}, {setting}: {became}")
-    return changes
-
-
-def _beside(change: Change | None) -> str:
-    """A word for the ledger's column."""
-    if change is None:
-        return "same"
-    return "other numbers" if change.kind == "numbers" else change.before or "new"
+                continue
+            yield study, scale, verdicts

@@ -1,4 +1,4 @@
-"""The contracts between rooms: what an experiment and a study are, a batch of cells, a verdict."""
+"""The contracts between rooms: what an experiment and a study are, and a batch of cells."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from rarefy.core.errors import OutOfTime, bad_value, unknown
 from rarefy.core.parameters import Count, check_parameters, check_size
 from rarefy.core.picture import Picture, Table
 from rarefy.core.rng import Draws, key
+from rarefy.core.verdict import OUTCOMES, Verdict
 from rarefy.core.writing import OutputFolder
 
 if TYPE_CHECKING:
     import xarray as xr
 
-OUTCOMES = ("holds", "fails", "inconclusive", "premise-not-met", "not-run")
+__all__ = ["OUTCOMES", "Cells", "Context", "Cost", "Experiment", "Output", "Study", "Verdict"]
 
 
 @dataclass(frozen=True)
@@ -48,51 +49,6 @@ class Cost:
 
     bytes_per_cell: int
     steps_per_cell: int
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Outcome of one reading; (claim, study, scale, setting) is its identity.
-
-    ``claim`` says what the reading is to a claim: "B6.1" the first of the primary readings that are
-    declared for B6 in the ledger, "B6" the same question under another choice (robustness), ""
-    something of our own (diagnostic). ``value`` is what ``interval`` is about and ``allowed`` where
-    the claim wants it; ``p``: of a test that is not read off the interval, two-sided;
-    ``published``: the number in the paper.
-    """
-
-    claim: str
-    study: str
-    scale: str
-    setting: str
-    predicted: str
-    measured: str
-    interval: tuple[float, float] | None
-    n: int
-    tolerance: str
-    outcome: str
-    note: str = ""
-    value: float | None = None
-    allowed: tuple[float, float] | None = None
-    p: float | None = None
-    published: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.outcome not in OUTCOMES:
-            raise bad_value("outcome", self.outcome, f"must be one of {', '.join(OUTCOMES)}")
-
-    @property
-    def identity(self) -> tuple[str, str, str, str]:
-        return (self.claim, self.study, self.scale, self.setting)
-
-    @property
-    def about(self) -> str:
-        """The claim's id, whatever the role; empty for a diagnostic."""
-        return self.claim.partition(".")[0]
-
-    @property
-    def role(self) -> str:
-        return "primary" if "." in self.claim else "robustness" if self.claim else "diagnostic"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from rarefy.core.rng import Draws
 
 COUNTS = ("fixed", "drawn")
 PLUS, MINUS = 0, 1
+Layout = tuple[tuple[int, str], ...]
+"""Of ``MultiViewSamples``."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,10 @@ class MultiViewSamples:
     other patches of every sample, (run, n, rest, d), drawn when called; sigma: their std;
     strongest: bound of the strength of features.
 
-    grouped: the number of features, if samples are sorted by subclass, equally many of each, and
-    the first half of the slots holds common features, the second half the subclass's; else 0.
+    layout: slots in a row and the feature each run of them has where it has any: "own side",
+    "other side", "subclass", or "none"; empty where slots hold whatever comes. grouped: the number
+    of features, if there is a layout and samples are sorted by subclass, equally many of each; else
+    0.
     """
 
     subclass: Tensor
@@ -42,6 +46,7 @@ class MultiViewSamples:
     rest: int
     sigma: float
     strongest: float
+    layout: Layout = ()
     grouped: int = 0
 
 
@@ -120,9 +125,9 @@ class MultiView:
         return torch.cat([first, self.plus + second])
 
     def grouped(self, views: MultiViewSamples) -> MultiViewSamples:
-        """The same, if ``views`` are easy samples of equally many of each subclass, sorted: told
-        that their patches come in groups of one feature."""
-        alike = self.counts == "fixed" and self.plus == self.minus
+        """The same, if ``views`` are samples of equally many of each subclass, sorted: told that
+        their patches come in groups of one feature."""
+        alike = bool(views.layout) and self.plus == self.minus
         return replace(views, grouped=2 + self.subclasses if alike else 0)
 
     def sample(
@@ -136,7 +141,7 @@ class MultiView:
         """Easy or hard samples of given subclasses, (run or 1, n)."""
         runs, n = len(draws), subclass.shape[-1]
         subclass = subclass.to(draws.keys.device).expand(runs, -1)
-        kind = self._kinds(draws, (runs, n), hard, stream, step)
+        kind, layout = self._kinds(draws, (runs, n), hard, stream, step)
         slots = kind.shape[2]
         own = 2 + subclass[:, :, None]
         side = self.superclass(subclass)[:, :, None]
@@ -157,7 +162,8 @@ class MultiView:
             return self._noise(draws, f"{stream} noise", (n, rest), step, self.sigma)
 
         strongest = max((1 + self.spread) ** 0.5, self.distraction[1])
-        return MultiViewSamples(subclass, patches, feature, noise, rest, self.sigma, strongest)
+        given = (subclass, patches, feature, noise, rest, self.sigma, strongest, layout)
+        return MultiViewSamples(*given)
 
     def _noise(
         self, draws: Draws, stream: str, shape: tuple[int, int], step: int, sigma: float
@@ -169,31 +175,50 @@ class MultiView:
 
     def _kinds(
         self, draws: Draws, shape: tuple[int, int], hard: bool, stream: str, step: int
-    ) -> Tensor:
-        """What each slot holds: (run, n, slot)."""
-        runs, n = shape
-        device = draws.keys.device
+    ) -> tuple[Tensor, Layout]:
+        """What each slot holds, (run, n, slot), and the layout."""
+        s, device = self.feature_patches, draws.keys.device
         if self.counts == "fixed":
-            first = [_COMMON] * self.feature_patches
+            first = ((s, _COMMON),)
             if hard:
-                first = [_DISTRACTION] * self.distractors + [_STRONG]
-            row = torch.tensor(first + [_SUBCLASS] * self.feature_patches, device=device)
-            return row.expand(runs, n, -1)
-        size = (n, self.patches)
-        chance = self.feature_patches / self.patches
-        common = draws.uniform(f"{stream} common", size, step) < chance
-        left = (self.patches - common.sum(dim=2, keepdim=True)).clamp(min=1)
-        own = draws.uniform(f"{stream} own", size, step) < self.feature_patches / left
-        kind = torch.where(common, _COMMON, torch.where(own, _SUBCLASS, _NOISE))
+                first = ((1, _STRONG), (self.distractors, _DISTRACTION))
+            parts = tuple(part for part in (*first, (s, _SUBCLASS)) if part[0])
+            row = torch.tensor([kind for count, kind in parts for _ in range(count)], device=device)
+            return row.expand(*shape, -1), tuple((count, _HOLDS[kind]) for count, kind in parts)
+        size = (shape[1], self.patches)
+        common = draws.uniform(f"{stream} common", size, step) < s / self.patches
+        left = self.patches - common.sum(dim=2, keepdim=True)
+        own = ~common & (draws.uniform(f"{stream} own", size, step) < s / left.clamp(min=1))
         if not hard:
-            return kind
-        kind = torch.where(common, _NOISE, kind)
-        left = (kind != _SUBCLASS).sum(dim=2, keepdim=True).clamp(min=1)
+            return self._sorted((s, _COMMON, common), own)
+        left = (~own).sum(dim=2, keepdim=True).clamp(min=1)
         chosen = draws.uniform(f"{stream} distractors", size, step) < self.distractors / left
-        kind = torch.where((kind == _NOISE) & chosen, _DISTRACTION, kind)
-        free = kind == _NOISE
-        one = free & (free.cumsum(dim=2) == 1)
-        return torch.where(one, _STRONG, kind)
+        return self._sorted((self.distractors, _DISTRACTION, ~own & chosen), own, strong=1)
+
+    def _sorted(
+        self, first: tuple[int, int, Tensor], own: Tensor, strong: int = 0
+    ) -> tuple[Tensor, Layout]:
+        """Patches by kind: a strong one, those of the ``first`` kind (how many are expected, kind,
+        which), noise, and those with the subclass's feature last. Each kind has ``_SPARE`` room or
+        all there is, and a layout if all samples fit into it."""
+        expected, kind, which = first
+        count, owned = (each.sum(dim=2, keepdim=True) for each in (which, own))
+        one = strong * (count + owned < self.patches)  # a noise patch is left to be strong
+        room, last = (2 * mean + _SPARE for mean in (expected, self.feature_patches))
+        if strong + room + last <= self.patches:
+            count, owned = count.clamp(max=room), owned.clamp(max=last)
+        else:
+            room = (self.patches - strong) // 2
+            last = self.patches - strong - room
+        slots = strong + room + last
+        place = torch.arange(slots, device=own.device)
+        found = torch.where(place < one, _STRONG, _NOISE)
+        found = torch.where((place >= one) & (place < one + count), kind, found)
+        found = torch.where(place >= slots - owned, _SUBCLASS, found)
+        fits = (count + one <= strong + room) & (owned <= last)
+        parts = ((strong, _STRONG), (room, kind), (last, _SUBCLASS))
+        layout = tuple((size, _HOLDS[each]) for size, each in parts if size)
+        return found, layout if bool(fits.all()) else ()
 
     def _strengths(self, draws: Draws, kind: Tensor, stream: str, step: int) -> Tensor:
         where = draws.uniform(f"{stream} strengths", tuple(kind.shape[1:]), step)
@@ -206,3 +231,12 @@ class MultiView:
 
 
 _NOISE, _COMMON, _SUBCLASS, _DISTRACTION, _STRONG = range(5)
+_SPARE = 16
+"""Of drawn counts with mean s, room for 2 s and so many more: one sample in ten thousand million
+has more, and loses what is too much."""
+_HOLDS = {
+    _COMMON: "own side",
+    _DISTRACTION: "other side",
+    _SUBCLASS: "subclass",
+    _STRONG: "none",
+}

@@ -16,8 +16,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from rarefy.core.contracts import Verdict
 from rarefy.core.errors import RunError
+from rarefy.core.verdict import Verdict
 from rarefy.core.writing import write_whole
 
 Identity = tuple[str, str, str, str]
@@ -45,11 +45,6 @@ def ledger_folder() -> Path:
     return Path(str(files("rarefy"))) / "ledger"
 
 
-def load_claims() -> list[dict[str, Any]]:
-    """Each claim: id, paper, where in it, statement."""
-    return _read(ledger_folder() / "claims.json")
-
-
 def load_verdicts() -> list[Verdict]:
     """The verdicts last committed, sorted by identity."""
     found = [
@@ -68,7 +63,11 @@ def _verdicts(path: Path) -> list[Verdict]:
 
 
 def check_ledger(path: Path) -> str:
-    """What is wrong with a file of verdicts, as ``save_verdicts`` writes them."""
+    """What is wrong with a file of verdicts, as ``save_verdicts`` writes them, or of claims."""
+    if path.suffix == ".toml":
+        from rarefy.ledger.claims import read  # (which stands on this file)
+
+        return "" if read(path) else "has no claims"
     verdicts = _verdicts(path)
     identities = [verdict.identity for verdict in verdicts]
     if identities != sorted(set(identities)):

@@ -57,7 +57,7 @@ def answers(
     for chunk, start in enumerate(range(0, each, CHUNK)):
         count = min(CHUNK, each - start)
         subclass = torch.arange(data.subclasses, device=side.device).repeat_interleave(count)
-        views = data.sample(draws, subclass[None], hard, f"test {kind}", chunk)
+        views = data.grouped(data.sample(draws, subclass[None], hard, f"test {kind}", chunk))
         given = scores(views)
         sides, _ = side_scores(given, side)
         own_side = data.superclass(views.subclass)[:, None]

@@ -1,13 +1,7 @@
-"""How strongly each level of frequency is represented, when two levels meet, and what pruning at
-random would do to them."""
+"""How strongly each level of frequency is represented, and when two levels meet."""
 
 from __future__ import annotations
 
-from functools import cache
-from itertools import product
-from math import comb
-
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -69,22 +63,3 @@ class LevelWatch:
         rarest_first = self.strength(weights).flip(1)
         reached = rarest_first[:, :-1] >= (1 - NEAR) * rarest_first[:, 1:]
         self.met = torch.where((self.met == NEVER) & reached, step, self.met)
-
-
-@cache
-def random_minimum(rarest: int, next_: int, others: int, pruned: int, reads: int) -> float:
-    """Expected smaller share of two levels when ``pruned`` neurons are drawn at random.
-
-    ``rarest``, ``next_``, ``others``: neurons of the two levels and the rest; the draw is made
-    anew at each of ``reads`` reads, and each level's share is the mean over them. Exact: the
-    counts of one read are hypergeometric, their sum over the reads is a convolution.
-    """
-    size = reads * pruned + 1
-    once = np.zeros((size, size))
-    for a, b in product(range(min(rarest, pruned) + 1), range(min(next_, pruned) + 1)):
-        if a + b <= pruned:
-            once[a, b] = comb(rarest, a) * comb(next_, b) * comb(others, pruned - a - b)
-    once /= comb(rarest + next_ + others, pruned)
-    law = np.fft.irfft2(np.fft.rfft2(once) ** reads, s=once.shape)
-    count = np.arange(size)
-    return float((law * np.minimum(count[:, None], count)).sum() / (reads * pruned))

@@ -25,11 +25,6 @@ class Phase:
         return cls(end, later)
 
     @property
-    def any_after(self) -> bool:
-        """Some run has met in time; otherwise nothing can be said of the time after."""
-        return bool(np.isfinite(self.later).any())
-
-    @property
     def who_met(self) -> str:
         """What a statement about the time after the meeting rests on, when it is not every run."""
         met = int(np.isfinite(self.later).sum())
@@ -48,20 +43,3 @@ def growth(
     # a second phase of no length, or a run that is not finite, has no growth
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(end > start, (last - first) / (end - start), np.nan)
-
-
-def reads_between(read: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Which reads lie in [start, end) of each run: (seed, read)."""
-    inside = (read >= start[:, None]) & (read < end[:, None])
-    # a phase shorter than the distance of two reads
-    return np.asarray(inside | ((read == start[:, None]) & np.isfinite(end)[:, None]))
-
-
-def mean_between(
-    read: np.ndarray, share: np.ndarray, start: np.ndarray, end: np.ndarray
-) -> np.ndarray:
-    """Mean over the reads in [start, end) of ``share``, (seed, read, level): (seed, level)."""
-    inside = reads_between(read, start, end)
-    count = inside.sum(axis=1)
-    total = np.where(inside[:, :, None], share, 0.0).sum(axis=1)
-    return np.where(count[:, None] > 0, total / np.maximum(count, 1)[:, None], np.nan)

@@ -12,13 +12,11 @@ from rarefy.core.contracts import Context
 from rarefy.core.rng import Draws
 from rarefy.data.sparse_coding import SparseCoding
 from rarefy.measure.alignment import projections
-from rarefy.measure.ranking import auroc
-from rarefy.theory.contrastive_pruning import logit_change
 from rarefy.train.contrastive import Contrastive, FixedMask
 from rarefy.train.losses import softmax_weights
 
-NETWORKS = ("dense", "masked", "random")
-"""All neurons; without the pruned ones; without as many neurons chosen at random, the control."""
+NETWORKS = ("dense", "masked")
+"""All neurons; without the pruned ones."""
 
 
 def share_within(chosen: Tensor, member: Tensor) -> Tensor:
@@ -41,17 +39,10 @@ def mean_where(values: Tensor, chosen: Tensor) -> Tensor:
     return torch.where(count > 0, total / count.clamp(min=1), torch.nan)
 
 
-def random_mask(kept: Tensor, draws: Draws) -> Tensor:
-    """As many neurons kept as in ``kept``, (run, m), chosen at random."""
-    place = draws.uniform("random mask", kept.shape[1:]).argsort(dim=1).argsort(dim=1)
-    return place < kept.sum(dim=1, keepdim=True)
-
-
 class PruningEffect:
-    """One pass over ``batches`` evaluation batches from one set of weights, with all neurons, with
-    those of ``kept`` (run, m) and with as many at random. Splits are by whether a sample contains
-    one of the features ``rare``, by their indices. With a ``context`` each batch counts as a
-    run-step."""
+    """One pass over ``batches`` evaluation batches from one set of weights, with all neurons and
+    with those of ``kept`` (run, m). Splits are by whether a sample contains one of the features
+    ``rare``, by their indices. With a ``context`` each batch counts as a run-step."""
 
     def __init__(
         self,
@@ -66,7 +57,7 @@ class PruningEffect:
         context: Context | None = None,
     ) -> None:
         self.weights, self.dictionary = parameters["weights"], data.dictionary
-        masks = {"dense": None, "masked": kept, "random": random_mask(kept, draws)}
+        masks = {"dense": None, "masked": kept}
         dense, masked = (replace(problem, pruning=p) for p in (None, FixedMask(kept)))
         self._extra = torch.zeros_like(self.weights)
         seen: dict[str, list[Tensor]] = {}
@@ -84,16 +75,8 @@ class PruningEffect:
             softmax = {n: softmax_weights(f_x, f_y, problem.tau, m)[0] for n, m in masks.items()}
             note(**{n: torch.diagonal(s, dim1=1, dim2=2) for n, s in softmax.items()})
             note(contains=batch.present()[:, :, rare].any(dim=2))
-            carried = torch.bmm(f_x * ~kept[:, None, :], f_y.transpose(1, 2))  # -Delta u of (208)
-            own = torch.diagonal(carried, dim1=1, dim2=2)
-            note(own=own, mean=(softmax["dense"] * carried).sum(dim=2))
-            whole = f_x.square().sum(dim=2)
-            lost = (f_x.square() * ~kept[:, None, :]).sum(dim=2) / whole.clamp(min=1e-30)
-            note(size=whole, lost=lost)
             pruned = masked.gradients(parameters, batch)[1]["weights"]
             self._extra += (pruned - dense.gradients(parameters, batch)[1]["weights"]) / batches
-        self._samples = samples
-        self._tau = problem.tau[:, None]
         self._seen = {name: torch.cat(parts, dim=1) for name, parts in seen.items()}
         self.contains = self._seen["contains"]
 
@@ -107,23 +90,6 @@ class PruningEffect:
         """l'_p of (19): (run, [with, without], network)."""
         return torch.stack([self._split(self._seen[name]) for name in NETWORKS], dim=2)
 
-    def negative_logits(self) -> Tensor:
-        """Mean l'_s of (20) of one negative (all together are 1 - l'_p), as ``positive_logits``."""
-        return (1 - self.positive_logits()) / (self._samples - 1)
-
-    def first_order_fall(self) -> Tensor:
-        """Fall of l'_p by (211): l'_p (u_p - sum over all of l' u) / tau, u the part of the
-        similarities that the pruned neurons carry: (run, [with, without])."""
-        positive = self._seen["dense"]
-        change = positive * (self._seen["own"] - self._seen["mean"]) / self._tau
-        return self._split(change)
-
-    def fall_without_negatives(self) -> Tensor:
-        """The same as the paper goes on with it (213), the negatives taken as 0 on average (179):
-        (run, [with, without])."""
-        positive = self._seen["dense"]
-        return self._split(-logit_change(positive, self._seen["own"] / self._tau, 1.0))
-
     def extra_growth(self, lr: float, member: Tensor) -> Tensor:
         """Growth per step that pruning adds along each feature, relative to the weight along it:
         least squares over the neurons of ``member`` (run, m, d): (run, d); NaN for empty sets."""
@@ -131,13 +97,3 @@ class PruningEffect:
         extra = -lr * projections(self._extra, self.dictionary) * member
         square = along.square().sum(dim=1)
         return torch.where(square > 0, (along * extra).sum(dim=1) / square, torch.nan)
-
-    def auroc_scores(self) -> Tensor:
-        """AUROC of label-free scores for 'contains a rare feature', (run, 4): the share of a
-        sample's squared embedding that the pruned neurons carry; the fall of its positive logit;
-        and two controls: the fall with as many neurons left out at random, and the size of the
-        embedding (a sample with a rare feature has more features than others)."""
-        dense = self._seen["dense"]
-        falls = [dense - self._seen[name] for name in ("masked", "random")]
-        scores = (self._seen["lost"], *falls, self._seen["size"])
-        return torch.stack([auroc(score, self.contains) for score in scores], dim=1)

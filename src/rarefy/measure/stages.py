@@ -1,12 +1,10 @@
-"""Stage times read off recorded norms, by the definitions of both papers.
+"""Stage times read off recorded norms, by the definitions of 000.
 
 All take squared norms recorded after every number of updates 0, 1, 2, ...: shape (run, step, m);
 all return the first such step, -1 where it is not reached.
 """
 
 from __future__ import annotations
-
-import math
 
 import torch
 from torch import Tensor
@@ -21,12 +19,6 @@ def first_step(reached: Tensor) -> Tensor:
 def t1_of_000(inside: Tensor, total: Tensor) -> Tensor:
     """(34): half of every neuron's squared norm lies in the feature space."""
     return first_step((inside >= 0.5 * total).all(dim=2))
-
-
-def t1_of_001(total: Tensor, eps_min: Tensor, c_z: Tensor, d: int) -> Tensor:
-    """(41): every squared norm is (1 + eps_min C_z log d)^2 times the initial one; C_z: (run,)."""
-    factor = (1 + eps_min * c_z * math.log(d)).square()[:, None, None]
-    return first_step((total >= factor * total[:, :1]).all(dim=2))
 
 
 def t2_of_000(total: Tensor, t1: Tensor, d: int) -> Tensor:

@@ -14,7 +14,7 @@ from rarefy import __version__
 from rarefy.core.contracts import OUTCOMES, Study
 from rarefy.core.errors import UsageError
 from rarefy.core.writing import write_output
-from rarefy.ledger.verdicts import load_claims
+from rarefy.ledger.claims import load_claims
 from rarefy.report import interactive, static, style
 from rarefy.report.sections import Entry, PanelView, Section, section, slug
 
@@ -67,7 +67,7 @@ def _sections(
     small: bool,
     advance: Callable[[float], None] | None,
 ) -> list[Section]:
-    statements = {claim["id"]: claim for claim in load_claims()}
+    statements = {claim.id: vars(claim) for claim in load_claims()}
     sections = []
     for group, entries in (("this run", fresh), ("committed", committed)):
         for entry in entries:

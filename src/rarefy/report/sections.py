@@ -103,12 +103,12 @@ def section(
             | {
                 "anchor": anchor,
                 "group": group,
-                "repeated": verdict.claim in told,
-                "statement": statements.get(verdict.claim, {}).get("statement", ""),
-                "where": statements.get(verdict.claim, {}).get("where", ""),
+                "repeated": verdict.about in told,
+                "statement": statements.get(verdict.about, {}).get("statement", ""),
+                "where": statements.get(verdict.about, {}).get("where", ""),
             }
         )
-        told.add(verdict.claim)
+        told.add(verdict.about)
     return Section(
         anchor=anchor,
         name=study.name,

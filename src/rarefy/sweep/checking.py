@@ -102,7 +102,7 @@ def _in_folder(folder: Path) -> Iterator[Thing]:
         if path.is_file() and path.suffix != ".pt":
             yield Thing("output", path)
     verdicts = sorted(folder.glob("verdicts-*.json"))
-    for path in (*verdicts, *folder.glob("claims.json")) if verdicts else ():
+    for path in (*verdicts, *folder.glob("*.toml")) if verdicts else ():
         yield Thing("ledger", path)
 
 

@@ -48,38 +48,9 @@ def uniform_attention_moment(
     return activation * eps * shown**2
 
 
-def growth_constant_c_z(rate_per_eps: Number, lr: float, d: int) -> Number:
-    """C_z from the growth per step divided by eps, eps_j eta C_z log log d / d (000 eq. 7)."""
-    return rate_per_eps * d / (lr * math.log(math.log(d)))
-
-
 def outside_decay(lr: float, decay: float) -> float:
     """Factor per step of components outside the feature space, 1 - eta lambda (000 eq. 8)."""
     return 1 - lr * decay
-
-
-def expected_t1(growth: np.ndarray, d1: int, decay_factor: float = 1.0, limit: int = 10**7) -> int:
-    """Step at which the *expected* squared norm inside the feature space reaches that outside.
-
-    From a Gaussian start each of the d feature components grows by ``growth``[j] a step and each
-    of the d1 - d others by ``decay_factor``: (34) for a neuron of average luck. (33) is its order.
-    """
-    growth = np.asarray(growth, dtype=float)
-    others = math.log(d1 - len(growth)) if d1 > len(growth) else -math.inf
-    low, high = 0, 1
-
-    def reached(step: int) -> bool:
-        inside = np.logaddexp.reduce(2 * step * np.log(growth))
-        return bool(inside >= others + 2 * step * math.log(decay_factor))
-
-    while not reached(high):
-        low, high = high, 2 * high
-        if high > limit:
-            raise ValueError(f"not reached within {limit} steps: the features do not grow")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
 
 
 def t3(d: int, lr: float) -> float:
@@ -118,7 +89,7 @@ def coefficient_scale(feature_ratio: Number) -> Number:
 
 
 def coefficient_range(
-    feature_ratio: Number, tau: float, m: int, d: int, ratio: Number
+    feature_ratio: Number, tau: float | Number, m: int, d: int, ratio: Number
 ) -> tuple[Number, Number]:
     """(13): [eps_j/eps_max tau/Xi_2, eps_j/eps_max tau], Xi_2 = d^(C_m - ratio^2), m = d^C_m."""
     xi_2 = m * d ** (-(ratio**2))

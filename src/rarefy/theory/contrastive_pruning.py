@@ -31,9 +31,3 @@ def elapsed_time(ratio: Number, eps: Number, alpha: Number, lr: float, constant:
 def pure_count_with_pruning_order(m: int, d: int) -> float:
     """Theorem 3.2, end: at least of order m/d neurons are pure in the minority feature."""
     return m / d
-
-
-def logit_change(positive: Number, carried: Number, tau: float) -> Number:
-    """(211) without its negative part, which is 0 in expectation (179): the positive logit changes
-    by -l'_p (1 - l'_p) sum over pruned i of h_i(X) h_i(Y) / tau, to first order."""
-    return -positive * (1 - positive) * carried / tau

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 from rarefy.core.errors import bad_value
 from rarefy.theory.contrastive import set_constants
@@ -59,12 +59,6 @@ def lucky_probability(d: int, ratio: float, gamma: float = GAMMA) -> float:
     return joint_probability(d, (high,), low, d - 1)
 
 
-def shared_probability(d: int, ratio: float, gamma: float = GAMMA) -> float:
-    """P(i in M_j and i in M_j') for two features, whose count 001 bounds in (23)."""
-    low = thresholds(d, ratio, gamma)[1]
-    return joint_probability(d, (low, low))
-
-
 def set_size_law(d: int, ratio: float, gamma: float = GAMMA) -> NDArray[np.float64]:
     """P(|N_i| = k), k = 0 .. d, for N_i = {j : i in M_j} (245); its mean is d p_2."""
     return count_law(d, thresholds(d, ratio, gamma)[1])
@@ -83,50 +77,6 @@ def _expected_largest(beyond: NDArray[np.float64], m: int) -> float:
     _check_neurons(m)
     with np.errstate(divide="ignore"):  # certainly more than k
         return float(-np.expm1(m * np.log1p(-beyond)).sum())
-
-
-def near_zero_probability(d: int) -> float:
-    """P(|<w_i, M_j>| <= sigma_0/d), so that j is in Lambda_i of 001 (21)."""
-    check_features(d)
-    return float(special.erf(1 / (d * math.sqrt(2))))
-
-
-def strong_probability(d: int) -> float:
-    """P(|<w_i, M_j>| >= sigma_0 log^(1/4) d), as in 000 (248) and 001 (24), Omega read as 1."""
-    check_features(d)
-    return float(special.erfc(math.log(d) ** 0.25 / math.sqrt(2)))
-
-
-def expected_most_near_zero(d: int, m: int) -> float:
-    """Mean over networks of max_i |Lambda_i|: the d projections of a neuron are independent."""
-    return _expected_largest(stats.binom.sf(np.arange(d), d, near_zero_probability(d)), m)
-
-
-def expected_most_strong(d: int, m: int) -> float:
-    """The same for the features at or above sigma_0 log^(1/4) d."""
-    return _expected_largest(stats.binom.sf(np.arange(d), d, strong_probability(d)), m)
-
-
-# ------------------------------------------------------------------------------- exact, the norms
-
-
-def norm_interval(dimension: int, chance: float = 0.95) -> tuple[float, float]:
-    """Central interval of a chi-square variable over its mean: |w|^2/(sigma_0^2 d_1) by (223) with
-    dimension d_1, |M M^T w|^2/(sigma_0^2 d) by (232) with dimension d."""
-    _check_chance(chance)
-    law = stats.chi2(_checked_dimension(dimension))
-    return law.ppf((1 - chance) / 2) / dimension, law.ppf((1 + chance) / 2) / dimension
-
-
-def norms_within(dimension: int, half_width: float, m: int) -> float:
-    """P(all m neurons have |chi-square/dimension - 1| <= half_width): (29), (30) without O(.)."""
-    _check_neurons(m)
-    if not half_width >= 0:
-        raise bad_value("half_width", half_width, "must be at least 0")
-    law = stats.chi2(_checked_dimension(dimension))
-    outside = law.sf(dimension * (1 + half_width)) + law.cdf(dimension * (1 - half_width))
-    with np.errstate(divide="ignore"):  # half_width = 0: no neuron is that exact
-        return float(np.exp(m * np.log1p(-np.minimum(outside, 1.0))))
 
 
 # ------------------------------------------------------------------------ exact, the whole network
@@ -211,29 +161,9 @@ def set_size_order(d: int, ratio: ArrayLike, gamma: float = GAMMA) -> NDArray:
     return d ** (1 - np.asarray(ratio, dtype=np.float64) ** 2 * (1 - gamma))
 
 
-def shared_order(d: int) -> float:
-    """001 (23): |M_j and M_j'| is at most of order log d."""
-    return math.log(d)
-
-
-def near_zero_order(d: int) -> float:
-    """001 (22): |Lambda_i| is at most of order d/polylog(d); polylog read as log d."""
-    return d / math.log(d)
-
-
-def strong_order(d: int) -> float:
-    """000 (249), 001 Lemma C.1 (f): at most of order 2^(-sqrt(log d)) d features."""
-    return d * 2.0 ** -math.sqrt(math.log(d))
-
-
 def norm_order(d: int, dimension: int) -> float:
     """(29), (30): the half width is of order 1/sqrt(dimension) up to polylog; read as log d."""
     return math.log(d) / math.sqrt(dimension)
-
-
-def minimum_width_order(d: int, ratio: ArrayLike, gamma: float = GAMMA) -> NDArray:
-    """The m at which Xi_1 of (31) reaches one neuron, d^((eps_max/eps_min)^2 (1 + gamma))."""
-    return d ** ((1 + gamma) / np.asarray(ratio, dtype=np.float64) ** 2)
 
 
 class ProofSteps(NamedTuple):
@@ -293,9 +223,3 @@ def _check_neurons(m: int) -> None:
 def _check_chance(chance: float) -> None:
     if not 0 < chance < 1:
         raise bad_value("chance", chance, "must lie between 0 and 1")
-
-
-def _checked_dimension(dimension: int) -> int:
-    if not dimension >= 1:
-        raise bad_value("dimension", dimension, "must be at least 1")
-    return dimension

@@ -136,16 +136,23 @@ def combine_gradients(
     return found.reshape(weights.shape)
 
 
-def _kinds(views: MultiViewSamples) -> list[tuple[Tensor, slice | None]]:
+def _kinds(views: MultiViewSamples) -> list[tuple[Tensor, slice | list[int] | None]]:
     """Patches by what they hold, (run, set, slot, sample, d), and the feature of each set."""
     patches = views.patches.transpose(1, 2)
     if not views.grouped:
         return [(patches[:, None], None)]
-    features = views.grouped
-    half = patches.shape[1] // 2
-    common = patches[:, :half].unflatten(2, (2, -1)).transpose(1, 2)
-    own = patches[:, half:].unflatten(2, (features - 2, -1)).transpose(1, 2)
-    return [(common, slice(0, 2)), (own, slice(2, features))]
+    features: dict[str, slice | list[int]] = {
+        "own side": slice(0, 2),
+        "other side": [1, 0],
+        "subclass": slice(2, views.grouped),
+    }
+    sets, found = {"own side": 2, "other side": 2, "subclass": views.grouped - 2}, []
+    for (_, holds), part in zip(
+        views.layout, patches.split([count for count, _ in views.layout], dim=1), strict=True
+    ):
+        each = part.unflatten(2, (sets.get(holds, 1), -1)).transpose(1, 2)
+        found.append((each, features.get(holds)))
+    return found
 
 
 def _pays(share: float, patches: int) -> bool:

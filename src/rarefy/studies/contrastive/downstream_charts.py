@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 import xarray as xr
 
@@ -14,7 +12,6 @@ from rarefy.studies.kit.slices import curve_along, every
 
 Reference = tuple[str, xr.DataArray]
 """Label and values; those of an ideal encoder have no ``read``."""
-Curves = Callable[[xr.DataArray], list[Curve]]
 TEST_NAMES = {"as trained": "test pairs as in training", "balanced": "balanced test pairs"}
 EPS = "minority frequency in training, eps_min"
 
@@ -50,53 +47,17 @@ def against_eps(
             ),
         ]
 
-    return _by_bias(values, curves, EPS, y_label, y_log)
-
-
-def over_time(values: xr.DataArray, y_label: str, y_log: bool = False) -> list[Lines]:
-    """One panel per bias; colour: test set, style: smallest and largest eps_min."""
-    ends = values.sel(sigma=middle_sigma(values)).isel(eps_min=[0, -1])
-
-    def curves(here: xr.DataArray) -> list[Curve]:
-        return [
-            curve_along(f"{test}, eps_min={eps:g}", at, "read", test, style)
-            for test in TEST_FREQUENCIES
-            for ((eps,), at), style in zip(
-                every(here.sel(test_frequencies=test), "eps_min"), ("solid", "dashed"), strict=True
-            )
-        ]
-
-    return _by_bias(ends, curves, "training step", y_label, y_log)
-
-
-def by_read(values: xr.DataArray, y_label: str, y_log: bool = False) -> list[Lines]:
-    """One panel per bias, one curve per read, at the middle noise level."""
-
-    def curves(here: xr.DataArray) -> list[Curve]:
-        return [
-            curve_along("untrained", at, "eps_min", "baseline", "dashed")
-            if read == 0
-            else curve_along(f"step {read}", at, "eps_min", f"step {read}")
-            for (read,), at in every(here, "read")
-        ]
-
-    return _by_bias(values.sel(sigma=middle_sigma(values)), curves, EPS, y_label, y_log)
-
-
-def _by_bias(
-    values: xr.DataArray, curves: Curves, x_label: str, y_label: str, y_log: bool
-) -> list[Lines]:
     return [
-        Lines(curves(here), x_label, y_label, bias_name(bias), y_log=y_log)
+        Lines(curves(here), EPS, y_label, bias_name(bias), y_log=y_log)
         for (bias,), here in every(values, "bias_scale")
     ]
 
 
 def ends_table(
-    values: xr.DataArray, ideals: Sequence[Reference], title: str, beside: Reference, caption: str
+    values: xr.DataArray, ideal: Reference, title: str, beside: Reference, caption: str
 ) -> Table:
     """The quantity at both ends of the eps_min axis, with another one ``beside`` it: every read,
-    then the ideal encoders, for which the other one has no meaning."""
+    then the ideal encoder, for which the other one has no meaning."""
     low, high = values["eps_min"].values[[0, -1]]
     noise = middle_sigma(values)
     other_label, other = beside
@@ -111,7 +72,7 @@ def ends_table(
                 first, last, _ = _ends(other.sel(at).sel(read=read))
                 row = _ends(values.sel(at).sel(read=read))
                 table.append([*words, who, *row, f"{first} to {last}"])
-            table += [[*words, label, *_ends(ideal.sel(at)), ""] for label, ideal in ideals]
+            table.append([*words, ideal[0], *_ends(ideal[1].sel(at)), ""])
     return Table(
         "controls",
         title,
@@ -128,16 +89,3 @@ def _ends(values: xr.DataArray) -> list[str]:
     mean = values.mean("seed")
     first, last = (float(mean.isel(eps_min=place)) for place in (0, -1))
     return [f"{first:.4g}", f"{last:.4g}", f"{last - first:+.2g}"]
-
-
-def gaps(values: xr.DataArray, relative: bool = False) -> str:
-    """Mean at the largest eps_min minus (``relative``: over) that at the smallest, at every read,
-    in words; ``values`` are those of one test set."""
-    mean = values.sel(sigma=middle_sigma(values)).mean("seed")
-    first, last = mean.isel(eps_min=0), mean.isel(eps_min=-1)
-    gap = last / first if relative else last - first
-    form = ".2f" if relative else "+.2g"
-    return "; ".join(
-        f"{bias_name(bias)} " + ", ".join(f"{value:{form}}" for value in at.values.tolist())
-        for (bias,), at in every(gap.transpose("bias_scale", "read"), "bias_scale")
-    )

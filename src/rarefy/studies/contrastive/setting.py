@@ -154,13 +154,13 @@ class ContrastiveExperiment(Experiment):
         atoms = dictionary(draws, self.d1, self.d)
         eps, shown = self.eps(cells, context), (self.activation, self.tokens, self.spread)
         data = SparseCoding(atoms, eps, sigma, *shown, companions)
-        one = torch.ones_like(sigma)
+        one, tau = torch.ones_like(sigma), self.value("tau", cells, context)
         weights = initial_weights(draws, self.neurons, self.d1, self.sigma_0 * one)
         bias_scale = self.value("bias_scale", cells, context)
         bias = BiasSchedule(atoms, weights, self.lr * one, bias_scale, self.bias_until)
         problem = Contrastive(
-            self.tau * one,
-            self.loss_factor * one,
+            tau,
+            tau if self.loss_form == "times-tau" else one,
             bias,
             Attention(scale=self.attention_scale),
             compile_kernels=context.compiled,

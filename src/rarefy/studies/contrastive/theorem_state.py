@@ -13,7 +13,6 @@ so up to rounding, since a neuron's update depends on its own weights and the sh
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -21,7 +20,6 @@ from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value
-from rarefy.data.sparse_coding import Pairs
 from rarefy.studies.contrastive.setting import Trial
 from rarefy.train.bias_schedule import BiasSchedule
 
@@ -49,7 +47,8 @@ def theorem_state(trial: Trial, context: Context, relax: int) -> dict[str, Tenso
         raise bad_value("neurons", experiment.neurons, f"a neuron a feature: at least {d}")
     feature = own_feature(experiment.neurons, d, atoms.device)
     own = atoms.transpose(1, 2)[:, feature]  # (run, m, d1), the direction each neuron carries
-    start = _first_guess(experiment.tau, experiment.neurons / d, experiment.tokens)
+    # a norm at which a shared feature is worth tau in the logits: copies (tokens norm)^2 = tau
+    start = (experiment.tau * d / experiment.neurons) ** 0.5 / experiment.tokens
     follow = _ProportionalBias(bias, start * own)
     scale = _resting_scale(trial, context, own, start, follow, relax)
     ratio = trial.data.eps / trial.data.eps.amax(dim=1, keepdim=True)
@@ -67,7 +66,8 @@ def _resting_scale(
     would mix meanwhile. All trials see the same batches, so the answer is sharp.
     """
     problem, experiment = replace(trial.problem, pruning=None), trial.experiment
-    batches = _balanced_batches(trial)
+    data = replace(trial.data, eps=torch.ones_like(trial.data.eps))
+    draws = trial.draws.spawn("relax")  # training itself draws as it would without this
     each = max(1, relax // ROUNDS)
     low = torch.full_like(trial.data.sigma, start / 16)
     high = 64 * torch.full_like(low, start)
@@ -78,24 +78,14 @@ def _resting_scale(
         growth = torch.zeros_like(middle)
         for index in range(each):
             context.check_time()
-            gradient = problem.gradients({"weights": weights}, batches(index))[1]["weights"]
+            batch = data.sample(draws, experiment.batch, index)
+            gradient = problem.gradients({"weights": weights}, batch)[1]["weights"]
             growth -= (gradient * own).sum(dim=2).mean(dim=1) / each
             context.advance(len(middle))
         grows = growth > experiment.weight_decay * middle
         low, high = torch.where(grows, middle, low), torch.where(grows, high, middle)
     context.advance(len(low) * (relax - each * min(ROUNDS, relax)))
     return (low * high).sqrt()
-
-
-def _first_guess(tau: float, copies: float, tokens: int) -> float:
-    """A norm at which a shared feature is worth tau in the logits: copies (tokens norm)^2 = tau."""
-    return float((tau / copies) ** 0.5 / tokens)
-
-
-def _balanced_batches(trial: Trial) -> Callable[[int], Pairs]:
-    data = replace(trial.data, eps=torch.ones_like(trial.data.eps))
-    draws = trial.draws.spawn("relax")  # training itself draws as it would without this
-    return lambda step: data.sample(draws, trial.experiment.batch, step)
 
 
 class _ProportionalBias:

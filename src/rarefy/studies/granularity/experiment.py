@@ -97,6 +97,13 @@ class GranularityExperiment(Experiment):
             raise unknown("variation", variation, CHANGES)
         return replace(self, **CHANGES[variation](self))
 
+    def wide(self, neurons: int) -> Self:
+        """The same with so many neurons per output, and a c_b at which a feature has about as many
+        detectors: m exp(-c_b^2 log(d)/2) stays. (The paper has d times the neurons and c_b^2 larger
+        by 2 with coarse labels than with fine ones, App. B.3, 6.)"""
+        more = 2 * math.log(neurons / self.neurons) / math.log(self.d)
+        return replace(self, neurons=neurons, threshold=math.sqrt(self.threshold**2 + more))
+
     def check_reads(self, reads: Sequence[int]) -> None:
         if not reads or min(reads) < 0 or max(reads) != self.steps:
             allowed = f"must lie in 0..steps={self.steps} and have steps too"

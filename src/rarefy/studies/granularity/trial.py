@@ -32,7 +32,6 @@ MEASURES = {
     "easy_label_error": "share of fresh easy samples with the wrong label",
     "hard_label_error": "share of fresh hard samples with the wrong label",
     "easy_margin": "score of the right side minus that of the wrong one, easy samples, mean",
-    "hard_margin": "score of the right side minus that of the wrong one, hard samples, mean",
 }
 MAIN_MEASURES = ("loss", "easy_error", "hard_error")
 """Those that every study keeps."""
@@ -40,11 +39,9 @@ MAIN_MEASURES = ("loss", "easy_error", "hard_error")
 
 @dataclass(frozen=True)
 class Learnt:
-    """A training with tests on the way: ``reads[name]``, (run, read), of ``MEASURES``; answers to
-    hard samples at the end."""
+    """A training with tests on the way: ``reads[name]``, (run, read), of ``MEASURES``."""
 
     reads: dict[str, Tensor]
-    hard: Answers
     trajectory: Trajectory
 
     def outputs(self, names: Iterable[str]) -> dict[str, Tensor]:
@@ -75,10 +72,9 @@ class Trial:
     def learn(self, context: Context, steps: int, each: int, reads: Sequence[int]) -> Learnt:
         """Train, tested with ``each`` samples per subclass after each number of updates in
         ``reads``."""
-        last: list[Answers] = []
-        trackers = {"tests": self.tests(each, last)}
+        trackers = {"tests": self.tests(each)}
         trajectory = self.train(steps, context=context, trackers=trackers, record=reads)
-        return Learnt(by_measure(trajectory.records["tests"]), last[-1], trajectory)
+        return Learnt(by_measure(trajectory.records["tests"]), trajectory)
 
     def fine_tune(
         self, parameters: dict[str, Tensor], steps: int, size: int, **how: Any
@@ -118,19 +114,16 @@ class Trial:
         side = self.labels.side()
         return answers(scores, self.data, self.draws, label_of, side, each, hard)
 
-    def tests(self, each: int, last: list[Answers] | None = None) -> Tracker:
-        """A tracker of ``MEASURES``, (run, measure); answers to hard samples are put into
-        ``last``."""
+    def tests(self, each: int) -> Tracker:
+        """A tracker of ``MEASURES``, (run, measure)."""
 
         def look(state: State) -> Tensor:
             easy, hard = (self.test(state.parameters, each, kind) for kind in (False, True))
-            if last is not None:
-                last.append(hard)
             found = [
                 state.loss.to(easy.margin),
                 *(each.error for each in (easy, hard)),
                 *(each.label_error for each in (easy, hard)),
-                *(each.margin.mean(dim=1) for each in (easy, hard)),
+                easy.margin.mean(dim=1),
             ]
             return torch.stack(found, dim=1)
 

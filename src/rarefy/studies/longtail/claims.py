@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
@@ -14,69 +12,78 @@ from rarefy.studies.longtail.published import published
 from rarefy.studies.longtail.words import judged_by, others, spoken
 from rarefy.tools.longtail.experiment import LongTailPretraining
 from rarefy.tools.longtail.readings import LONG_TAIL, readings
+from rarefy.train.simclr.method import Method
 
-CLAIMS: dict[str, tuple[str, Literal["positive", "negative"]]] = {
-    "overall": ("accuracy", "positive"),
-    "few": ("accuracy of the few", "positive"),
-    "delta_20": ("Delta_20", "negative"),
-}
+KINDS = {"pruned": ("P6.1", "Algorithm 1"), "branches": ("P6.2", "two branches")}
+"""The method of 000 as it is written, and as in the code whose setup it follows: two readings."""
+PRIMARY = ("longtail-table", "cifar10", 500)
+"""Study, set and epochs of the primary readings, at the largest imbalance; epochs are not given."""
+LARGEST = 100.0
+NOTE = "points, less {}, class order by class order (mirrored pairs of orders counted one by one)"
 
 
 def verdicts(
     experiment: LongTailPretraining, results: xr.Dataset, scale: str, growth: bool = True
 ) -> list[Verdict]:
-    """P6: pruning raises the accuracy of a linear probe, and lowers Delta_20; P8 (``growth``): the
-    gain grows with rho; P4: the units that masks leave out prefer classes of the tail."""
-    if LONG_TAIL not in results["images"].values:  # a control by itself says nothing of a claim
+    """P6: pruning raises the accuracy of a linear probe; where the set is that of the table, it
+    lowers Delta_20; P8 (``growth``): the gain grows with rho; P4: the units that masks leave out
+    prefer classes of the tail. Several shares kept by one kind of method count with their mean."""
+    baseline, masked = others(results)
+    if LONG_TAIL not in results["images"].values or not masked:  # nothing to say of a claim
         return []
     found: list[Verdict] = []
     told = readings(results, judged_by(experiment.protocols)).sel(images=LONG_TAIL)
-    baseline, masked = others(results)
     named = Naming(experiment, scale, f"{experiment.setting}, ")
-    for method in masked:
-        if method == baseline:
+    note = NOTE.format(spoken(baseline))
+    theirs = (experiment.split, experiment.head) == ("exponential", "full")  # the set of the table
+    primary = theirs and (experiment.name, experiment.data, experiment.epochs) == PRIMARY
+    for kind, (number, words) in KINDS.items():
+        methods = [one for one in masked if Method.parse(one).kind == kind]
+        if not methods:
             continue
-        gains = told.sel(algorithm=method, drop=True) - told.sel(algorithm=baseline, drop=True)
-        for rho in told["rho"].values:
-            for name, (words, direction) in CLAIMS.items():
+        words = spoken(methods[0]) if len(methods) == 1 else f"{words}, mean over shares kept"
+        gains = told.sel(algorithm=methods).mean("algorithm", skipna=False)
+        gains = gains - told.sel(algorithm=baseline, drop=True)
+        for rho in told["rho"].values.tolist():
+            row = published(experiment.data, rho) if theirs else None
+            claim = number if primary and rho == LARGEST and len(methods) == 1 else "P6"
+            found.append(
+                judge_difference(
+                    named(claim, f"rho {rho:g}, {words}: accuracy"),
+                    gains["overall"].sel(rho=rho).values,
+                    "positive",
+                    note=note,
+                    published=row.gain if row else None,
+                )
+            )
+            if row is not None:
                 found.append(
                     judge_difference(
-                        named("P6", f"rho {rho:g}, {spoken(method)}: {words}"),
-                        gains[name].sel(rho=rho).values,
-                        direction,
-                        note=_note(experiment, float(rho), name, baseline),
+                        named("P6", f"rho {rho:g}, {words}: Delta_20"),
+                        gains["delta_20"].sel(rho=rho).values,
+                        "negative",
+                        note=note,
+                        published=row.pruned_delta - row.plain_delta,
                     )
                 )
         if growth and len(told["rho"]) > 1:
             # the imbalances of a seed share weights, views and images
             values = gains["overall"].transpose("seed", "rho").values
             trend = spearman_trend(told["rho"].values.astype(float), values, within_rows=True)
-            found.append(judge_trend(named("P8", spoken(method)), trend, "increasing"))
-        found.append(_mechanism(named, results, method))
-    return found
+            found.append(judge_trend(named("P8", words), trend, "increasing"))
+    return [*found, _mechanism(named, results, masked)]
 
 
-def _note(experiment: LongTailPretraining, rho: float, name: str, baseline: str) -> str:
-    words = f"points, less {spoken(baseline)}, class order by class order"
-    words += " (mirrored pairs of orders counted one by one)"
-    row = published(experiment.data, rho)
-    theirs = (experiment.split, experiment.head) == ("exponential", "full")  # the set of the table
-    if row is None or name == "few" or not theirs:
-        return words
-    gain = row.gain if name == "overall" else row.pruned_delta - row.plain_delta
-    return f"{words}; published {gain:+.2f}"
-
-
-def _mechanism(named: Naming, results: xr.Dataset, method: str) -> Verdict:
+def _mechanism(named: Naming, results: xr.Dataset, masked: list[str]) -> Verdict:
     """Over all class orders: is the masked share of units that prefer a class larger for the
     tail? (With rho 1 there is none.)"""
-    found = results["mask_slope"].sel(images=LONG_TAIL, algorithm=method)
+    found = results["mask_slope"].sel(images=LONG_TAIL, algorithm=masked).mean("algorithm")
     found = found.sel(rho=found["rho"] > 1)
     # networks of one seed share an order of classes and first weights: one sample together
     slopes = mean_band(found.transpose("rho", "seed").values).mean
     return judge_difference(
-        named("P4", f"{spoken(method)}: units of tail classes are masked more"),
+        named("P4", "units of tail classes are masked more"),
         slopes,
         "positive",
-        note="Spearman's correlation of rank and masked share over chance, of each network",
+        note="Spearman's correlation of rank and masked share over chance, mean over networks",
     )

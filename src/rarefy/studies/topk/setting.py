@@ -3,7 +3,7 @@ tested."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from rarefy.data.patches import PatchSamples
 from rarefy.data.signal_noise import LABELS, SignalNoise
 from rarefy.measure.generalisation import Generalisation, generalisation
 from rarefy.nets.patch_cnn import COMBINATIONS, initial_filters, output_scale
+from rarefy.sweep.batches import Arrays, split_by_axis
 from rarefy.train.descent import Tracker, Trajectory, descend
 from rarefy.train.forms import train_unpruned
 from rarefy.train.optimisers import Rate, Sgd
@@ -27,6 +28,8 @@ from rarefy.train.topk_pruning import TopKPruning
 
 TINY = {"d": 40, "samples": 40, "classes": 4, "filters": 6, "steps": 60, "test_samples": 200}
 """The smallest setting worth running."""
+FEW = 100
+"""Cells of a seed, from which on a GPU has enough to do with them alone."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,7 @@ class SignalNoiseExperiment(Experiment):
         rows, patches = self.classes * self.filters, self.samples + self.classes
         # filters, their gradient and successor, responses and coefficients; a chunk of test noise
         memory = 4 * rows * (4 * self.d + 3 * patches + 2 * 250) * 2
+        memory += 4 * self.d * (patches + 2 * 250)  # samples of its own, where seeds go together
         return Cost(bytes_per_cell=memory, steps_per_cell=self.steps)
 
     def setup(self, cells: Cells, context: Context) -> Trial:
@@ -116,6 +120,16 @@ class SignalNoiseExperiment(Experiment):
         initial = start.expand(len(cells), -1, -1, -1)
         return Trial(data, data.sample(draws, self.samples), initial, draws, self.scale)
 
+    def by_seed(
+        self, cells: Cells, context: Context, simulate: Callable[[Cells], Arrays]
+    ) -> Arrays:
+        """Cells of one seed share noise, labels and initial filters: one product serves them all.
+        Few of them are too little work for a GPU, where all seeds then go together."""
+        together = context.device.type == "cuda" and len(cells) < FEW * len(set(cells.keys))
+        if together:
+            return simulate(cells)
+        return split_by_axis(cells, "seed", lambda _, part: simulate(part))
+
     def train(
         self,
         trial: Trial,
@@ -125,9 +139,11 @@ class SignalNoiseExperiment(Experiment):
         pruning: TopKPruning,
         weight_decay: Rate = 0.0,
         open_at_zero: bool = True,
+        lr: Rate | None = None,
     ) -> Trajectory:
-        """Full-batch descent; ``open_at_zero``: ReLU'(0) = 1. On a CPU what is neither pruned nor
-        decayed trains in its cheapest form."""
+        """Full-batch descent; ``open_at_zero``: ReLU'(0) = 1; ``lr``: instead of the experiment's.
+        On a CPU what is neither pruned nor decayed trains in its cheapest form."""
+        lr = self.lr if lr is None else lr
         decayed = isinstance(weight_decay, Tensor) or weight_decay != 0
         plain = pruning.idle and open_at_zero and not decayed
         if plain and trial.initial.device.type == "cpu":
@@ -135,7 +151,7 @@ class SignalNoiseExperiment(Experiment):
                 trial.samples,
                 trial.initial,
                 trial.scale,
-                self.lr,
+                lr,
                 self.steps,
                 context,
                 trackers=trackers,
@@ -145,7 +161,7 @@ class SignalNoiseExperiment(Experiment):
             PatchClassifier.of(trial.samples, trial.scale, context.compiled, open_at_zero),
             {"filters": trial.initial},
             lambda step: None,
-            Sgd(self.lr, weight_decay=weight_decay),
+            Sgd(lr, weight_decay=weight_decay),
             self.steps,
             trackers=trackers,
             record=record,

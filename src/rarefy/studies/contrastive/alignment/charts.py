@@ -1,18 +1,14 @@
-"""Pictures and the table of ``contrast-alignment``."""
+"""Pictures of ``contrast-alignment``."""
 
 from __future__ import annotations
 
 import xarray as xr
 
-from rarefy.core.picture import Curve, Lines, Picture, Table
-from rarefy.studies.contrastive.alignment.claims import EXPONENTS, convergence_reads
+from rarefy.core.picture import Picture
 from rarefy.studies.contrastive.alignment.experiment import AlignmentExperiment
-from rarefy.studies.contrastive.exponents import exponent_in_eps
 from rarefy.studies.contrastive.setting import GROUPS
-from rarefy.studies.contrastive.words import bias_name, middle_sigma, spelled_slope
+from rarefy.studies.contrastive.words import bias_name, middle_sigma
 from rarefy.studies.kit.chart import Chart
-from rarefy.studies.kit.slices import curve_along, every
-from rarefy.theory.contrastive import coefficient_scale, feature_energy_scale
 
 
 def pictures(experiment: AlignmentExperiment, results: xr.Dataset) -> list[Picture]:
@@ -21,7 +17,7 @@ def pictures(experiment: AlignmentExperiment, results: xr.Dataset) -> list[Pictu
         _figure(experiment, results, "best", "largest cosine", "Fig. 3"),
         _over_time(results),
     ]
-    return [*(chart.picture(results) for chart in charts), _scaling(experiment, results)]
+    return [chart.picture(results) for chart in charts]
 
 
 def _figure(
@@ -69,49 +65,3 @@ def _over_time(results: xr.Dataset) -> Chart:
         at={"sigma": middle_sigma(results)},
         x_log=True,
     )
-
-
-def _scaling(experiment: AlignmentExperiment, results: xr.Dataset) -> Picture:
-    last = results.sel(sigma=middle_sigma(results), read=convergence_reads(experiment)[0])
-    eps = results["eps_min"].values
-    panels = []
-    for name, predicted, power, label in (
-        ("top_weight", coefficient_scale, 1, "largest weight on a feature, minority / majority"),
-        ("energy", feature_energy_scale, 2, "sum of squared weights, minority / majority"),
-    ):
-        ratio = last[name].sel(group="minority") / last[name].sel(group="majority")
-        curves = [
-            curve_along(bias_name(bias), here, "eps_min", bias_name(bias))
-            for (bias,), here in every(ratio, "bias_scale")
-        ]
-        theory = Curve(f"slope {power}", eps, predicted(eps), role="theory", style="dashed")
-        panels.append(Lines([*curves, theory], "eps_min / eps_max", label, x_log=True, y_log=True))
-    return Picture(
-        "scaling",
-        "Weight on a feature against its frequency (13), (89)",
-        f"Read at step {int(last['read'])} at sigma={float(last['sigma']):g}. The dashed "
-        "line has the predicted slope, not a fitted height.",
-        panels,
-    )
-
-
-def tables(experiment: AlignmentExperiment, results: xr.Dataset) -> list[Table]:
-    """The exponents of C6 and C15 at every read, since a power law at one step may be passing."""
-    sigma = middle_sigma(results)
-    rows = [
-        [
-            bias_name(bias),
-            f"{claim} {what or 'energy'}",
-            f"{power:g}",
-            *(spelled_slope(exponent_in_eps(here[name].sel(read=r))) for r in experiment.reads),
-        ]
-        for (bias,), here in every(results.sel(sigma=sigma), "bias_scale")
-        for name, claim, power, what in EXPONENTS
-    ]
-    heads = ["bias", "quantity", "predicted", *(f"step {read}" for read in experiment.reads)]
-    title = "Exponent in eps_min/eps_max of minority over majority weights, over training"
-    caption = (
-        f"Log-log slopes with 95 % bootstrap intervals over {results.sizes['seed']} seeds, at "
-        f"sigma={sigma:g}. Theorem 3.1 speaks of steps up to T4 = d^1.99/eta."
-    )
-    return [Table("exponents", title, caption, heads, rows)]

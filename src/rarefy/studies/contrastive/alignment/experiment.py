@@ -1,4 +1,4 @@
-"""How imbalance changes what neurons align with (000 Fig. 2-3, Theorem 3.1, eq. 89)."""
+"""How imbalance changes what neurons align with (000 Fig. 2-3, Theorem 3.1)."""
 
 from __future__ import annotations
 
@@ -56,14 +56,9 @@ class AlignmentExperiment(lab.FigureExperiment):
             Output("aligned", by_group, "neurons with cosine at least 0.3, mean over features"),
             Output("best", by_group, "largest cosine of any neuron, mean over features"),
             Output("pure", by_group, "neurons pure in a feature (operational set), mean"),
-            Output("energy", by_group, "sum over neurons of <w,M_j>^2, mean over features"),
-            Output("weight", by_group, "|<w_i,M_j>|, mean over i in the paper's set M_j"),
-            Output("top_weight", by_group, "largest |<w_i,M_j>| of any neuron, mean over features"),
             Output("mixed", each, "features that carry a tenth of a neuron's squared norm, mean"),
             Output("initial_set", (), "size of the paper's N_i, mean over neurons"),
             Output("lucky", ("group",), "size of the paper's M*_j, mean over features"),
-            Output("lucky_kept", each, "share of the paper's lucky neurons that are pure in it"),
-            Output("loss", ("read",), "contrastive loss of the last batch", "nats"),
             Output("t1", (), "step T1 of (34); -1: not reached", "steps"),
         )
 
@@ -81,29 +76,13 @@ class AlignmentExperiment(lab.FigureExperiment):
         def cosines(state: State) -> torch.Tensor:
             return squared_cosines(state.parameters["weights"], atoms)
 
-        def along(state: State) -> torch.Tensor:
-            return projections(state.parameters["weights"], atoms).abs()
-
-        def weight(state: State) -> torch.Tensor:
-            size = member.sum(dim=1).clamp(min=1)
-            return means((along(state) * member).sum(dim=1) / size)
-
-        def kept(state: State) -> torch.Tensor:
-            stayed = (dominant(cosines(state)) & fortunate).sum(dim=(1, 2))
-            return stayed / fortunate.sum(dim=(1, 2))  # 0/0 is NaN: no lucky neuron
-
         trajectory = trial.train(
             context,
             {
                 "aligned": lambda s: means(aligned_counts(cosines(s)).to(context.dtype)),
                 "best": lambda s: means(cosines(s).amax(dim=1).sqrt()),
                 "pure": lambda s: means(dominant(cosines(s)).sum(dim=1).to(context.dtype)),
-                "energy": lambda s: means(along(s).square().sum(dim=1)),
-                "weight": weight,
-                "top_weight": lambda s: means(along(s).amax(dim=1)),
                 "mixed": lambda s: carried(cosines(s)).sum(dim=2).to(context.dtype).mean(dim=1),
-                "lucky_kept": kept,
-                "loss": lambda s: s.loss,
             },
             self.reads,
         )

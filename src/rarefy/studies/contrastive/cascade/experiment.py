@@ -110,29 +110,15 @@ class CascadeExperiment(ContrastiveExperiment):
         return levels.repeat_interleave(self.per_level).expand(len(cells), -1)
 
     def outputs(self) -> tuple[Output, ...]:
-        by_level = ("read", "level")
+        by_level, share = ("read", "level"), "share of the pruned neurons whose strongest feature"
+        strength = "sqrt(sum_i <w_i,M_j>^2/(m/d)), mean over the features of a frequency"
+        purity = "squared cosine of a neuron with its strongest feature, mean over neurons"
+        met = "steps of pruning until a level is within 5 % of the next; -1: not reached"
         return (
-            Output(
-                "strength",
-                by_level,
-                "sqrt(sum_i <w_i,M_j>^2/(m/d)), mean over the features of a frequency",
-            ),
-            Output(
-                "pruned",
-                by_level,
-                "share of the pruned neurons whose strongest feature has this frequency",
-            ),
-            Output(
-                "purity",
-                ("read",),
-                "squared cosine of a neuron with its strongest feature, mean over neurons",
-            ),
-            Output(
-                "met",
-                ("meeting",),
-                "steps of pruning until a level is within 5 % of the next; -1: not reached",
-                "steps",
-            ),
+            Output("strength", by_level, strength),
+            Output("pruned", by_level, f"{share} has this frequency"),
+            Output("purity", ("read",), purity),
+            Output("met", ("meeting",), met, "steps"),
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
 import xarray as xr
 
-from rarefy.core.picture import Curve, HeatMap, Lines, Picture
+from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.curves import mean_curve
 from rarefy.studies.contrastive.dynamics.claims import measured_rate, predicted_growth
 from rarefy.studies.contrastive.dynamics.experiment import DynamicsExperiment
-from rarefy.studies.contrastive.setting import GROUPS
-from rarefy.studies.kit.slices import curve_along, every
-from rarefy.theory.contrastive import t3, t4
+from rarefy.studies.kit.slices import every
 
 
 def pictures(experiment: DynamicsExperiment, results: xr.Dataset) -> list[Picture]:
-    found = [_one_neuron(results), _rates(experiment, results), _loss(experiment, results)]
-    whole = results["map"].shape[-2:] == (experiment.neurons, experiment.d)
-    return [*found, _heat_map(experiment, results)] if whole else found  # a corner would mislead
+    return [_one_neuron(results), _rates(experiment, results)]
 
 
 def _one_neuron(results: xr.Dataset) -> Picture:
@@ -52,60 +47,10 @@ def _rates(experiment: DynamicsExperiment, results: xr.Dataset) -> Picture:
         Curve("predicted, not fitted", eps, predicted, role="theory", style="dashed"),
     ]
     labels = ("frequency of the feature, eps_j", "growth rate a step, without decay")
-    rates = Lines(both, *labels, "stage-1 growth rate")
-    ends = every(results["energy"].isel(eps_min=[0, -1]), "eps_min")
-    curves = [
-        curve_along(f"{group}, eps_min={value:g}", at.sel(group=group), "step", group, style)
-        for ((value,), at), style in zip(ends, ("solid", "dashed"), strict=True)
-        for group in GROUPS
-    ]
-    labels = ("training step", "sum over neurons of squared weight on a feature")
-    energy_panel = Lines(curves, *labels, "energy of a feature", y_log=True)
     return Picture(
         "growth",
         "Growth is proportional to frequency (7)",
-        f"Left: rate over the first {experiment.stage_1_steps} steps; points with 95 % intervals "
-        f"over {results.sizes['seed']} runs, the line from the data model alone. Right: what "
-        "becomes of it.",
-        [rates, energy_panel],
-    )
-
-
-def _loss(experiment: DynamicsExperiment, results: xr.Dataset) -> Picture:
-    curves, step = [], results["step"].values
-    for (eps,), at in every(results, "eps_min"):
-        role, label = f"eps_min {eps:g}", f"eps_min={eps:g}"
-        floor = np.full(len(step), float(at["floor"].mean()))
-        curves.append(curve_along(label, at["loss"], "step", role))
-        curves.append(Curve(f"floor, {label}", step, floor, role=role, style="dotted"))
-    times = [(t3(experiment.d, experiment.lr), "T3"), (t4(experiment.d, experiment.lr), "T4")]
-    marks = [(time, label) for time, label in times if time <= experiment.steps]
-    return Picture(
-        "loss",
-        "The loss stays above 0, and above its floor (11)",
-        "Dotted: the loss of a perfect encoder. Samples of a batch that contain the same features "
-        "with the same signs cannot be told apart, and with few features many contain none at all.",
-        [Lines(curves, "training step", "contrastive loss (nats)", marks=marks)],
-    )
-
-
-def _heat_map(experiment: DynamicsExperiment, results: xr.Dataset) -> Picture:
-    panels = [
-        HeatMap(
-            run.values,
-            [f"{j}" if j < experiment.majority else f"{j}*" for j in run["feature"].values],
-            [f"{i}" for i in run["neuron"].values],
-            "feature (* minority)",
-            "neuron",
-            "squared cosine",
-            title=f"eps_min = {eps:g}",
-        )
-        for (eps,), run in every(results["map"].isel(eps_min=[0, -1], seed=0), "eps_min")
-    ]
-    return Picture(
-        "map",
-        "What each neuron has learnt",
-        "Squared cosine of the neurons with the features, at the last step: one run, the first "
-        "of its setting.",
-        panels,
+        f"Rate over the first {experiment.stage_1_steps} steps; points with 95 % intervals over "
+        f"{results.sizes['seed']} runs, the line from the data model alone.",
+        [Lines(both, *labels)],
     )

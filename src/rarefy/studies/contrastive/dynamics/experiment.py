@@ -1,4 +1,4 @@
-"""The three stages of contrastive learning under imbalance (000 Lemmas 3.1-3.2, Fig. 1, eq. 11)."""
+"""The three stages of contrastive learning under imbalance (000 Lemmas 3.1-3.2, Fig. 1)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import AtLeast, Count, NotNegative, Positive
 from rarefy.measure.alignment import outside, projections, squared_cosines
-from rarefy.measure.contrastive_data import latent_moment, loss_floor
-from rarefy.measure.stages import t1_of_001
+from rarefy.measure.contrastive_data import latent_moment
 from rarefy.studies.contrastive import setting as lab
 from rarefy.studies.contrastive.dynamics.watch import StageWatch
-from rarefy.theory.contrastive import growth_constant_c_z, t3
 from rarefy.train.descent import Trajectory
 
 
@@ -72,8 +70,6 @@ class DynamicsExperiment(lab.ImbalancedExperiment):
         if self.stage_1_steps > self.steps:
             least = f"must be in 1..steps={self.steps}"
             raise bad_value("stage_1_steps", self.stage_1_steps, least)
-        if self.d < 3:
-            raise bad_value("majority+minority", self.d, "at least 3: log log d must be positive")
 
     def record_steps(self) -> np.ndarray:
         """Steps 0, 1, ... to the end, evenly spaced in the square root of time."""
@@ -93,7 +89,6 @@ class DynamicsExperiment(lab.ImbalancedExperiment):
             Output("outside_factor", (), "growth of the outside part along itself"),
             Output("outside_energy", (), "growth of the outside part's squared norm"),
             Output("t1", (), "T1 of 000 (34); -1: not reached", "steps"),
-            Output("t1_001", (), "T1 of 001 (41); -1: not reached", "steps"),
             Output("t2", (), "T2 of 000 (61); -1: not reached", "steps"),
             Output("lucky_at_t1", ("test",), "lucky (i,j): cases, pass (36), pass it over sqrt 2"),
             Output("others_at_t1", ("test",), "i not in M_j: cases, pass (37), unused"),
@@ -107,19 +102,9 @@ class DynamicsExperiment(lab.ImbalancedExperiment):
                 "ordinary_over_lucky", (), "largest ordinary over largest lucky weight, mean over j"
             ),
             Output("bias_at_t2", (), "bias over |w|/sqrt(d), smallest neuron"),
-            Output("loss", curve, "contrastive loss, mean since the last record", "nats"),
-            Output(
-                "running_loss", curve, "mean of the loss over steps since T3; NaN before", "nats"
-            ),
-            Output("running_full_loss", curve, "the same with the regulariser", "nats"),
-            Output("floor", (), "loss of a perfect encoder: twins in a batch cannot be told apart"),
             Output("dominant", curve, "traced neuron: weight on its dominant feature"),
             Output("second", curve, "traced neuron: weight on its second feature"),
             Output("noise", curve, "traced neuron: norm outside the feature space"),
-            Output(
-                "energy", ("step", "group"), "sum over neurons of <w,M_j>^2, mean over features"
-            ),
-            Output("map", ("neuron", "feature"), "squared cosine at the end (first 24 x 9)"),
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
@@ -127,22 +112,16 @@ class DynamicsExperiment(lab.ImbalancedExperiment):
             "step": self.record_steps(),
             **super().coordinates(),
             "test": np.array(["cases", "pass", "pass_weaker"]),
-            "neuron": np.arange(min(24, self.neurons)),
-            "feature": np.arange(min(9, self.d)),
         }
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         eps_min = cells.column("eps_min", context)
         trial = self.setup(cells, context)
         atoms = trial.data.dictionary
-        convergence = t3(self.d, self.lr)
-        watch = StageWatch(trial, eps_min, self.majority, self.stage_1_steps, convergence)
+        watch = StageWatch(trial, eps_min, self.majority, self.stage_1_steps)
         trackers = {
             "along": lambda s: projections(s.parameters["weights"], atoms),
             "noise_norm": lambda s: outside(s.parameters["weights"], atoms).norm(dim=2),
-            "mean_loss": lambda s: watch.mean_loss_since_last(),
-            "running_loss": lambda s: watch.running_loss(),
-            "running_full_loss": lambda s: watch.running_full_loss(),
         }
         record = self.record_steps().tolist()
         trajectory = trial.train(context, trackers, record, watch)
@@ -152,13 +131,6 @@ class DynamicsExperiment(lab.ImbalancedExperiment):
         found = watch.at_stages()
         found.update(self._curves(trajectory, trial))
         found["moment"] = lab.group_means(moment, self.majority)
-        found["floor"] = loss_floor(trial.data, trial.draws.spawn("floor"), self.batch, batches=8)
-        # from this run's own draws: a cell must not depend on what it is batched with
-        rate = moment.sum(dim=1) / trial.data.eps.sum(dim=1)
-        size = self.lr * trial.problem.factor / self.tau * (1 - 1 / self.batch)
-        c_z = growth_constant_c_z(size * rate, self.lr, self.d)
-        total = torch.stack(watch.norms, dim=1).square()
-        found["t1_001"] = t1_of_001(total, eps_min, c_z, self.d)
         found["nonfinite_step"] = trajectory.nonfinite_step
 
         def kept(value: Tensor) -> np.ndarray:
@@ -177,14 +149,8 @@ class DynamicsExperiment(lab.ImbalancedExperiment):
         neuron = cosines.amax(dim=2).argmax(dim=1)
         run = torch.arange(len(neuron), device=neuron.device)
         order = cosines[run, neuron].argsort(dim=1, descending=True)
-        energy = along.square().sum(dim=2)
         return {
-            "loss": trajectory.records["mean_loss"],
-            "running_loss": trajectory.records["running_loss"],
-            "running_full_loss": trajectory.records["running_full_loss"],
             "dominant": along[run, :, neuron, order[:, 0]].abs(),
             "second": along[run, :, neuron, order[:, 1]].abs(),
             "noise": trajectory.records["noise_norm"][run, :, neuron],
-            "energy": lab.group_means(energy, self.majority),
-            "map": cosines[:, :24, :9],
         }

@@ -19,44 +19,29 @@ GAMMA = 0.001
 class StageWatch:
     """Called after every update. Snapshots are taken run by run, at each run's own T1 and T2."""
 
-    def __init__(
-        self, trial: Trial, eps_min: Tensor, majority: int, stage_1_steps: int, t3: float
-    ) -> None:
+    def __init__(self, trial: Trial, eps_min: Tensor, majority: int, stage_1_steps: int) -> None:
         self.trial, self.atoms = trial, trial.data.dictionary
-        self.majority, self.stage_1_steps, self.t3 = majority, stage_1_steps, t3
+        self.majority, self.stage_1_steps = majority, stage_1_steps
         weights = trial.weights
         self.start = projections(weights, self.atoms)
         self.start_outside = outside(weights, self.atoms)
         self.member = ordinary(self.start, eps_min, GAMMA)
         self.lucky = lucky(self.start, eps_min, GAMMA)
-        self.norms = [weights.norm(dim=2)]
         nan = torch.full_like(self.start, torch.nan)
         self.along_t1, self.along_t2 = nan, nan.clone()
-        self.norm_t1 = torch.full_like(self.norms[0], torch.nan)
+        self.norm_t1 = torch.full_like(self.start[:, :, 0], torch.nan)
         self.norm_t2, self.peak_t1, self.bias_t2 = (self.norm_t1.clone() for _ in range(3))
         self.factor = torch.full_like(trial.data.eps, torch.nan)
         self.outside_factor = torch.full_like(eps_min, torch.nan)
         self.outside_energy = self.outside_factor.clone()
-        self._recent, self._recent_count = torch.zeros_like(eps_min), 0
-        self._loss_sum, self._full_sum = torch.zeros_like(eps_min), torch.zeros_like(eps_min)
-        self._count = 0
 
     def __call__(self, state: State) -> None:
         weights, bias = state.parameters["weights"], self.trial.bias
-        norm = weights.norm(dim=2)
-        self.norms.append(norm)
-        self._recent = self._recent + state.loss
-        self._recent_count += 1
-        if state.step > self.t3:
-            decay = self.trial.experiment.weight_decay
-            self._loss_sum = self._loss_sum + state.loss
-            self._full_sum = self._full_sum + state.loss + decay / 2 * norm.square().sum(dim=1)
-            self._count += 1
         if state.step == self.stage_1_steps:
             self._measure_growth(weights)
         at_t1, at_t2 = bias.t1 == state.step, bias.t2 == state.step
         if bool(at_t1.any() | at_t2.any()):
-            self._snapshot(weights, norm, at_t1, at_t2)
+            self._snapshot(weights, at_t1, at_t2)
 
     def _measure_growth(self, weights: Tensor) -> None:
         self.factor = growth_factor(self.start, projections(weights, self.atoms), dim=1)
@@ -65,8 +50,8 @@ class StageWatch:
         energy = self.start_outside.square().sum(dim=(1, 2))
         self.outside_energy = now.square().sum(dim=(1, 2)) / energy
 
-    def _snapshot(self, weights: Tensor, norm: Tensor, at_t1: Tensor, at_t2: Tensor) -> None:
-        along = projections(weights, self.atoms)
+    def _snapshot(self, weights: Tensor, at_t1: Tensor, at_t2: Tensor) -> None:
+        along, norm = projections(weights, self.atoms), weights.norm(dim=2)
         self.along_t1 = torch.where(at_t1[:, None, None], along, self.along_t1)
         self.along_t2 = torch.where(at_t2[:, None, None], along, self.along_t2)
         self.norm_t1 = torch.where(at_t1[:, None], norm, self.norm_t1)
@@ -75,18 +60,6 @@ class StageWatch:
         # M is generic, so the ambient coordinates are as good a basis of the complement as any
         peak = outside(weights, self.atoms).abs().amax(dim=2)
         self.peak_t1 = torch.where(at_t1[:, None], peak, self.peak_t1)
-
-    def mean_loss_since_last(self) -> Tensor:
-        """Mean loss since this was last asked; NaN if no step was made."""
-        mean = self._recent / self._recent_count if self._recent_count else self._recent * torch.nan
-        self._recent, self._recent_count = torch.zeros_like(self._recent), 0
-        return mean
-
-    def running_loss(self) -> Tensor:
-        return self._loss_sum / self._count if self._count else self._loss_sum * torch.nan
-
-    def running_full_loss(self) -> Tensor:
-        return self._full_sum / self._count if self._count else self._full_sum * torch.nan
 
     def at_stages(self) -> dict[str, Tensor]:
         """The numbers behind Theorems C.1 and D.1, one set per run."""

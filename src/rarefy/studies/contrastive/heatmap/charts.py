@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from rarefy.core.picture import Curve, HeatMap, Lines, Picture, Table
+from rarefy.core.picture import HeatMap, Lines, Picture, Table
 from rarefy.measure.neuron_kinds import MIXED, PURE, neuron_kinds
 from rarefy.measure.neurons import carried
 from rarefy.studies.contrastive.heatmap.experiment import HeatmapExperiment
@@ -21,7 +21,7 @@ Note = tuple[int, int, str]
 
 def pictures(experiment: HeatmapExperiment, results: xr.Dataset) -> list[Picture]:
     maps = [_map(experiment, results, str(variant)) for variant in results["variant"].values]
-    return [*maps, _over_eps(experiment, results), _over_time(experiment, results)]
+    return [*maps, _over_eps(experiment, results)]
 
 
 def cell_notes(cosines: np.ndarray) -> list[Note]:
@@ -69,23 +69,15 @@ def _map(experiment: HeatmapExperiment, results: xr.Dataset, variant: str) -> Pi
     )
 
 
-def _curves(at: xr.Dataset, x: str) -> list[Curve]:
-    """One of each kind of neuron."""
-    pure, mixed = at["pure"], at["mixed"].sum("group", skipna=False)
-    return [
-        *(curve_along(f"pure, {g}", pure.sel(group=g), x, g) for g in GROUPS),
-        curve_along("mixed", mixed, x, "mixed"),
-    ]
-
-
 def _over_eps(experiment: HeatmapExperiment, results: xr.Dataset) -> Picture:
     at = results.sel(read=experiment.figure_read)
     panels = []
     for (variant, bias), here in every(at, "variant", "bias_scale"):
-        y_label = f"neurons of {experiment.shown(variant)} shown"
-        labels = ("minority frequency, eps_min", y_label)
-        title = f"{FIGURES[str(variant)]}, {bias_name(bias)}"
-        panels.append(Lines(_curves(here, "eps_min"), *labels, title))
+        pure, mixed = here["pure"], here["mixed"].sum("group", skipna=False)
+        curves = [curve_along(f"pure, {g}", pure.sel(group=g), "eps_min", g) for g in GROUPS]
+        curves.append(curve_along("mixed", mixed, "eps_min", "mixed"))
+        labels = ("minority frequency, eps_min", f"neurons of {experiment.shown(variant)} shown")
+        panels.append(Lines(curves, *labels, f"{FIGURES[str(variant)]}, {bias_name(bias)}"))
     return Picture(
         "kinds",
         "How many neurons of each kind, against the frequency of the minority",
@@ -95,26 +87,6 @@ def _over_eps(experiment: HeatmapExperiment, results: xr.Dataset) -> Picture:
         "should stand in that proportion. With the paper's bias pure minority neurons appear only "
         "as eps_min nears 1; without a bias few neurons are pure at all, and the groups look alike "
         "by this step unless the minority is very rare.",
-        panels,
-    )
-
-
-def _over_time(experiment: HeatmapExperiment, results: xr.Dataset) -> Picture:
-    variant = str(results["variant"].values[0])
-    at = results.sel(variant=variant, eps_min=experiment.figure_eps)
-    labels = ("training step", f"neurons of {experiment.shown(variant)} shown")
-    marks = [(experiment.figure_read, "map drawn")]
-    panels = [
-        Lines(_curves(here, "read"), *labels, bias_name(bias), x_log=True, marks=marks)
-        for (bias,), here in every(at, "bias_scale")
-    ]
-    return Picture(
-        "over-time",
-        f"The same counts over training ({FIGURES[variant]}'s size)",
-        f"eps_min={experiment.figure_eps:g}. A map is a snapshot, and neither paper says at which "
-        "step its own was taken. It cannot be told from its lucky neuron of squared cosine 0.3 "
-        "either: that is one neuron picked as an example, while the table gives the largest entry "
-        "of each map.",
         panels,
     )
 
@@ -134,7 +106,6 @@ def tables(experiment: HeatmapExperiment, results: xr.Dataset) -> list[Table]:
                 "mean squared cosine": _pair(at["column"], ".3f"),
                 "neurons a feature": _pair(at["carriers"], ".1f"),
                 "largest entry": f"{float(at['largest']):.2f}",
-                "strongest is majority": f"{float(at['led']) / experiment.shown(variant):.2f}",
                 "carries majority": f"{float(at['associated']) / experiment.shown(variant):.2f}",
                 "covered": f"{float(at['covered']):.1f}",
             }

@@ -75,11 +75,8 @@ class HeatmapExperiment(lab.FigureExperiment):
             Output("column", by_group, "squared cosine, mean over shown neurons and features"),
             Output("carriers", by_group, "shown neurons that carry a feature, mean over features"),
             Output("largest", ("read",), "largest squared cosine shown"),
-            Output("led", ("read",), "shown neurons whose strongest feature is a majority one"),
             Output("associated", ("read",), "shown neurons that carry a majority feature"),
             Output("covered", ("read",), "majority features that dominate a shown neuron"),
-            Output("covered_all", ("read",), "majority features that dominate any neuron"),
-            Output("initial", (), "squared cosine before training, mean over the map"),
             Output("map", ("neuron", "feature"), "squared cosines at the figure's step; few runs"),
         )
 
@@ -101,20 +98,12 @@ class HeatmapExperiment(lab.FigureExperiment):
         trial = sized.setup(cells, context)
         atoms = trial.data.dictionary
 
-        def everyone(state: State) -> torch.Tensor:
-            return squared_cosines(state.parameters["weights"], atoms)
-
         def seen(state: State) -> torch.Tensor:
-            return everyone(state)[:, :shown]
+            return squared_cosines(state.parameters["weights"], atoms)[:, :shown]
 
         def of_kind(state: State, kind: int) -> torch.Tensor:
             cosines = seen(state)
             return count_by_group(cosines, neuron_kinds(cosines) == kind, majority)
-
-        def led(state: State) -> torch.Tensor:
-            cosines = seen(state)
-            everybody = torch.ones(cosines.shape[:2], dtype=torch.bool, device=cosines.device)
-            return count_by_group(cosines, everybody, majority)[:, 0]
 
         def covered(cosines: torch.Tensor) -> torch.Tensor:
             return dominant(cosines)[:, :, :majority].any(dim=1).sum(dim=1)
@@ -131,18 +120,15 @@ class HeatmapExperiment(lab.FigureExperiment):
                     carried(seen(s)).sum(dim=1).to(number), majority
                 ),
                 "largest": lambda s: seen(s).amax(dim=(1, 2)),
-                "led": lambda s: led(s).to(number),
                 "associated": lambda s: (
                     carried(seen(s))[:, :, :majority].any(dim=2).sum(dim=1).to(number)
                 ),
                 "covered": lambda s: covered(seen(s)).to(number),
-                "covered_all": lambda s: covered(everyone(s)).to(number),
                 "map": seen,
             },
             self.reads,
         )
-        start = squared_cosines(trial.weights, atoms)[:, :shown]
-        found = lab.as_arrays({"initial": start.mean(dim=(1, 2))}, trajectory)
+        found = lab.as_arrays({}, trajectory)
         found["map"] = self._kept(cells, found["map"][:, self.reads.index(self.figure_read)])
         return found
 

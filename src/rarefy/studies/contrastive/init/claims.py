@@ -1,7 +1,8 @@
-"""Verdicts of ``contrast-init``: C9, the counts and norms against their exact laws.
+"""Verdicts of ``contrast-init``: C9, the bounds of Lemma B.2 (000) and Lemma C.1 (001).
 
-The bounds are in ``bounds``. A verdict over several ratios is decided by the worst of them,
-with intervals corrected for their number: an error at one ratio does not vanish in a mean.
+A bound is about large d and about every ratio: its constant is judged at the largest d and the
+ratio where it is least favourable, O(.) and Omega(.) read as 4 and 1/4. Whether quantity over order
+goes on growing or falling in d, its *shape*, is a reading of its own.
 """
 
 from __future__ import annotations
@@ -14,131 +15,91 @@ from scipy import stats
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import BIG_O, Identity, judge_bound, judge_equal, mean_interval
-from rarefy.studies.contrastive.init.bounds import bound_verdicts
-from rarefy.studies.contrastive.init.exact import coverage, expected, rows
+from rarefy.measure import statistics as st
+from rarefy.studies.contrastive.init import exact as law
 from rarefy.studies.contrastive.init.experiment import InitExperiment
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.reading import Naming
-from rarefy.studies.kit.worst import corrected_level, worst_of
+from rarefy.studies.kit.worst import corrected_level, judge_worst, worst_of
 from rarefy.theory import initial_sets as theory
 
 TOLERANCE = 0.05
 """How far a count may be from its exact expectation, relatively; fixed before looking."""
 LEAST_CASES = 400
-"""Expected cases in all networks together from which a ratio is compared: 5 % standard error."""
+"""Expected cases in all networks together from which a count is compared: 5 % standard error."""
+SHAPE = 0.05
+"""Slope in d still taken as none: less than that of a factor sqrt(log d), 0.14 over d = 9..256."""
 
 
 def verdicts(experiment: InitExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     name = Naming(experiment, scale, after=f", {experiment.setting}")
     return [
-        *_exact_sets(experiment, results, name),
-        *_projections(experiment, results, name),
-        *_exact_coverage(experiment, results, name),
-        *bound_verdicts(experiment, results, name),
+        *_lower(experiment, results, name),
+        *(
+            v
+            for bound in law.upper_bounds(experiment)
+            for v in _upper(experiment, results, bound, name)
+        ),
         *_norms(experiment, results, name),
+        *(_as_computed(experiment, results, quantity, name) for quantity in ("ordinary", "lucky")),
     ]
 
 
-def _judge_worst(
-    identity: Identity,
-    samples: np.ndarray,
-    axis: str,
-    labels: list[str],
-    predicted: float,
-    tolerance: float,
-    standard_error: np.ndarray | None = None,
-    note: str = "",
-) -> Verdict:
-    """All columns of samples (seed, case) are as predicted, decided by the worst.
-
-    A case whose expected ``standard_error`` leaves an interval wider than the tolerance can tell
-    that the law is wrong, but not that it is right: it cannot keep the verdict from holding.
-    """
-    level = corrected_level(len(labels))
-    found = [mean_interval(samples[:, case], level) for case in range(len(labels))]
-    precise = None
-    if standard_error is not None:
-        precise = list(2 * stats.norm.ppf((1 + level) / 2) * standard_error <= tolerance)
-    low, high = ([interval[place] for interval in found] for place in (1, 2))
-    worst = worst_of(low, high, predicted - tolerance, predicted + tolerance, precise)
-    text = f"at {axis}={labels[worst]}, the worst of {', '.join(labels)}"
-    if len(labels) > 1:
-        text += f"; interval of {level:.2%}"
-    if precise is not None and any(precise) and not all(precise):
-        rare = [
-            f"{label} ({interval.mean:.3g})"
-            for label, interval, sure in zip(labels, found, precise, strict=True)
-            if not sure
+def _lower(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
+    """Xi_1 of (31), at the ratios where it promises at least one neuron."""
+    features = sorted(experiment.d)
+    last = features[-1]
+    told = [r for r in experiment.ratio if law.lucky_order(experiment, last, r) >= 1]
+    over = {r: law.lucky_over(experiment, results, r, features) for r in told}
+    cases = {f"ratio {r:g}": values[:, -1] for r, values in over.items()}
+    factor = math.sqrt(math.log(last))  # the proof has it in (238) and drops it in (239)
+    note, constant = f"d={last}; Omega read as {st.OMEGA:g}", "mean |M*_j| over Xi_1 (31)"
+    if told:
+        beyond = law.exact_over(experiment, law.FAR, min(told))
+        note += f"; exactly {beyond:.3g} at d={law.FAR}, ratio {min(told):g}"
+    else:
+        note += "; Xi_1 is below one neuron everywhere"
+    first = name("C9.1", f"{constant} at the largest d")
+    found = [judge_worst(first, cases, st.OMEGA, "at_least", note)]
+    if told:
+        even, restored = f"balanced: {constant}", f"{constant} with the 1/sqrt(log d) of (238)"
+        most = over[max(told)][:, -1]
+        raised = {case: factor * values for case, values in cases.items()}
+        slopes = {r: _turned(st.loglog_slope(np.array(features), v)) for r, v in over.items()}
+        shape = name("C9", "shape: slope in d of Xi_1 (31) over mean |M*_j|")
+        found += [
+            st.judge_bound(name("C9", even), most, st.OMEGA, "at_least"),
+            judge_worst(name("C9", restored), raised, st.OMEGA, "at_least"),
+            _steepest(shape, slopes),
         ]
-        text += f"; too few cases to be sure, judged only if clearly off: {', '.join(rare)}"
-    note = joined(text, note)
-    return judge_equal(identity, found[worst], predicted, tolerance, note=note)
-
-
-def _exact_sets(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
-    found = []
-    for quantity, symbol in (
-        ("ordinary", "|M_j|"),
-        ("lucky", "|M*_j|"),
-        ("shared", "|M_j and M_j'|"),
-        ("carried_most", "largest |N_i|"),
-    ):
-        for d in experiment.d:
-            # how often a network counts: one set per feature, one pair of sets per pair of features
-            sets = {"shared": d * (d - 1) / 2, "carried_most": math.inf}.get(quantity, d)
-            networks = results.sizes["seed"] * experiment.networks(d)
-            exact = np.array([expected(experiment, quantity, d, r) for r in experiment.ratio])
-            cases = networks * sets * exact
-            told = np.flatnonzero(cases >= LEAST_CASES)
-            identity = name("C9", f"{symbol} over its exact mean, d={d} m={experiment.neurons(d)}")
-            if not len(told):
-                note = f"fewer than {LEAST_CASES} cases expected at every ratio"
-                found.append(judge_equal(identity, np.empty(0), 1.0, TOLERANCE, note=note))
-                continue
-            over = rows(results[quantity], d)[:, told] / exact[told]
-            labels = [f"{experiment.ratio[i]:g}" for i in told]
-            error = cases[told] ** -0.5
-            found.append(_judge_worst(identity, over, "ratio", labels, 1.0, TOLERANCE, error))
     return found
 
 
-def _projections(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
-    """Projections near 0 and far from it: counts that do not know the ratio, any one will do."""
-    found = []
-    for quantity, symbol in (
-        ("near_zero", "|Lambda_i|, 001 (21),"),
-        ("near_zero_most", "largest |Lambda_i|"),
-        ("strong", "number of features above sigma_0 log^(1/4) d"),
-        ("strong_most", "most features above sigma_0 log^(1/4) d"),
-    ):
-        exact = [expected(experiment, quantity, d, experiment.ratio[0]) for d in experiment.d]
-        over = by_seed(results[quantity].isel(ratio=0), "d") / exact
-        labels = [str(d) for d in experiment.d]
-        identity = name("C9", f"{symbol} over its exact mean")
-        found.append(_judge_worst(identity, over, "d", labels, 1.0, TOLERANCE))
-    return found
+def _turned(slope: st.Slope) -> st.Slope:
+    """A lower bound has the right shape when order over count does not grow."""
+    return st.Slope(-slope.value, -slope.high, -slope.low, slope.n_samples, slope.n_points)
 
 
-def _exact_coverage(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
-    """P(every feature has a lucky neuron), where it is neither certain nor impossible."""
-    found = []
-    what = "networks whose features all have a lucky neuron, share minus exact"
-    for d in experiment.d:
-        m = experiment.neurons(d)
-        exact = np.array([coverage(experiment, d, ratio) for ratio in experiment.ratio])
-        told = np.flatnonzero((exact >= 0.01) & (exact <= 0.99))
-        if len(told):
-            chance = exact[told]
-            off = rows(results["all_covered"], d)[:, told] - chance
-            labels = [f"{experiment.ratio[i]:g} (exact {exact[i]:.2f})" for i in told]
-            networks = results.sizes["seed"] * experiment.networks(d)
-            error = np.sqrt(chance * (1 - chance) / networks)
-            identity = name("C9", f"{what}, d={d} m={m}")
-            found.append(_judge_worst(identity, off, "ratio", labels, 0.0, TOLERANCE, error))
-    if not found:
-        note = "the exact chance is below 1 % or above 99 % everywhere"
-        found.append(judge_equal(name("C9", what), np.empty(0), 0.0, TOLERANCE, note=note))
+def _steepest(identity: st.Identity, slopes: dict[float, st.Slope], note: str = "") -> Verdict:
+    ends = [(slope.low, slope.high) for slope in slopes.values()]
+    ratio = list(slopes)[worst_of(*zip(*ends, strict=True), ceiling=SHAPE)]
+    said = joined(f"at ratio {ratio:g}, the least favourable", note)
+    return st.judge_upper_exponent(identity, slopes[ratio], 0.0, SHAPE, note=said)
+
+
+def _upper(
+    experiment: InitExperiment, results: xr.Dataset, bound: law.Upper, name: Naming
+) -> list[Verdict]:
+    features = np.array(sorted(experiment.d))
+    over = {r: bound.over(experiment, results, r) for r in experiment.ratio}
+    cases = {f"ratio {r:g}": values[:, -1] for r, values in over.items()}
+    note = joined(f"d={features[-1]}; O(.) read as {st.BIG_O:g}", bound.note)
+    identity = name(bound.constant, f"{bound.what} at the largest d")
+    found = [judge_worst(identity, cases, st.BIG_O, "at_most", note)]
+    if bound.shape is not None:
+        slopes = {r: st.loglog_slope(features, values) for r, values in over.items()}
+        shape = name(bound.shape, f"shape: slope in d of {bound.what}")
+        found.append(_steepest(shape, slopes, bound.note))
     return found
 
 
@@ -146,30 +107,42 @@ def _norms(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> lis
     """(29), (30). The norms do not know the ratio: any one will do."""
     at = results.isel(ratio=0)
     found = []
-    for quantity, symbol, number in (
-        ("norm", "|w|^2/(sigma_0^2 d1)", "(29)"),
-        ("feature_norm", "|M M^T w|^2/(sigma_0^2 d)", "(30)"),
-    ):
-        least, most, inside = (
-            by_seed(at[f"{quantity}_{which}"], "d") for which in ("least", "most", "inside")
-        )
-        dimension = [experiment.d1 if quantity == "norm" else d for d in experiment.d]
-        order = np.array(list(map(theory.norm_order, experiment.d, dimension)))
-        off = np.maximum(1 - least, most - 1) / order
-        worst = int(off.mean(axis=0).argmax())
-        d, width = experiment.d[worst], BIG_O * order[worst]
-        m = experiment.neurons(d)
-        chance = theory.norms_within(dimension[worst], width, m)
-        empty = "; that is more than 1, so the lower end says nothing" if width >= 1 else ""
-        largest = name("C9", f"largest |{symbol} - 1| over log d/sqrt(dimension) {number}")
-        note = (
-            f"polylog read as log d, O(.) as {BIG_O:g}: within {width:.2g}{empty}; at d={d}, where "
-            f"it is largest; exact chance that all {m} neurons of a network keep it: {chance:.4g}"
-        )
-        share = name("C9", f"share of neurons in the exact 95 % interval of {symbol}")
-        labels = [str(d) for d in experiment.d]
-        found += [
-            judge_bound(largest, off[:, worst], BIG_O, "at_most", note=note),
-            _judge_worst(share, inside, "d", labels, 0.95, 0.01, note="chi-square law"),
-        ]
+    for quantity, what in (("norm", "|w|^2 (29)"), ("feature_norm", "|M M^T w|^2 (30)")):
+        cases = {}
+        for d in experiment.d:
+            least, most = (at[f"{quantity}_{end}"].sel(d=d).values for end in ("least", "most"))
+            order = theory.norm_order(d, experiment.d1 if quantity == "norm" else d)
+            cases[f"d={d}"] = np.maximum(1 - least, most - 1) / order
+        identity = name("C9", f"{what} over its mean, largest |. - 1| over log d/sqrt(dimension)")
+        note = f"polylog read as log d, O(.) as {st.BIG_O:g}"
+        found.append(judge_worst(identity, cases, st.BIG_O, "at_most", note))
     return found
+
+
+def _as_computed(
+    experiment: InitExperiment, results: xr.Dataset, quantity: str, name: Naming
+) -> Verdict:
+    """Counts over their exact means, by the worst of all d and ratios: a check of ours. A case with
+    an expected interval wider than the tolerance can tell that the law is wrong, not that it is
+    right: it cannot keep the verdict from holding."""
+    symbol = {"ordinary": "|M_j|", "lucky": "|M*_j|"}[quantity]
+    identity = name("", f"{symbol} over its exact mean")
+    cases, errors = {}, []
+    for d in experiment.d:
+        for ratio in experiment.ratio:
+            mean = law.expected(experiment, quantity, d, ratio)
+            seen = results.sizes["seed"] * experiment.networks(d) * d * mean
+            if seen >= LEAST_CASES:
+                counted = results[quantity].sel(d=d, ratio=ratio)
+                cases[f"d={d}, ratio {ratio:g}"] = by_seed(counted) / mean
+                errors.append(seen**-0.5)
+    if not cases:
+        note = f"fewer than {LEAST_CASES} cases expected everywhere"
+        return st.judge_equal(identity, [], 1.0, TOLERANCE, note=note)
+    level = corrected_level(len(cases))
+    found = [st.mean_interval(values, level) for values in cases.values()]
+    precise = 2 * stats.norm.ppf((1 + level) / 2) * np.array(errors) <= TOLERANCE
+    low, high = ([interval[place] for interval in found] for place in (1, 2))
+    worst = worst_of(low, high, 1 - TOLERANCE, 1 + TOLERANCE, precise.tolist())
+    note = f"at {list(cases)[worst]}, the worst of {len(cases)}"
+    return st.judge_equal(identity, found[worst], 1.0, TOLERANCE, note=note)

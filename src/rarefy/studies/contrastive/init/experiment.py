@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -17,7 +16,6 @@ from rarefy.data.sparse_coding import dictionary
 from rarefy.measure.alignment import projections
 from rarefy.measure.neurons import lucky, ordinary
 from rarefy.sweep.batches import split_by_axis
-from rarefy.theory.initial_sets import norm_interval
 from rarefy.train.contrastive import initial_weights
 
 
@@ -76,24 +74,12 @@ class InitExperiment(Experiment):
             Output("ordinary", (), "|M_j|, mean over features", "neurons"),
             Output("ordinary_most", (), "|M_j|, largest over features", "neurons"),
             Output("lucky", (), "|M*_j|, mean over features", "neurons"),
-            Output("lucky_fewest", (), "|M*_j|, smallest over features", "neurons"),
-            Output("all_covered", (), "share of networks whose features all have a lucky neuron"),
-            Output("shared", (), "|M_j and M_j'|, mean over pairs of features", "neurons"),
             Output("shared_most", (), "|M_j and M_j'|, largest over pairs", "neurons"),
-            Output("carried", (), "|N_i|, N_i = {j : i in M_j}, mean over neurons", "features"),
             Output("carried_most", (), "|N_i|, largest over neurons", "features"),
-            Output("near_zero", (), "|Lambda_i| of 001 (21), mean over neurons", "features"),
-            Output("near_zero_most", (), "|Lambda_i|, largest over neurons", "features"),
-            Output("strong", (), "features with |<w,M_j>| >= sigma_0 log^(1/4) d, mean over i"),
-            Output("strong_most", (), "the same, largest over neurons", "features"),
-            Output("norm", (), "|w|^2/(sigma_0^2 d1), mean over neurons"),
-            Output("norm_least", (), "the same, smallest"),
-            Output("norm_most", (), "the same, largest"),
-            Output("norm_inside", (), "share of neurons in its exact 95 % interval"),
-            Output("feature_norm", (), "|M M^T w|^2/(sigma_0^2 d), mean over neurons"),
-            Output("feature_norm_least", (), "the same, smallest"),
-            Output("feature_norm_most", (), "the same, largest"),
-            Output("feature_norm_inside", (), "share of neurons in its exact 95 % interval"),
+            Output("norm_least", (), "|w|^2/(sigma_0^2 d1), smallest neuron"),
+            Output("norm_most", (), "the same, largest neuron"),
+            Output("feature_norm_least", (), "|M M^T w|^2/(sigma_0^2 d), smallest neuron"),
+            Output("feature_norm_most", (), "the same, largest neuron"),
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
@@ -126,21 +112,12 @@ class InitExperiment(Experiment):
         along = projections(weights, dictionary(draws, self.d1, d))
         squared_norm = weights.square().sum(dim=2) / (self.sigma_0**2 * self.d1)
         del weights
-        shape = (len(keys), networks, m)
-        size = along.abs() / self.sigma_0
+        inside = (along / self.sigma_0).square().sum(dim=2) / d
         found: dict[str, Tensor] = {}
-        for name, there in (("near_zero", size <= 1 / d), ("strong", size >= math.log(d) ** 0.25)):
-            found |= _mean_and_most(name, there.sum(dim=2).reshape(shape).to(context.dtype))
-        inside = size.square().sum(dim=2) / d
-        for name, norms, dimension in (
-            ("norm", squared_norm, self.d1),
-            ("feature_norm", inside, d),
-        ):
-            found |= _mean_and_most(name, norms.reshape(shape))
-            found[f"{name}_least"] = norms.reshape(shape).amin(dim=2).mean(dim=1)
-            low, high = norm_interval(dimension)
-            between = (norms >= low) & (norms <= high)
-            found[f"{name}_inside"] = between.to(context.dtype).mean(dim=1)
+        for name, norms in (("norm", squared_norm), ("feature_norm", inside)):
+            by_network = norms.reshape(len(keys), networks, m)
+            found[f"{name}_least"] = by_network.amin(dim=2).mean(dim=1)
+            found[f"{name}_most"] = by_network.amax(dim=2).mean(dim=1)
         mine = torch.as_tensor(own, device=context.device)
         found = {name: values[mine] for name, values in found.items()}
         found |= self._sets(along[mine], cells.column("ratio", context), m)
@@ -155,21 +132,15 @@ class InitExperiment(Experiment):
             return member.to(along.dtype).reshape(len(along), -1, m, d)
 
         member = by_network(ordinary(along, ratio, self.gamma))
-        found = _mean_and_most("ordinary", member.sum(dim=2))
-        found |= _mean_and_most("carried", member.sum(dim=3))
+        size = member.sum(dim=2)
         pairs = torch.matmul(member.transpose(2, 3), member)
         same = torch.eye(d, dtype=torch.bool, device=along.device)
         apart = pairs.masked_fill(same, 0.0)  # counts are at least 0, so the largest is safe
-        found["shared"] = apart.sum(dim=(2, 3)).mean(dim=1) / (d * (d - 1))
-        found["shared_most"] = apart.amax(dim=(2, 3)).mean(dim=1)
         fortunate = by_network(lucky(along, ratio, self.gamma)).sum(dim=2)
-        fewest = fortunate.amin(dim=2)
-        found["lucky"] = fortunate.mean(dim=(1, 2))
-        found["lucky_fewest"] = fewest.mean(dim=1)
-        found["all_covered"] = (fewest > 0).to(along.dtype).mean(dim=1)
-        return found
-
-
-def _mean_and_most(name: str, values: Tensor) -> dict[str, Tensor]:
-    """Mean over all, and mean over networks of the largest: (run, network, x) to (run,) each."""
-    return {name: values.mean(dim=(1, 2)), f"{name}_most": values.amax(dim=2).mean(dim=1)}
+        return {
+            "ordinary": size.mean(dim=(1, 2)),
+            "ordinary_most": size.amax(dim=2).mean(dim=1),
+            "lucky": fortunate.mean(dim=(1, 2)),
+            "shared_most": apart.amax(dim=(2, 3)).mean(dim=1),
+            "carried_most": member.sum(dim=3).amax(dim=2).mean(dim=1),
+        }

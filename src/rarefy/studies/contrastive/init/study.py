@@ -7,7 +7,6 @@ from typing import ClassVar
 from rarefy.core.contracts import Study
 from rarefy.studies.contrastive.init import charts
 from rarefy.studies.contrastive.init import claims as judged
-from rarefy.studies.contrastive.init import tables as init_tables
 from rarefy.studies.contrastive.init.experiment import InitExperiment
 
 
@@ -30,4 +29,4 @@ class ContrastInit(InitExperiment, Study):
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = init_tables.tables
+    tables = charts.tables

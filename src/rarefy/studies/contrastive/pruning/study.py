@@ -17,7 +17,7 @@ class ContrastPruning(PruningExperiment, Study):
     title: ClassVar[str] = "Leaving small neurons out while training: when do rare features grow?"
     papers: ClassVar[tuple[str, ...]] = ("000",)
     shows: ClassVar[str] = "Theorem 3.2; Lemma F.2"
-    claims: ClassVar[tuple[str, ...]] = ("P1", "P2", "P3", "P4", "P5")
+    claims: ClassVar[tuple[str, ...]] = ("P2", "P3", "P4", "P5")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper and needed at scale large"
     paper_says: ClassVar[str] = (
         "Neurons of a rare feature are small, so magnitude pruning leaves them out; samples with "

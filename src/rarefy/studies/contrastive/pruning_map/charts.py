@@ -1,4 +1,4 @@
-"""Maps and the table of ``contrast-pruning-map``."""
+"""Maps of ``contrast-pruning-map``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from rarefy.core.picture import HeatMap, Picture, Table
+from rarefy.core.picture import HeatMap, Picture
 from rarefy.studies.contrastive.pruning_map.claims import QUANTITIES, gains
 from rarefy.studies.contrastive.pruning_map.experiment import PruningMapExperiment
-from rarefy.studies.contrastive.setting import GROUPS
 from rarefy.studies.contrastive.words import bias_name
-from rarefy.studies.kit.slices import every
 
 
 def pictures(experiment: PruningMapExperiment, results: xr.Dataset) -> list[Picture]:
@@ -57,19 +55,3 @@ def _map(
         "good in this model, since a neuron of weight zero has no gradient.",
         panels,
     )
-
-
-def tables(experiment: PruningMapExperiment, results: xr.Dataset) -> list[Table]:
-    columns = [(name, group) for name in ("energy", "best", "pure") for group in GROUPS]
-    rows = []
-    first = results.isel(start=0).mean("seed")
-    for (bias, rule, alpha), at in every(first, "bias_scale", "update", "alpha"):
-        numbers = [f"{float(at[name].sel(group=group)):.3g}" for name, group in columns]
-        rows.append([bias_name(bias), str(rule), f"{float(alpha):g}", *numbers])
-    title = f"The quantities themselves, pruning from step {int(results['start'][0])}"
-    caption = (
-        f"Mean over {results.sizes['seed']} runs at step {experiment.steps}. Energies that "
-        "rise far above the unpruned ones mean that training does not come to rest."
-    )
-    heads = ["bias", "update", "alpha", *(f"{name}, {group}" for name, group in columns)]
-    return [Table("values", title, caption, heads, rows)]

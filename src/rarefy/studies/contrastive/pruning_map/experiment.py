@@ -65,7 +65,6 @@ class PruningMapExperiment(lab.ImbalancedExperiment):
         return (
             Output("energy", ("group",), "sum over neurons of <w,M_j>^2, mean over features"),
             Output("pure", ("group",), "neurons pure in a feature (operational set), mean"),
-            Output("best", ("group",), "largest cosine of any neuron, mean over features"),
         )
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
@@ -76,11 +75,9 @@ class PruningMapExperiment(lab.ImbalancedExperiment):
         trial = self.setup(cells, context, pruning=pruning)
         trajectory = trial.train(context, {}, [])
         weights, atoms = trajectory.parameters["weights"], trial.data.dictionary
-        cosines = squared_cosines(weights, atoms)
         found = {
             "energy": projections(weights, atoms).square().sum(dim=1),
-            "pure": dominant(cosines).sum(dim=1).to(context.dtype),
-            "best": cosines.amax(dim=1).sqrt(),
+            "pure": dominant(squared_cosines(weights, atoms)).sum(dim=1).to(context.dtype),
         }
         lost = (trajectory.nonfinite_step >= 0)[:, None]
         means = {name: lab.group_means(value, self.majority) for name, value in found.items()}

@@ -28,4 +28,3 @@ class ContrastPruningMap(PruningMapExperiment, Study):
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = charts.tables

@@ -1,15 +1,14 @@
-"""The picture and the table of ``contrast-pruning-rates``."""
+"""The picture of ``contrast-pruning-rates``."""
 
 from __future__ import annotations
 
 import xarray as xr
 
-from rarefy.core.picture import Curve, Lines, Picture, Table
+from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.studies.contrastive.pruning_rates.claims import predicted_rates
 from rarefy.studies.contrastive.pruning_rates.experiment import PruningRatesExperiment
 from rarefy.studies.contrastive.words import bias_name
 from rarefy.studies.kit.slices import curve_along, every
-from rarefy.theory.contrastive_pruning import elapsed_time
 
 
 def pictures(experiment: PruningRatesExperiment, results: xr.Dataset) -> list[Picture]:
@@ -36,27 +35,3 @@ def pictures(experiment: PruningRatesExperiment, results: xr.Dataset) -> list[Pi
     )
     title = "Growth that one pruned step adds, against the number of features"
     return [Picture("rates", title, caption, panels)]
-
-
-def tables(experiment: PruningRatesExperiment, results: xr.Dataset) -> list[Table]:
-    rows: list[list[object]] = []
-    mean = results.isel(pruned=-1).mean("seed")
-    predicted = predicted_rates(experiment, results).isel(pruned=-1)
-    for (bias, d, eps), at in every(mean, "bias_scale", "features", "eps_min"):
-        least, sized = predicted.sel(features=d, eps_min=eps), experiment.sized(int(d))
-        alpha, constant = experiment.pruned[-1] / sized.neurons, sized.growth_constant
-        time = elapsed_time(float(eps), float(eps), alpha, sized.lr, constant)
-        rate = float(at["rare"])
-        own = (1 / float(eps) - 1) / rate if rate > 0 else float("inf")
-        rates = (rate, least["rare"], at["others"], least["others"], time, own)
-        numbers = (f"{float(value):.3g}" for value in rates)
-        rows.append([f"{float(bias):g}", int(d), f"{float(eps):g}", *numbers])
-    heads = ("rare, measured", "rare, (15)", "others, measured", "others, (16)", "steps, F.4")
-    title = "Added growth a step and the time it would take to make up for the imbalance"
-    caption = (
-        f"All {experiment.pruned[-1]} neurons of the rare feature pruned; mean over "
-        f"{results.sizes['seed']} seeds. Last columns: T5 - T4 of App. F.4, and the same with the "
-        "measured first rate in place of (15)."
-    )
-    columns = ["bias", "d", "eps", *heads, "steps, measured rate"]
-    return [Table("rates", title, caption, columns, rows)]

@@ -17,7 +17,7 @@ class ContrastPruningRates(PruningRatesExperiment, Study):
     title: ClassVar[str] = "How much one pruned step adds to a rare feature, and to the others"
     papers: ClassVar[tuple[str, ...]] = ("000",)
     shows: ClassVar[str] = "Theorem 3.2(a), (b)"
-    claims: ClassVar[tuple[str, ...]] = ("P1",)
+    claims: ClassVar[tuple[str, ...]] = ("P1", "P5")
     needs: ClassVar[str] = "a CPU; a GPU is advisable at scale paper"
     paper_says: ClassVar[str] = (
         "With a share alpha of the neurons pruned, all of them the rare feature's, its neurons "
@@ -28,4 +28,3 @@ class ContrastPruningRates(PruningRatesExperiment, Study):
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = charts.tables

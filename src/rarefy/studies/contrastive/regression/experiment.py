@@ -13,7 +13,6 @@ from rarefy.core.contracts import Cells, Context, Output
 from rarefy.core.parameters import Count, NotNegative
 from rarefy.measure.downstream import ErrorMoments, HeadMoments, along, check_head
 from rarefy.studies.contrastive import downstream
-from rarefy.studies.contrastive.setting import group_means
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +50,6 @@ class RegressionExperiment(downstream.DownstreamExperiment):
         return (
             Output("mse", each, "mean squared test error of the head"),
             Output("unexplained", each, "test error over the target's variance, 1 - R^2"),
-            Output("by_group", (*each, "group"), "the same for the latents of one group"),
-            Output("variance", test, "variance of the target"),
             Output("pure_encoder", test, "test error with one neuron a feature and no bias"),
         )
 
@@ -77,14 +74,8 @@ class RegressionExperiment(downstream.DownstreamExperiment):
             found.add(head.predict(f), latents[:, None])
             reference.add(pure_head.predict(f_pure), latents)
         mse, variance = along(found.error, unit[:, None]), along(found.covariance, unit[:, None])
-        squared, spread = (
-            group_means(moments.diagonal(dim1=-2, dim2=-1), self.majority)
-            for moments in (found.error, found.covariance)
-        )
         return {
             "mse": mse,
             "unexplained": mse / variance,
-            "by_group": squared / spread,
-            "variance": variance[:, 0],
             "pure_encoder": along(reference.error, unit),
         }

@@ -1,1 +1,1 @@
-"""Minority alignment against eps_min under other hyper-parameters."""
+"""Minority alignment under other hyper-parameters and assumptions."""

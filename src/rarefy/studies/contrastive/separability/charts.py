@@ -7,24 +7,17 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.strata import adjusted_means, pooled
-from rarefy.measure.trends import Trend
 from rarefy.studies.contrastive.separability.claims import MOST, WORDS, by_feature, within_groups
 from rarefy.studies.contrastive.separability.experiment import SeparabilityExperiment
 from rarefy.studies.contrastive.setting import GROUPS
 from rarefy.studies.contrastive.words import bias_name
-from rarefy.studies.kit.arrays import texts
-from rarefy.studies.kit.chart import Chart
 from rarefy.studies.kit.slices import curve_along, every
 
 ACCURACY = "balanced accuracy of probes"
 
 
 def pictures(experiment: SeparabilityExperiment, results: xr.Dataset) -> list[Picture]:
-    return [
-        _against_count(experiment, results),
-        _against_eps(experiment, results),
-        _over_time(results).picture(results),
-    ]
+    return [_against_count(experiment, results), _against_eps(experiment, results)]
 
 
 def _against_count(experiment: SeparabilityExperiment, results: xr.Dataset) -> Picture:
@@ -86,57 +79,16 @@ def _against_eps(experiment: SeparabilityExperiment, results: xr.Dataset) -> Pic
     )
 
 
-def _over_time(results: xr.Dataset) -> Chart:
-    ends = results["eps_min"].values[[0, -1]].tolist()
-    return Chart(
-        "over-time",
-        "Probe quality over training",
-        "Mean over all features; smallest eps_min solid, largest dashed. Step 0 is the untrained "
-        "network. With the paper's bias training first destroys what random neurons kept of every "
-        "feature, then wins back some of what it specialises in.",
-        lambda at: at["accuracy"].mean("feature"),
-        x="read",
-        x_label="training step",
-        y_label=ACCURACY,
-        curves={"reading": texts(results, "reading"), "eps_min": ends},
-        label=lambda reading, eps_min: f"{WORDS[reading]}, eps_min={eps_min:g}",
-        role=lambda reading, eps_min: WORDS[reading],
-        style=lambda reading, eps_min: "solid" if eps_min == ends[0] else "dashed",
-        panel="bias_scale",
-        panel_title=bias_name,
-    )
-
-
 def tables(experiment: SeparabilityExperiment, results: xr.Dataset) -> list[Table]:
-    """Within-group rank correlations of two qualities with two counts, at every read."""
-    pairs = [(name, count) for name in ("accuracy", "auroc") for count in ("pure", "aligned")]
+    """Within-group rank correlations at every read."""
     rows: list[list[object]] = []
     for (bias, read, reading), at in every(results, "bias_scale", "read", "reading"):
-        shown = ("literal", "accuracy", "auroc")
-        literal, *quality = (f"{float(at[name].mean()):.3f}" for name in shown)
-        rho = [_spelled(within_groups(experiment, at[n], at[name], 0)) for name, n in pairs]
-        rows.append([bias_name(bias), int(read), WORDS[str(reading)], *quality, *rho, literal])
-    spelled = {"accuracy": "accuracy", "auroc": "AUROC"}
-    of_pairs = (f"rho({spelled[name]}, {count})" for name, count in pairs)
-    heads = ["bias", "step", "probe", *spelled.values(), *of_pairs, "literal"]
-    title = "Does the probe of a feature follow the number of its neurons?"
-    caption = (
-        "Rank correlations among features of one group at one eps_min, with 95 % intervals: with "
-        "neurons pure in the feature, and with all neurons whose cosine to it is at least 0.3. "
-        "Last column: AUROC of the literal reading, a probe for presence on f itself, which "
-        f"symmetry holds at 0.5.{_missing(results)}"
-    )
+        trend = within_groups(experiment, at["pure"], at["accuracy"], 0)
+        rho = f"{trend.rho:.2f} [{trend.low:.2f}, {trend.high:.2f}]"
+        spelled = rho if np.isfinite(trend.rho) else "no variation"
+        accuracy = f"{float(at['accuracy'].mean()):.3f}"
+        rows.append([bias_name(bias), int(read), WORDS[str(reading)], accuracy, spelled])
+    heads = ["bias", "step", "probe", "accuracy", "rho(accuracy, pure)"]
+    title = "Does the probe of a feature follow the number of its pure neurons?"
+    caption = "Rank correlations among features of one group at one eps_min, 95 % intervals."
     return [Table("within-groups", title, caption, heads, rows)]
-
-
-def _missing(results: xr.Dataset) -> str:
-    """How many probes could not be trained or tested, in all networks that stayed finite."""
-    number = int(results["missing"].sum())
-    total = int(results["missing"].count()) * 3 * results.sizes["feature"]
-    return f" Of {total} probes {number} have no result and are left out." if number else ""
-
-
-def _spelled(trend: Trend) -> str:
-    if not np.isfinite(trend.rho):
-        return "no variation"
-    return f"{trend.rho:.2f} [{trend.low:.2f}, {trend.high:.2f}]"

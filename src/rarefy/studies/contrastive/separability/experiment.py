@@ -12,9 +12,8 @@ from torch import Tensor
 from rarefy.core.contracts import Cells, Context, Cost, Output
 from rarefy.core.parameters import AtLeast, Count, NotNegative, Positive
 from rarefy.measure.alignment import squared_cosines
-from rarefy.measure.neurons import aligned_counts, dominant
+from rarefy.measure.neurons import dominant
 from rarefy.measure.probes import balanced_accuracy, fit_probe
-from rarefy.measure.ranking import auroc
 from rarefy.studies.contrastive.downstream import DownstreamExperiment, Encoders
 from rarefy.studies.contrastive.setting import GROUPS, LARGE, TINY_FIGURE, Frequency
 
@@ -85,7 +84,7 @@ class SeparabilityExperiment(DownstreamExperiment):
 
     @property
     def _probe_sets(self) -> int:
-        return 3 * len(self.reads) + len(READINGS)
+        return len(READINGS) * (len(self.reads) + 1)
 
     def bytes_per_cell(self) -> int:
         samples = 2 * (self.probe_pairs + self.test_pairs)
@@ -97,11 +96,7 @@ class SeparabilityExperiment(DownstreamExperiment):
         each = ("read", "feature")
         return (
             Output("pure", each, "neurons pure in the feature (operational set)"),
-            Output("aligned", each, "neurons with cosine at least 0.3 to the feature"),
             Output("accuracy", (*each, "reading"), "balanced accuracy of the feature's probe"),
-            Output("auroc", (*each, "reading"), "AUROC of the feature's probe"),
-            Output("literal", ("read",), "AUROC of probes for presence on f itself, mean"),
-            Output("missing", ("read",), "probes of the three kinds without a result, a network"),
             Output(
                 "ceiling",
                 ("reading",),
@@ -121,22 +116,13 @@ class SeparabilityExperiment(DownstreamExperiment):
         encoders = self.trained(cells, context)
         train = self._drawn(encoders, "probe", self.probe_pairs)
         test = self._drawn(encoders, "test", self.test_pairs)
-        found: dict[str, list[Tensor]] = {
-            name: [] for name in ("pure", "aligned", "accuracy", "auroc", "literal", "missing")
-        }
+        found: dict[str, list[Tensor]] = {"pure": [], "accuracy": []}
         for read in range(len(self.reads)):
             cosines = squared_cosines(encoders.weights[:, read], encoders.data.dictionary)
             found["pure"].append(dominant(cosines).sum(dim=1))
-            found["aligned"].append(aligned_counts(cosines))
             both = train.f[:, read], test.f[:, read]
-            accuracy, area = self._probed(encoders, both, train.z, test.z)
-            found["accuracy"].append(accuracy)
-            found["auroc"].append(area)
-            literal = self._probe(encoders, both, (train.z != 0, test.z != 0))[1]
-            found["literal"].append(literal.nanmean(dim=1))
-            lost = torch.isnan(torch.cat([area.flatten(1), literal], dim=1))
-            found["missing"].append(lost.sum(dim=1))
-        ceiling, _ = self._probed(encoders, (train.pure, test.pure), train.z, test.z)
+            found["accuracy"].append(self._probed(encoders, both, train.z, test.z))
+        ceiling = self._probed(encoders, (train.pure, test.pure), train.z, test.z)
         outputs = {name: encoders.kept(torch.stack(v, dim=1)) for name, v in found.items()}
         outputs["ceiling"] = encoders.array(ceiling.nanmean(dim=1))
         outputs["nonfinite_step"] = encoders.nonfinite_step.cpu().numpy()
@@ -149,19 +135,18 @@ class SeparabilityExperiment(DownstreamExperiment):
 
     def _probed(
         self, encoders: Encoders, both: tuple[Tensor, Tensor], z_train: Tensor, z_test: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Balanced accuracy and AUROC, (run, d, reading), of embeddings for training and test."""
+    ) -> Tensor:
+        """Balanced accuracy, (run, d, reading), of embeddings for training and test."""
         size = both[0].abs(), both[1].abs()
         sign = self._probe(encoders, both, (z_train > 0, z_test > 0))
         presence = self._probe(encoders, size, (z_train != 0, z_test != 0))
-        accuracy, area = (torch.stack(both, dim=2) for both in zip(sign, presence, strict=True))
-        return accuracy, area
+        return torch.stack([sign, presence], dim=2)
 
     def _probe(
         self, encoders: Encoders, both: tuple[Tensor, Tensor], labels: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        """Train on the first of each pair, test on the second: (run, d) each."""
+    ) -> Tensor:
+        """Train on the first of each pair, test on the second: (run, d)."""
         encoders.context.check_time()
         scores = fit_probe(both[0], labels[0], self.probe_strength).scores(both[1])
         encoders.context.advance(PROBE_STEPS * len(scores))
-        return balanced_accuracy(scores, labels[1]), auroc(scores, labels[1].transpose(1, 2))
+        return balanced_accuracy(scores, labels[1])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
-from rarefy.studies.contrastive.downstream import TEST_FREQUENCIES
-from rarefy.studies.contrastive.downstream_claims import Quantity, trend_verdicts
+from rarefy.studies.contrastive.downstream_claims import Figure
 from rarefy.studies.contrastive.similarity.experiment import SimilarityExperiment
 
 
@@ -18,23 +17,13 @@ def over_defined(results: xr.Dataset) -> xr.DataArray:
 
 
 def verdicts(experiment: SimilarityExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
-    undefined = "a pair with a zero embedding counts as 0"
-    quantities = []
-    for test in TEST_FREQUENCIES:
-        here = results.sel(test_frequencies=test)
-        similarity, latents = here["similarity"], here["latents"]
-        minus = f"mean cosine minus the perfect encoder's, test {test}"
-        same = f"both on the same pairs of a run; {undefined}"
-        biased = here.sel(bias_scale=here["bias_scale"] > 0)  # others have no zero embeddings
-        some = f"mean cosine over pairs that have an embedding, test {test}"
-        which = "which pairs these are depends on the network"
-        left = ("share of pairs left out", biased["undefined"])
-        quantities += [
-            Quantity(f"mean cosine, test {test}", similarity, latents, undefined),
-            Quantity(minus, similarity - latents, note=same),
-            Quantity(some, over_defined(biased), note=which, beside=left),
-        ]
-    rare = results["by_group"].sel(test_frequencies="balanced", group="minority")
-    only = "pairs with minority features only, test balanced"
-    quantities.append(Quantity(only, rare, note=undefined))
-    return trend_verdicts(experiment, scale, "C11", quantities, "increasing")
+    similarity, latents = results["similarity"], results["latents"]
+    note = "a pair with a zero embedding counts as 0"
+    figure = Figure(experiment, scale, "mean cosine", "increasing", latents, note)
+    some = "pairs that have an embedding: "
+    gap = "less the perfect encoder's: "
+    return [
+        *figure.verdicts("C11", similarity),
+        figure.judged("C11", some, over_defined(results)),
+        figure.judged("", gap, similarity - latents),
+    ]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from rarefy.core.contracts import Cells, Context, Output
@@ -35,9 +34,7 @@ class SimilarityExperiment(downstream.DownstreamExperiment):
         return (
             Output("similarity", each, "mean cosine of positive pairs; 0 where it is undefined"),
             Output("undefined", each, "share of pairs with an embedding that is exactly zero"),
-            Output("by_group", (*each, "group"), "mean cosine of pairs with this group only"),
             Output("latents", test, "mean cosine of the latents: a perfect encoder"),
-            Output("pure_encoder", test, "mean cosine with one neuron a feature and no bias"),
         )
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
@@ -46,27 +43,16 @@ class SimilarityExperiment(downstream.DownstreamExperiment):
         return self.collected(encoders, found)
 
     def _tested(self, encoders: downstream.Encoders, test: str) -> dict[str, Tensor]:
-        similarity, undefined, latents, pure_encoder = (MaskedMean() for _ in range(4))
-        only = (MaskedMean(), MaskedMean())
+        similarity, undefined, latents = (MaskedMean() for _ in range(3))
         for pairs in encoders.pairs("test", self.test_pairs, test):
-            f, pure = encoders.embed(pairs)
+            f, _ = encoders.embed(pairs)
             cosine, defined = pair_cosines(f[:, 0], f[:, 1])
             similarity.add(cosine)
             undefined.add(~defined)
-            present = pairs.present()[:, None]
-            majority, minority = (
-                part.any(dim=3) for part in present.split([self.majority, self.minority], dim=3)
-            )
-            alone = (majority & ~minority, minority & ~majority)
-            for mean, chosen in zip(only, alone, strict=True):
-                mean.add(cosine, chosen)
             summed = pairs.latents.sum(dim=3)
             latents.add(pair_cosines(summed[:, 0], summed[:, 1])[0])
-            pure_encoder.add(pair_cosines(pure[:, 0], pure[:, 1])[0])
         return {
             "similarity": similarity.value,
             "undefined": undefined.value,
-            "by_group": torch.stack([mean.value for mean in only], dim=2),
             "latents": latents.value,
-            "pure_encoder": pure_encoder.value,
         }

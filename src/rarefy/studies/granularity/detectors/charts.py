@@ -22,11 +22,7 @@ NAMES = {
     "subclass": "feature of a subclass with its label",
     "other": "features of others",
 }
-SETS = {
-    "printed": ("S* as printed", "dotted"),
-    "detector": ("detectors", "dashed"),
-    "able": ("all of S", "solid"),
-}
+SETS = {"printed": ("S*", "solid"), "able": ("all of S", "dotted")}
 SCORE = "answer to one patch (score)"
 PER_LABELS = {"coarse": "2 labels", "fine": "one label a subclass"}
 
@@ -73,7 +69,10 @@ def _against_k(read: Measured, n: str) -> Picture:
     ratios, ends = [], []
     for labels in LABELS:
         role = ROLES[labels]
-        values = [read.growth_ratio(study.first, labels, each) for each in read.subclasses]
+        values = [
+            read.growth_ratio(read.before_stop(labels, each), labels, each)
+            for each in read.subclasses
+        ]
         exact = np.array([predicted_rates(study, labels, each).ratio for each in read.subclasses])
         ratios += [
             mean_curve(f"{labels} labels", k, np.stack(values, axis=1), role, "points"),
@@ -88,13 +87,13 @@ def _against_k(read: Measured, n: str) -> Picture:
         "subclasses",
         "What more subclasses change",
         "Left: how fast detectors of the shared feature grow compared with those of a subclass "
-        f"feature, over the first {study.first} update{'s' if study.first > 1 else ''}; lines are "
-        "k and k/(2k - 1), without free constants. Right: answers to one patch at the end of "
+        "feature, until a sample's own score reaches log(3/2); lines are k and k/(2k - 1), without "
+        "free constants. Right: answers to one patch at the end of "
         f"training ({study.steps} updates): with coarse labels that to a subclass feature should "
         "fall at least as fast as 1/k, a straight line of slope -1 here (004 eq. 11), and with "
         f"fine labels neither should. Bands: 95 % intervals over {n}.",
         [
-            Lines(ratios, x_label, ratio, "Speed of detectors at the start", True, True),
+            Lines(ratios, x_label, ratio, "Speed of detectors in phase 1", True, True),
             Lines(ends, x_label, SCORE, "What has been learnt at the end", True, True),
         ],
     )
@@ -114,11 +113,10 @@ def _carriers(read: Measured, n: str) -> Picture:
         "carriers",
         "How much of an answer comes from those who were open at the start",
         f"Part of an output's answer to its own features that comes from neurons chosen before the "
-        f"first update; {k} subclasses a side. S (solid): all neurons that may be open on a patch "
-        "of the feature. Detectors (dashed): surely open on it and on no other feature that "
-        "occurs. S* as printed (dotted): open on no other word of the whole dictionary. The paper "
-        "has all of these near 1 (004 eq. 7). What the last two lack comes from neurons that are "
-        "open on two features or begin next to their threshold, of which a finite d has some. "
+        f"first update; {k} subclasses a side. S* (solid): open on the feature and on no other "
+        "word of the dictionary; S (dotted): all that may be open on a patch of it. The paper has "
+        "both near 1 (004 eq. 7). What S* lacks comes from neurons that are open on two features, "
+        "of which a finite d has some. "
         f"Bands: 95 % intervals over {n}.",
         panels,
     )

@@ -1,192 +1,293 @@
-"""Verdicts of ``granularity-detectors``; here G3, (9), (12), Theorem D.1, Lemma E.5, G.2: how fast
-detectors grow. All tolerances were set before looking."""
+"""Verdicts of ``granularity-detectors``: how fast detectors grow (G3), whether they carry the
+answer to their feature (G4), and what has been learnt in the end (G5)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from itertools import product
+import math
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
-from rarefy.measure.statistics import BIG_O, Identity, Slope, bootstrap_interval, judge_slope
-from rarefy.studies.granularity.detectors import judging
-from rarefy.studies.granularity.detectors.end_claims import end_verdicts
+from rarefy.measure.statistics import BIG_O, OMEGA, linear_slope
+from rarefy.studies.granularity.detectors import theory as expected
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
-from rarefy.studies.granularity.detectors.judging import LATE, ORDER_ONE, RATE, Range, judge_range
-from rarefy.studies.granularity.detectors.measured import OWN, Measured
-from rarefy.studies.granularity.detectors.set_claims import set_verdicts
-from rarefy.studies.granularity.detectors.theory import predicted_rates, predicted_stop
+from rarefy.studies.granularity.detectors.judging import (
+    LATE,
+    ORDER_ONE,
+    RATE,
+    Range,
+    judge_exponent,
+    judge_range,
+    near,
+)
+from rarefy.studies.granularity.detectors.measured import OWN, SMALL_LOSS, Measured
+from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.trial import LABELS
+from rarefy.studies.kit.arrays import texts
+from rarefy.studies.kit.premise import undecided
 from rarefy.studies.kit.reading import Naming
-from rarefy.theory.granularity import FINE_COMMON, LEAST_RESIDUAL
+from rarefy.theory.granularity import LEAST_RESIDUAL, coarse_common_order
 
-Named = Callable[[str], Identity]
-FIRST_SLOPE = 0.1
-"""Tolerance of the exponent 1 in k of the growth ratio under coarse labels, in phase 1."""
-FIRST = "at the first step"
-BEFORE = "just before own scores reach log(3/2)"
-END = "at the end"
-FORMULAS = {
-    ("coarse", "common"): "eta s*/(4P) (33)",
-    ("coarse", "subclass"): "eta s*/(4 k P) (35)",
-    ("fine", "common"): "eta s*/(4 k P), in (202)",
-    ("fine", "subclass"): "eta s*/(2 k P) (1 - 1/(2k)), in (205)",
-}
-"""Growth a step while all scores are equal, by labels and kind of feature."""
+ALMOST_ALL = 0.9
+"""Least share that is "almost all" of a response."""
+STARTED = "until own scores reach log(3/2)"
 
 
 def verdicts(experiment: DetectorsExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
-    read = Measured(experiment, results)
     named = Naming(experiment, scale, f"{experiment.setting}: ")
-    parts = {"G3": growth_verdicts, "G4": set_verdicts, "G5": end_verdicts}
-    return [one for claim, part in parts.items() for one in part(read, partial(named, claim))]
+    read = Measured(experiment, results)
+    found = [*_growth(read, named), *_carriers(read, named), *_learnt(read, named)]
+    for variation in texts(results, "variation"):
+        if variation != AS_CHOSEN:
+            varied = Measured(experiment, results, variation)
+            where = f"{variation}, k={experiment.main}, {experiment.setting}: "
+            found += _varied(varied, Naming(experiment, scale, where))
+    return found
 
 
-def growth_verdicts(read: Measured, named: Named) -> list[Verdict]:
-    ratios = product((FIRST, BEFORE, END), LABELS, (_ratio_slope, _ratio))
+# ------------------------------------------------- G3: (9), (12), Theorem D.1, Lemma E.5, Lemma G.2
+
+
+def _growth(read: Measured, named: Naming) -> list[Verdict]:
+    ratio = "growth of common over that of subclass detectors"
+    before = {labels: _before_stop(read, labels) for labels in LABELS}
+    last = {k: read.growth_ratio(read.experiment.steps, "coarse", k) for k in read.subclasses}
+    early = {k: _early_ratio(read, "coarse", k) for k in read.subclasses}
+    rates = {
+        f"{kind}, k={k}": _rate(read, "coarse", kind, k) for kind in OWN for k in read.subclasses
+    }
+    within = Range(LEAST_RESIDUAL - RATE, 1 + RATE, f"{LEAST_RESIDUAL:g} to 1, ±{RATE:g}")
+    responses = {k: _means(read.response_ratio(read.experiment.steps, "coarse", k)) for k in last}
+    end = f"after {read.experiment.steps} updates"
     return [
-        *(_first_rate(read, named, *which) for which in product(LABELS, OWN)),
-        *(_rate(read, named, *which) for which in product(LABELS, OWN)),
-        *(_time(read, named, labels) for labels in LABELS),
-        *(make(read, named, labels, when) for when, labels, make in ratios),
-        *_late_ratio(read, named),
+        judge_exponent(
+            named("G3.1", f"coarse labels, {ratio} against k, {end} (Lemma E.5)"), last, 1.0, LATE
+        ),
+        judge_range(
+            named("G3.2", f"fine labels, {ratio} {STARTED} (12)"),
+            read.cases(lambda k: _early_ratio(read, "fine", k)),
+            ORDER_ONE,
+            "of order 1",
+            joined(before["fine"], "k/(2k - 1) while all scores are equal"),
+        ),
+        judge_range(
+            named("G3.3", f"coarse labels, growth per update over eta s*/(4P), /k, {STARTED}"),
+            rates,
+            within,
+            "1 (33), (35)",
+            before["coarse"],
+        ),
+        judge_exponent(
+            named("G3", f"phase 1, coarse labels, {ratio} against k, {STARTED}"),
+            early,
+            1.0,
+            RATE,
+            before["coarse"],
+        ),
+        judge_exponent(
+            named("G3", f"responses, coarse labels, common over subclass against k, {end} (9)"),
+            responses,
+            1.0,
+            LATE,
+        ),
+        judge_range(
+            named("G3", f"to the end, fine labels, {ratio}, {end}"),
+            read.cases(lambda k: read.growth_ratio(read.experiment.steps, "fine", k)),
+            ORDER_ONE,
+            "of order 1",
+            "the theorem stops at log(3/2)",
+        ),
     ]
 
 
-def _updates(read: Measured, when: str, labels: str, k: int) -> int:
-    """How many there have been."""
-    if when == BEFORE:
-        return read.before_stop(labels, k)
-    return read.experiment.first if when == FIRST else read.experiment.steps
+def _early_ratio(read: Measured, labels: str, k: int) -> np.ndarray:
+    return read.growth_ratio(read.before_stop(labels, k), labels, k)
 
 
-def _in_words(read: Measured, labels: str, when: str) -> str:
-    """A time, with what the paper says of it."""
-    first, steps = read.experiment.first, read.experiment.steps
-    if when == FIRST:
-        return f"over the first {first} update{'s' if first > 1 else ''}"
-    if when == END:
-        beyond = "beyond the theorem, which stops at log(3/2)" if labels == "fine" else ""
-        return joined(f"after {steps} updates", beyond)
-    counts = {k: read.before_stop(labels, k) for k in read.subclasses}
-    reads = ", ".join(f"{count} (k={k})" for k, count in counts.items())
-    if first in counts.values():
-        reads += f", where {first} is the first step again"
-    if labels == "fine":
-        return f"updates: {reads}"
-    start = min(float(read.score(labels, k)[:, 0].mean()) for k in read.subclasses)
-    limit = 1 / read.experiment.d
-    is_over = "is over at the start, where they are" if start >= limit else "is shorter; at 0:"
-    return (
-        f"updates: {reads}; phase 1 of Def. D.1, scores below 1/d = {limit:.2g}, {is_over} "
-        f"{start:.2g}: read with log(3/2), as Def. G.2 has it for fine labels"
-    )
-
-
-# ------------------------------------------------------------------------------------------ rates
-
-
-def _grown(read: Measured, labels: str, kind: str, k: int, updates: int) -> np.ndarray:
-    """Per step, over the rate while all scores are equal; NaN if there was none."""
-    predicted = getattr(predicted_rates(read.experiment, labels, k), kind)
+def _rate(read: Measured, labels: str, kind: str, k: int) -> np.ndarray:
+    """Growth per update, over what it is while all scores are equal; NaN if there was none."""
+    updates = read.before_stop(labels, k)
     grown = read.at(updates, f"{kind}_growth", labels, k)
-    return grown / (updates * predicted) if updates else np.full_like(grown, np.nan)
+    rate = getattr(expected.predicted_rates(read.experiment, labels, k), kind)
+    return grown / (updates * rate) if updates else np.full_like(grown, np.nan)
 
 
-def _first_rate(read: Measured, named: Named, labels: str, kind: str) -> Verdict:
-    identity = named(f"{labels} labels, growth a step of {kind} detectors {FIRST}")
-    cases = read.cases(lambda k: _grown(read, labels, kind, k, read.experiment.first))
-    within, predicted = judging.NEAR, f"1 times {FORMULAS[labels, kind]}"
-    note = joined(_in_words(read, labels, FIRST), "nearly arithmetic on (16)")
-    return judge_range(identity, cases, within, predicted, note)
+def _before_stop(read: Measured, labels: str) -> str:
+    """How many updates that is, in words."""
+    counts = ", ".join(f"{read.before_stop(labels, k)} at k={k}" for k in read.subclasses)
+    return f"updates: {counts}"
 
 
-def _rate(read: Measured, named: Named, labels: str, kind: str) -> Verdict:
-    """Theorem D.1 and Lemma G.2 are about every step until T_0."""
-
-    def relative(k: int) -> np.ndarray:
-        found = _grown(read, labels, kind, k, read.before_stop(labels, k))
-        if labels == "coarse":
-            return found
-        # in units of eta s*/(2 k P), as (202) and (205)
-        found = found * (0.5 if kind == "common" else 1 - 1 / (2 * k))
-        return found if kind == "common" else (found - 1) * k
-
-    if labels == "coarse":
-        predicted = f"1 times {FORMULAS[labels, kind]}, or down to {LEAST_RESIDUAL:g} of it"
-        within = Range(LEAST_RESIDUAL - RATE, 1 + RATE, f"±{RATE:g}{judging.NO_CONSTANT}")
-    elif kind == "common":
-        predicted = "1/4 to 2/3 times eta s*/(2 k P) (202)"
-        within = Range(*FINE_COMMON, "none")
-    else:
-        predicted = "k times its distance from eta s*/(2 k P), over that: O(1) (205)"
-        within = Range(-BIG_O, BIG_O, f"constant {BIG_O:g}")
-    what = f"mean growth a step of {kind} detectors until own scores reach log(3/2)"
-    identity, note = named(f"{labels} labels, {what}"), _in_words(read, labels, BEFORE)
-    return judge_range(identity, read.cases(relative), within, predicted, note)
+def _means(pairs: np.ndarray) -> np.ndarray:
+    """Common over subclass response of every seed."""
+    return np.asarray(pairs[:, 0] / np.where(pairs[:, 1] > 0, pairs[:, 1], np.nan))
 
 
-def _time(read: Measured, named: Named, labels: str) -> Verdict:
-    expected = {k: predicted_stop(read.experiment, labels, k) for k in read.subclasses}
-    said = ", ".join(f"{steps:.3g}" for steps in expected.values())
-    source = "Corollary D.1.1" if labels == "coarse" else "Corollary G.2.1"
-    identity = named(f"{labels} labels, updates until own scores reach log(3/2)")
-    cases = read.cases(lambda k: read.stop_time(labels, k) / expected[k])
-    predicted = f"order 1 times log(3/2)/(s* |S*| (sum of both rates)) ({source})"
-    note = f"expected updates: {said}; scores begin above 0, and more than S* grow"
-    return judge_range(identity, cases, ORDER_ONE, predicted, note)
+# ----------------------------------------------------------------------- G4: (7), (8), App. C, G.1
 
 
-# ----------------------------------------------------------------------------------------- ratios
-
-
-def _ratio_at(read: Measured, labels: str, when: str, k: int) -> np.ndarray:
-    return read.growth_ratio(_updates(read, when, labels, k), labels, k)
-
-
-def _ratio_slope(read: Measured, named: Named, labels: str, when: str) -> Verdict:
-    coarse = labels == "coarse"
-    identity = named(f"{labels} labels, growth ratio common/subclass against k {when}")
-    ratios = {k: _ratio_at(read, labels, when, k) for k in read.subclasses}
-    tolerance = FIRST_SLOPE if coarse and when != END else LATE
-    note = joined(f"exponent {_source(labels, when)}", _in_words(read, labels, when))
-    return judging.judge_exponent(identity, ratios, float(coarse), tolerance, note)
-
-
-def _ratio(read: Measured, named: Named, labels: str, when: str) -> Verdict:
-    coarse = labels == "coarse"
-    exact = "k/(2k - 1), nearly 1/2, follows from the update at equal scores"
-    over = " over k" if coarse else ""
-    identity = named(f"{labels} labels, growth ratio common/subclass{over} {when}")
-    cases = read.cases(lambda k: _ratio_at(read, labels, when, k) / (k if coarse else 1))
-    note = joined(_in_words(read, labels, when), "" if coarse or when == END else exact)
-    return judge_range(identity, cases, ORDER_ONE, f"of order 1 {_source(labels, when)}", note)
-
-
-def _source(labels: str, when: str) -> str:
-    if labels == "fine":
-        return "(12)" if when == END else "(12), (202), (205)"
-    return "(Lemma E.5)" if when == END else "(33), (35)"
-
-
-def _late_ratio(read: Measured, named: Named) -> list[Verdict]:
-    """(9): responses at the end."""
-    steps, many = read.experiment.steps, read.subclasses
-    ratios = {k: read.response_ratio(steps, "coarse", k) for k in many}
-
-    def exponent(samples: np.ndarray) -> float:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log([judging.ratio_of_means(samples[:, place]) for place in range(len(many))])
-        return float(np.polyfit(np.log(many), log, 1)[0]) if len(many) > 1 else np.nan
-
-    found = bootstrap_interval(np.stack(list(ratios.values()), axis=1), exponent)
-    slope, what = Slope(*found, len(many)), "coarse labels, final response ratio common/subclass"
-    note, over_k = "exponent of the ratio of means (9)", read.cases(lambda k: ratios[k] / [k, 1])
+def _carriers(read: Measured, named: Naming) -> list[Verdict]:
+    most = read.subclasses[-1]
+    same = np.stack([read.of(f"start_{kind}", "fine", most) for kind in OWN], axis=1)
     return [
-        judge_slope(named(f"{what} against k"), slope, 1.0, LATE, note=note),
-        judge_range(named(f"{what} over k"), over_k, ORDER_ONE, "of order 1 (9)"),
+        _share(read, named, "G4.1", "coarse"),
+        judge_range(
+            named("G4.2", f"fine labels, k={most}, start, mean response common over subclass (8)"),
+            {f"k={most}": same},
+            near(1, RATE),
+            "1",
+            "all outputs of a seed together",
+        ),
+        _share(read, named, "G4", "fine"),
+        _share(read, named, "", "coarse", "able"),
+        *(_spread(read, named, labels) for labels in LABELS),
+    ]
+
+
+def _share(
+    read: Measured, named: Naming, claim: str, labels: str, members: str = "printed"
+) -> Verdict:
+    """(7), at the start and at the end, both kinds of features, every k."""
+    cases = {
+        f"{kind} features, {when}, k={k}": read.share(members, kind, labels, k)[:, place]
+        for kind in OWN
+        for when, place in (("start", 0), ("end", -1))
+        for k in read.subclasses
+    }
+    word = "S*" if members == "printed" else "S"
+    identity = named(claim, f"{labels} labels, share of the response that {word} carries (7)")
+    within = Range(ALMOST_ALL, math.inf, "none")
+    exact = expected.expected_share(read.experiment, labels)
+    note = f"{exact:.3g} expected at the start by exact probability" if word == "S*" else ""
+    return judge_range(identity, cases, within, f"at least {ALMOST_ALL:g}", note)
+
+
+def _spread(read: Measured, named: Naming, labels: str) -> Verdict:
+    """Prop. 1 and 2: in one network all features have nearly the same number of detectors."""
+    limit = BIG_O / math.log(read.experiment.d) ** 5
+    exact = expected.expected_spread(read.experiment, labels)
+    identity = named("G4", f"in one network, {labels} labels, start, std over mean of responses")
+    cases = read.cases(lambda k: read.of("start_spread", labels, k))
+    predicted = f"at most O(1/log^5 d) = {limit:.3g}"
+    verdict = judge_range(
+        identity, cases, Range(-math.inf, limit, f"constant {BIG_O:g}"), predicted
+    )
+    m = read.experiment.of(labels).neurons * (exact / limit) ** 2
+    why = f"{exact:.3g} is expected by exact probability, the bound takes m = {m:.2g}"
+    return undecided(verdict, why if exact > limit else "")
+
+
+# -------------------------------------------------------------- G5: (10), (11), (13), Lemma E.4
+
+
+def _learnt(read: Measured, named: Naming) -> list[Verdict]:
+    steps, s, d = (getattr(read.experiment, n) for n in ("steps", "feature_patches", "d"))
+    log, end = coarse_common_order(d), f"after {steps} updates"
+    subclass = {k: read.end("subclass_response", "coarse", k) for k in read.subclasses}
+    stopped = {
+        f"{kind}, k={k}": s * read.at_stop(f"{kind}_response", "fine", k) / expected.STOP
+        for kind in OWN
+        for k in read.subclasses
+    }
+    at_least = Range(OMEGA, math.inf, f"at least {OMEGA:g}")
+    return [
+        judge_range(
+            named("G5.1", "coarse labels, late growth of a sample's own score with log t"),
+            read.cases(lambda k: _late_slope(read, k)),
+            near(1, LATE),
+            "1 (10), Lemma E.4",
+            _since(read),
+        ),
+        judge_exponent(
+            named("G5.2", f"coarse labels, response to a subclass patch against k, {end} (11)"),
+            subclass,
+            -1.0,
+            LATE,
+            "an upper bound; 1/(k + 1) in place of 1/k is what the update gives",
+            True,
+        ),
+        judge_range(
+            named("G5.3", "fine labels, score from patches of a kind at T_0 over log(3/2)"),
+            stopped,
+            at_least,
+            "at least of order 1 (13)",
+            "s* patches, Corollary G.2.1",
+        ),
+        judge_range(
+            named("G5", f"size, coarse labels, score from common patches over log d, {end}"),
+            {f"k={k}": s * read.end("common_response", "coarse", k) / log for k in subclass},
+            ORDER_ONE,
+            "of order 1 (10), Lemma E.4",
+            "one d: how it depends on d is not tested",
+        ),
+        judge_range(
+            named("G5", f"size, coarse labels, score from subclass patches k/log d, {end}"),
+            {f"k={k}": s * one * k / log for k, one in subclass.items()},
+            Range(-math.inf, BIG_O, f"constant {BIG_O:g}"),
+            "at most O(1) (11)",
+        ),
+        judge_range(
+            named("G5", f"to the end, fine labels, score from patches of a kind, {end}"),
+            {
+                f"{kind}, k={k}": s * read.end(f"{kind}_response", "fine", k)
+                for kind in OWN
+                for k in read.subclasses
+            },
+            at_least,
+            "at least of order 1 (13)",
+            "the theorem stops at log(3/2)",
+        ),
+    ]
+
+
+def _late_slope(read: Measured, k: int) -> np.ndarray:
+    """In log t once the loss is small, (seed,)."""
+    late = read.late_places()
+    if len(late) < 3:
+        return np.empty(0)
+    x = np.log(np.array(read.experiment.reads)[late])
+    score = read.score("coarse", k)
+    return np.array([linear_slope(x, row[late], resamples=0).slope for row in score])
+
+
+def _since(read: Measured) -> str:
+    late = read.late_places()
+    since = f"from {read.experiment.reads[late[0]]} updates on" if len(late) else "never"
+    return f"reads at which the loss is at most {SMALL_LOSS:g}: {since}"
+
+
+# ----------------------------------------------------------------------------------- other settings
+
+
+def _varied(read: Measured, named: Naming) -> list[Verdict]:
+    """The same at one k."""
+    k, steps = read.experiment.main, read.experiment.steps
+    ratio = read.growth_ratio(steps, "coarse", k) / k
+    return [
+        judge_range(
+            named("G3", "coarse labels, growth of common over that of subclass detectors, over k"),
+            {f"k={k}": ratio},
+            ORDER_ONE,
+            "of order 1",
+            f"after {steps} updates",
+        ),
+        judge_range(
+            named("G4", "coarse labels, share of the response that S* carries (7), end"),
+            {kind: read.share("printed", kind, "coarse", k)[:, -1] for kind in OWN},
+            Range(ALMOST_ALL, math.inf, "none"),
+            f"at least {ALMOST_ALL:g}",
+        ),
+        judge_range(
+            named("G5", "fine labels, score from patches of a kind at T_0 over log(3/2)"),
+            {
+                kind: read.experiment.feature_patches
+                * read.at_stop(f"{kind}_response", "fine", k)
+                / expected.STOP
+                for kind in OWN
+            },
+            Range(OMEGA, math.inf, f"at least {OMEGA:g}"),
+            "at least of order 1 (13)",
+        ),
     ]

@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from torch import Tensor
 
 from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Cost, Output
-from rarefy.core.errors import bad_value, unknown
-from rarefy.core.parameters import Count, NotNegative, Positive
+from rarefy.core.errors import bad_value
+from rarefy.core.parameters import Count, NotNegative, OneOf, Positive
 from rarefy.data.granularity_labels import Labels
 from rarefy.studies.granularity.detectors.watch import AT_START, OVER_TIME, Watch
-from rarefy.studies.granularity.experiment import AS_CHOSEN, CHANGES, GranularityExperiment
+from rarefy.studies.granularity.experiment import AS_CHOSEN, GranularityExperiment
 from rarefy.studies.granularity.trial import LABELS, both_labels
 
-FURTHER: dict[str, dict[str, Any]] = {
-    "noise as in other studies": {"sigma": 0.02},
-    "strengths as in other studies": {"spread": 0.1},
-}
-"""What this study has smaller than the others. With theirs, the noise of a neuron is a tenth of its
-threshold, and who detects what is not decided at the start: these variations show it."""
+FIXED, LOOSE = "patch counts fixed", "strengths and noise as in granularity-errors"
+VARIATIONS = (AS_CHOSEN, FIXED, LOOSE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DetectorsExperiment(GranularityExperiment):
     """Each cell trains two networks on the same samples, one with the labels of the two sides and
-    one with those of the subclasses, and watches their detectors."""
+    one with those of the subclasses, and watches their detectors. Widths and thresholds as in the
+    paper: ``neurons`` m per output with fine labels, d m with coarse ones, c_b = sqrt(2 + 2 c_0)
+    and sqrt(4 + 2 c_0) with c_0 = 0.05 (App. B.3, 6)."""
 
     axes: ClassVar[tuple[str, ...]] = ("variation", "subclasses")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "seeds": 2,
-            "variation": (AS_CHOSEN, "noise x2"),
+            "variation": (AS_CHOSEN, FIXED),
             "subclasses": (1, 2),
             "main": 2,
             "d": 12,
@@ -42,62 +41,60 @@ class DetectorsExperiment(GranularityExperiment):
             "neurons": 40,
             "threshold": 0.9,
             "batch": 8,
+            "sigma_0": 0.01,
             "lr": 1.0,
             "steps": 40,
-            "reads": (0, 1, 5, 10, 20, 40),
+            "reads": (0, 5, 10, 20, 40),
         },
         "quick": {
             "seeds": 8,
-            "variation": (AS_CHOSEN, *FURTHER),
+            "variation": (AS_CHOSEN, FIXED),
             "subclasses": (2, 4, 8),
             "main": 4,
-            "d": 40,
-            "neurons": 200,
-            "threshold": 1.2,
+            "d": 24,
+            "neurons": 120,
+            "threshold": 1.0,
             "batch": 32,
-            "lr": 1.0,
-            # 19,584 run-steps: from 20,000 on, half a minute would go into compiling
-            "steps": 136,
-            "reads": (0, 1, 2, 4, 8, 16, 32, 64, 80, 100, 120, 136),
+            "sigma_0": 0.005,
+            "lr": 0.05,
+            # 19,200 run-steps: from 20,000 on, half a minute would go into compiling
+            "steps": 300,
+            "reads": (0, 2, 4, 8, 12, 16, 24, 32, 48, 64, 100, 150, 200, 250, 300),
         },
         "paper": {},
     }
 
-    variation: tuple[str, ...] = (
-        AS_CHOSEN,
-        *FURTHER,
-        "patches x2",
-        "neurons x1/2",
-        "neurons x2",
-        "c_b 1.3",
-        "patch counts drawn",
-    )
+    variation: tuple[Annotated[str, OneOf(VARIATIONS)], ...] = VARIATIONS
     """what is changed of the setting; only "as chosen" is run for every number of subclasses, the
     others at ``main``"""
     subclasses: tuple[Count, ...] = (2, 4, 8, 16)
     """subclasses of each side (k)"""
     main: int = 8
-    """subclasses of each side in the table of sensitivity and the picture of shares"""
-    reads: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32, 64, 100, 150, 200, 400, 600, 800, 1000)
+    """subclasses of each side where the setting is varied, and in the picture of shares"""
+    reads: tuple[int, ...] = (
+        *(0, 5, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200),
+        *(300, 400, 600, 800, 1000, 1250, 1500, 2000),
+    )
     """numbers of updates after which the networks are read"""
-    first: Count = 1
-    """updates over which the rates of phase 1 are taken"""
-    d: int = 64
-    spread: float = 0.02
-    sigma: NotNegative = 0.002
-    neurons: Count = 4096
-    threshold: Positive = 1.45
-    lr: Positive = 0.2
-    steps: Count = 1000
+    d: int = 40
+    patches: int = 96
+    feature_patches: int = 12
+    counts: str = "drawn"
+    spread: float = 0.0
+    sigma: NotNegative = 0.0002
+    neurons: Count = 2560
+    threshold: Positive = math.sqrt(2.1)
+    sigma_0: Positive = 0.0017
+    lr: Positive = 0.005
+    """learning rate, of the order of sigma_0: 3 of it (App. B.3, 14)"""
+    steps: Count = 2000
     seeds: Count = 20
 
     def check(self) -> None:
         rising = list(self.reads) == sorted(set(self.reads))
-        if not rising or not {0, self.first, self.steps} <= set(self.reads):
-            allowed = f"must rise and hold 0, first={self.first}, steps={self.steps}"
+        if not rising or not self.reads or self.reads[0] != 0 or self.reads[-1] != self.steps:
+            allowed = f"must rise from 0 to steps={self.steps}"
             raise bad_value("reads", self.reads, allowed)
-        if self.reads[-1] != self.steps or self.reads[0] != 0:
-            raise bad_value("reads", self.reads, f"must lie in 0..steps={self.steps}")
         if self.main not in self.subclasses:
             raise bad_value("main", self.main, f"must be one of subclasses={self.subclasses}")
         if AS_CHOSEN not in self.variation:
@@ -111,11 +108,12 @@ class DetectorsExperiment(GranularityExperiment):
         return f"{super().setting} sigma={self.sigma:g}"
 
     def varied(self, variation: str) -> Self:
-        if variation in FURTHER:
-            return replace(self, **FURTHER[variation])
-        if variation not in CHANGES:
-            raise unknown("variation", variation, {*CHANGES, *FURTHER})
-        return super().varied(variation)
+        changes = {FIXED: {"counts": "fixed"}, LOOSE: {"sigma": 0.002, "spread": 0.1}}
+        return replace(self, **changes.get(variation, {}))
+
+    def of(self, labels: str) -> Self:
+        """With the width and the threshold of networks with these labels."""
+        return self.wide(self.d * self.neurons) if labels == "coarse" else self
 
     def outputs(self) -> tuple[Output, ...]:
         return (
@@ -128,7 +126,7 @@ class DetectorsExperiment(GranularityExperiment):
 
     def cost(self) -> Cost:
         most = max(self.subclasses)
-        return self.cost_of_grid(2 * most, most, False, 2 * self.steps)
+        return self.cost_of_grid(2 * max(most, self.d), most, False, 2 * self.steps)
 
     def _wanted(self, variation: str, subclasses: int) -> bool:
         return variation == AS_CHOSEN or subclasses == self.main
@@ -136,8 +134,9 @@ class DetectorsExperiment(GranularityExperiment):
     def _run(
         self, variation: str, subclasses: int, cells: Cells, context: Context
     ) -> dict[str, Tensor]:
-        setting, parts = self.varied(variation), []
-        for per_side in (1, subclasses):
+        varied, parts = self.varied(variation), []
+        for name, per_side in zip(LABELS, (1, subclasses), strict=True):
+            setting = varied.of(name)
             labels = Labels(setting.model(subclasses), per_side)
             trial = setting.setup(cells, context, labels)
             watch = Watch(labels, trial.initial)

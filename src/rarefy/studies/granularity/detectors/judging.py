@@ -17,7 +17,7 @@ from rarefy.studies.kit.worst import SLACK, corrected_level, worst_of
 
 RATE = 0.1
 """Relative tolerance of closed forms without free constants: initial scores are not exactly equal,
-and the first updates already move them."""
+and updates move them."""
 LATE = 0.25
 """Tolerance of exponents in k and of slopes that are exact only for many subclasses: with 1/(k + 1)
 in place of 1/k (``late_slope``) an exponent of -1 becomes -0.83 over k = 2..16, and k/(2k - 1) in
@@ -33,15 +33,10 @@ class Range(NamedTuple):
 
 
 ORDER_ONE = Range(st.OMEGA, st.BIG_O, f"between {st.OMEGA:g} and {st.BIG_O:g}")
-NO_CONSTANT = ", no free constant"
 
 
-def near(value: float, width: float, more: str = "") -> Range:
-    return Range(value - width, value + width, f"±{width:g}{more}")
-
-
-NEAR = near(1, RATE, NO_CONSTANT)
-NEAR_LATE = near(1, LATE, NO_CONSTANT)
+def near(value: float, width: float) -> Range:
+    return Range(value - width, value + width, f"±{width:g}, no free constant")
 
 
 def estimate(samples: np.ndarray, level: float = 0.95) -> st.Interval:
@@ -85,9 +80,18 @@ def judge_range(
     said = f"decided at {name}, the worst of {len(cases)} cases" if len(cases) > 1 else ""
     left = f"no interval at {', '.join(missing)}" if missing else ""
     lost = _left_out({name: cases[name] for name in known})
-    measured = f"{worst.mean:.3g} [{worst.low:.3g}, {worst.high:.3g}]"
-    ends, note = (worst.low, worst.high), joined(said, left, lost, note)
-    return Verdict(*identity, predicted, measured, ends, worst.n, tolerance, outcome, note)
+    return Verdict(
+        *identity,
+        predicted,
+        f"{worst.mean:.3g} [{worst.low:.3g}, {worst.high:.3g}]",
+        (worst.low, worst.high),
+        worst.n,
+        tolerance,
+        outcome,
+        joined(said, left, lost, note),
+        value=worst.mean,
+        allowed=(low, high),
+    )
 
 
 def _left_out(cases: Cases) -> str:

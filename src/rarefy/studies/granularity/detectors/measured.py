@@ -10,10 +10,9 @@ import numpy as np
 import xarray as xr
 
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
-from rarefy.studies.granularity.detectors.theory import STOP, late_gain_of
+from rarefy.studies.granularity.detectors.theory import STOP
 from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.trial import LABELS
-from rarefy.theory.granularity import late_score
 
 OWN = ("common", "subclass")
 """The two kinds of features an output should answer to."""
@@ -53,6 +52,12 @@ class Measured:
 
     def end(self, name: str, labels: str, k: int) -> np.ndarray:
         return self.at(self.experiment.steps, name, labels, k)
+
+    def at_stop(self, name: str, labels: str, k: int) -> np.ndarray:
+        """(seed,), at the first read after phase 1; NaN where it does not end."""
+        stop = self.stop(labels, k)
+        values = self.of(name, labels, k)[:, stop]
+        return values if stop >= 0 else np.full_like(values, np.nan)
 
     def share(self, members: str, kind: str, labels: str, k: int) -> np.ndarray:
         """The part of the response to a kind of feature that a set carries, (seed, read)."""
@@ -99,42 +104,12 @@ class Measured:
         both = [self.at(read, f"{kind}_response", labels, k) for kind in OWN]
         return np.stack(both, axis=1)
 
-    def strangers(self, name: str, labels: str, k: int) -> np.ndarray:
-        """An output that should be 0, "woken" or "noise_open", as a number of neurons over the
-        size of S, (seed, read)."""
-        able = self.of("able_size", labels, k)[:, None]
-        everybody = self.experiment.varied(self.variation).neurons
-        among = everybody - able if name == "woken" else everybody
-        return np.asarray(self.of(name, labels, k) * among / np.where(able > 0, able, np.nan))
-
     def late_places(self) -> np.ndarray:
         """Places of the reads from which on the coarse loss is small for every k."""
         loss = np.array([self.of("loss", "coarse", k).mean(axis=0) for k in self.subclasses])
         large = np.flatnonzero(~np.all(loss <= SMALL_LOSS, axis=0))  # the first read has no loss
         return np.arange(large[-1] + 1, loss.shape[1])
 
-    def late_growth(self, k: int, printed: bool = False) -> np.ndarray:
-        """Of a sample's own score with coarse labels, from the first late read to the last, over
-        what (98) gives from there; (seed,), empty where the loss stays large."""
-        late = self.late_places()
-        if len(late) < 2:
-            return np.empty(0)
-        first, last = (self.experiment.reads[place] for place in late[[0, -1]])
-        score = self.score("coarse", k)
-        start, gain = score[:, late[0]], late_gain_of(self.experiment, k, printed)
-        by_law = np.array([float(late_score(last, first, each, gain)) for each in start]) - start
-        return np.asarray((score[:, -1] - start) / np.where(by_law > 0, by_law, np.nan))
-
     def cases(self, make: Callable[[int], np.ndarray]) -> Cases:
         """Samples for every number of subclasses."""
         return {f"k={k}": make(k) for k in self.subclasses}
-
-    def at_every_read(self, make: Callable[[int], np.ndarray], later: bool = False) -> Cases:
-        """Samples for every number of subclasses and every read, of (seed, read); ``later``: not
-        for the start."""
-        return {
-            f"k={k} at update {read}": values
-            for k in self.subclasses
-            for read, values in zip(self.experiment.reads, make(k).T, strict=True)
-            if read or not later
-        }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from rarefy.measure.detectors import STDS
 from rarefy.studies.granularity.detectors.experiment import DetectorsExperiment
 from rarefy.theory import granularity as theory
 
@@ -18,46 +17,24 @@ def predicted_rates(experiment: DetectorsExperiment, labels: str, k: int) -> the
     return theory.first_rates(plus=k, minus=k, per_side=1 if labels == "coarse" else k, **given)
 
 
+def expected_size(experiment: DetectorsExperiment, labels: str) -> float:
+    """|S*| to the letter, by exact probability."""
+    wide = experiment.of(labels)
+    return theory.initial_sets(wide.d, wide.neurons, wide.threshold).detectors
+
+
 def predicted_stop(experiment: DetectorsExperiment, labels: str, k: int) -> float:
     """Updates until B if the |S*| that are expected grow at those rates."""
-    rates, detectors = predicted_rates(experiment, labels, k), expected_sets(experiment).detectors
-    return theory.phase_1_steps(rates, detectors, experiment.feature_patches, STOP)
+    rates, size = predicted_rates(experiment, labels, k), expected_size(experiment, labels)
+    return theory.phase_1_steps(rates, size, experiment.feature_patches, STOP)
 
 
-def late_gain_of(experiment: DetectorsExperiment, k: int, printed: bool) -> float:
-    """C of (98), with the |S*| that are expected, or as it is printed."""
-    given = experiment.some("lr", "feature_patches", "patches")
-    if printed:
-        return theory.printed_late_gain(**given, plus=k)
-    return theory.late_gain(**given, plus=k, detectors=expected_sets(experiment).detectors)
+def expected_share(experiment: DetectorsExperiment, labels: str) -> float:
+    """Of the response at the start, what S* carries."""
+    return theory.initial_share(experiment.d, experiment.of(labels).threshold)
 
 
-def _margins(experiment: DetectorsExperiment) -> dict[str, float]:
-    """What ``rarefy.measure.detectors`` reckons with, noise in units of sigma_0: |w| is near its
-    root mean square at the start."""
-    noise = STDS * experiment.sigma * math.sqrt(experiment.d)
-    return {"spread": experiment.spread, "noise": noise}
-
-
-def expected_sets(experiment: DetectorsExperiment, printed: bool = True) -> theory.InitialSets:
-    """Exact, with the margins printed in 004 or with those that strengths and noise need."""
-    wide = {} if printed else _margins(experiment)
-    return theory.initial_sets(experiment.d, experiment.neurons, experiment.threshold, **wide)
-
-
-def expected_sizes(experiment: DetectorsExperiment, k: int) -> dict[str, float]:
-    """Neurons per feature and output in each of ``watch.SETS``."""
-    wide = expected_sets(experiment, False)
-    return {
-        "printed": expected_sets(experiment).detectors,
-        "detector": experiment.neurons * wide.detector_among(2 + 2 * k),
-        "able": wide.able,
-    }
-
-
-def expected_share(experiment: DetectorsExperiment, members: str, k: int) -> float:
-    """Of the response at the start, what "printed" sets or those of a "detector" carry."""
-    d, threshold = experiment.d, experiment.threshold
-    if members == "printed":
-        return theory.initial_share(d, threshold)
-    return theory.initial_share(d, threshold, 2 + 2 * k, **_margins(experiment))
+def expected_spread(experiment: DetectorsExperiment, labels: str) -> float:
+    """Std over mean of the responses to all features in a network at the start."""
+    wide = experiment.of(labels)
+    return theory.initial_spread(wide.d, wide.neurons, wide.threshold)

@@ -13,9 +13,8 @@ from rarefy.measure.detectors import pooled, responses
 from rarefy.train.descent import State
 
 SETS = {
-    "printed": "S* to the letter, exclusive in the whole dictionary",
-    "detector": "detectors, exclusive among the features that occur",
-    "able": "S, all neurons that may be open on a patch of the feature",
+    "printed": "S* to the letter: open on the feature and on no other word of the dictionary",
+    "able": "S: all neurons that may be open on a patch of the feature",
 }
 """Sets of neurons, all chosen at the start."""
 
@@ -30,17 +29,12 @@ OVER_TIME = {
         f"{kind}_by_{name}": f"part of {kind}_response: {words}"
         for kind, (name, words) in product(("common", "subclass"), SETS.items())
     },
-    "woken": "share of neurons outside S that are open on a feature, mean over all features",
-    "noise_open": "chance of a neuron to be open on a patch of noise, mean",
-    "noise_answer": "expected answer of an output to one patch of noise",
 }
-"""Measured at every read. A response is a mean over outputs and their own features."""
+"""Measured at every read. A response is a mean over outputs and their own features; detectors are
+surely open on their feature, and on no other that occurs."""
 
 AT_START = {
     "printed_size": "neurons of S* to the letter, mean over all features and outputs",
-    "detector_size": "detectors of a feature in an output, likewise",
-    "able_size": "neurons of S of a feature in an output, likewise",
-    "lacking": "share of outputs and own features without a detector",
     "start_common": "initial answer to common features, mean over all outputs",
     "start_subclass": "initial answer to subclass features, mean over all outputs",
     "start_spread": "std over mean of the initial answers to all features in all outputs",
@@ -53,7 +47,7 @@ class Watch:
 
     def __init__(self, labels: Labels, initial: dict[str, Tensor]) -> None:
         data = labels.data
-        self.initial, self.sigma = initial, data.sigma
+        self.initial = initial
         self.features = 2 + data.subclasses
         self.roles = measure.roles(labels)
         given = (initial["weights"], initial["bias"], self.features, data.spread, data.sigma)
@@ -65,7 +59,6 @@ class Watch:
         seen = responses(weights, bias, self.features)
         total = seen.sum(dim=2)
         moved = measure.growth(weights, self.initial["weights"], self.sets.detector)
-        noise = measure.noise_response(weights, bias, self.sigma)
         own = (self.roles.common, self.roles.subclass)
         parts = [
             pooled((seen * getattr(self.sets, name)).sum(dim=2), where)
@@ -76,9 +69,6 @@ class Watch:
             *(pooled(total, where) for where in (*own, self.roles.other)),
             *(pooled(moved, where) for where in own),
             *parts,
-            measure.woken(weights, bias, self.sets.able).mean(dim=(1, 2)),
-            noise.chance.mean(dim=1),
-            noise.answer.mean(dim=1),
         ]
         return torch.stack(found, dim=1)
 
@@ -87,13 +77,8 @@ class Watch:
         weights, bias = self.initial["weights"], self.initial["bias"]
         total = responses(weights, bias, self.features).sum(dim=2)
 
-        def size(members: Tensor) -> Tensor:
-            return members.to(weights).sum(dim=2).mean(dim=(1, 2))
-
-        empty = (~self.sets.detector.any(dim=2)).to(weights)
         found = [
-            *(size(getattr(self.sets, name)) for name in SETS),
-            pooled(empty, self.roles.common | self.roles.subclass),
+            self.sets.printed.to(weights).sum(dim=2).mean(dim=(1, 2)),
             total[..., :2].mean(dim=(1, 2)),
             total[..., 2:].mean(dim=(1, 2)),
             total.flatten(1).std(dim=1) / total.flatten(1).mean(dim=1),

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from itertools import product
 
-import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
 from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity import charts as lab
 from rarefy.studies.granularity.experiment import AS_CHOSEN
-from rarefy.studies.granularity.extreme.claims import KINDS, LEARNT, difference, when_learnt
+from rarefy.studies.granularity.extreme.claims import difference
 from rarefy.studies.granularity.extreme.experiment import ExtremeExperiment
-from rarefy.studies.granularity.stored_sets import COUNTS, STAGES, error_of
+from rarefy.studies.granularity.stored_sets import STAGES, error_of
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.tables import table
 from rarefy.studies.kit.words import seeds_in_words, shown
@@ -22,7 +21,7 @@ from rarefy.studies.kit.words import seeds_in_words, shown
 
 def pictures(experiment: ExtremeExperiment, results: xr.Dataset) -> list[Picture]:
     here = results.sel(variation=AS_CHOSEN)
-    return [make(experiment, here) for make in (_granularity, _harm, _progress)]
+    return [make(experiment, here) for make in (_granularity, _harm)]
 
 
 def _granularity(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
@@ -54,7 +53,7 @@ def _granularity(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
 
 def _harm(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
     noises = here["patch_noise"].values.astype(float)
-    bound = lab.level(f"counts: {COUNTS:g}", [noises.min(), noises.max()], COUNTS, "bound")
+    bound = lab.level("no difference", [noises.min(), noises.max()], 0.0, "bound")
     panels = []
     for words, per_side in study.compared.items():
         curves = []
@@ -70,37 +69,10 @@ def _harm(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
         "What one label a sample costs",
         "Error of networks first trained with one label a sample minus that of networks first "
         "trained with coarse labels (left) or fine ones (right) of the same samples. Above the "
-        "dotted line one label a sample does harm that counts, below 0 it helps. Dashed: before "
+        "dotted line one label a sample does harm, below it it helps. Dashed: before "
         "fine-tuning; solid: after all networks were trained on with the coarse question, the "
         "paper's comparison, in which coarse labels are the baseline. Mixed: a test set of which "
         f"half is hard. Bands: 95 % over {seeds_in_words(here)}, paired by seed.",
-        panels,
-    )
-
-
-def _progress(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
-    panels = []
-    for noise in here["patch_noise"].values:
-        curves = []
-        for words, per_side in {**study.compared, "one label a sample": study.most}.items():
-            one = here.sel(patch_noise=noise, per_side=per_side)
-            reads, role = one["read"].values, lab.ROLES[words]
-            share = by_seed(one["loss"], "read") / math.log(2 * per_side)
-            error = by_seed(one["hard_error"], "read")
-            curves += [
-                lab.share_curve(f"{words}: hard error", reads, error, role),
-                mean_curve(f"{words}: loss over guessing's", reads, share, role, "dotted"),
-            ]
-        y_label = "hard error; share of loss left"
-        panels.append(Lines(curves, "updates", y_label, f"noise {noise:g}", x_log=True))
-    return Picture(
-        "progress",
-        "Harmful, or only slower?",
-        "Before fine-tuning. Dotted: training loss over log(labels), what guessing costs; solid: "
-        "error on hard samples. Labels count as learnt when a dotted curve is at most "
-        f"{LEARNT:g}. If finer labels were only learnt more slowly, a solid curve would go on "
-        "falling to the others while its dotted one falls; if they do harm, it stays above them "
-        f"after its labels are learnt. Bands: 95 % over {seeds_in_words(here)}.",
         panels,
     )
 
@@ -116,8 +88,6 @@ def _errors(study: ExtremeExperiment, results: xr.Dataset) -> Table:
     for noise, per_side in product(here["patch_noise"].values, here["per_side"].values):
         cell = here.sel(patch_noise=noise, per_side=per_side)
         loss = float(cell["loss"].isel(read=-1).mean())
-        learnt = when_learnt(cell, "hard_error")
-        known = int(np.isfinite(learnt).sum())
         row = {
             "noise": f"{noise:g}",
             "labels a side": int(per_side),
@@ -126,14 +96,13 @@ def _errors(study: ExtremeExperiment, results: xr.Dataset) -> Table:
         }
         for stage, kind in product(STAGES, ("easy", "hard")):
             row[f"{kind} error, {stage}"] = shown(error_of(cell, kind, stage).values)
-        row["hard error when learnt"] = shown(learnt) if known else "never learnt"
-        rows.append({**row, "runs that learnt": f"{known} of {len(learnt)}"})
+        rows.append(row)
     return table(
         "granularity",
         "Errors by granularity",
         f"After {study.steps} updates (before fine-tuning) and after {study.tune_steps} more on "
-        "the coarse question; besides, at the first read where the training loss is at most "
-        f"{LEARNT:g} of log(labels). Means with 95 % intervals over {seeds_in_words(results)}.",
+        "the coarse question; over guessing's: training loss over log(labels). Means with 95 % "
+        f"intervals over {seeds_in_words(results)}.",
         rows,
     )
 
@@ -141,16 +110,14 @@ def _errors(study: ExtremeExperiment, results: xr.Dataset) -> Table:
 def _sensitivity(study: ExtremeExperiment, results: xr.Dataset) -> Table:
     there = results.sel(patch_noise=study.main_noise)
     columns = {
-        f"{kind}: one a sample minus {labels}": difference(
-            there, kind, "after", study.most, study.compared[labels]
-        )
-        for labels, kinds in KINDS.items()
-        for kind in kinds
+        f"one a sample minus {labels}": difference(there, "mixed", "after", study.most, per_side)
+        for labels, per_side in study.compared.items()
     }
-    columns["hard: coarse minus fine"] = difference(there, "hard", "after", 1, study.subclasses)
+    columns["coarse minus fine"] = difference(there, "mixed", "after", 1, study.subclasses)
     return lab.sensitivity_table(
         results,
         columns,
-        f"Differences of errors after fine-tuning, paired by seed, noise {study.main_noise:g}. "
+        "Differences of errors after fine-tuning on a test set of which half is hard, paired by "
+        f"seed, noise {study.main_noise:g}. "
         f"{lab.PATCHES_AND_RATE}",
     )

@@ -26,12 +26,9 @@ class GranularityExtreme(ExtremeExperiment, Study):
         "fine-tuned on the coarse question err on 6.54 %, those pre-trained with that question on "
         "5.25 %, with the best hierarchy on 4.79 % (Table 1). The theorems say nothing about "
         "labels finer than subclasses. In the multi-view model those accidents are feature "
-        "strengths and the noise in the patches, whose size is therefore an axis here. Finer "
-        "labels are also learnt more slowly, so networks are compared after equally many updates, "
-        "at the read where each has learnt the same share of its labels, and after all are "
-        "fine-tuned on the coarse question (with their outputs kept and fresh samples, where the "
-        "paper puts a new last layer and takes the old samples). A difference counts from one "
-        "test sample in twenty on."
+        "strengths and the noise in the patches, whose size is therefore an axis here. Networks "
+        "are compared after all are fine-tuned on the coarse question (with their outputs kept and "
+        "fresh samples, where the paper puts a new last layer and takes the old samples)."
     )
 
     verdicts = judged.verdicts

@@ -34,8 +34,7 @@ STYLES = {"hard": "solid", "easy": "dashed"}
 
 def pictures(experiment: LabelsExperiment, results: xr.Dataset) -> list[Picture]:
     here = results.sel(variation=AS_CHOSEN)
-    found = [_errors(experiment, here, float(noise)) for noise in here["patch_noise"].values]
-    return [_gains(experiment, here), *found]
+    return [_gains(experiment, here), _errors(experiment, here, experiment.main_noise)]
 
 
 def _panels(

@@ -26,12 +26,6 @@ SHOWN = {
         "classifiers trained without them are wrong. A score that puts hard images first rises to "
         "the right; one that knows nothing is flat. Bands: 95 %, allowing for what draws share.",
     ),
-    "loss": (
-        "mean loss",
-        "Loss by tenth of the class",
-        "The same with losses: -log probability of the label, or the share of nearest neighbours "
-        "(of other folds) that have another label.",
-    ),
     ISOLATION: (
         "isolation (class mean 1)",
         "Isolation by tenth of the class",

@@ -14,8 +14,8 @@ from rarefy.studies.influence.scoreboard.experiment import ScoreboardExperiment
 from rarefy.studies.kit.reading import Naming
 from rarefy.tools.influence.injections import Injection
 
-SCORE, RIVAL = "percentile", "distance"
-"""What the tool sorts by, and the plainest thing that knows the label too."""
+SCORE = "percentile"
+"""What the tool sorts by."""
 KINDS = {
     "flips": "labels flipped at random",
     "paired-flips": "labels flipped between two classes",
@@ -58,24 +58,19 @@ def winners(results: xr.Dataset, name: str, injection: str) -> list[str]:
 
 
 def verdicts(experiment: ScoreboardExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
-    """Rare modes do so, and by more than with the distance to the class mean. Of wrong labels and
-    copies 003 says nothing: they are shown, not judged."""
+    """Rare modes do so. Of wrong labels and copies 003 says nothing: they are shown, not judged."""
     named, found = Naming(experiment, scale), []
     for name in results["data"].values.tolist():
         for text in results["injection"].values.tolist():
             if Injection.parse(text).kind != "rare-modes":
                 continue
             best = winners(results, name, text)[0]
-            own, rival, reached = (
-                values_of(results, "auroc", name, text, signal) for signal in (SCORE, RIVAL, best)
+            own, reached = (
+                values_of(results, "auroc", name, text, signal) for signal in (SCORE, best)
             )
-            note = f"difference of AUROC; score {own.mean():.3f}, best {best} {reached.mean():.3f}"
+            note = f"AUROC less 0.5; score {own.mean():.3f}, best {best} {reached.mean():.3f}"
             share = float(results["share"].sel(data=name, injection=text).mean())
-            for what, values in (
-                ("found better than at random", own - 0.5),
-                ("found better than by the distance to the class mean", own - rival),
-            ):
-                identity = named("B11", f"{name}, {spoken(text)}: {what}")
-                interval = resampled_interval(values, share)
-                found.append(judge_difference(identity, interval, "positive", note=note))
-    return found or [judge_difference(named("B11", "no rare modes"), np.zeros(0), "positive")]
+            identity = named("B11", f"{name}, {spoken(text)}: found better than at random")
+            interval = resampled_interval(own - 0.5, share)
+            found.append(judge_difference(identity, interval, "positive", note=note))
+    return found

@@ -1,4 +1,4 @@
-"""Pictures of S9 and S10: what pruning gains over noise and keep, and how noise carries over."""
+"""Pictures of S9 and S10: what pruning gains over noise and keep; what the dense network knows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture
-from rarefy.measure.estimates import mean_band
-from rarefy.studies.sparse.pairs import comparisons, pooled
+from rarefy.measure.curves import mean_curve
+from rarefy.measure.estimates import mean_interval
+from rarefy.studies.sparse.pairs import is_apart
 from rarefy.studies.sparse.published import published
-from rarefy.studies.sparse.readings import BANDS, PLACES, POINTS, Paired, placed, readings
+from rarefy.studies.sparse.readings import AXES, BANDS, PLACES, POINTS, Paired, placed, readings
 from rarefy.tools.sparse_experiment import SparseTraining
 
 KEEP, GAIN = "share of weights kept", "accuracy less dense, points"
-TRAINED, ASKED = "noise std in training", "noise std in the test"
 
 
 def pictures(experiment: SparseTraining, results: xr.Dataset) -> list[Picture]:
@@ -21,112 +21,77 @@ def pictures(experiment: SparseTraining, results: xr.Dataset) -> list[Picture]:
     for count, (words, part) in enumerate(readings(results)):
         mark, named = (f"-{count}", f", {words}") if words else ("", "")
         every = {place: placed(part, place) for place in PLACES}
-        known = {place: one for place, one in every.items() if _something(one)}
-        for place, paired in known.items():
-            found.append(_curves(experiment, paired, f"{place}{mark}", f"{PLACES[place]}{named}"))
+        known = {place: one for place, one in every.items() if len(one.levels) and one.thinned}
+        if "both" in known:
+            found.append(_curves(experiment, known["both"], mark, named))
         if known:
             found.append(_maps(known, mark, named))
-        found += _transfer(part, mark, named)
-    return found
+    return [*found, _learnt(results)]
 
 
-def _something(paired: Paired) -> bool:
-    return any(np.isfinite(paired.difference(keep)).any() for keep in paired.thinned)
-
-
-def _curves(experiment: SparseTraining, paired: Paired, name: str, words: str) -> Picture:
+def _curves(experiment: SparseTraining, paired: Paired, mark: str, named: str) -> Picture:
     paper, data = published(experiment), experiment.data
-    panels, halves = [], []
-    keeps = np.array(sorted(paired.thinned))
+    panels, keeps = [], np.array(sorted(paired.thinned))
     for band in BANDS:
-        part = paired.band(band)
-        gains = np.stack([part.difference(keep) for keep in keeps], axis=2)  # (seed, level, keep)
-        if not np.isfinite(gains).any():
-            continue
-        curves = []
+        part, curves = paired.band(band), []
         for place, level in enumerate(part.levels):
             role = f"noise {level:g}"
-            curves.append(Curve(role, keeps, mean_band(gains[:, place]).mean, role=role))
+            gains = np.stack([part.difference(keep)[:, place] for keep in keeps], axis=1)
+            curves.append(mean_curve(role, keeps, gains, role))
             theirs = np.array([paper.difference(data, float(level), keep) for keep in keeps])
             if np.isfinite(theirs).any():
                 curves.append(Curve(f"{role}, published", keeps, theirs, role=role, style="dotted"))
-        panels.append(Lines(curves, KEEP, GAIN, f"{band} noise", x_log=True))
-        halves.append(_half_widths(part, band))
-    said = "; ".join(text for text in halves if text)
+        if curves:
+            panels.append(Lines(curves, KEEP, GAIN, f"{band} noise", x_log=True))
     caption = (
-        "Difference from the dense network of the same seed, mean over seeds"
-        + (f"; dotted: {paper.name}." if data == paper.data else ".")
-        + (f" Half of a point's 95 % interval: {said}." if said else " No point has an interval.")
+        f"Difference from the dense network of the same seed, {PLACES['both']}: mean and 95 % "
+        f"interval over seeds; dotted: {paper.name}, where it has the set."
     )
-    return Picture(f"gain-{name}", f"What pruning gains, {words}", caption, panels)
-
-
-def _half_widths(part: Paired, band: str) -> str:
-    """With the spread pooled over the band's levels, at the smallest and largest number of seeds:
-    six bands over each other could not be read."""
-    found = []
-    for keep in part.thinned:
-        difference = part.difference(keep)
-        n = np.isfinite(difference).sum(axis=0)
-        spread = pooled(difference)
-        if spread.freedom and n.max(initial=0):
-            found.append(f"{spread.half(int(n.max())):.2f} at keep {keep:g}")
-    return f"{band} {', '.join(found)}" if found else ""
+    return Picture(f"gain{mark}", f"What pruning gains{named}", caption, panels)
 
 
 def _maps(known: dict[str, Paired], mark: str, named: str) -> Picture:
     panels = []
     for place, paired in known.items():
-        found = comparisons(paired)
-        shape = (len(paired.levels), len(paired.thinned))
-        values = np.array([each.difference.mean for each in found]).reshape(shape)
-        notes = []
-        for index, each in enumerate(found):
-            row, column = divmod(index, shape[1])
-            if each.apart or each.difference.n == 1:
-                notes.append((row, column, "*" if each.apart else "†"))
+        found = [
+            [mean_interval(paired.difference(keep)[:, level]) for keep in paired.thinned]
+            for level in range(len(paired.levels))
+        ]
         panels.append(
             HeatMap(
-                values,
+                np.array([[each.mean for each in row] for row in found]),
                 x=[f"{keep:g}" for keep in paired.thinned],
                 y=[f"{level:g}" for level in paired.levels],
                 x_label=KEEP,
                 y_label="noise std",
                 colour_label=GAIN,
                 title=PLACES[place],
-                notes=notes,
+                notes=[
+                    (row, column, "*")
+                    for row, cells in enumerate(found)
+                    for column, each in enumerate(cells)
+                    if is_apart(each)
+                ],
                 signed=True,
             )
         )
     caption = (
         "Difference from the dense network of the same seed, mean over seeds. A star: its paired "
-        "95 % interval excludes 0 (one in twenty does by chance); a dagger: one seed."
+        "95 % interval excludes 0 (one in twenty does by chance)."
     )
-    return Picture(f"map{mark}", f"What pruning gains{named}", caption, panels)
+    return Picture(f"map{mark}", f"Where the noise is{named}", caption, panels)
 
 
-def _transfer(part: xr.Dataset, mark: str, named: str) -> list[Picture]:
-    """Of the dense network, both axes rising."""
-    dense = part["test_accuracy"].sel(keep=np.isclose(part["keep"].values.astype(float), 1.0))
-    if dense.sizes["keep"] == 0:
-        return []
-    dense = dense.isel(keep=0).sortby(["noise", "test_noise"])
-    samples = dense.transpose("seed", "noise", "test_noise").values
-    if not np.isfinite(samples).any():
-        return []
-    panel = HeatMap(
-        POINTS * mean_band(samples).mean,
-        x=[f"{level:g}" for level in dense["test_noise"].values.astype(float)],
-        y=[f"{level:g}" for level in dense["noise"].values.astype(float)],
-        x_label=ASKED,
-        y_label=TRAINED,
-        colour_label="accuracy, per cent",
-        title="dense network",
-    )
+def _learnt(results: xr.Dataset) -> Picture:
+    """Whether dense networks fit what they see, which a gain by pruning needs."""
+    epochs, curves = results["epoch"].values.astype(np.float64), []
+    for words, part in readings(results, AXES):
+        dense = part["epoch_accuracy"].sel(keep=1.0).transpose("seed", "epoch")
+        curves.append(mean_curve(words or "dense", epochs, POINTS * dense.values, words or "dense"))
     caption = (
-        "Each network is asked at every noise level: the diagonal has the same noise in training "
-        "and test, the first column no noise in the test, the first row none in training. Mean "
-        "over seeds."
+        "Training images, with their noise, that the dense network classifies right, epoch by "
+        "epoch: mean and 95 % interval over seeds. One that does not reach 100 % has nothing that "
+        "pruning could keep it from fitting."
     )
-    title = f"Trained at one noise level, asked at another{named}"
-    return [Picture(f"transfer{mark}", title, caption, [panel])]
+    panel = Lines(curves, "epoch", "training accuracy, per cent")
+    return Picture("learnt", "Does the dense network fit what it sees?", caption, [panel])

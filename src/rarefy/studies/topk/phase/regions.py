@@ -1,4 +1,4 @@
-"""The regions of the phase diagram: measured, published, and predicted by the first update."""
+"""The regions of the phase diagram: measured and published."""
 
 from __future__ import annotations
 
@@ -8,33 +8,27 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rarefy.measure.regions import Mask, between, fit_boundaries, overlap
+from rarefy.measure.regions import Mask, between, fit_boundaries
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.topk.phase.experiment import PhaseExperiment
 from rarefy.theory import first_step, topk
 
 LEARNT = 2.0
 """Test loss under which 002 Fig. 2 counts a cell as generalising."""
-OVERLAP = 0.8
-"""Shared over joint area from which two regions count as the same; all that is needed of a region
-drawn by eye with two round constants."""
+FITTED = 0.01
+"""Training loss that 002 reports to be reached everywhere."""
 
 Numbers = NDArray[np.float64]
 
 
 def at_end(results: xr.Dataset, name: str, reading: str) -> Numbers:
-    """A loss at the last read: (seed, sigma, keep)."""
-    return by_seed(results[name].isel(read=-1).sel(reading=reading), "sigma", "keep")
+    """A loss at the end: (seed, sigma, keep)."""
+    return by_seed(results[name].sel(reading=reading), "sigma", "keep")
 
 
 def measured_regions(results: xr.Dataset, reading: str) -> Mask:
     """Cells that generalise, (seed, sigma, keep)."""
     return at_end(results, "test_loss", reading) < LEARNT
-
-
-def overlaps(results: xr.Dataset, reading: str, region: Mask) -> Numbers:
-    """Of the measured region with another, (seed,)."""
-    return np.array([overlap(measured, region) for measured in measured_regions(results, reading)])
 
 
 def published_curves(experiment: PhaseExperiment, sigma: Numbers) -> tuple[Numbers, Numbers]:
@@ -90,13 +84,19 @@ def fitted_curves(
 
 
 def constants_of(experiment: PhaseExperiment, fits: list[FittedCurves]) -> tuple[str, str]:
-    """Fitted constants of the lower and of the upper curve, a seed after the other."""
+    """Fitted constants of the lower and of the upper curve: median and range over seeds."""
     low, high = published_constants(experiment)
-    lower = [
-        f"none (under {low * fit.lower:.2g})" if fit.no_lower_side else f"{low * fit.lower:.3g}"
-        for fit in fits
-    ]
-    return ", ".join(lower), ", ".join(f"{high * fit.upper:.3g}" for fit in fits)
+    none = sum(fit.no_lower_side for fit in fits)
+    lower = _range([low * fit.lower for fit in fits if not fit.no_lower_side])
+    if none:
+        lower = f"none in {none} of {len(fits)} seeds" + (f", else {lower}" if lower else "")
+    return lower, _range([high * fit.upper for fit in fits])
+
+
+def _range(values: list[float]) -> str:
+    if not values:
+        return ""
+    return f"{np.median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
 
 
 def published_region(experiment: PhaseExperiment, results: xr.Dataset) -> Mask:
@@ -119,42 +119,9 @@ def first_update(experiment: PhaseExperiment, sigma: float) -> first_step.FirstS
     )
 
 
-ENOUGH = {
-    "half of the filters": "half of the filters keep their signal",
-    "one filter": "half of the classes have a filter that keeps its signal and is open on it",
-}
-"""From which K on the first update's window reckons that a signal can be learnt."""
-
-
-def predicted_curves(
-    experiment: PhaseExperiment, sigma: Numbers, enough: str = "half of the filters"
-) -> tuple[Numbers, Numbers]:
-    """The window that follows from the first update's order statistics (S12)."""
-    steps = [first_update(experiment, value) for value in sigma]
-    if enough == "one filter":
-        low = [first_step.class_lower_keep(step, experiment.filters) for step in steps]
-    else:
-        low = [first_step.lower_keep(step) for step in steps]
-    high = [first_step.upper_keep(step) for step in steps]
-    return np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
-
-
-def predicted_region(
-    experiment: PhaseExperiment, results: xr.Dataset, enough: str = "half of the filters"
-) -> Mask:
-    sigma, keep = axes_of(results)
-    return between(keep, *predicted_curves(experiment, sigma, enough))
-
-
 def axes_of(results: xr.Dataset) -> tuple[Numbers, Numbers]:
     """Noise levels and kept counts of the grid."""
     return results["sigma"].values.astype(float), results["keep"].values.astype(np.float64)
-
-
-def kept_shares(experiment: PhaseExperiment, results: xr.Dataset, sigma: float) -> Numbers:
-    """The law's share of filters whose signal is among the K largest, for every K of the grid."""
-    counts = results["keep"].values.astype(np.int64)
-    return first_step.retained_share(counts, first_update(experiment, sigma))
 
 
 def spacing(keep: Numbers) -> Numbers:

@@ -1,1 +1,0 @@
-"""Trained attention, and rare features that come with a frequent one."""

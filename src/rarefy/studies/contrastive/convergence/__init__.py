@@ -1,0 +1,1 @@
+"""Theorem 3.1 at the temperatures and sizes it speaks of."""

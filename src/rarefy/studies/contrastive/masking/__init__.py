@@ -1,0 +1,1 @@
+"""Is it the wrong neurons that pruning leaves out?."""
