@@ -40,8 +40,8 @@ def test_a_cell_is_what_its_parts_give_one_after_the_other() -> None:
         schedule="trained",
         zeta_axes="rotated",
     )
-    trajectory, stopped = whole.train(FLOAT64, small.training("trained"), {})
-    filters = trajectory.parameters["filters"][0]
+    fitted = whole.fit(FLOAT64, small.training("trained"))
+    filters = fitted.filters[0]
     wrong = []
     for start in (0, 250):
         fresh = whole.fresh(min(250, small.test_samples - start), start // 250)
@@ -50,7 +50,7 @@ def test_a_cell_is_what_its_parts_give_one_after_the_other() -> None:
         scores = scores + own[:, fresh.labels[0]]
         wrong.append(scores.argmax(dim=0) != fresh.labels[0])
     assert found["test_error"][0] == pytest.approx(torch.cat(wrong).double().mean().item())
-    assert found["stopped_at"][0] == stopped[0] > 0
+    assert found["stopped_at"][0] == fitted.stopped_at[0] > 0
 
 
 def test_the_best_classifier_errs_as_the_formula_says() -> None:

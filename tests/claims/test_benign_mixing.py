@@ -161,8 +161,7 @@ def test_accuracies_are_those_of_plain_test_samples() -> None:
     chosen = cells.take(np.flatnonzero(rows)[:3])
     found = study.simulate(chosen, FLOAT64)
     experiment = study._prepared("trained", chosen, FLOAT64)
-    trajectory, _ = experiment.train(FLOAT64, study.training("trained"), {})
-    filters = trajectory.parameters["filters"]
+    filters = experiment.fit(FLOAT64, study.training("trained")).filters
     plain = generalisation(filters, experiment.fresh, 40_000, experiment.scale)
     # 4.5 standard errors of a share near 1/2; the stratified test has half of its samples outside
     np.testing.assert_allclose(found["accuracy"][:, 0], 1 - plain.error, atol=4.5 * 0.006)

@@ -129,7 +129,7 @@ def test_weighted_samples_say_the_same_as_the_data_s_own_law() -> None:
         schedule="trained",
         zeta_axes="rotated",
     )
-    filters = trial.train(context, study.training("trained"), {})[0].parameters["filters"]
+    filters = trial.fit(context, study.training("trained")).filters
     table, axes = noise.table(), trial.data.special_axes()
     lam = table[:, torch.arange(3), axes]
 

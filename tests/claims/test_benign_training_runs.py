@@ -25,9 +25,7 @@ pytestmark = pytest.mark.usefixtures("eager")
 
 def test_end_measures_are_those_of_matrices_written_out() -> None:
     """One cell again, with A as a matrix, weights by a plain loop and numpy for the rest."""
-    study = BenignTraining.at(
-        "tiny", case=("trained",), gamma=(10.0,), strength=(1.0,), seeds=1
-    )
+    study = BenignTraining.at("tiny", case=("trained",), gamma=(10.0,), strength=(1.0,), seeds=1)
     context = Context(dtype=torch.float64)
     cells = grid_of(study).cells(np.arange(1))
     found = study.simulate(cells, context)
