@@ -199,7 +199,7 @@ def test_d7_a_parameter_that_is_gone_is_named() -> None:
 
 
 @pytest.mark.fault(
-    when="one of the files that `rarefy verify --results` judges is damaged or does not fit",
+    when="one of the files that `rarefy verify` judges is damaged or does not fit",
     then="it is named, the others are judged, exit code 1",
 )
 def test_d7_verify_names_what_it_cannot_judge(
@@ -213,8 +213,8 @@ def test_d7_verify_names_what_it_cannot_judge(
     verdicts = Toy.at("tiny").verdicts(whole(folder), "tiny")
     verdicts += Toy.at("quick").verdicts(quick, "quick")
     monkeypatch.setattr(ledger, "load_verdicts", lambda: verdicts)
-    assert cli.main(["verify", "--results", "results"]) == 0
-    assert "2 verdicts are as in the ledger" in capsys.readouterr().out
+    assert cli.main(["verify", "results"]) == 0
+    assert "2 readings are as in the ledger" in capsys.readouterr().out
     for spoil in (
         lambda: (folder / "toy-quick.parquet").write_bytes(b"garbage"),
         lambda: (folder / "toy-quick.json").write_text("{"),
@@ -222,11 +222,10 @@ def test_d7_verify_names_what_it_cannot_judge(
     ):
         write_results(Toy.at("quick"), "quick", quick, folder)
         spoil()
-        assert cli.main(["verify", "--results", "results"]) == 1
+        assert cli.main(["verify", "results"]) == 1
         shown = capsys.readouterr()
         assert shown.err.count("error:") == 1 and "toy-quick." in shown.err
-        assert "1 results cannot be judged: toy-quick.parquet" in shown.out
-        assert "toy, tiny" in shown.out
+        assert shown.out == "1 results cannot be judged: toy-quick.parquet\n"
 
 
 @pytest.mark.fault(

@@ -16,6 +16,7 @@ import pytest
 import toy
 import xarray as xr
 from folders import seen_in
+from made_up_ledger import claim, made_up_ledger
 from PIL import Image
 
 from rarefy.core.errors import RunError, UsageError
@@ -50,9 +51,14 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("report") / "new" / "report.html"
+    folder = tmp_path_factory.mktemp("report")
+    path = folder / "new" / "report.html"
     committed = toy.entry(toy.Gallery.at("paper", neurons=30, seeds=7), "paper")
-    assert write_report(path, [toy.entry()], [committed]) == path
+    primary = {"study": "toy-gallery", "scale": "tiny"}
+    growth = claim("C1", where="Lemma 1", line="Growth is linear.", primary=primary)
+    figure = claim("C10", where="Fig. 2", line="It rises.", answer="undecided", primary=primary)
+    with made_up_ledger(folder, growth, figure):
+        assert write_report(path, [toy.entry()], [committed]) == path
     assert [item.name for item in seen_in(path.parent)] == ["report.html"], "no leftovers"
     assert path.stat().st_size < page.MOST_BYTES
     return path.read_text(encoding="utf-8")
@@ -91,24 +97,30 @@ def test_every_live_figure_has_its_data_and_a_still_image(written: str) -> None:
         assert json.loads(text)["data"]
 
 
-def test_verdicts_come_fresh_first_with_words_and_links(written: str) -> None:
-    elements = Elements(written)
-    assert written.index("<caption>This run") < written.index("<caption>Committed results")
-    rows = [a for a in elements.all("tr") if "data-claim" in a]
-    assert [row["data-outcome"] for row in rows[:4]] == [
-        "holds",
-        "fails",
-        "inconclusive",
-        "not-run",
-    ]
-    anchors = {a["id"] for a in elements.all("section") if "id" in a}
+def test_the_page_begins_with_the_findings(written: str) -> None:
+    first, _, rest = written.partition('<nav aria-labelledby="contents">')
+    elements = Elements(first)
+    # what the study's own figure shows comes first, and has its picture
+    assert elements.text.index("It rises.") < elements.text.index("Growth is linear.")
+    assert len(elements.all("img")) == 1
+    assert "Xu & Chen, Fig. 2" in elements.text
+    assert "? undecided" in elements.text
+    assert "changed: the ledger says not run" in elements.text
+    anchors = {a["id"] for a in Elements(rest).all("section") if "id" in a}
     assert anchors == {"this-run-toy-gallery-tiny", "committed-toy-gallery-paper"}
-    assert {(a["href"] or "")[1:] for a in elements.all("a")} == anchors
-    assert "✓ holds" in elements.text
-    said = elements.text.count("Stage 1: the per-step growth")
-    assert said == 3, "from the ledger: in the overview, and once in each section"
-    options = re.findall(r"<option>(.*?)</option>", written)
-    assert options[:3] == ["C1", "C8", "C10"]
+    assert {(a["href"] or "")[1:] for a in elements.all("a")} == {"this-run-toy-gallery-tiny"}
+    contents = Elements(rest[: rest.index("</nav>")])
+    assert {(a["href"] or "")[1:] for a in contents.all("a")} == anchors
+
+
+def test_readings_are_folded_and_those_that_decide_come_first(written: str) -> None:
+    _, fresh, committed = written.split('<section class="study"')
+    for section in (fresh, committed):
+        (folded,) = re.findall(r"<details>\n<summary>Readings.*?</details>", section, re.DOTALL)
+        names = re.findall(r'<th scope="row" data-label="Claim"><span>([^<]*?) ?<', folded)
+        assert names == ["C1.1", "C10.1", "C1", ""]
+        assert "✓ holds" in Elements(folded).text
+        assert section.count("Growth is linear.") == 1
 
 
 def test_the_section_says_how_it_was_made(written: str) -> None:
@@ -188,7 +200,7 @@ class Small(toy.Gallery):
 
 def test_nothing_done_or_nothing_finite_is_said() -> None:
     empty = page.render([])
-    assert "There are no verdicts yet." in empty
+    assert "There are no results yet." in empty
     assert 'id="plotly"' not in empty, "five megabytes for nothing"
     for results in (toy.results(np.nan), xr.Dataset()):
         text = page.render([(Small(), "tiny", results, [])])
@@ -290,7 +302,7 @@ def test_bad_paths_leave_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="file: it is there, and not as rarefy wrote it"):
         write_report(tmp_path / "file", [], [])
     page_of_none = write_report(tmp_path / "none", [], [])
-    assert "There are no verdicts yet." in page_of_none.read_text(encoding="utf-8")
+    assert "There are no results yet." in page_of_none.read_text(encoding="utf-8")
 
 
 def test_pictures_are_saved_as_files(tmp_path: Path) -> None:
@@ -314,18 +326,3 @@ def test_many_entries_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'type="application/json"' not in many
     (figure,) = re.findall(r'id="figure-1-1-2">(.*?)</script>', few)
     assert json.loads(packed_text(many, "figure-2-1-2")) == json.loads(figure)
-    rows = [a for a in Elements(packed_text(many, "every-verdict")).all("tr") if "data-claim" in a]
-    assert len(rows) == 8
-    assert not [a for a in Elements(many).all("tr") if "data-claim" in a]
-    assert "The same verdicts stand with each study below." in many
-
-
-def test_a_packed_list_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "_MANY_ENTRIES", 0)
-    results, study = toy.results(), Evil()
-    verdicts = [toy.verdict(EVIL, "holds", EVIL, EVIL, EVIL, EVIL)]
-    entry = (study, EVIL, results, verdicts)
-    text = page.render([entry])
-    elements = Elements(packed_text(text, "every-verdict"))
-    assert "alert(1)" in elements.text
-    assert not elements.all("script") and not elements.all("img")

@@ -12,19 +12,25 @@ from rich.text import Text
 
 from rarefy.cli.frame import app, exit_on_error, print_
 from rarefy.cli.options import AsJson
+from rarefy.ledger.claims import SIGNS
 
 if TYPE_CHECKING:
+    from rarefy.core.tables import Table
     from rarefy.core.verdict import Verdict
     from rarefy.ledger.answers import Answer, Part
 
-MARKS = {
-    "supported": ("✓", "green"),
-    "contradicted": ("✗", "red"),
-    "smaller than published": ("<", "magenta"),
-    "premise not met": ("∅", "cyan"),
-    "undecided": ("?", "yellow"),
-    "not run": ("–", "dim"),
+_COLOURS = ("green", "red", "magenta", "cyan", "yellow", "dim")
+MARKS = {state: (SIGNS[state], colour) for state, colour in zip(SIGNS, _COLOURS, strict=True)}
+_OUTCOMES = {
+    "holds": MARKS["supported"],
+    "fails": MARKS["contradicted"],
+    "inconclusive": MARKS["undecided"],
+    "premise-not-met": MARKS["premise not met"],
+    "not-run": MARKS["not run"],
 }
+LABEL = 17
+"""Columns for the names of an answer's parts."""
+WIDEST = 110
 SHOWN = 5
 """Exceptions named in a terminal."""
 
@@ -44,6 +50,10 @@ def claims(
 
     With an id, or words that one claim fits: the whole answer, the numbers it stands on, how far it
     carries, and the command that runs it.
+
+    ✓ supported; ✗ contradicted; < there, but smaller than published; ∅ the claim's premise is not
+    met; ? undecided: too few repeats, or the numbers allow both; – not run. An answer stands on one
+    to three readings that were declared for it, never on how many others agree.
 
     Example: [bold]rarefy claims B6[/]
 
@@ -75,25 +85,26 @@ def claims(
 def answer_line(answer: Answer) -> Text:
     """Mark, id and sentence; a long one goes on under itself."""
     mark, colour = MARKS[answer.state]
-    text = Text.assemble((f"{mark} {answer.claim.id:<4}", colour), answer.claim.line)
-    return hanging(text, 6)
+    return hanging(Text(f"{mark} {answer.claim.id:<4}", colour), answer.claim.line)
 
 
-def hanging(text: Text, indent: int) -> Text:
-    """Lines after the first stand ``indent`` to the right."""
+def hanging(start: Text, text: str) -> Text:
+    """The text goes on under itself, to the right of ``start``."""
+    lines = textwrap.wrap(text, _width() - start.cell_len) or [""]
+    return start + Text(("\n" + " " * start.cell_len).join(lines))
+
+
+def _width() -> int:
     from rich.console import Console
 
-    console = Console()
-    lines = text[indent:].wrap(console, max(console.width, 40) - indent)
-    return text[:indent] + Text("\n" + " " * indent).join(lines)
+    return max(40, min(Console().width, WIDEST))
 
 
 def _count(answers: list[Answer]) -> None:
     states = [answer.state for answer in answers]
     counted = [f"{mark} {word} {states.count(word)}" for word, (mark, _) in MARKS.items()]
-    typer.echo()
-    print_(Text("   ".join(one for one in counted if not one.endswith(" 0"))))
-    typer.echo(f"rarefy claims {answers[0].claim.id} shows one of them whole")
+    there = "   ".join(one for one in counted if not one.endswith(" 0"))
+    print_(Text(f"\n{there}\nrarefy claims {answers[0].claim.id} shows one of them whole"))
 
 
 def _show(answer: Answer) -> None:
@@ -102,7 +113,8 @@ def _show(answer: Answer) -> None:
 
     claim = answer.claim
     mark, colour = MARKS[answer.state]
-    print_(Text.assemble((f"{mark} {claim.id}: {answer.state}", colour), f"   ({claim.where})"))
+    print_(Text(f"{mark} {claim.id} {answer.state}", colour) + Text(f"  ({claim.where})"))
+    print_(hanging(Text(), claim.line))
     typer.echo()
     parts = {
         "paper says": claim.statement,
@@ -112,25 +124,26 @@ def _show(answer: Answer) -> None:
         "we ran": claim.ran,
         "we saw": claim.saw,
         "so": claim.so,
-        "would change our mind": claim.change,
+        "mind changed by": claim.change,
         "not run": claim.not_run,
     }
     for name, text in parts.items():
         if text:
-            typer.echo(textwrap.fill(f"{name.upper()}: {text}", _width(), subsequent_indent="  "))
+            print_(hanging(Text(f"{name:<{LABEL}}", "bold"), text))
     if answer.parts:
-        declared = f"declared {claim.declared}, results seen: {claim.seen}"
-        typer.echo(f"\nIt stands on ({declared} the declaration):")
+        declared = f"declared {claim.declared}, {claim.seen} results were seen"
+        print_(Text(f"\nIt stands on ({declared}):"))
     for part in answer.parts:
         _show_part(part)
     if answer.why:
-        typer.echo(textwrap.fill(f"why: {answer.why}", _width(), subsequent_indent="  "))
+        print_(hanging(Text("why: "), answer.why))
     if answer.others:
-        typer.echo(f"\n{spell_robustness(answer)}")
+        print_(Text(f"\n{spell_robustness(answer)}"))
         for one in answer.exceptions[:SHOWN]:
-            typer.echo(textwrap.shorten(f"  {one.outcome}: {one.setting}", _width()))
+            short = f"{one.outcome}: {one.setting}"
+            print_(Text("  " + textwrap.shorten(short, _width() - 2, placeholder=" …")))
         if len(answer.exceptions) > SHOWN:
-            typer.echo(f"  and {len(answer.exceptions) - SHOWN} more (--json has all)")
+            print_(Text(f"  and {len(answer.exceptions) - SHOWN} more (--json has all)"))
     if answer.parts:
         typer.echo(f"\nrun it: {command(claim)}\npicture: docs/claims/{claim.id}.png")
 
@@ -143,52 +156,85 @@ def spell_robustness(answer: Answer) -> str:
 
 def _show_part(part: Part) -> None:
     mark, colour = MARKS[part.state]
-    primary = part.primary
-    print_(hanging(Text.assemble((f"  {mark} {part.id:<5}", colour), primary.asks), 10))
-    verdict = part.verdict
+    print_(hanging(Text(f"  {mark} {part.id:<5} ", colour), part.primary.asks))
+    verdict, said = part.verdict, []
     if verdict is not None:
-        said = f"expected {verdict.predicted}; {verdict.measured}; n {verdict.n}"
-        if verdict.published is not None:
-            said += f"; published {verdict.published:g}"
-        typer.echo(_indented(said))
-    typer.echo(_indented(f"a trivial model: {primary.null}"))
-    if primary.premise:
-        typer.echo(_indented(f"premise: {primary.premise}"))
+        published = "" if verdict.published is None else f"; published {verdict.published:g}"
+        said = [f"expected {verdict.predicted}; {verdict.measured}; n {verdict.n}{published}"]
+    said.append(f"a trivial model: {part.primary.null}")
+    if part.primary.premise:
+        said.append(f"premise: {part.primary.premise}")
+    for line in said:
+        print_(hanging(Text(" " * 10), line))
 
 
-def _indented(text: str) -> str:
-    return textwrap.fill(text, _width(), initial_indent=" " * 10, subsequent_indent=" " * 10)
+def show_touched(verdicts: Iterable[Verdict], scale: str, declared: bool) -> None:
+    """What a run says about the claims it touched: a row each, beside it the ledger's answer, or
+    the answer computed again where the run is one that was ``declared`` for it."""
+    from rarefy.ledger.api import answers_with, current_answers
 
-
-def _width() -> int:
-    from rich.console import Console
-
-    return max(40, min(Console().width, 100))
-
-
-def show_touched(verdicts: Iterable[Verdict], scale: str) -> None:
-    """What a run says about the claims it touched: a line each, the ledger's answer beside it."""
-    from rarefy.core.tables import make_table
-    from rarefy.ledger.api import current_answers
-
-    found = current_answers()
+    verdicts, known = list(verdicts), current_answers()
+    fresh = answers_with(verdicts) if declared else known
     by_claim: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
-        if verdict.about in found:
+        if verdict.about in known:
             by_claim.setdefault(verdict.about, []).append(verdict)
-    rows = []
+    rows: list[list[str | Text]] = []
     for name, mine in by_claim.items():
-        mark, colour = MARKS[found[name].state]
-        line = Text.assemble((f"{mark} ", colour), found[name].claim.line)
-        rows.append([name, _here(mine), line])
+        now, before = fresh[name], known[name]
+        mark, colour = MARKS[now.state]
+        said = now.claim.line
+        if now.state != before.state:
+            why = f" ({now.why})" if now.why else ""
+            said = f"changed: {before.state} in the ledger, {now.state} by this run{why}"
+        rows.append([name, spell_here(mine), Text(f"{mark} ", colour) + Text(said)])
     if rows:
-        columns = dict.fromkeys(("claim", f"this run ({scale})", "the ledger's answer"), "")
-        print_(make_table(columns, rows))
+        print_(short_table({"claim": 5, f"this run ({scale})": 20, "answer": 0}, rows))
 
 
-def _here(verdicts: list[Verdict]) -> str:
+def spell_here(verdicts: list[Verdict]) -> str:
     """How the primary readings came out in one run; without any, how many of the others hold."""
-    primaries = [verdict for verdict in verdicts if verdict.role == "primary"] or verdicts
-    holds = sum(verdict.outcome == "holds" for verdict in primaries)
-    least = min(verdict.n for verdict in primaries)
-    return f"{holds} of {len(primaries)} hold, n {least}"
+    primaries = [verdict for verdict in verdicts if verdict.role == "primary"]
+    counted = primaries or verdicts
+    holds = sum(verdict.outcome == "holds" for verdict in counted)
+    least = min(verdict.n for verdict in counted)
+    return f"{holds} of {len(counted)} {'' if primaries else 'others '}hold, n {least}"
+
+
+def show_readings(verdicts: Iterable[Verdict]) -> None:
+    """Every reading of a run, those that decide first."""
+    roles = ("primary", "robustness", "diagnostic")
+    columns = {"claim": 7, "predicted": 0, "measured": 0, "n": 4, "setting": 0}
+    rows: list[list[str | Text]] = []
+    for one in sorted(verdicts, key=lambda one: roles.index(one.role)):
+        sign, colour = _OUTCOMES[one.outcome]
+        name = Text(f"{sign} ", colour) + Text(one.claim or "own")
+        rows.append([name, one.predicted, one.measured, str(one.n), one.setting])
+    print_(short_table(columns, rows))
+    typer.echo(", ".join(f"{sign} {outcome}" for outcome, (sign, _) in _OUTCOMES.items()) + "\n")
+
+
+def short_table(columns: dict[str, int], rows: list[list[str | Text]]) -> Table:
+    """No row takes more than two lines. ``columns``: heads with their widths; those of 0 share what
+    is left."""
+    from rich.console import Console
+
+    from rarefy.core.tables import make_table
+
+    console = Console()
+    wide = max(40, console.width) - 2 * (len(columns) - 1) - sum(columns.values())
+    widths = [width or wide // list(columns.values()).count(0) for width in columns.values()]
+
+    def short(cell: str | Text, width: int) -> Text:
+        lines = (Text(cell) if isinstance(cell, str) else cell).wrap(console, width)
+        for line in lines:
+            line.rstrip()
+        if len(lines) > 2:
+            lines[1].truncate(width - 2)
+            lines[1].append(" …")
+        return Text("\n").join(lines[:2])
+
+    heads = {short(head, width).plain: "" for head, width in zip(columns, widths, strict=True)}
+    return make_table(
+        heads, [[short(*pair) for pair in zip(row, widths, strict=True)] for row in rows]
+    )

@@ -13,8 +13,7 @@ import shlex
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast
 
@@ -203,6 +202,7 @@ def run_study(
     jobs: int | None = None,
     models: Path | None = None,
     threads: int | None = None,
+    progress: bool = True,
 ) -> Execution:
     """Run a study with a progress bar; messages repeat the command that was typed."""
     from rarefy.sweep.runner import execute
@@ -215,31 +215,12 @@ def run_study(
         out,
         overwrite,
         max_seconds,
-        progress=True,
+        progress=progress,
         go_on=typed_again(),
         jobs=jobs,
         models=models,
         threads=threads,
     )
-
-
-def run_in_turn(
-    studies: Iterable[Study],
-    scale: str,
-    out: Path,
-    device: str,
-    overwrite: bool,
-    max_seconds: float | None,
-) -> Iterator[Judged]:
-    """Studies one after the other, judged; ``OutOfTime`` at the first that is not finished."""
-    deadline = None if max_seconds is None else time.monotonic() + max_seconds
-    for study in studies:
-        left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
-        store = out / f"{study.name}-{scale}"
-        execution = run_study(study, scale, store, device, "float32", overwrite, left)
-        if not execution.finished:
-            raise OutOfTime(f"{study.name} is not judged: {execution.note}")
-        yield study, scale, execution.dataset, study.verdicts(execution.dataset, scale)
 
 
 def spell_saved(folder: Path | None, began: float, why: str = "") -> str:
@@ -279,11 +260,12 @@ def judge_path(path: Path) -> Judged:
     return study, scale, dataset, study.verdicts(dataset, scale)
 
 
-def print_(what: Any) -> None:
+def print_(what: Any, fold: bool = True) -> None:
+    """Drawn by rich; without ``fold`` a long line stays one."""
     from rich.console import Console
 
     console = Console()
     with console.capture() as drawn:
-        console.print(what, crop=False)
+        console.print(what, crop=False, soft_wrap=not fold)
     # written by us: rich would end the process itself when the reader is gone
     typer.echo(drawn.get(), nl=False)

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarefy.cli.claiming import show_touched
+from rarefy.cli.claiming import show_readings, show_touched
 from rarefy.cli.frame import (
     app,
     complain,
     exit_on_error,
     judge_path,
-    print_,
     run_study,
     use_data_folder,
 )
@@ -81,8 +80,9 @@ def run(
 ) -> None:
     """Run a study over its grid and judge its claims.
 
-    It ends with a line per claim: how many of the declared readings hold in this run, and the
-    answer that the ledger has from the published size.
+    It ends with a row per claim: how many of its declared readings hold in this run, and the answer
+    that the ledger has. A run of the size that the readings were declared for computes the answer
+    again, and says where it changed.
 
     The store keeps what is finished: stopped or killed, the same command goes on; more --seeds
     extend it. Exit code 3 when --max-seconds were over before the end.
@@ -92,7 +92,6 @@ def run(
     Example: [bold]rarefy run topk-regimes --set d=1e3,1e6,1e9 --form dual[/]
     """
     from rarefy.studies import get_study
-    from rarefy.sweep.overview import verdict_table
     from rarefy.sweep.parse import parse_settings
     from rarefy.sweep.results import check_folder, find_finished, write_results
 
@@ -125,9 +124,8 @@ def run(
         typer.echo(json.dumps(_describe(at_scale, scale, execution, verdicts), indent=1))
     elif execution.finished:
         if show_all:
-            print_(verdict_table(f"{kind.name}, {scale}", verdicts))
-        else:
-            show_touched(verdicts, scale)
+            show_readings(verdicts)
+        show_touched(verdicts, scale, declared=parameters.keys() <= {"seeds"})
         typer.echo(f"{execution.cells} cells in {execution.path}{_stopped_runs(execution)}")
         typer.echo(f"next: rarefy report {shlex.quote(str(execution.path))} --open")
     if not execution.finished:

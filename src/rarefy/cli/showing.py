@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import time
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
+from rarefy.cli.claiming import MARKS, spell_here
 from rarefy.cli.frame import (
     app,
     complain,
@@ -14,15 +19,19 @@ from rarefy.cli.frame import (
     judge_path,
     print_,
     results_in,
-    run_in_turn,
+    run_study,
 )
 from rarefy.cli.options import Device, MaxSeconds, Overwrite
-from rarefy.core.errors import RarefyError
-from rarefy.core.progress import Progress
+from rarefy.core.errors import OutOfTime, RarefyError
+from rarefy.core.papers import paper_names
+from rarefy.core.progress import Progress, spell_seconds
 from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
     from rarefy.cli.frame import Judged
+    from rarefy.sweep.estimate import Forecast
+
+OpenIt = Annotated[bool, typer.Option("--open", help="Show the page in the browser.")]
 
 
 @app.command()
@@ -30,25 +39,34 @@ if TYPE_CHECKING:
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Stores, or results.")],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    open_it: OpenIt = False,
 ) -> None:
     """Write one self-contained HTML page about stores and committed results.
 
-    Example: [bold]rarefy report runs/contrast-dynamics-quick results --out report.html[/]
+    It begins with the answers that these results bear on, a sentence and a picture each.
+
+    Example: [bold]rarefy report runs/contrast-dynamics-quick results --open[/]
     """
     from rarefy.report import write_report
 
     check_output(out, "report")
     paths = [one for folder in folders for one in results_in(folder)]
+    judged = [judge_path(paths[0])]  # before the bar: a wrong name is one line
     with Progress("report", 2 * len(paths)) as progress:
-        judged = []
-        for path in paths:
+        for path in paths[1:]:
             judged.append(judge_path(path))
             progress.advance(1)
         stored = [path.suffix not in (".json", ".parquet") for path in paths]
         fresh = [one for one, own in zip(judged, stored, strict=True) if own]
         committed = [one for one, own in zip(judged, stored, strict=True) if not own]
         write_report(out, fresh, committed, progress.advance)
-    typer.echo(f"report: {out}")
+    _show_page(out, open_it)
+
+
+def _show_page(page: Path, open_it: bool) -> None:
+    typer.echo(f"report: {page}")
+    if open_it and not webbrowser.open(page.absolute().as_uri()):
+        complain("there is no browser here to open it with", 0)
 
 
 @app.command()
@@ -61,34 +79,71 @@ def demo(
     device: Device = "auto",
     overwrite: Overwrite = False,
     max_seconds: MaxSeconds = None,
+    open_it: OpenIt = False,
 ) -> None:
-    """Run the headline study of each laboratory at quick scale and write report.html.
+    """Run the headline study of each laboratory at quick scale, say what is found, and write
+    report.html.
 
     Beside it the page shows what the same studies gave at larger scales, if there are committed
     results; [bold]rarefy report results[/] makes a page of all of those.
 
     Example: [bold]rarefy demo[/]
     """
+    from rarefy.core.settings import resolve_device
     from rarefy.report import write_report
     from rarefy.studies import load_studies
-    from rarefy.sweep.overview import verdict_table
+    from rarefy.sweep.estimate import Forecast
+    from rarefy.sweep.grid import grid_of
     from rarefy.sweep.results import find_results
 
-    check_output(out / "report.html", "report", overwrite=overwrite)
+    page, stores = out / "report.html", out / "runs" / "demo"
+    check_output(page, "report", overwrite=overwrite)
     headlines = [kind.at("quick") for kind in load_studies().values() if kind.headline]
-    stores = out / "runs" / "demo"
-    fresh = list(run_in_turn(headlines, "quick", stores, device, overwrite, max_seconds))
-    for study, scale, _, verdicts in fresh:
-        print_(verdict_table(f"{study.name}, {scale}", verdicts))
+    work = {study.name: len(grid_of(study)) * study.cost().steps_per_cell for study in headlines}
+    forecast = Forecast(work, resolve_device(device))
+    about = f": {forecast.left()} on this machine" if forecast.left() else ""
+    typer.echo(f"a study of each of {len(work)} laboratories, at quick scale{about}")
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
+    fresh: list[Judged] = []
+    for study in headlines:
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+        store = stores / f"{study.name}-quick"
+        # elsewhere than on a terminal the findings are the progress
+        bar = sys.stderr.isatty()
+        ran = run_study(study, "quick", store, device, "float32", overwrite, left, progress=bar)
+        if not ran.finished:
+            raise OutOfTime(f"{study.name} is not judged: {ran.note}")
+        fresh.append((study, "quick", ran.dataset, study.verdicts(ran.dataset, "quick")))
+        forecast.done(study.name)
+        _tell(fresh[-1], forecast)
     committed: list[Judged] = []
-    names = {study.name for study, *_ in fresh}
     for path in find_results(results):
-        if path.stem.rpartition("-")[0] not in names:
+        if path.stem.rpartition("-")[0] not in work:
             continue
         try:
             committed.append(judge_path(path))
         except RarefyError as error:  # results of a study that has moved on must not stop a demo
             complain(f"{path} is left out: {error}", 0)
-    page = out / "report.html"
     write_report(page, fresh=fresh, committed=committed, overwrite=overwrite)
-    typer.echo(f"report: {page}")
+    forecast.done("page")
+    took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in forecast.took.items())
+    typer.echo(f"took {spell_seconds(sum(forecast.took.values()))}: {took}")
+    typer.echo("rarefy claims: the answers to all claims of the papers")
+    _show_page(page, open_it)
+
+
+def _tell(judged: Judged, forecast: Forecast) -> None:
+    """The question of one study, the finding in a sentence, and the answer."""
+    from rarefy.ledger.api import current_answers
+    from rarefy.report.findings import touched
+
+    study, scale, _, verdicts = judged
+    about = ", ".join(filter(None, (paper_names(study.papers), study.shows.partition(";")[0])))
+    left = f" ({forecast.left()} left)" if forecast.left() else ""
+    print_(Text(study.title, "bold") + Text(f"  [{about}]{left}"), fold=False)
+    for answer in touched(judged, current_answers())[:1]:
+        mark, colour = MARKS[answer.state]
+        mine = [verdict for verdict in verdicts if verdict.about == answer.claim.id]
+        said = f" (rarefy claims {answer.claim.id}); in this run, at {scale}: {spell_here(mine)}"
+        print_(Text(f"  {answer.claim.line}"), fold=False)
+        print_(Text(f"  {mark} {answer.state}", colour) + Text(said), fold=False)

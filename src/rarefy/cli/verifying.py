@@ -48,7 +48,7 @@ def verify(
     unusable: list[str] = []
     fresh: list[Verdict] = []
     changes: list[Change] = []
-    ledger = load_verdicts()
+    ledger, before = load_verdicts(), current_answers()
     for study, scale, verdicts in _judged(paths or [Path("results")], unusable):
         found = compare(verdicts, ledger)
         if not any((v.study, v.scale) == (study.name, scale) for v in ledger) and not update:
@@ -57,9 +57,7 @@ def verify(
         fresh += verdicts
         if update:
             save_verdicts(verdicts, drop=[change.identity for change in found if not change.after])
-    before, after = current_answers(), answers_with(fresh)
-    if update:
-        before = after
+    after = answers_with(fresh)
     changed = [name for name in after if after[name].state != before[name].state]
     for name in changed:
         typer.echo(f"{name}: {before[name].state} -> {after[name].state}{_why(after[name])}")
@@ -81,7 +79,7 @@ def verify(
         typer.echo(f"{len(readings)} of {len(fresh)} readings differ from the ledger{hint}")
     if unusable:
         typer.echo(f"{len(unusable)} results cannot be judged: {', '.join(unusable)}")
-    if changed or wrong or readings or unusable:
+    if (changed and not update) or wrong or readings or unusable:
         raise typer.Exit(1)
     typer.echo(f"{len(touched - {''})} answers and {len(fresh)} readings are as in the ledger")
 

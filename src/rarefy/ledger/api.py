@@ -81,7 +81,7 @@ def in_full(answer: Answer) -> dict[str, Any]:
         **in_short(answer),
         **{word: getattr(claim, word) for word in words},
         "declared": claim.declared.isoformat(),
-        "results": f"seen {claim.seen}",
+        "results": f"declared {claim.seen} they were seen",
         "why": answer.why,
         "primaries": primaries,
         "exceptions": [verdict.setting for verdict in answer.exceptions],

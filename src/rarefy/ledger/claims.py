@@ -28,12 +28,14 @@ STATES = (
     "undecided",
     "not run",
 )
+SIGNS = dict(zip(STATES, "✓✗<∅?–", strict=True))
+"""In front of an answer, so that it can be read without its colour."""
 OWN = "own"
 """Instead of a paper's key: a question of our own."""
 MOST_PRIMARIES = 3
 LINE = 88
 """Characters of an answer's line; with mark and id a hundred at most."""
-_ID = re.compile(r"[A-Z]\d+")
+ID = re.compile(r"[A-Z]\d+")
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def _claim(name: str, entry: dict[str, Any]) -> Claim:
     _check_fields(Claim, entry, {"id", "primaries"})
     claim = Claim(id=name, primaries=primaries, **entry)
     wrong = {
-        "an id is a letter and a number": not _ID.fullmatch(name),
+        "an id is a letter and a number": not ID.fullmatch(name),
         f"paper must be keys of {', '.join(PAPERS)}, or {OWN}": not (
             claim.paper == OWN or set(claim.papers) <= PAPERS.keys()
         ),

@@ -9,7 +9,7 @@ from textwrap import shorten
 
 from rarefy.core.errors import UsageError
 from rarefy.core.papers import PAPERS
-from rarefy.ledger.claims import OWN, Claim
+from rarefy.ledger.claims import ID, OWN, Claim
 
 KINDS = {
     "figure": "fig",
@@ -93,7 +93,7 @@ def _by_words(claims: list[Claim], text: str) -> list[Claim]:
         if hits == len(words) or (hits and hits >= len(words) - 1 and not asked):
             scores[claim.id] = hits
     if not scores:
-        about = {one.id: f"{one.where} {one.line}" for one in claims}
+        about = {one.id: f"{one.where} {one.line} {_described(one)}" for one in claims}
         raise UsageError(f"no claim is called or about {text!r}{_nearest(text, about)}")
     best = max(scores.values())
     return [claim for claim in claims if scores.get(claim.id) == best]
@@ -116,11 +116,14 @@ def _words(text: str) -> list[str]:
 def _nearest(text: str, known: dict[str, str]) -> str:
     """The nearest three, for an error message."""
 
+    asked = _words(text) or [text.lower()]
+
     def closeness(item: tuple[str, str]) -> float:
-        name, about = item
-        whole = SequenceMatcher(None, text.lower(), about.lower()).ratio()
-        shared = len(set(_words(text)) & set(_words(about)))
-        return SequenceMatcher(None, text.lower(), name.lower()).ratio() + shared + whole
+        words = [item[0].lower(), *_words(item[1])]
+        alike = [max(SequenceMatcher(None, one, word).ratio() for word in words) for one in asked]
+        # an id is asked for by its letter and number, whatever the texts have in common with it
+        mine = SequenceMatcher(None, text.lower(), item[0].lower()).ratio()
+        return sum(alike) / len(alike) + (mine if ID.fullmatch(text) else 0)
 
     best = sorted(known.items(), key=closeness, reverse=True)[:3]
     return f"; nearest: {', '.join(_shown(*item) for item in best)}" if best else ""

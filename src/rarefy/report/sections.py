@@ -6,8 +6,7 @@ import base64
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import xarray as xr
@@ -16,10 +15,17 @@ from jinja2.utils import htmlsafe_json_dumps
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.core.picture import HeatMap, Lines, Picture, Table
+from rarefy.ledger.answers import Answer
 from rarefy.report import interactive, static
 from rarefy.report.panel_data import colour_limits, prepare_lines
 
 _SVG_BYTES = 200_000  # a drawing with more is smaller as an image
+
+ROLES = {
+    "primary": "Readings that decide",
+    "robustness": "The same questions under other choices",
+    "diagnostic": "Readings of our own",
+}
 
 Entry = tuple[Study, str, xr.Dataset, list[Verdict]]
 """One run of a study: the study, its scale, what it gave and how it was judged."""
@@ -59,13 +65,15 @@ class Section:
     group: str
     paper_says: str
     command: str
-    verdicts: list[dict[str, Any]]
+    verdicts: list[tuple[str, list[Verdict]]]
+    """By role, those that decide first, under a heading each."""
     pictures: list[PictureView]
     tables: list[Table]
     parameters: list[tuple[str, str, str]]
     provenance: list[tuple[str, str]]
     remarks: list[str]
     problems: list[str]
+    answers: list[Answer] = field(default_factory=list)
 
     def panels(self) -> list[PanelView]:
         """Those that could be drawn."""
@@ -89,35 +97,22 @@ class Section:
         )
 
 
-def section(
-    entry: Entry, group: str, statements: Mapping[str, Mapping[str, str]], small: bool
-) -> Section:
+def section(entry: Entry, group: str, small: bool) -> Section:
     study, scale, results, verdicts = entry
     problems: list[str] = []
-    anchor = slug(f"{group}-{study.name}-{scale}")
-    told: set[str] = set()
-    rows = []
-    for verdict in verdicts:
-        rows.append(
-            asdict(verdict)
-            | {
-                "anchor": anchor,
-                "group": group,
-                "repeated": verdict.about in told,
-                "statement": statements.get(verdict.about, {}).get("statement", ""),
-                "where": statements.get(verdict.about, {}).get("where", ""),
-            }
-        )
-        told.add(verdict.about)
+    by_role = [
+        (heading, [verdict for verdict in verdicts if verdict.role == role])
+        for role, heading in ROLES.items()
+    ]
     return Section(
-        anchor=anchor,
+        anchor=slug(f"{group}-{study.name}-{scale}"),
         name=study.name,
         title=study.title,
         scale=scale,
         group=group,
         paper_says=study.paper_says,
         command=rerun_command(study, scale),
-        verdicts=rows,
+        verdicts=[(heading, mine) for heading, mine in by_role if mine],
         pictures=_pictures(study, results, problems, small),
         tables=_tables(study, results, problems),
         parameters=_parameters(study),
@@ -157,6 +152,20 @@ def _picture(picture: Picture, small: bool) -> PictureView:
     return view
 
 
+def small_image(study: Study, results: xr.Dataset, name: str = "") -> PanelView | None:
+    """The first panel of a study's first picture, or of the one with this name; None where it
+    cannot be drawn (the section says why)."""
+    try:
+        pictures = [one for one in study.picture(results) if one.panels]
+        picture = next((one for one in pictures if one.name == name), pictures[0])
+        panel = picture.panels[0]
+        scale = colour_limits(picture).get(getattr(panel, "colour_label", ""))
+        image = static.as_small_webp(static.draw_panel(panel, scale), panel)
+    except Exception:
+        return None
+    return PanelView(title=f"{picture.title}. {picture.caption}", image=_data("webp", image))
+
+
 def _panel(panel: Lines | HeatMap, limits: tuple[float, float] | None, small: bool) -> PanelView:
     drawing = static.draw_panel(panel, limits)
     figure = interactive.figure(panel, limits)
@@ -172,11 +181,15 @@ def _panel(panel: Lines | HeatMap, limits: tuple[float, float] | None, small: bo
     words = "value is zero or less and has" if hidden == 1 else "values are zero or less and have"
     return PanelView(
         title=panel.title,
-        image=f"data:image/{kind};base64,{base64.b64encode(content).decode()}",
+        image=_data(kind, content),
         live=live,
         packed=small,
         note=f"{hidden} {words} no place on a logarithmic axis." if hidden else "",
     )
+
+
+def _data(kind: str, content: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _tables(study: Study, results: xr.Dataset, problems: list[str]) -> list[Table]:
@@ -213,6 +226,11 @@ def _parameters(study: Study) -> list[tuple[str, str, str]]:
         differs = default != value and _spelled(default) != _spelled(value)
         rows.append((name, _spelled(value), _spelled(default) if differs else ""))
     return rows
+
+
+def as_declared(study: Study, scale: str) -> bool:
+    """Whether only the number of seeds was set by hand: then its readings are the ledger's."""
+    return scale in study.scales and "--set" not in rerun_command(study, scale)
 
 
 def rerun_command(study: Study, scale: str) -> str:

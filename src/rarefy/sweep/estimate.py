@@ -8,6 +8,7 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -17,6 +18,7 @@ import torch
 from rarefy.core.contracts import Cells, Context, Experiment
 from rarefy.core.errors import OutOfTime, RarefyError
 from rarefy.core.settings import free_memory, prepare_cpu
+from rarefy.core.threads import exactly
 from rarefy.sweep.grid import grid_of
 from rarefy.sweep.workers import threads_at_once
 
@@ -27,6 +29,20 @@ PROBE_CELLS = 4
 """Tried together: batches are faster per cell than single cells."""
 START = 120.0
 """Longest wait for a process that has to import everything."""
+KNOWN = {
+    "benign-correlation": 35e-6,
+    "contrast-alignment": 5.3e-3,
+    "granularity-errors": 2.2e-3,
+    "influence-removal": 2.4e-3,
+    "sparse-mnist": 0.3,
+    "topk-phase": 0.5e-3,
+}
+"""Core-seconds per run-step of the demo's studies, compiling and judging in it, on a core of
+``LOOPS`` loops per second. What ``rarefy demo`` says it took is what to put here."""
+PAGE = 20.0
+"""Core-seconds for the demo's page; one core draws it."""
+LOOPS = 3000.0
+"""Of ``core_speed`` in a second."""
 
 
 def estimates(
@@ -98,21 +114,67 @@ def _probe(experiment: Experiment, device: torch.device, warm_up: bool) -> float
 def _timed(
     experiment: Experiment, cells: Cells, device: torch.device, seconds: float
 ) -> tuple[float, float]:
-    """Seconds taken, and run-steps done in them."""
-    stop, done, began = threading.Event(), 0.0, time.monotonic()
+    """Seconds taken, and run-steps done in them, from the first that was told of: what is done once
+    (reading images, say) must not be counted for every cell."""
+    stop, told = threading.Event(), []
 
     def advance(amount: float) -> None:
-        nonlocal done
-        done += amount
-        if time.monotonic() - began > seconds:
+        told.append((time.monotonic(), amount))
+        if told[-1][0] - told[0][0] >= seconds and len(told) > 1:
             stop.set()
 
+    began = time.monotonic()
     try:
         experiment.simulate(cells, Context(device=device, advance=advance, stop=stop))
-        done = len(cells) * max(experiment.cost().steps_per_cell, 1)  # (some tell nothing)
     except OutOfTime:
-        pass
-    return time.monotonic() - began, done
+        return told[-1][0] - told[0][0], sum(amount for _, amount in told[1:])
+    return time.monotonic() - began, len(cells) * max(experiment.cost().steps_per_cell, 1)
+
+
+class Forecast:
+    """How long several studies and a page of them take: their known work, by the speed of these
+    cores for a second now; corrected by what the first of them took."""
+
+    def __init__(self, work: Mapping[str, float], device: torch.device) -> None:
+        """``work``: run-steps of each."""
+        self._known = device.type == "cpu" and work.keys() <= KNOWN.keys()
+        cores = torch.get_num_threads()
+        self._left = {name: KNOWN.get(name, 0.0) * steps / cores for name, steps in work.items()}
+        self._left["page"] = PAGE
+        self._pace = 1.0
+        if self._known:
+            self._pace = LOOPS / core_speed(cores)
+        self._before, self.took = 0.0, dict.fromkeys(self._left, 0.0)
+        self._began = time.monotonic()
+
+    def left(self) -> str:
+        """``about 3 min``; nothing where nobody knows."""
+        seconds = self._pace * sum(self._left.values())
+        return f"about {in_words(seconds)}" if self._known else ""
+
+    def done(self, name: str) -> None:
+        now = time.monotonic() - self._began
+        self.took[name] = now - sum(self.took.values())
+        self._before += self._left.pop(name)
+        # the first study is a long measurement of the same thing
+        if self._before > 0:
+            self._pace = now / self._before
+
+
+def core_speed(cores: int, seconds: float = 1.0) -> float:
+    """Loops per second of each of so many cores, all at once: small products and tanh, as in the
+    studies."""
+
+    def work(_: int) -> float:
+        batch, weights = torch.ones(32, 50, 100), torch.full((32, 100, 50), 0.01)
+        count, began = 0, time.monotonic()
+        while time.monotonic() - began < seconds:
+            torch.tanh(batch @ weights).sum()
+            count += 1
+        return count / (time.monotonic() - began)
+
+    with exactly(1), ThreadPoolExecutor(cores) as pool:
+        return sum(pool.map(work, range(cores))) / cores
 
 
 def in_words(seconds: float | str) -> str:

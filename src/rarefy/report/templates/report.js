@@ -3,35 +3,6 @@ async function unpacked(id) {
   const packed = Uint8Array.from(atob(document.getElementById(id).textContent), function (c) { return c.charCodeAt(0); });
   return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 }
-// The summary's filter: rows carry their claim and outcome.
-function filters() {
-  const form = document.querySelector(".filters");
-  if (!form) return;
-  const rows = Array.from(document.querySelectorAll(".summary tbody tr"));
-  function filter() {
-    const claim = form.elements.claim.value, outcome = form.elements.outcome.value;
-    let shown = 0;
-    for (const row of rows) {
-      row.hidden = Boolean((claim && row.dataset.claim !== claim) || (outcome && row.dataset.outcome !== outcome));
-      shown += row.hidden ? 0 : 1;
-    }
-    form.querySelector("output").textContent = shown + " of " + rows.length + " shown";
-  }
-  form.hidden = false;
-  form.addEventListener("input", filter);
-  form.addEventListener("submit", function (event) { event.preventDefault(); });
-  filter();
-}
-// The list of all verdicts may be packed; then it is made when it is first opened.
-(function () {
-  const every = document.querySelector("[data-packed]");
-  if (!every) { filters(); return; }
-  if (!("DecompressionStream" in window)) return;
-  every.parentElement.addEventListener("toggle", async function () {
-    every.innerHTML = await unpacked(every.dataset.packed);
-    filters();
-  }, { once: true });
-})();
 // Live figures, drawn when they come near the screen; the still image stays where that fails.
 (async function () {
   const places = Array.from(document.querySelectorAll(".live"));
