@@ -41,7 +41,10 @@ def made_up(rotated: float, aligned: float, tail: float) -> xr.Dataset:
     dims = ("seed", "basis", "reading", "gamma", "keep", "kind")
     coordinates = {name: list(getattr(STUDY, name)) for name in STUDY.axes}
     return xr.Dataset(
-        {"accuracy": (dims, accuracy + scatter)},
+        {
+            "accuracy": (dims, accuracy + scatter),
+            "train_loss": (dims[:-1], np.full(scatter.shape[:-1], 0.125)),
+        },
         {**coordinates, **STUDY.coordinates(), "seed": np.arange(SEEDS)},
     )
 
@@ -61,6 +64,7 @@ def outcomes(*falls: float) -> list[str]:
 def test_what_theory_says_holds() -> None:
     assert outcomes(0.3, 0.0, 0.1) == ["holds"] * 3
     note = judged(0.3, 0.0, 0.1)["Q2.1"].note
+    assert note.endswith("training loss 0.12 with the fewest kept")
     assert "at keep 1, 0.60" in note.replace("0.599", "0.600")  # without the control Gamma = 1
 
 
