@@ -28,19 +28,19 @@ SMALL: dict[str, Any] = {"seeds": 1, "classes": 3, "d": 12, "filters": 4, "test_
 
 def study(**parameters: Any) -> Any:
     """Any of the studies would do."""
-    usual = {"law": ("gaussian",), "stop_loss": 0.01, "trained_lr": 50.0, **SMALL}
+    usual = {"law": ("gaussian",), "stop_loss": 0.01, "combine": "mean", **SMALL}
     return BenignCorrelation.at("tiny", **{**usual, **parameters})
 
 
 def training(lr: float, steps: int, stop_loss: float = 0.0) -> Any:
-    usual = study().training("trained")
+    usual = study().training("carried on")
     return dataclasses.replace(usual, lr=lr, steps=steps, stop_loss=stop_loss)
 
 
 def ready(
     keys: list[int], gamma: list[float], strength: list[float], law: str = "gaussian", **more: Any
 ) -> Any:
-    options = {name: more.pop(name) for name in ("zeta_axes",) if name in more}
+    options = {name: more.pop(name) for name in ("zeta_axes", "schedule") if name in more}
     plain = study(**more)
     return plain.setup(
         Cells({"seed": np.zeros(len(keys))}, np.array(keys, dtype=np.int64)),
@@ -53,67 +53,57 @@ def ready(
     )
 
 
-# ----------------------------------------------------------------------------------------- stopping
-
-
-def test_a_stopped_run_has_the_weights_it_stopped_with() -> None:
-    experiment = ready([5, 5], [1.0, 1.0], [0.0, 6.0])
-    plan = training(20.0, 200, 0.05)
-    whole, stopped = experiment.train(FLOAT64, plan, {"loss": lambda s: s.loss}, range(1, 201))
-    losses = whole.records["loss"]
-    for run in range(2):
-        at = int(stopped[run])
-        assert 1 < at < 200
-        assert losses[run, at - 1] <= 0.05 < losses[run, : at - 1].min()
-        part, _ = experiment.train(FLOAT64, training(20.0, at, 0.05), {})
-        torch.testing.assert_close(
-            part.parameters["filters"][run], whole.parameters["filters"][run], rtol=0, atol=1e-12
-        )
-        assert losses[run, at:].std() < 1e-12
-    assert stopped[0] > stopped[1]
-
-
-def test_without_a_stopping_loss_nobody_stops() -> None:
-    experiment = ready([5], [1.0], [6.0])
-    _, stopped = experiment.train(FLOAT64, training(20.0, 30), {})
-    assert stopped.tolist() == [-1]
-
-
 # ----------------------------------------------------------------------------------------- training
 
 
-def plain_descent(experiment: Any, run: int, lr: float, steps: int) -> tuple[Tensor, Tensor]:
-    """One run by autograd, sample by sample patch by patch: (filters, loss before last update)."""
+def plain_descent(experiment: Any, run: int, lr: float, steps: int) -> tuple[Tensor, list[float]]:
+    """One run by autograd, sample by sample patch by patch: filters, and losses before each
+    update and after the last."""
     samples, data = experiment.samples, experiment.data
     weights = experiment.initial[run].clone().requires_grad_(True)
     noise = samples.noise[run if len(samples.noise) > 1 else 0]
     labels = samples.labels[0]
     patches = torch.stack([data.strength[run, labels, None] * samples.features[0][labels], noise])
-    loss = torch.tensor(torch.nan)
-    for _ in range(steps):
+    losses = []
+    for step in range(steps + 1):
         seen = torch.relu(torch.einsum("kmd,pnd->pnkm", weights, patches))
         loss = functional.cross_entropy(experiment.scale * seen.sum(dim=(0, 3)), labels)
-        (slope,) = torch.autograd.grad(loss, weights)
-        weights = (weights - lr * slope).detach().requires_grad_(True)
-    return weights.detach(), loss.detach()
+        losses.append(float(loss.detach()))
+        if step < steps:
+            (slope,) = torch.autograd.grad(loss, weights)
+            weights = (weights - lr * slope).detach().requires_grad_(True)
+    return weights.detach(), losses
 
 
 @pytest.mark.parametrize("combine", ["mean", "sum"])
 def test_training_is_plain_gradient_descent(combine: str) -> None:
     experiment = ready([9, 9, 9], [1.0, 3.0, 50.0], [0.1, 1.0, 2.0], combine=combine)
-    found, _ = experiment.train(FLOAT64, training(0.3, 25), {"loss": lambda s: s.loss})
+    found = experiment.fit(FLOAT64, training(0.3, 25))
+    loss, _ = experiment.on_training_samples(found.filters)
     for run in range(3):
-        weights, loss = plain_descent(experiment, run, 0.3, 25)
-        torch.testing.assert_close(found.parameters["filters"][run], weights, rtol=1e-9, atol=1e-12)
-        torch.testing.assert_close(found.records["loss"][run, 0], loss, rtol=1e-9, atol=0)
+        weights, losses = plain_descent(experiment, run, 0.3, 25)
+        torch.testing.assert_close(found.filters[run], weights, rtol=1e-9, atol=1e-12)
+        assert float(loss[run]) == pytest.approx(losses[-1], rel=1e-9)
+    assert found.stopped_at.tolist() == [-1] * 3
 
 
-def test_coefficients_rebuild_the_filters() -> None:
-    experiment = ready([9], [3.0], [1.0])
-    found, _ = experiment.train(FLOAT64, training(0.3, 25), {}, coefficients=True)
-    patches = experiment.samples.patches()  # strength 1, noise scale 1: units are the scales
-    moved = torch.einsum("rkmp,rpd->rkmd", found.parameters["coefficients"], patches)
-    torch.testing.assert_close(found.parameters["filters"], experiment.initial + moved)
+def test_a_run_stops_after_the_update_whose_loss_was_small() -> None:
+    """In blocks, each run by itself; every step is counted."""
+    experiment = ready([3] * 4, [1.0, 10.0, 1400.0, 1.0], [0.1, 1.0, 2.0, 3.8], d=40, filters=6)
+    for steps in (130, 7):
+        done: list[float] = []
+        context = Context(dtype=torch.float64, advance=done.append)
+        found = experiment.fit(context, training(20.0, steps, 0.05))
+        for run in range(4):
+            _, losses = plain_descent(experiment, run, 20.0, steps)
+            small = [place for place, loss in enumerate(losses[:-1]) if loss <= 0.05]
+            made = small[0] + 1 if small else steps
+            weights, _ = plain_descent(experiment, run, 20.0, made)
+            torch.testing.assert_close(found.filters[run], weights, rtol=1e-9, atol=1e-11)
+            assert found.stopped_at[run] == (made if small else -1)
+        assert found.nonfinite_step.tolist() == [-1] * 4
+        assert sum(done) == 4 * steps
+    assert (found.stopped_at < 0).any() and (found.stopped_at > 0).any()
 
 
 @pytest.mark.parametrize(("law", "axes"), [("gaussian", "rotated"), ("uniform", "original")])
@@ -129,29 +119,12 @@ def test_rotated_coordinates_change_nothing(law: str, axes: str) -> None:
         samples=here.sample(draws, experiment.samples.labels),
         initial=initial_filters(draws, plain.classes, plain.filters, plain.d, "default"),
     )
-    plan = training(1.0, 40)
-    ends = [e.train(FLOAT64, plan, {"loss": lambda s: s.loss})[0] for e in (experiment, there)]
-    torch.testing.assert_close(ends[0].records["loss"], ends[1].records["loss"])
-    seen = [
-        e.test(end.parameters["filters"], FLOAT64, 300)
-        for e, end in zip((experiment, there), ends, strict=True)
-    ]
+    both = (experiment, there)
+    ends = [each.fit(FLOAT64, training(1.0, 40)).filters for each in both]
+    losses = [each.on_training_samples(end)[0] for each, end in zip(both, ends, strict=True)]
+    torch.testing.assert_close(*losses)
+    seen = [each.test(end, FLOAT64, 300) for each, end in zip(both, ends, strict=True)]
     torch.testing.assert_close(seen[0].loss, seen[1].loss)
-
-
-def test_training_in_blocks_is_training_at_once() -> None:
-    whole = ready([3] * 4, [1.0, 10.0, 1400.0, 1.0], [0.1, 1.0, 2.0, 3.8], d=40, filters=6)
-    for plan in (training(20.0, 130, 0.05), training(20.0, 130), training(20.0, 7, 0.05)):
-        done: list[float] = []
-        found = whole.fit(Context(dtype=torch.float64, advance=done.append), plan)
-        expected, stopped = whole.train(FLOAT64, plan, {})
-        torch.testing.assert_close(
-            found.filters, expected.parameters["filters"], rtol=1e-9, atol=1e-11
-        )
-        assert found.stopped_at.tolist() == stopped.tolist()
-        assert found.nonfinite_step.tolist() == [-1] * 4
-        assert sum(done) == 4 * plan.steps
-    assert (found.stopped_at < 0).any() and (found.stopped_at > 0).any()
 
 
 def test_a_run_that_stops_being_finite_is_left_out_and_has_no_error() -> None:
@@ -162,15 +135,6 @@ def test_a_run_that_stops_being_finite_is_left_out_and_has_no_error() -> None:
     known = found.known(whole.test(found.filters, FLOAT64, 60).error)
     assert torch.isnan(known).tolist() == [False, True]
     assert sum(done) == 240
-
-
-def test_losses_on_training_samples_are_those_of_the_problem() -> None:
-    whole = ready([3, 3], [1.0, 1400.0], [0.1, 3.8])
-    trajectory, _ = whole.train(FLOAT64, training(5.0, 30), {})
-    loss, error = whole.on_training_samples(trajectory.parameters["filters"])
-    once_more, _ = whole.train(FLOAT64, training(5.0, 31), {"loss": lambda s: s.loss})
-    torch.testing.assert_close(loss, once_more.records["loss"][:, 0])
-    assert error.tolist()[1] == 0
 
 
 def test_equal_classes_have_the_eigenvalues_of_the_closed_form() -> None:
@@ -253,12 +217,44 @@ def test_test_samples_are_balanced_and_not_the_training_ones() -> None:
 def test_the_setting_knows_its_trainings() -> None:
     plain = study(lr=0.1, steps=7, trained_lr=3.0, trained_steps=9, stop_loss=0.2)
     assert plain.training("printed") == training(0.1, 7)
-    assert plain.training("trained") == training(3.0, 9, 0.2)
+    assert plain.training("carried on") == training(0.1, 9, 0.2)
+    relative = dataclasses.replace(training(3.0, 9, 0.2), relative=True)
+    assert plain.training("trained") == relative
     assert plain.scale == 0.25 and study(combine="sum").scale == 1.0
     assert "m=4" in plain.setting
     more = dataclasses.replace(plain, d=24).cost_of(30, 9)
     assert more.bytes_per_cell > plain.cost_of(15, 9).bytes_per_cell > 0
     assert more.steps_per_cell == 9
+
+
+def test_the_mean_over_filters_is_the_sum_with_smaller_initial_weights() -> None:
+    """At a rate m^2 times smaller: the scores are the same, and so is every loss."""
+    there = {name: ([5, 5], [1.0, 30.0], [0.5, 2.0]) for name in ("sum", "mean")}
+    summed = ready(*there["sum"], combine="sum", schedule="trained")
+    meant = ready(*there["mean"], combine="mean", schedule="trained")
+    torch.testing.assert_close(4 * summed.initial, meant.initial)
+    ends = [
+        trial.fit(FLOAT64, training(rate, 30)).filters
+        for trial, rate in ((summed, 0.05), (meant, 16 * 0.05))
+    ]
+    torch.testing.assert_close(4 * ends[0], ends[1])
+    both = [
+        trial.on_training_samples(end)[0] for trial, end in zip((summed, meant), ends, strict=True)
+    ]
+    torch.testing.assert_close(*both)
+    for name in ("printed", "carried on"):
+        untouched = ready(*there["sum"], combine="sum", schedule=name)
+        torch.testing.assert_close(untouched.initial, meant.initial)
+
+
+def test_a_relative_rate_moves_every_sample_s_own_score_alike() -> None:
+    plan = study().training("trained")
+    trial = ready([5, 5], [1.0, 30.0], [0.5, 2.0], combine="sum")
+    trace = trial.spectrum.table().square().sum(dim=2).mean(dim=1)
+    torch.testing.assert_close(trial.rates(plan), 2.5 * 15 / (4 * trace))
+    mean = ready([5, 5], [1.0, 30.0], [0.5, 2.0], combine="mean")
+    torch.testing.assert_close(mean.rates(plan), 16 * trial.rates(plan))
+    assert trial.rates(training(0.3, 5)).tolist() == [0.3, 0.3]
 
 
 def test_the_axes_of_features_and_special_directions() -> None:
@@ -297,12 +293,15 @@ def test_a_setting_that_makes_no_sense_is_named(wrong: dict[str, Any], message: 
 
 
 def test_an_unknown_training_is_named() -> None:
-    with pytest.raises(UsageError, match="training='half': must be one of printed, trained"):
+    with pytest.raises(
+        UsageError, match="training='half': must be one of printed, trained, carried on"
+    ):
         study().training("half")
 
 
 def test_a_training_is_told_in_words() -> None:
     assert study(steps=7, lr=0.5).words("printed") == "as printed, 7 steps of rate 0.5"
     assert study(stop_loss=0.02).words("trained") == "trained to a loss of 0.02"
+    assert study(stop_loss=0.02).words("carried on") == "carried on to a loss of 0.02"
     never = study(stop_loss=0.0, trained_steps=9, trained_lr=3.0)
     assert never.words("trained") == "trained, 9 steps of rate 3"

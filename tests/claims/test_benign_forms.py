@@ -72,7 +72,7 @@ def test_a_study_runs_in_a_billion_coordinates(name: str) -> None:
             continue
         assert np.isfinite(values).all(), output.name
     if name == "benign-training":
-        for part in ("lr", "loss_at", "rank_share", "active_mean", "memory_own", "decision"):
+        for part in ("lr", "loss_at", "rank_share", "active_least", "memory_own"):
             assert found[part].notnull().any(), part
         np.testing.assert_allclose(found["first_drop"].sel(case="slow"), 1, rtol=0.35)
     assert study.verdicts(found, "tiny") and study.picture(found)
@@ -151,17 +151,16 @@ def test_the_form_decides_how_a_study_trains(form: str) -> None:
 
 
 def test_rates_mean_the_same_above_a_thousand_coordinates() -> None:
-    study = BenignTail(lr=0.1, trained_lr=30.0)
+    study = BenignTail(lr=0.1)
     for d, unit in ((40, 1.0), (1000, 1.0), (4000, 0.25), (HUGE, 1e-6)):
         for form in ("primal", "dual"):
             there = dataclasses.replace(study, d=d, form=form)
-            assert there.training("printed").lr == pytest.approx(0.1 * unit)
-            assert there.training("trained").lr == pytest.approx(30 * unit)
+            for name in ("printed", "carried on"):
+                assert there.training(name).lr == pytest.approx(0.1 * unit)
     natural = BenignFeatures(d=HUGE, trained_lr=0.5)
-    trained = natural.training_at("trained", 10, natural.spectrum(1.0)).lr
-    trace = 0.25 * (HUGE - 5)  # rate 0.5 in units of n m/trace
-    assert trained == pytest.approx(0.5 * 50 * natural.filters / trace)
-    assert natural.training("printed").lr == pytest.approx(0.05e-6)
+    rate = natural.training("trained").rates(50, natural.filters, 1.0, natural.spectrum(1.0))
+    trace = 0.25 * (HUGE - 5)  # rate 0.5 in units of n/(m trace)
+    assert float(rate) == pytest.approx(0.5 * 50 / (natural.filters * trace))
 
 
 def test_stored_coordinates_do_not_grow_without_vectors() -> None:
@@ -176,8 +175,8 @@ def test_the_special_coordinate_is_drawn_anew_and_nothing_else_moves() -> None:
     for form in ("primal", "dual"):
         study = tiny("benign-mixing", 60, form=form, samples=200, moment=("held",), seeds=1)
         grid = grid_of(study)
-        rows = np.flatnonzero(grid.values["schedule"] == "printed")
-        samples = study._prepared(grid.cells(rows), FLOAT64).samples
+        rows = np.flatnonzero(grid.values["schedule"] == "trained")
+        samples = study._prepared("trained", grid.cells(rows), FLOAT64).samples
         assert len(samples.noise) == len(study.share)
         special = torch.stack([samples.noise[:, i, 3 + i // 200] for i in range(600)], dim=1)
         for row, share in enumerate(study.share):
@@ -242,7 +241,7 @@ def test_what_has_no_such_form_is_named(name: str, wrong: dict[str, Any], messag
 
 
 def test_cases_that_begin_gaussian_may_do_without_vectors_alone() -> None:
-    study = BenignTraining.at("tiny", case=("wide", "small start"), wide_d=HUGE, form="dual")
+    study = BenignTraining.at("tiny", case=("wide", "wide large start"), wide_d=HUGE, form="dual")
     assert all(part.without_vectors() for part in study.parts())
     with pytest.raises(UsageError, match="initialisation='default'"):
         BenignTraining.at("tiny", case=("wide", "trained"), form="dual")

@@ -25,7 +25,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "benign-mixing": {"share": (0.2,)},
     "benign-sizes": {"gamma": (1.0, 10.0)},
     "benign-tail": {"gamma": (2.0,)},
-    "benign-training": {"case": ("small start", "wide"), "gamma": (10.0,), "strength": (2.0,)},
+    "benign-training": {"case": ("wide",), "gamma": (10.0,), "strength": (2.0,)},
 }
 
 

@@ -29,8 +29,6 @@ from rarefy.measure.noise_neurons import (
     numerical_rank,
     odds_against,
     own_responses,
-    singular_value,
-    still_active,
 )
 from rarefy.nets.patch_cnn import initial_filters
 from rarefy.theory.benign import memory
@@ -83,26 +81,6 @@ def test_the_rank_has_a_tolerance_that_weights_of_float32_justify() -> None:
     assert numerical_rank(spectrum, 50).tolist() == [[2]]
 
 
-def test_singular_values_are_counted_from_one() -> None:
-    spectrum = torch.tensor([[[3.0, 2.0, 1.0]]])
-    assert singular_value(spectrum, 1).item() == 3 and singular_value(spectrum, 3).item() == 1
-    assert math.isnan(singular_value(spectrum, 0).item())
-    assert math.isnan(singular_value(spectrum, -400).item())
-    with pytest.raises(UsageError, match="number=4: there are 3 singular values"):
-        singular_value(spectrum, 4)
-
-
-def test_adding_n_samples_cannot_lower_the_value_of_lemma_3() -> None:
-    """lambda_(M-n)(W_0 A + rank n) >= lambda_M(W_0 A): why Lemma 3 holds, whatever was learnt."""
-    data, samples, start, _ = setting()
-    for size in (0.1, 10.0):
-        learnt = size * torch.randn(2, CLASSES, M, OWN, dtype=F64)
-        moved = start + learnt @ samples.noise[:, None, :OWN]
-        before = noise_spectrum(start, data.eigenvalues)
-        after = noise_spectrum(moved, data.eigenvalues)
-        assert bool((singular_value(after, M - OWN) >= singular_value(before, M) - 1e-9).all())
-
-
 # ------------------------------------------------------------------------------ Lemmas 4, 5, Def. 1
 
 
@@ -145,13 +123,6 @@ def test_random_filters_are_half_active_and_opposite_ones_never() -> None:
     against[:, label] = -samples.noise[:, None, 0]
     assert active_share(against, samples)[:, 0].tolist() == [0.0, 0.0]
     assert equivalent_length(against, samples, data.eigenvalues)[:, 0].tolist() == [0.0, 0.0]
-
-
-def test_pairs_that_stay_active() -> None:
-    before = torch.tensor([[[1.0, 1.0], [1.0, -1.0]], [[-1.0, -1.0], [-1.0, -1.0]]])
-    after = torch.tensor([[[2.0, -1.0], [1.0, 5.0]], [[1.0, 1.0], [1.0, 1.0]]])
-    found = still_active(before, after)
-    assert found[0].item() == pytest.approx(2 / 3) and math.isnan(found[1].item())
 
 
 def test_memory_of_own_and_other_noise_by_hand() -> None:

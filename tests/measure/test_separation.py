@@ -13,7 +13,6 @@ from rarefy.measure.separation import (
     mean_error,
     measured_cells,
     separation,
-    spread_about,
 )
 
 
@@ -92,11 +91,3 @@ def test_a_crossing_is_found_between_strengths() -> None:
     found = crossing(strength, np.stack([error, np.zeros(4), np.full(4, 0.5)]), 0.2, 5)
     expected = float(np.sqrt(separation(0.2, 5) / 1.1))
     np.testing.assert_allclose(found, [expected, np.nan, np.nan], rtol=1e-6)
-
-
-def test_the_spread_about_a_cubic_is_what_the_cubic_leaves() -> None:
-    x = np.linspace(0, 2, 20)
-    wiggle = 0.1 * np.sign(np.arange(20) % 2 - 0.5)
-    assert spread_about(1 + x - 3 * x**3, x) == pytest.approx(0, abs=1e-9)
-    assert spread_about(x**2 + wiggle, x) == pytest.approx(0.1, rel=0.2)
-    assert np.isnan(spread_about(x[:4], x[:4]))

@@ -45,17 +45,6 @@ def numerical_rank(spectrum: Tensor, d: int) -> Tensor:
     return (spectrum > tolerance * spectrum[..., :1]).sum(dim=-1)
 
 
-def singular_value(spectrum: Tensor, number: int) -> Tensor:
-    """lambda_number, counted from 1 as in the paper: (run, classes); NaN for a number below 1,
-    which Lemma 3 has where there are more samples than filters."""
-    most = spectrum.shape[-1]
-    if number > most:
-        raise bad_value("number", number, f"there are {most} singular values")
-    if number < 1:
-        return torch.full_like(spectrum[..., 0], torch.nan)
-    return spectrum[..., number - 1]
-
-
 # ------------------------------------------------------------------------------- responses to noise
 
 
@@ -71,13 +60,6 @@ def active_share(filters: Tensor, samples: PatchSamples) -> Tensor:
     """Share of the own class's filters that a sample's noise activates (Lemma 4): (run, n)."""
     own = own_responses(filters, samples)
     return (own > 0).to(filters.dtype).mean(dim=2)
-
-
-def still_active(before: Tensor, after: Tensor) -> Tensor:
-    """Share of the pairs (sample, filter) active before that are active after (86): (run,), from
-    two ``own_responses``; NaN where none was active."""
-    first, last = before > 0, after > 0
-    return (first & last).sum(dim=(1, 2)) / first.sum(dim=(1, 2))
 
 
 def noise_response(filters: Tensor, samples: PatchSamples) -> Tensor:

@@ -127,12 +127,3 @@ def exponents(
         return bootstrap_interval(inside, lambda sample: float(fitted(sample)[place]))
 
     return tuple(one(place) for place in range(len(regressors)))
-
-
-def spread_about(values: Array, regressor: Array, degree: int = 3) -> float:
-    """Root mean square of what a polynomial in ``regressor`` leaves of ``values``, (cells,)."""
-    if len(values) <= degree + 1:
-        return float("nan")
-    centred = (regressor - regressor.mean()) / max(float(regressor.std()), 1e-12)
-    basis, _ = np.linalg.qr(centred[:, None] ** np.arange(degree + 1))
-    return float(np.sqrt(np.mean((values - basis @ (basis.T @ values)) ** 2)))

@@ -13,10 +13,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from rarefy.measure.statistics import OMEGA
-from rarefy.theory.benign import STAGE_1_CONSTANT
 
-ROUNDING = 1e-5
-"""Relative rise of a float32 loss that is no rise."""
 TAIL_POINTS = 12
 TAIL_FROM = 0.25
 """Slopes of stage 2 are fitted to so many points, from this share of its length on."""
@@ -31,42 +28,23 @@ def losses(odds: Tensor) -> Tensor:
 @dataclass(frozen=True)
 class StageOne:
     """rate: log of the loss per step, (run, n), averaged while a sample's loss is above 1/4 of
-    what it was (Theta(1)); left: whether it fell below, (run, n); rises: whether it rose in any of
-    these steps; gain: the least fall of the odds in one of them over what (68) promises, (run, n);
-    enough: share of (sample, step) with the promised fall, (run,); bend: rate while the loss falls
-    from a half to a quarter over that from the whole to a half, (run, n), 1 for a geometric fall,
-    NaN for samples that did not come so far."""
+    what it was (Theta(1)); bend: rate while the loss falls from a half to a quarter over that from
+    the whole to a half, (run, n), 1 for a geometric fall, NaN for samples that did not come so
+    far."""
 
     rate: Tensor
     bend: Tensor
-    left: Tensor
-    rises: Tensor
-    gain: Tensor
-    enough: Tensor
 
 
-def stage_1(odds: Tensor, one_hot: Tensor, promised: Tensor) -> StageOne:
-    """``promised``: eta m output_scale^2 |u_y|^2/n of each sample, (run, n); times the residuals
-    summed over the sample's class and ``STAGE_1_CONSTANT`` it is what (68) lets odds fall by."""
+def stage_1(odds: Tensor) -> StageOne:
     loss = losses(odds)
-    steps = odds.shape[1] - 1
     log_fall = (loss[:, :1] / loss).log()
     end, left = _first(loss <= OMEGA * loss[:, :1])  # the first step in stage 2
     last = log_fall.gather(1, end[:, None])[:, 0]
-    rate = last / end
     half, _ = _first(loss <= OMEGA**0.5 * loss[:, :1])
     middle = log_fall.gather(1, half[:, None])[:, 0]
     bend = (last - middle) * half / (middle * (end - half))
-    bend = torch.where(left & (end > half) & (half > 0), bend, torch.nan)
-    inside = torch.arange(steps, device=odds.device)[None, :, None] < end[:, None]
-    rises = ((loss[:, 1:] > loss[:, :-1] * (1 + ROUNDING)) & inside).any(dim=1)
-    wide = one_hot.to(odds).expand(len(odds), -1, -1)
-    residuals = torch.sigmoid(odds[:, :-1]) @ wide  # sums over classes: (run, step, classes)
-    promise = STAGE_1_CONSTANT * (residuals @ wide.transpose(1, 2)) * promised[:, None]
-    gain = (odds[:, :-1] - odds[:, 1:]) / promise
-    enough = ((gain >= 1) & inside).sum(dim=(1, 2)) / inside.sum(dim=(1, 2))
-    least = gain.masked_fill(~inside, torch.inf).amin(dim=1)
-    return StageOne(rate, bend, left, rises, least, enough)
+    return StageOne(last / end, torch.where(left & (end > half) & (half > 0), bend, torch.nan))
 
 
 def _first(there: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,21 +56,18 @@ def _first(there: Tensor) -> tuple[Tensor, Tensor]:
 @dataclass(frozen=True)
 class StageTwo:
     """average: mean loss since T_0 and bound: Lemma 2's, (run, step), NaN before T_0; worst:
-    largest quotient of the two; slopes of the average, of the loss and of kappa against the steps
-    since T_0, logarithms both: (run,), NaN where stage 2 is too short."""
+    largest quotient of the two; slopes of the average and of the loss against the steps since T_0,
+    logarithms both: (run,), NaN where stage 2 is too short."""
 
     average: Tensor
     bound: Tensor
     worst: Tensor
     average_slope: Tensor
     loss_slope: Tensor
-    kappa_slope: Tensor
 
 
-def stage_2(
-    loss: Tensor, kappa: Tensor, start: Tensor, distance: Tensor, lr: Tensor, epsilon: float
-) -> StageTwo:
-    """loss, kappa: (run, step); start: T_0, (run,), -1 where it never came; distance: |W(T_0) -
+def stage_2(loss: Tensor, start: Tensor, distance: Tensor, lr: Tensor, epsilon: float) -> StageTwo:
+    """loss: (run, step); start: T_0, (run,), -1 where it never came; distance: |W(T_0) -
     W*|_F, (run,); lr: (run,). Lemma 2 (80): the mean loss of the steps since T_0 is at most
     |W(T_0) - W*|_F^2/(eta steps) + eps/2."""
     steps = torch.arange(loss.shape[1], device=loss.device)
@@ -108,7 +83,7 @@ def stage_2(
     enough = (start >= 0) & (length >= LEAST_STAGE_2 * torch.clamp(start, min=1))
     slopes = [
         torch.where(enough, _tail_slope(values.to(torch.float64), start), torch.nan)
-        for values in (average, loss, kappa)
+        for values in (average, loss)
     ]
     return StageTwo(average, bound, worst, *slopes)
 

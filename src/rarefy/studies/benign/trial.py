@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +16,7 @@ from rarefy.data.class_noise import ClassNoise
 from rarefy.data.noise_spectrum import Spectrum
 from rarefy.data.patches import PatchSamples
 from rarefy.measure.generalisation import Generalisation, generalisation, sample_losses, scores_of
-from rarefy.train.descent import Tracker, Trajectory
-from rarefy.train.fitting import FitResult, StopAtLoss, fit
-from rarefy.train.forms import train_unpruned
+from rarefy.train.fitting import FitResult, fit
 
 
 @dataclass(frozen=True)
@@ -54,37 +52,9 @@ class Trial:
     form: str = "auto"
     precision: str = "float32"
 
-    def train(
-        self,
-        context: Context,
-        training: Training,
-        trackers: Mapping[str, Tracker],
-        record: Sequence[int] | None = None,
-        coefficients: bool = False,
-    ) -> tuple[Trajectory, Tensor]:
-        """The trajectory, and after how many updates each run reached its stopping loss (-1: it
-        did not). Trackers see ``filters`` (and ``coefficients`` where wanted) in every form."""
-        lr = self.rates(training)
-        stopping = StopAtLoss(lr, training.stop_loss)
-        trajectory = train_unpruned(
-            self.samples,
-            self.initial,
-            self.scale,
-            lr,
-            training.steps,
-            context,
-            form=self.form,
-            trackers=trackers,
-            record=record,
-            after_update=stopping if training.stop_loss > 0 else None,
-            coefficients=coefficients,
-            precision=self.precision,
-        )
-        return trajectory, stopping.stopped_at
-
     def fit(self, context: Context, training: Training) -> FitResult:
-        """``train`` for the end alone, without steps for runs that stand still: at a small noise
-        correlation ratio a run needs ten times the steps of one at a large ratio."""
+        """Without steps for runs that stand still: at a small noise correlation ratio a run needs
+        ten times the steps of one at a large ratio."""
         return fit(
             self.samples,
             self.initial,

@@ -4,7 +4,7 @@ as exp(-c_2 L^2 Gamma) with one constant c_2?
 c_2 is free, so its size cannot be judged, but that it stays: at each Gamma the largest c with error
 <= (K - 1) exp(-c L^2 Gamma) for every L measured. From the smallest Gamma of which 2(b) speaks (C_2
 read as 4) to the largest it may fade by no more than the factor 4 that constants are allowed. The
-best classifier by noise keeps about half of it; an error that does not depend on Gamma fades in
+best classifier by noise keeps two fifths of it; an error that does not depend on Gamma fades in
 proportion to Gamma.
 """
 

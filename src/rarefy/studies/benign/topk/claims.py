@@ -35,10 +35,11 @@ def verdicts(study: TopKExperiment, results: xr.Dataset, scale: str) -> list[Ver
         primary = reading == REVIVE
         named = Naming(study, scale, "" if primary else f"{reading}: ")
         for basis in texts(results, "basis"):
-            here = ordered["accuracy"].sel(basis=basis, reading=reading)
-            means = here.mean("gamma")
+            here = ordered.sel(basis=basis, reading=reading)
+            means = here["accuracy"].mean("gamma")
             if basis == "rotated":
-                found.append(_falls(means, named, "Q2.1" if primary else "Q2"))
+                loss = float(here["train_loss"].isel(keep=0).mean())
+                found.append(_falls(means, loss, named, "Q2.1" if primary else "Q2"))
                 found.append(_tail(means, named, "Q2.3" if primary else "Q2"))
             else:
                 found.append(_spared(means, named, "Q2.2" if primary else "Q2"))
@@ -55,12 +56,12 @@ def _ends(accuracy: xr.DataArray, kind: str) -> str:
     return f"{kind}: {means[-1]:.3f} at keep {keep[-1]:g}, {means[0]:.3f} at {keep[0]:g}"
 
 
-def _falls(accuracy: xr.DataArray, named: Naming, claim: str) -> Verdict:
+def _falls(accuracy: xr.DataArray, loss: float, named: Naming, claim: str) -> Verdict:
     return st.judge_trend(
         named(claim, "rotated: accuracy rises with the share that is kept, mean over Gamma > 1"),
         st.spearman_trend(accuracy["keep"].values, _accuracy(accuracy, "all"), within_rows=True),
         "increasing",
-        note=_ends(accuracy, "all"),
+        note=f"{_ends(accuracy, 'all')}; training loss {loss:.2g} with the fewest kept",
     )
 
 

@@ -166,7 +166,7 @@ class TrainingExperiment(ClassNoiseExperiment):
             epsilon=small_loss(self),
             work=self.cost().steps_per_cell / steps,
         )
-        found = {"lr": lr, **measures.curves(seen)}
+        found = {"lr": lr}
         if case.is_stage_1:
             found |= measures.stage_1_measures(study, experiment, seen, lr)
         if case.training == "long":

@@ -59,15 +59,19 @@ def stage_1_measures(
     one_hot = samples.one_hot().to(lr)
     norm = samples.strength.gather(1, label)  # |u_y|, (run, n)
     size = one_hot.sum(dim=1).expand(runs, -1).gather(1, label)
-    order = torch.as_tensor(
-        stage_1_rate_order(1.0, norm.double().cpu().numpy(), n, 1.0, study.filters, study.scale)
-    )
-    promised = order.to(lr) * lr[:, None]
-    found = stage_1(seen.odds, one_hot, promised)
+    found = stage_1(seen.odds)
     # the first step's share of log K that features alone take away: Lemma 1's order times a
     # constant in closed form
+    order = stage_1_rate_order(
+        size.double().cpu().numpy(),
+        norm.double().cpu().numpy(),
+        n,
+        1.0,
+        study.filters,
+        study.scale,
+    )
     constant = first_loss_drop(1.0, 1.0, 0.0, 1, study.classes, 1.0, 1, 1.0)
-    unit = promised * size * float(constant) / math.log(study.classes)
+    unit = torch.as_tensor(order).to(lr) * lr[:, None] * float(constant) / math.log(study.classes)
     loss = losses(seen.odds[:, :2])
     drop = (loss[:, 0] - loss[:, 1]).mean(dim=1)
     energy = (size * norm**2 + samples.noise_norms()).mean(dim=1)
@@ -75,6 +79,8 @@ def stage_1_measures(
     wide = one_hot.expand(runs, -1, -1)
     means = torch.einsum("rn,rnk->rk", found.rate, wide) / wide.sum(dim=1)
     return {
+        "step_at": _steps(seen),
+        "loss_at": _at_times(_spread(losses(seen.odds))),
         "class_rate": means,
         "constant": _spread(found.rate / unit),
         "bend": found.bend.nanmedian(dim=1).values,
@@ -100,23 +106,18 @@ def _at_times(values: Tensor) -> Tensor:
     return found
 
 
-def curves(seen: Watched) -> dict[str, Tensor]:
-    """What pictures show over time."""
+def _steps(seen: Watched) -> Tensor:
     runs, steps = seen.odds.shape[:2]
-    when = torch.arange(steps, device=seen.odds.device, dtype=torch.float64).expand(runs, -1)
-    return {
-        "step_at": _at_times(when),
-        "loss_at": _at_times(_spread(losses(seen.odds))),
-        "kappa_at": _at_times(seen.log_kappa()),
-    }
+    when = torch.arange(steps, device=seen.odds.device, dtype=torch.float64)
+    return _at_times(when.expand(runs, -1))
 
 
 def stage_2_measures(seen: Watched, lr: Tensor, epsilon: float) -> dict[str, Tensor]:
     """Lemma 2, and how kappa of Lemma 7 goes on."""
-    found = stage_2(
-        seen.loss(), 10 ** seen.log_kappa().double(), seen.start, seen.distance, lr, epsilon
-    )
+    found = stage_2(seen.loss(), seen.start, seen.distance, lr, epsilon)
     return {
+        "step_at": _steps(seen),
+        "kappa_at": _at_times(seen.log_kappa()),
         "start": seen.start.to(torch.float64).masked_fill(seen.start < 0, torch.nan),
         "average_at": _at_times(found.average),
         "bound_at": _at_times(found.bound),
