@@ -73,7 +73,7 @@ class DetectorsExperiment(GranularityExperiment):
     """subclasses of each side where the setting is varied, and in the picture of shares"""
     reads: tuple[int, ...] = (
         *(0, 5, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200),
-        *(300, 400, 600, 800, 1000, 1250, 1500, 2000),
+        *(300, 400, 600, 800, 1000, 1250, 1500, 1750, 2000, 2500, 3000),
     )
     """numbers of updates after which the networks are read"""
     d: int = 40
@@ -87,7 +87,7 @@ class DetectorsExperiment(GranularityExperiment):
     sigma_0: Positive = 0.0017
     lr: Positive = 0.005
     """learning rate, of the order of sigma_0: 3 of it (App. B.3, 14)"""
-    steps: Count = 2000
+    steps: Count = 3000
     seeds: Count = 20
 
     def check(self) -> None:
