@@ -84,7 +84,7 @@ class GranularityExperiment(Experiment):
 
     @property
     def setting(self) -> str:
-        return f"d={self.d} P={self.patches} m={self.neurons} c_b={self.threshold:g}"
+        return f"d={self.d} P={self.patches} m={self.neurons} c_b={self.threshold:.3g}"
 
     def some(self, *names: str) -> dict[str, Any]:
         """Some of the parameters, to be handed on."""

@@ -113,7 +113,7 @@ class AblationExperiment(GranularityExperiment):
 
     @property
     def setting(self) -> str:
-        return f"d={self.d} m={self.neurons} c_b={self.threshold:g} k={self.subclasses}"
+        return f"d={self.d} m={self.neurons} c_b={self.threshold:.3g} k={self.subclasses}"
 
     def in_world(self, world: str, variation: str = AS_CHOSEN) -> AblationExperiment:
         if world == "quiet":

@@ -39,6 +39,7 @@ class DetectorsExperiment(GranularityExperiment):
             "patches": 10,
             "feature_patches": 2,
             "neurons": 40,
+            "ratio": 12,
             "threshold": 0.9,
             "batch": 8,
             "sigma_0": 0.01,
@@ -53,6 +54,7 @@ class DetectorsExperiment(GranularityExperiment):
             "main": 4,
             "d": 24,
             "neurons": 120,
+            "ratio": 24,
             "threshold": 1.0,
             "batch": 32,
             "sigma_0": 0.005,
@@ -83,6 +85,8 @@ class DetectorsExperiment(GranularityExperiment):
     spread: float = 0.0
     sigma: NotNegative = 0.0002
     neurons: Count = 2560
+    ratio: Count = 40
+    """neurons of a coarse output over those of a fine one (the paper: d)"""
     threshold: Positive = math.sqrt(2.1)
     sigma_0: Positive = 0.0017
     lr: Positive = 0.005
@@ -113,7 +117,7 @@ class DetectorsExperiment(GranularityExperiment):
 
     def of(self, labels: str) -> Self:
         """With the width and the threshold of networks with these labels."""
-        return self.wide(self.d * self.neurons) if labels == "coarse" else self
+        return self.wide(self.ratio * self.neurons) if labels == "coarse" else self
 
     def outputs(self) -> tuple[Output, ...]:
         return (
@@ -126,7 +130,7 @@ class DetectorsExperiment(GranularityExperiment):
 
     def cost(self) -> Cost:
         most = max(self.subclasses)
-        return self.cost_of_grid(2 * max(most, self.d), most, False, 2 * self.steps)
+        return self.cost_of_grid(2 * max(most, self.ratio), most, False, 2 * self.steps)
 
     def _wanted(self, variation: str, subclasses: int) -> bool:
         return variation == AS_CHOSEN or subclasses == self.main
