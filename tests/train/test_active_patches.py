@@ -136,8 +136,8 @@ def test_test_samples_come_in_groups_too(
     draws, grouped = Draws(range(2), dtype=torch.float64), set()
     problem = MultiViewClassifier(model.patches)
     parameters = neurons(2)
-    for step in range(8):
-        views = model.grouped(model.sample(draws, model.balanced(24)[None], hard, step=step))
+    for step in range(16):
+        views = model.grouped(model.sample(draws, model.balanced(6)[None], hard, step=step))
         grouped.add(views.grouped)
         plain = problem.scores(parameters, replace(views, grouped=0))
         torch.testing.assert_close(problem.scores(parameters, views), plain)

@@ -112,7 +112,10 @@ class DetectorsExperiment(GranularityExperiment):
         return f"{super().setting} sigma={self.sigma:g}"
 
     def varied(self, variation: str) -> Self:
-        changes = {FIXED: {"counts": "fixed"}, LOOSE: {"sigma": 0.002, "spread": 0.1}}
+        changes: dict[str, dict[str, Any]] = {
+            FIXED: {"counts": "fixed"},
+            LOOSE: {"sigma": 0.002, "spread": 0.1},
+        }
         return replace(self, **changes.get(variation, {}))
 
     def of(self, labels: str) -> Self:
