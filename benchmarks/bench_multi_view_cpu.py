@@ -48,8 +48,10 @@ def library(cells: int, case: str, compiled: bool, steps: int = STEPS) -> tuple[
         subclasses=subclasses,
         main=subclasses,
         steps=steps,
-        reads=(0, 1, steps)[: size(3, 2)],
+        reads=(0, steps),
         sigma=sigma,
+        ratio=1,
+        counts="fixed",
         **SETTING,
     )
     return timed_study(study, compiled).per(cells * steps)

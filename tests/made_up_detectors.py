@@ -11,12 +11,10 @@ import xarray as xr
 from small_granularity import AS_CHOSEN, coordinates_of
 
 from rarefy.core.contracts import Verdict
-from rarefy.measure.detectors import STDS
 from rarefy.studies import get_study
-from rarefy.theory.granularity import first_rates, initial_sets, late_gain, phase_1_steps
+from rarefy.theory.granularity import first_rates, initial_sets, phase_1_steps
 
 SUBCLASSES = (2, 4, 8, 16)
-SETS = ("printed", "detector", "able")
 
 
 def study(**parameters: Any) -> Any:
@@ -35,20 +33,16 @@ def ideal(of: Any) -> xr.Dataset:
     over = {one.name: np.zeros((*shape, len(reads))) for one in of.outputs() if "read" in one.dims}
     start = {one.name: np.zeros(shape) for one in of.outputs() if "read" not in one.dims}
     s = of.feature_patches
-    printed, wide = (
-        initial_sets(of.d, of.neurons, of.threshold, *margins)
-        for margins in ((), (of.spread, STDS * of.sigma * math.sqrt(of.d)))
-    )
     given = {"lr": of.lr, "feature_patches": s, "patches": of.patches}
     for place, k in enumerate(SUBCLASSES):
         for kind, labels in enumerate(("coarse", "fine")):
             at = (0, place, slice(None), kind)
             per_side = 1 if labels == "coarse" else k
             rates = first_rates(**given, plus=k, minus=k, per_side=per_side, spread=of.spread)
-            gain = late_gain(**given, plus=k, detectors=printed.detectors)
-            slow = 1 / (2 * phase_1_steps(rates, printed.detectors, s, math.log(1.5)))
-            pace = gain if labels == "coarse" else slow
-            score = np.log(1 + pace * reads)
+            wide = of.of(labels)
+            size = initial_sets(of.d, wide.neurons, wide.threshold).detectors
+            # late scores grow with log t, and phase 1 takes as long as the rates have it
+            score = np.log(1 + reads / (2 * phase_1_steps(rates, size, s, math.log(1.5))))
             if labels == "coarse":
                 common = score / s * k / (k + 1) + 0.001
                 own = score / s / (k + 1) + 0.001
@@ -62,22 +56,20 @@ def ideal(of: Any) -> xr.Dataset:
                 "common_growth": rates.common * reads,
                 "subclass_growth": rates.subclass * reads,
             }
-            for name in SETS:
-                values[f"common_by_{name}"] = common * (0.95 if name != "able" else 1.0)
-                values[f"subclass_by_{name}"] = own * (0.95 if name != "able" else 1.0)
+            for name, share in (("printed", 0.95), ("able", 1.0)):
+                values[f"common_by_{name}"] = common * share
+                values[f"subclass_by_{name}"] = own * share
             for name, value in values.items():
                 over[name][at] = value * (1 + 0.001 * noise.standard_normal((of.seeds, 1)))
             over["loss"][at][:, 0] = np.nan
             sizes = {
-                "printed_size": printed.detectors,
-                "detector_size": of.neurons * wide.detector_among(2 + 2 * k),
-                "able_size": wide.able,
+                "printed_size": size,
                 "start_common": 0.01,
                 "start_subclass": 0.01,
                 "start_spread": 0.0001,
             }
-            for name, size in sizes.items():
-                start[name][at] = size * (1 + 0.001 * noise.standard_normal(of.seeds))
+            for name, value in sizes.items():
+                start[name][at] = value * (1 + 0.001 * noise.standard_normal(of.seeds))
     dims = ("variation", "subclasses", "seed", "labels")
     return xr.Dataset(
         {
@@ -89,7 +81,7 @@ def ideal(of: Any) -> xr.Dataset:
 
 
 def judged(of: Any, results: xr.Dataset) -> dict[str, Verdict]:
-    """By what they are about."""
+    """By claim and what they are about."""
     found = of.verdicts(results, "paper")
     by_words = {f"{each.claim} {each.setting.split(': ', 1)[1]}": each for each in found}
     assert len(by_words) == len(found)  # every setting says something of its own
@@ -112,18 +104,5 @@ def against_k(name: str, power: float) -> Callable[[xr.Dataset], None]:
     def change(results: xr.Dataset) -> None:
         k = results["subclasses"].astype(float)
         results[name] = (results[name] * k**power).transpose(*results[name].dims)
-
-    return change
-
-
-def at_end(name: str, factor: float, labels: str) -> Callable[[xr.Dataset], None]:
-    """Multiplied at the last read only."""
-
-    def change(results: xr.Dataset) -> None:
-        last = results["read"] == results["read"][-1]
-        where = last & (results["labels"] == labels)
-        results[name] = xr.where(where, results[name] * factor, results[name]).transpose(
-            *results[name].dims
-        )
 
     return change

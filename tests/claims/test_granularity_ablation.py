@@ -123,6 +123,7 @@ def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
         ({"arm": ("following-fast",)}, "arm='following-fast': its rate must be paper or a number"),
         ({"arm": ("linear-paper",)}, "arm='linear-paper': its rate must be"),
         ({"arm": ("tuned", "following-0.1")}, "must have linear-1"),
+        ({"arm": ("tuned", "linear-1", "following-0.1")}, "must have following-paper"),
         ({"main_rate": "0.7"}, "must have following-0.7"),
         ({"tune_reads": (5, 10)}, "tune_reads=\\(5, 10\\): must begin at 0 and end at"),
         ({"tune_steps": 0}, "tune_steps=0: must be at least 1"),

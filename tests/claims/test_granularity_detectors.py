@@ -30,9 +30,12 @@ def plain_run(of: Any, k: int, per_side: int, seed: int) -> list[tuple[Tensor, T
     draws = cells_at(of, seed=seed).draws(FLOAT64)
     labels = Labels(of.model(k), per_side)
     batches = FreshSamples(labels.data, labels, draws, of.batch)
-    return [
-        plain_network(replace(of, steps=read), draws, batches, labels.outputs) for read in of.reads
-    ]
+    wide = of.of("coarse" if per_side == 1 else "fine")
+    networks = []
+    for read in of.reads:
+        here = replace(wide, steps=read, reads=(0, read) if read else (0,))
+        networks.append(plain_network(here, draws, batches, labels.outputs))
+    return networks
 
 
 def own_features(k: int, per_side: int, output: int) -> dict[str, list[int]]:
@@ -55,7 +58,7 @@ def mean_answer(weights: Tensor, bias: Tensor, pairs: list[tuple[int, int]]) -> 
 
 def test_simulate_is_a_plain_loop_over_steps() -> None:
     of: Any = STUDY.at(
-        "tiny", seeds=2, variation=AS_CHOSEN, subclasses=2, steps=12, reads=(0, 1, 12), sigma=0.05
+        "tiny", seeds=2, variation=AS_CHOSEN, subclasses=2, steps=12, reads=(0, 1, 12), sigma=0.02
     )
     k, seed = 2, 1
     found = of.simulate(grid_of(of).cells(np.arange(2)), FLOAT64)
@@ -75,7 +78,7 @@ def test_simulate_is_a_plain_loop_over_steps() -> None:
                 growths = []
                 for o, v in pairs:
                     moved = []
-                    for r in range(of.neurons):
+                    for r in range(len(first[o])):
                         w = first[o, r]
                         noise = 3 * of.sigma * float(w.norm())
                         low, high = (level * math.sqrt(1 + sign * log**-6) for sign in (-1, 1))
@@ -107,12 +110,20 @@ def test_only_the_main_number_of_subclasses_is_varied() -> None:
     assert sum(done) == len(grid) * of.cost().steps_per_cell
 
 
-def test_its_own_variations_change_noise_and_strengths() -> None:
+def test_its_own_variations_change_counts_noise_and_strengths() -> None:
     of: Any = STUDY.at("paper")
-    assert of.varied("noise as in other studies").sigma == 0.02
-    assert of.varied("strengths as in other studies").spread == 0.1
-    assert of.varied("c_b 1.3").threshold == 1.3
+    assert of.varied("patch counts fixed").counts == "fixed"
+    loose = of.varied("strengths and noise as in granularity-errors")
+    assert (loose.sigma, loose.spread) == (0.002, 0.1)
     assert of.varied(AS_CHOSEN) == of
+
+
+def test_widths_and_thresholds_are_the_papers() -> None:
+    """App. B.3, 6, with c_0 = 0.05."""
+    of: Any = STUDY.at("paper")
+    assert of.of("fine").threshold ** 2 == pytest.approx(2.1)
+    assert of.of("coarse").threshold ** 2 == pytest.approx(4.1)
+    assert of.of("coarse").neurons == of.d * of.neurons
 
 
 # ---------------------------------------------------------------------------------------- bad input
@@ -126,14 +137,12 @@ def test_its_own_variations_change_noise_and_strengths() -> None:
         ({"feature_patches": 6}, "feature_patches=6: its samples need 12 patches, there are 10"),
         ({"batch": 6}, "batch=6: must be a multiple of 2 k = 4: equal subclasses"),
         ({"main": 7}, r"main=7: must be one of subclasses=\(1, 2\)"),
-        ({"first": 3}, "reads=.*: must rise and hold 0, first=3, steps=40"),
-        ({"first": 0}, "first=0: must be at least 1"),
-        ({"reads": (0, 1)}, "reads=.*: must rise and hold 0, first=1, steps=40"),
-        ({"reads": (1, 0, 40)}, "reads=.*: must rise and hold 0, first=1, steps=40"),
-        ({"reads": ()}, "reads=.*: must rise and hold"),
-        ({"reads": (0, 1, 40, 50)}, r"reads=.*: must lie in 0..steps=40"),
-        ({"variation": ("noise x2",)}, "variation=.*must have 'as chosen'"),
-        ({"variation": (AS_CHOSEN, "noise x3")}, "unknown variation 'noise x3'; did you mean"),
+        ({"reads": (0, 1)}, "reads=.*: must rise from 0 to steps=40"),
+        ({"reads": (1, 0, 40)}, "reads=.*: must rise from 0 to steps=40"),
+        ({"reads": ()}, "reads=.*: must rise from 0"),
+        ({"reads": (0, 1, 40, 50)}, "reads=.*: must rise from 0 to steps=40"),
+        ({"variation": ("patch counts fixed",)}, "variation=.*must have 'as chosen'"),
+        ({"variation": (AS_CHOSEN, "noise x3")}, "variation='noise x3': must be one of"),
     ],
 )
 def test_what_makes_no_sense_is_named(wrong: dict[str, Any], message: str) -> None:

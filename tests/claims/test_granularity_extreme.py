@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from small_granularity import (
     rows_at,
 )
 
+from rarefy.core.contracts import Verdict
 from rarefy.core.errors import UsageError
 from rarefy.data.granularity_labels import Labels
 from rarefy.data.multi_view_sets import StoredSamples
@@ -64,104 +64,67 @@ def made_up(
     return xr.Dataset(values, coordinates_of(STUDY))
 
 
-STAGE = ("hard coarse", "easy coarse", "mixed coarse", "hard fine", "easy fine", "other arm")
-NAMES = (*(f"{stage}: {name}" for stage in ("before", "after") for name in STAGE), "equal loss")
-
-
-def judged(results: xr.Dataset) -> dict[str, str]:
-    """Outcomes by what they are about, in the order of the verdicts."""
+def judged(results: xr.Dataset) -> dict[str, Verdict]:
+    """By claim, or by what is changed."""
     verdicts = STUDY.verdicts(results, "paper")
-    assert all(v.claim == "G6" and "noise 0.2" in v.setting for v in verdicts)
     assert len({v.setting for v in verdicts}) == len(verdicts)
-    found = dict(zip(NAMES, verdicts, strict=True))
-    for name, verdict in found.items():
-        stage = "before" if name == "equal loss" else name.split(":")[0]
-        assert f"{stage} fine-tuning" in verdict.setting
-    return {name: verdict.outcome for name, verdict in found.items()}
-
-
-def of(stage: str, found: dict[str, str]) -> set[str]:
-    return {outcome for name, outcome in found.items() if name.startswith(stage)}
+    found = {v.claim if v.role == "primary" else v.setting.split(",")[0]: v for v in verdicts}
+    assert len(found) == len(verdicts)
+    return found
 
 
 # ------------------------------------------------------------------------------------- the verdicts
 
 
 def test_a_u_with_a_higher_right_end_holds() -> None:
-    assert set(judged(made_up()).values()) == {"holds"}
+    found = judged(made_up())
+    assert {name: v.outcome for name, v in found.items()} == dict.fromkeys(
+        ("G6.1", "G6.2", "before fine-tuning", "c_b 1.3"), "holds"
+    )
+    assert "errors: coarse 0.26" in found["G6.1"].note
 
 
 def test_one_label_a_sample_that_does_no_harm_fails() -> None:
     found = judged(made_up(hard=(0.5, 0.1, 0.05), easy=(0.02, 0.02, 0.0)))
-    for stage in ("before", "after"):
-        assert found.pop(f"{stage}: other arm") == "holds"
-    assert set(found.values()) == {"fails"}
+    assert {v.outcome for v in found.values()} == {"fails"}
 
 
 def test_worse_than_fine_labels_is_not_worse_than_coarse_ones() -> None:
     """The paper's baseline is coarse: a U whose right end lies below its left one does no harm."""
     found = judged(made_up(hard=(0.7, 0.1, 0.4), easy=(0.02, 0.02, 0.02)))
-    assert found["after: hard fine"] == "holds"
-    assert found["after: hard coarse"] == found["after: mixed coarse"] == "fails"
+    assert found["G6.2"].outcome == "holds" and found["G6.1"].outcome == "fails"
 
 
 def test_the_mixed_error_weighs_easy_and_hard_samples_alike() -> None:
     found = judged(made_up(hard=(0.5, 0.1, 0.4), easy=(0.0, 0.0, 0.3)))
-    assert found["after: hard coarse"] == "fails" and found["after: mixed coarse"] == "holds"
+    assert found["G6.1"].outcome == "holds"
 
 
 def test_harm_that_fine_tuning_mends_holds_before_it_only() -> None:
     found = judged(made_up(tuned_hard=(0.5, 0.1, 0.1), tuned_easy=(0.02, 0.02, 0.02)))
-    assert of("before", found) == {"holds"}
-    assert found.pop("after: other arm") == "holds"
-    assert of("after", found) == {"fails"}
-
-
-def test_harm_that_is_too_small_to_count_fails() -> None:
-    """Certain, but less than one test sample in twenty."""
-    found = judged(made_up(hard=(0.1, 0.08, 0.12), easy=(0.02, 0.02, 0.04), scatter=0.001))
-    assert set(found.values()) == {"fails"}
-
-
-def test_harm_that_is_only_slowness_is_told_apart() -> None:
-    """Bad after equally many updates, but its labels were never learnt: nothing to compare."""
-    found = judged(made_up(left=(0.01, 0.01, 0.6)))
-    assert found["before: hard fine"] == "holds"
-    assert found["equal loss"] == "inconclusive"
-    verdict = STUDY.verdicts(made_up(left=(0.01, 0.01, 0.6)), "paper")[-1]
-    assert f"never learnt their labels: {SEEDS} with 64 a side" in verdict.note
+    assert found["before fine-tuning"].outcome == "holds" and found["G6.1"].outcome == "fails"
 
 
 def test_what_cannot_be_told_apart_is_inconclusive() -> None:
-    found = judged(made_up(hard=(0.15, 0.1, 0.2), easy=(0.02, 0.02, 0.07), scatter=0.1))
-    assert set(found.values()) == {"inconclusive"}
+    found = judged(made_up(hard=(0.2, 0.2, 0.2), easy=(0.02, 0.02, 0.02), scatter=0.1))
+    assert {v.outcome for v in found.values()} == {"inconclusive"}
 
 
-def test_coarse_labels_that_are_as_good_fail_the_other_arm() -> None:
-    found = judged(made_up(hard=(0.0, 0.1, 0.3)))
-    assert found["before: other arm"] == found["after: other arm"] == "fails"
+def test_every_noise_is_judged_and_one_is_primary() -> None:
+    several: Any = EXTREME.at("paper", per_side=(1, 8, 64), variation=(AS_CHOSEN,))
+    results = xr.concat([made_up().sel(variation=[AS_CHOSEN])] * 4, "patch_noise")
+    results = results.assign_coords(patch_noise=list(several.patch_noise))
+    claims = [(v.claim, v.setting.split(",")[0]) for v in several.verdicts(results, "paper")]
+    other = [("G6", f"noise {noise:g}") for noise in (0.02, 0.1, 0.15) for _ in range(2)]
+    primary = [("G6.1", "noise 0.2"), ("G6.2", "noise 0.2"), ("G6", "before fine-tuning")]
+    assert claims == [*other, *primary]
 
 
-def test_the_first_read_with_learnt_labels_is_chosen_by_the_training_loss() -> None:
-    results = made_up()
-    here = {"variation": AS_CHOSEN, "per_side": 8}
-    results["loss"].loc[here] = 1.0
-    at = {**here, "seed": 3, "read": 20}
-    results["loss"].loc[at] = 0.1 * math.log(16)  # a tenth of the loss of guessing
-    results["hard_error"].loc[at] = 0.77
-    (row,) = (row for row in STUDY.tables(results)[0].rows if row[1] == 8)
-    assert tuple(row[-2:]) == ("0.770", f"1 of {SEEDS}")
-
-
-def test_pictures_and_tables_are_made_even_where_labels_were_never_learnt() -> None:
+def test_pictures_and_tables() -> None:
     results = made_up(left=(0.5, 0.5, 0.5))
-    assert [picture.name for picture in STUDY.picture(results)] == [
-        "granularity",
-        "harm",
-        "progress",
-    ]
-    rows = STUDY.tables(results)[0].rows
-    assert all(row[-2] == "never learnt" for row in rows)
+    assert [picture.name for picture in STUDY.picture(results)] == ["granularity"]
+    (first, *_) = STUDY.tables(results)
+    assert [row[3] for row in first.rows] == ["0.5", "0.5", "0.5"]
 
 
 def test_bands_of_shares_stay_between_0_and_1() -> None:
@@ -174,8 +137,8 @@ def test_bands_of_shares_stay_between_0_and_1() -> None:
 def test_sensitivity_is_of_the_paired_differences_after_fine_tuning() -> None:
     results = made_up(tuned_hard=(0.5, 0.1, 0.9), scatter=0.0)
     table = {each.name: each for each in STUDY.tables(results)}["sensitivity"]
-    column = table.columns.index("hard: one a sample minus fine")
-    assert [row[column].split()[0] for row in table.rows] == ["0.800", "0.800"]
+    column = table.columns.index("one a sample minus fine")
+    assert [row[column].split()[0] for row in table.rows] == ["0.490", "0.490"]
 
 
 # ----------------------------------------------------------------------------------- the simulation

@@ -61,88 +61,55 @@ def made_up(
     return xr.Dataset(values, coordinates_of(study))
 
 
-def judged(results: xr.Dataset, stage: str = "after") -> tuple[list[Verdict], ...]:
-    """At the far end of every knob, along it, and on the way."""
-    everything = STUDY.verdicts(results, "paper")
-    assert all(v.claim == "G12" for v in everything)
-    assert len({v.setting for v in everything}) == len(everything) == 2 * 3 * 4
-    verdicts = [v for v in everything if f"{stage} fine-tuning" in v.setting]
-    words = ("gain of fine over coarse", "the gain falls", "gain lost")
-    return tuple([v for v in verdicts if each in v.setting] for each in words)
+def judged(results: xr.Dataset) -> dict[str, list[Verdict]]:
+    """Primaries, in the order of the knobs; whether the gain falls; before fine-tuning."""
+    verdicts = STUDY.verdicts(results, "paper")
+    assert len({v.setting for v in verdicts}) == len(verdicts) == 9
+    found = {
+        "primary": [v for v in verdicts if v.role == "primary"],
+        "falls": [v for v in verdicts if "the gain falls" in v.setting],
+        "before": [v for v in verdicts if "before fine-tuning" in v.setting],
+    }
+    assert [v.claim for v in found["primary"]] == ["G12.1", "G12.2", "G12.3"]
+    assert {len(several) for several in found.values()} == {3}
+    return found
+
+
+def outcomes(found: dict[str, list[Verdict]]) -> dict[str, set[str]]:
+    return {name: {v.outcome for v in several} for name, several in found.items()}
 
 
 # ------------------------------------------------------------------------------------- the verdicts
 
 
-@pytest.mark.parametrize("stage", ["before", "after"])
-def test_a_gain_that_goes_holds_and_says_where(stage: str) -> None:
-    ends, ways, lost = judged(made_up([0.2, 0.13, 0.12, 0.08, 0.03, -0.1]), stage)
-    assert [v.outcome for v in ends + ways + lost] == ["holds"] * 12
-    assert "halved at 50% random labels; gone (at most 0.05) at 75% random" in ends[0].note
-    assert "gone (at most 0.05) at side tossed sample by sample in 75%" in ends[1].note
-    assert "halved at 3 samples a subclass; gone (at most 0.05) at 2 samples" in ends[2].note
+def test_a_gain_that_goes_holds() -> None:
+    found = judged(made_up([0.2, 0.13, 0.12, 0.08, 0.03, -0.1]))
+    assert set.union(*outcomes(found).values()) == {"holds"}
+    assert ["gain 0.200 with" in v.note for v in found["primary"]] == [True] * 3
+    assert ["thinned" in v.note for v in found["primary"]] == [False, False, True]
 
 
 def test_a_gain_that_stays_fails() -> None:
-    ends, ways, lost = judged(made_up([0.2, 0.2, 0.2, 0.21, 0.22, 0.23]))
-    assert [v.outcome for v in ends + ways + lost] == ["fails"] * 12
-    assert "halved nowhere" in ends[0].note and "gone (at most 0.05) nowhere" in ends[0].note
-
-
-def test_a_loss_on_the_way_is_judged_apart_from_the_end() -> None:
-    """Half the labels spoilt cost nothing yet, all of them everything."""
-    ends, _, lost = judged(made_up([0.2, 0.2, 0.2, 0.19, 0.1, -0.1]))
-    assert {v.outcome for v in ends} == {"holds"}
-    assert {v.outcome for v in lost} == {"fails"}
+    found = judged(made_up([0.2, 0.2, 0.2, 0.21, 0.22, 0.23]))
+    assert set.union(*outcomes(found).values()) == {"fails"}
 
 
 def test_what_fine_tuning_brings_back_is_lost_before_it_only() -> None:
-    gone, back = [0.2, 0.13, 0.12, 0.08, 0.03, -0.1], [0.2] * 6
-    results = made_up(gone, tuned=back)
-    assert {v.outcome for part in judged(results, "before") for v in part} == {"holds"}
-    ends, _, lost = judged(results, "after")
-    assert {v.outcome for v in ends + lost} == {"fails"}
+    found = outcomes(judged(made_up([0.2, 0.13, 0.12, 0.08, 0.03, -0.1], tuned=[0.2] * 6)))
+    assert found["before"] == {"holds"} and found["primary"] == {"fails"}
 
 
 def test_a_gain_at_the_edge_decides_nothing() -> None:
-    ends, _, lost = judged(made_up([0.2, 0.15, 0.15, 0.15, 0.1, 0.05], scatter=0.05))
-    assert {v.outcome for v in ends + lost} == {"inconclusive"}
+    found = judged(made_up([0.2, 0.15, 0.15, 0.15, 0.1, 0.05], scatter=0.05))
+    assert outcomes(found)["primary"] == {"inconclusive"}
 
 
 @pytest.mark.parametrize("clean", [0.0, 0.03])
 def test_without_a_gain_of_clean_labels_that_counts_there_is_nothing_to_lose(clean: float) -> None:
-    for part in judged(made_up([clean, -0.05, -0.1, -0.1, -0.1, -0.2])):
-        assert {v.outcome for v in part} == {"inconclusive"}
-        assert all("premise not met: clean fine labels gain" in v.note for v in part)
-
-
-def test_ends_that_could_hardly_fail_say_so() -> None:
-    gains = [0.2, 0.1, 0.1, 0.1, 0.1, 0.0]
-    before, after = (judged(made_up(gains), stage)[0] for stage in ("before", "after"))
-    assert ["a sanity check" in v.note for v in before] == [True, True, False]
-    assert not any("a sanity check" in v.note for v in after)
-    assert ["thinned" in v.note for v in after] == [False, False, True]
-
-
-def test_turns_on_the_way_are_fixed_and_missing_ones_decide_nothing() -> None:
-    quick: Any = LABELS.at("quick")
-    for study, samples in ((STUDY, (16, 8, 4)), (quick, (8, 4, 2))):
-        found = study.verdicts(made_up([0.2] * len(study.turn), study=study), "paper")
-        lost = {v.setting.partition("gain lost with ")[2] for v in found} - {""}
-        assert {each for each in lost if "random" in each} == {
-            f"{share}% random labels, against 0% random labels" for share in (25, 50)
-        }
-        assert {each for each in lost if "samples a" in each} == {
-            f"{count} samples a subclass, against {samples[0]} samples a subclass"
-            for count in samples[1:]
-        }
-    two = {"turn": (0, 1), "wrong": (0.0, 1.0), "crossed": (0.0, 1.0), "samples": (16, 1)}
-    short: Any = LABELS.at("paper", patch_noise=(0.2,), variation=STUDY.variation, **two)
-    found = short.verdicts(made_up([0.2] * 2, study=short), "paper")
-    absent = [v for v in found if "gain lost" in v.setting]
-    assert len({v.setting for v in absent}) == len(absent) == 12
-    assert {v.outcome for v in absent} == {"inconclusive"}
-    assert all("no such turn in the grid" in v.note for v in absent)
+    found = judged(made_up([clean, -0.05, -0.1, -0.1, -0.1, -0.2]))
+    assert set.union(*outcomes(found).values()) == {"premise-not-met"}
+    note = found["primary"][0].note
+    assert "premise not met: clean fine labels gain" in note
 
 
 def test_the_gain_is_on_a_test_set_of_which_half_is_hard() -> None:
@@ -159,9 +126,8 @@ def test_the_gain_is_on_a_test_set_of_which_half_is_hard() -> None:
 def test_pictures_and_tables_show_both_stages() -> None:
     results = made_up([0.2, 0.13, 0.12, 0.08, 0.03, -0.1], tuned=[0.2] * 6)
     pictures = {picture.name: picture for picture in STUDY.picture(results)}
-    assert list(pictures) == ["gain", "errors-0.2"]
-    for picture in pictures.values():
-        assert len(picture.panels) == 6  # three knobs, before and after
+    assert list(pictures) == ["gain"]
+    assert len(pictures["gain"].panels) == 6  # three knobs, before and after
     first, last = (pictures["gain"].panels[place].curves[0].y[-1] for place in (0, 3))
     assert first == pytest.approx(-0.1, abs=0.01) and last == pytest.approx(0.2, abs=0.01)
     rows = STUDY.tables(results)[0].rows

@@ -61,6 +61,6 @@ def test_wrong_values_are_named(texts: list[str], said: str) -> None:
 
 def test_a_text_may_have_a_colon() -> None:
     """Names of variations do; only numbers have ranges."""
-    kind = get_study("granularity-errors")
+    kind = get_study("granularity-ablation")
     found = parse_settings(kind, ["variation=as chosen,hard: no distraction"])
     assert found == {"variation": ("as chosen", "hard: no distraction")}

@@ -179,7 +179,7 @@ class MultiView:
         """What each slot holds, (run, n, slot), and the layout."""
         s, device = self.feature_patches, draws.keys.device
         if self.counts == "fixed":
-            first = ((s, _COMMON),)
+            first: tuple[tuple[int, int], ...] = ((s, _COMMON),)
             if hard:
                 first = ((1, _STRONG), (self.distractors, _DISTRACTION))
             parts = tuple(part for part in (*first, (s, _SUBCLASS)) if part[0])

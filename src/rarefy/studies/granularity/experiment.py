@@ -27,7 +27,6 @@ Run = Callable[..., Mapping[str, Tensor | np.ndarray]]
 AS_CHOSEN = "as chosen"
 CHANGES: dict[str, Callable[[GranularityExperiment], dict[str, Any]]] = {
     AS_CHOSEN: lambda chosen: {},
-    "noise x2": lambda chosen: {"sigma": 2 * chosen.sigma},
     "patches x2": lambda chosen: {"patches": 2 * chosen.patches, "lr": 2 * chosen.lr},
     "neurons x2": lambda chosen: {"neurons": 2 * chosen.neurons},
     "neurons x1/2": lambda chosen: {"neurons": max(1, chosen.neurons // 2)},
@@ -38,8 +37,8 @@ CHANGES: dict[str, Callable[[GranularityExperiment], dict[str, Any]]] = {
     "hard: no strong noise": lambda chosen: {"strong": chosen.sigma},
     "hard: no distraction": lambda chosen: {"distractors": 0},
 }
-"""One change of the setting at a time: the axis ``variation`` that every study has, "as chosen"
-first. The rate goes with the patches, since (16) divides by their number."""
+"""One change of the setting at a time: the axis ``variation``, "as chosen" first. The rate goes
+with the patches, since (16) divides by their number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +84,7 @@ class GranularityExperiment(Experiment):
 
     @property
     def setting(self) -> str:
-        return f"d={self.d} P={self.patches} m={self.neurons} c_b={self.threshold:g}"
+        return f"d={self.d} P={self.patches} m={self.neurons} c_b={self.threshold:.3g}"
 
     def some(self, *names: str) -> dict[str, Any]:
         """Some of the parameters, to be handed on."""

@@ -24,11 +24,6 @@ def polylog(d: int) -> float:
     return math.log(d)
 
 
-def most_subclasses(d: int) -> float:
-    """k <= d^0.4 (004 Theorem 5.2)."""
-    return float(d**0.4)
-
-
 def noise_load(setting: GranularityExperiment) -> float:
     """P sigma_zeta (App. B.3, 13), which must exceed polylog(d)."""
     return setting.patches * setting.sigma

@@ -11,7 +11,6 @@ from scipy import stats
 from rarefy.core.errors import bad_value
 from rarefy.studies.granularity.experiment import GranularityExperiment
 from rarefy.studies.granularity.trial import Trial
-from rarefy.theory.granularity import first_rates
 from rarefy.theory.linear_readout import LinearReadout
 
 KINDS = ("following", "scheduled", "linear", "tuned")
@@ -73,15 +72,6 @@ def rate_of(word: str) -> str:
 def awake_share(setting: GranularityExperiment) -> float:
     """Share of neurons that respond to a given feature at the start, P(g > c_b sqrt(log d))."""
     return float(stats.norm.sf(setting.threshold * math.sqrt(math.log(setting.d))))
-
-
-def matched_rate(rate: float, subclasses: int) -> float:
-    """Rate at which a bias that follows a detector of the common feature would fall, with fine
-    labels and at first, as fast as a hard-coded one at ``rate``: k times as large. The schedule is
-    made for coarse labels, with which that detector moves k times as fast."""
-    shape = {"feature_patches": 1, "patches": 2, "plus": subclasses, "minus": subclasses}
-    coarse, fine = (first_rates(lr=1.0, **shape, per_side=each) for each in (1, subclasses))
-    return rate * coarse.common / fine.common
 
 
 def linear_readout(setting: GranularityExperiment) -> LinearReadout | None:

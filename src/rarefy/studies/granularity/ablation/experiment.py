@@ -70,7 +70,7 @@ class AblationExperiment(GranularityExperiment):
         "paper": {},
     }
 
-    variation: tuple[str, ...] = tuple(word for word in CHANGES if word != "noise x2")
+    variation: tuple[str, ...] = tuple(CHANGES)
     """what is changed of the setting; only "as chosen" is run with every arm in both worlds, the
     others in the noisy world with the arms at ``main_rate`` and the linear one"""
     world: tuple[Annotated[str, OneOf(WORLDS)], ...] = WORLDS
@@ -104,7 +104,7 @@ class AblationExperiment(GranularityExperiment):
             raise bad_value("tune_reads", self.tune_reads, allowed)
         for word in self.arm:
             Arm.parse(word, self.d)
-        for needed in (LINEAR, "tuned", f"following-{self.main_rate}"):
+        for needed in (LINEAR, "tuned", f"following-{PAPER}", f"following-{self.main_rate}"):
             if needed not in self.arm:
                 raise bad_value("arm", self.arm, f"must have {needed}")
         for world in self.world:
@@ -113,7 +113,7 @@ class AblationExperiment(GranularityExperiment):
 
     @property
     def setting(self) -> str:
-        return f"d={self.d} m={self.neurons} c_b={self.threshold:g} k={self.subclasses}"
+        return f"d={self.d} m={self.neurons} c_b={self.threshold:.3g} k={self.subclasses}"
 
     def in_world(self, world: str, variation: str = AS_CHOSEN) -> AblationExperiment:
         if world == "quiet":

@@ -39,6 +39,7 @@ class DetectorsExperiment(GranularityExperiment):
             "patches": 10,
             "feature_patches": 2,
             "neurons": 40,
+            "ratio": 12,
             "threshold": 0.9,
             "batch": 8,
             "sigma_0": 0.01,
@@ -53,6 +54,7 @@ class DetectorsExperiment(GranularityExperiment):
             "main": 4,
             "d": 24,
             "neurons": 120,
+            "ratio": 24,
             "threshold": 1.0,
             "batch": 32,
             "sigma_0": 0.005,
@@ -73,7 +75,7 @@ class DetectorsExperiment(GranularityExperiment):
     """subclasses of each side where the setting is varied, and in the picture of shares"""
     reads: tuple[int, ...] = (
         *(0, 5, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150, 200),
-        *(300, 400, 600, 800, 1000, 1250, 1500, 2000),
+        *(300, 400, 600, 800, 1000, 1250, 1500, 1750, 2000, 2500, 3000),
     )
     """numbers of updates after which the networks are read"""
     d: int = 40
@@ -83,11 +85,13 @@ class DetectorsExperiment(GranularityExperiment):
     spread: float = 0.0
     sigma: NotNegative = 0.0002
     neurons: Count = 2560
+    ratio: Count = 40
+    """neurons of a coarse output over those of a fine one (the paper: d)"""
     threshold: Positive = math.sqrt(2.1)
     sigma_0: Positive = 0.0017
     lr: Positive = 0.005
     """learning rate, of the order of sigma_0: 3 of it (App. B.3, 14)"""
-    steps: Count = 2000
+    steps: Count = 3000
     seeds: Count = 20
 
     def check(self) -> None:
@@ -108,12 +112,15 @@ class DetectorsExperiment(GranularityExperiment):
         return f"{super().setting} sigma={self.sigma:g}"
 
     def varied(self, variation: str) -> Self:
-        changes = {FIXED: {"counts": "fixed"}, LOOSE: {"sigma": 0.002, "spread": 0.1}}
+        changes: dict[str, dict[str, Any]] = {
+            FIXED: {"counts": "fixed"},
+            LOOSE: {"sigma": 0.002, "spread": 0.1},
+        }
         return replace(self, **changes.get(variation, {}))
 
     def of(self, labels: str) -> Self:
         """With the width and the threshold of networks with these labels."""
-        return self.wide(self.d * self.neurons) if labels == "coarse" else self
+        return self.wide(self.ratio * self.neurons) if labels == "coarse" else self
 
     def outputs(self) -> tuple[Output, ...]:
         return (
@@ -126,7 +133,7 @@ class DetectorsExperiment(GranularityExperiment):
 
     def cost(self) -> Cost:
         most = max(self.subclasses)
-        return self.cost_of_grid(2 * max(most, self.d), most, False, 2 * self.steps)
+        return self.cost_of_grid(2 * max(most, self.ratio), most, False, 2 * self.steps)
 
     def _wanted(self, variation: str, subclasses: int) -> bool:
         return variation == AS_CHOSEN or subclasses == self.main

@@ -32,9 +32,3 @@ def predicted_stop(experiment: DetectorsExperiment, labels: str, k: int) -> floa
 def expected_share(experiment: DetectorsExperiment, labels: str) -> float:
     """Of the response at the start, what S* carries."""
     return theory.initial_share(experiment.d, experiment.of(labels).threshold)
-
-
-def expected_spread(experiment: DetectorsExperiment, labels: str) -> float:
-    """Std over mean of the responses to all features in a network at the start."""
-    wide = experiment.of(labels)
-    return theory.initial_spread(wide.d, wide.neurons, wide.threshold)

@@ -113,7 +113,7 @@ class ErrorsExperiment(GranularityExperiment):
 
     @property
     def setting(self) -> str:
-        return f"d={self.d} m={self.neurons} c_b={self.threshold:g}"
+        return f"d={self.d} m={self.neurons} c_b={self.threshold:.3g}"
 
     @property
     def main(self) -> int:

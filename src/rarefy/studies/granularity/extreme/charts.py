@@ -8,7 +8,6 @@ from itertools import product
 import xarray as xr
 
 from rarefy.core.picture import Lines, Picture, Table
-from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity import charts as lab
 from rarefy.studies.granularity.experiment import AS_CHOSEN
 from rarefy.studies.granularity.extreme.claims import difference
@@ -21,7 +20,7 @@ from rarefy.studies.kit.words import seeds_in_words, shown
 
 def pictures(experiment: ExtremeExperiment, results: xr.Dataset) -> list[Picture]:
     here = results.sel(variation=AS_CHOSEN)
-    return [make(experiment, here) for make in (_granularity, _harm)]
+    return [_granularity(experiment, here)]
 
 
 def _granularity(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
@@ -47,32 +46,6 @@ def _granularity(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
         f"{study.steps} updates with these labels. Right: after {study.tune_steps} more on the "
         f"coarse question, for all networks, as the paper compares. {study.setting}; bands: 95 % "
         f"over {seeds_in_words(here)}.",
-        panels,
-    )
-
-
-def _harm(study: ExtremeExperiment, here: xr.Dataset) -> Picture:
-    noises = here["patch_noise"].values.astype(float)
-    bound = lab.level("no difference", [noises.min(), noises.max()], 0.0, "bound")
-    panels = []
-    for words, per_side in study.compared.items():
-        curves = []
-        for kind, role in (("hard", "hard"), ("easy", "easy"), ("mixed", "half of each")):
-            for stage, style in zip(STAGES, ("dashed", "solid"), strict=True):
-                added = difference(here, kind, stage, study.most, per_side)
-                values, label = by_seed(added, "patch_noise"), f"{kind} samples, {stage}"
-                curves.append(mean_curve(label, noises, values, role, style))
-        labels = ("noise in every patch (std)", "error added by one label a sample")
-        panels.append(Lines([*curves, bound], *labels, f"against {words} labels"))
-    return Picture(
-        "harm",
-        "What one label a sample costs",
-        "Error of networks first trained with one label a sample minus that of networks first "
-        "trained with coarse labels (left) or fine ones (right) of the same samples. Above the "
-        "dotted line one label a sample does harm, below it it helps. Dashed: before "
-        "fine-tuning; solid: after all networks were trained on with the coarse question, the "
-        "paper's comparison, in which coarse labels are the baseline. Mixed: a test set of which "
-        f"half is hard. Bands: 95 % over {seeds_in_words(here)}, paired by seed.",
         panels,
     )
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 
 import xarray as xr
 
-from rarefy.core.picture import Curve, Lines, Picture, Table
+from rarefy.core.picture import Lines, Picture, Table
 from rarefy.measure.curves import mean_curve
 from rarefy.studies.granularity import charts as lab
 from rarefy.studies.granularity.experiment import AS_CHOSEN
@@ -15,7 +14,7 @@ from rarefy.studies.granularity.labels.claims import THINNED, gain, turns_in_wor
 from rarefy.studies.granularity.labels.experiment import LabelsExperiment
 from rarefy.studies.granularity.stored_sets import COUNTS, STAGES, error_of
 from rarefy.studies.granularity.trial import LABELS
-from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.studies.kit.arrays import texts
 from rarefy.studies.kit.tables import table
 from rarefy.studies.kit.words import seeds_in_words, shown
 
@@ -29,61 +28,23 @@ X_LABELS = {
     "misaligned": "share of subclasses with tossed sides",
     "starved": "training samples of every subclass",
 }
-STYLES = {"hard": "solid", "easy": "dashed"}
 
 
 def pictures(experiment: LabelsExperiment, results: xr.Dataset) -> list[Picture]:
     here = results.sel(variation=AS_CHOSEN)
-    return [_gains(experiment, here), _errors(experiment, here, experiment.main_noise)]
-
-
-def _panels(
-    here: xr.Dataset, y_label: str, curves: Callable[[str, str], list[Curve]]
-) -> list[Lines]:
-    """One per stage and knob."""
-    found = []
-    for stage, knob in product(STAGES, texts(here, "knob")):
-        title, x_log = f"{knob}, {stage} fine-tuning", knob == "starved"
-        found.append(Lines(curves(stage, knob), X_LABELS[knob], y_label, title, x_log))
-    return found
-
-
-def _errors(study: LabelsExperiment, here: xr.Dataset, noise: float) -> Picture:
-    there = here.sel(patch_noise=noise)
-
-    def curves(stage: str, knob: str) -> list[Curve]:
-        found = []
-        for kind, labels in product(("hard", "easy"), LABELS):
-            values = by_seed(error_of(there, kind, stage).sel(knob=knob, labels=labels), "turn")
-            label, style = f"{labels} labels, {kind} samples", STYLES[kind]
-            found.append(
-                lab.share_curve(label, study.turns(knob), values, lab.ROLES[labels], style)
-            )
-        return found
-
-    return Picture(
-        f"errors-{noise:g}",
-        f"Fine labels spoilt in three ways, patches with noise of std {noise:g}",
-        "One network has clean coarse labels (the side), the other fine ones (the subclass) of the "
-        f"same stored samples. {KNOBS_SAID}Upper row: after {study.steps} updates with these "
-        "labels, an answer being the side of the largest output. Lower row: after "
-        f"{study.tune_steps} more on the clean coarse question, the same for both networks, as the "
-        "paper compares. Look where a fine curve leaves its place below the coarse one of the "
-        "same style, and whether fine-tuning brings it back (where one dashed curve is missing, it "
-        "lies under the other). "
-        f"{study.setting}; bands: 95 % over {seeds_in_words(here)}.",
-        _panels(there, "error (share of samples)", curves),
-    )
+    return [_gains(experiment, here)]
 
 
 def _gains(study: LabelsExperiment, here: xr.Dataset) -> Picture:
-    def curves(stage: str, knob: str) -> list[Curve]:
-        x, found = study.turns(knob), []
+    panels, y_label = [], "error saved by fine labels"
+    for stage, knob in product(STAGES, texts(here, "knob")):
+        x, curves = study.turns(knob), []
         for place, noise in enumerate(here["patch_noise"].values):
             gained = gain(here.sel(patch_noise=noise, knob=knob), stage)
-            found.append(mean_curve(f"noise {noise:g}", x, gained, f"noise {place}"))
-        return [*found, lab.level(f"counts: {COUNTS:g}", [min(x), max(x)], COUNTS, "bound")]
-
+            curves.append(mean_curve(f"noise {noise:g}", x, gained, f"noise {place}"))
+        curves.append(lab.level(f"counts: {COUNTS:g}", [min(x), max(x)], COUNTS, "bound"))
+        title, x_log = f"{knob}, {stage} fine-tuning", knob == "starved"
+        panels.append(Lines(curves, X_LABELS[knob], y_label, title, x_log))
     return Picture(
         "gain",
         "How much of the gain is left",
@@ -92,7 +53,7 @@ def _gains(study: LabelsExperiment, here: xr.Dataset) -> Picture:
         f"do harm. {KNOBS_SAID}Upper row: after {study.steps} updates with these labels. Lower "
         f"row: after {study.tune_steps} more on the clean coarse question, the paper's comparison. "
         f"Bands: 95 % over {seeds_in_words(here)}, paired by seed.",
-        _panels(here, "error saved by fine labels", curves),
+        panels,
     )
 
 
