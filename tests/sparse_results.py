@@ -25,7 +25,6 @@ def made(
     gain: Gain = nothing,
     spread: float = 0.01,
     train: Callable[[float], float] = lambda keep: 90 + 5 * keep,
-    advised: tuple[float, float] | None = (0.25, 0.6),
     luck: Luck = lambda half, keep: 0.0,
     adapted: Callable[[float, float], float] = lambda noise, keep: 0.01,
 ) -> xr.Dataset:
@@ -57,9 +56,6 @@ def made(
         elif name == "epoch_accuracy":
             values[:] = 0.01 * xr.DataArray([train(keep) for keep in axes["keep"]], dims="keep")
             values += 0.0001 * spread * generator.normal(0, 1, shape)
-        elif name.startswith("advised"):
-            ends = (np.nan, np.nan) if advised is None else advised
-            values = values.where(values["keep"] == 1) * 2 * ends[name.endswith("high")]
         found[name] = values
     found["test_accuracy"] = found["half_accuracy"].mean("half")
     without = int(np.abs(own["test_noise"]).argmin())

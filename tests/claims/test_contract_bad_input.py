@@ -73,9 +73,16 @@ WRONG: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
     (("contrast-dynamics",), {"stage_1_steps": 999}, "stage_1_steps=999: must be in 1..steps=120"),
     (("contrast-dynamics",), {"recorded": 1}, "recorded=1: must be at least 2"),
     (("contrast-dynamics",), {"moment_samples": 0}, "moment_samples=0: must be at least 1"),
-    (("contrast-dynamics",), {"majority": 1, "minority": 1}, "at least 3: log log d"),
-    (("contrast-sensitivity",), {"variation": (99,)}, r"variation=99: must be between 0 and 17"),
+    (
+        ("contrast-sensitivity",),
+        {"variation": ("lr 9",)},
+        "variation='lr 9': must be one of lr 0.1",
+    ),
     (("contrast-sensitivity",), {"reads": (5,)}, "reads=.*at least two"),
+    (("contrast-convergence",), {"d": (3,)}, "d=3: must be at least 4"),
+    (("contrast-convergence",), {"d": (40,)}, "d1=30: must be at least the number of features, 40"),
+    (("contrast-convergence",), {"reads": (0.0, 1.01)}, "reads=.*rising exponents above 1.02"),
+    (("contrast-convergence",), {"reads": (1.25, 1.5)}, "reads=.*0, then rising exponents"),
 ]
 
 

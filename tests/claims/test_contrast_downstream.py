@@ -102,7 +102,7 @@ def test_runs_with_and_without_bias_are_the_same_before_training(kind: type[Stud
     grid, found = measured(kind)
     bias = grid.values["bias_scale"]
     for name, values in found.items():
-        if values.ndim > 2 and name != "by_group":
+        if values.ndim > 2:
             assert np.array_equal(values[bias == 0, 0], values[bias == 1, 0]), name
             assert not np.array_equal(values[bias == 0, -1], values[bias == 1, -1]), name
 
@@ -117,7 +117,8 @@ def test_a_run_that_explodes_is_left_out_from_then_on_and_the_others_stay(
     wild["sigma"][2] = 1e11
     before, after = (study.simulate(Cells(v, cells.keys), FLOAT64) for v in (cells.values, wild))
     assert after["nonfinite_step"][2] >= 0
-    assert np.isnan(after["by_group"][2, -1]).all()
+    name = "similarity" if kind is ContrastSimilarity else "mse"
+    assert np.isnan(after[name][2, -1]).all()
     others = np.arange(6) != 2
     for name, values in before.items():
         np.testing.assert_allclose(after[name][others], values[others], rtol=1e-9, atol=1e-12)
@@ -163,53 +164,38 @@ def test_c11_an_untrained_network_shows_the_trend_on_pairs_as_trained_only() -> 
     assert abs(standard_errors_between(rare[:, BALANCED], frequent[:, BALANCED])) < 4
 
 
-def test_c11_without_a_bias_training_makes_minority_pairs_alike_earlier_if_frequent() -> None:
-    grid, found = measured(ContrastSimilarity)
-    rare, frequent = (
-        found["by_group"][at(grid, eps_min=eps, bias_scale=0.0)][:, 1, BALANCED, 1]
-        for eps in (0.1, 0.5)
-    )
-    assert standard_errors_between(rare, frequent) > 5
-    assert (found["undefined"][at(grid, bias_scale=0.0)] == 0).all()
-
-
 def test_c11_with_the_bias_some_pairs_have_no_embedding() -> None:
     grid, found = measured(ContrastSimilarity)
+    assert (found["undefined"][at(grid, bias_scale=0.0)] == 0).all()
     with_bias = found["undefined"][at(grid, bias_scale=1.0)]
     assert (with_bias[:, 0] == 0).all() and with_bias[:, -1].mean() > 0.05
 
 
 def test_c12_the_target_varies_more_with_frequent_features_unless_data_are_balanced() -> None:
     grid, found = measured(ContrastRegression)
-    rare, frequent = (found["variance"][at(grid, eps_min=eps)] for eps in (0.1, 0.5))
+    variance = (found["mse"] / found["unexplained"])[:, 0]
+    rare, frequent = (variance[at(grid, eps_min=eps)] for eps in (0.1, 0.5))
     assert standard_errors_between(rare[:, AS_TRAINED], frequent[:, AS_TRAINED]) > 4
     assert abs(standard_errors_between(rare[:, BALANCED], frequent[:, BALANCED])) < 4
 
 
-def test_c12_nothing_beats_one_neuron_a_feature_by_much_and_errors_are_consistent() -> None:
+def test_c12_nothing_beats_one_neuron_a_feature_by_much() -> None:
     _, found = measured(ContrastRegression)
     assert (found["mse"].min(axis=1) > 0.5 * found["pure_encoder"]).all()
-    ratio = found["mse"] / found["variance"][:, None]
-    np.testing.assert_allclose(found["unexplained"], ratio, rtol=1e-5)
 
 
-def test_c12_early_on_minority_features_are_read_better_if_frequent_in_training() -> None:
+def test_c12_early_on_features_are_read_better_if_frequent_in_training() -> None:
     grid, found = measured(ContrastRegression)
     rare, frequent = (
-        found["by_group"][at(grid, eps_min=eps, bias_scale=0.0)][:, 1, BALANCED, 1]
-        for eps in (0.1, 0.5)
+        found["mse"][at(grid, eps_min=eps, bias_scale=0.0)][:, 1, BALANCED] for eps in (0.1, 0.5)
     )
-    assert standard_errors_between(frequent, rare) > 5
+    assert standard_errors_between(frequent, rare) > 4
 
 
-def test_c16_presence_is_at_chance_on_f_itself_and_above_it_in_both_readings() -> None:
+def test_c16_both_readings_are_above_chance_and_one_neuron_a_feature_gets_nearly_all() -> None:
     grid, found = measured(ContrastSeparability)
-    literal = found["literal"]
-    assert (
-        np.abs(literal.mean(axis=0) - 0.5) < 4 * literal.std(axis=0) / np.sqrt(len(literal))
-    ).all()
-    trained = found["auroc"][at(grid, eps_min=1.0, bias_scale=0.0)][:, -1]
-    assert trained[..., 0].mean() > 0.95 and trained[..., 1].mean() > 0.75
+    trained = found["accuracy"][at(grid, eps_min=1.0, bias_scale=0.0)][:, -1]
+    assert trained[..., 0].mean() > 0.9 and trained[..., 1].mean() > 0.65
     assert (found["ceiling"] > 0.98).all()
 
 
@@ -230,8 +216,7 @@ def test_c16_one_lost_probe_costs_itself_and_not_its_run(monkeypatch: pytest.Mon
     monkeypatch.setattr("rarefy.studies.contrastive.separability.experiment.fit_probe", losing)
     study = ContrastSeparability.at("tiny")
     found = study.simulate(grid_of(study).cells(np.arange(2)), FLOAT64)
-    assert np.isfinite(found["literal"]).all() and np.isfinite(found["ceiling"]).all()
-    assert (found["missing"] == [[3, 3, 3], [0, 0, 0]]).all()
+    assert np.isfinite(found["ceiling"]).all()
     assert np.isnan(found["accuracy"][0, :, 2]).all()
     assert np.isfinite(found["accuracy"]).sum() == found["accuracy"].size - 6
 

@@ -88,38 +88,18 @@ def test_counts_by_the_definitions_on_the_same_draws() -> None:
             ]
             shared = [len(ordinary[j] & ordinary[k]) for j in range(d) for k in range(j)]
             carried = [sum(i in members for members in ordinary) for i in range(m)]
-            near = [sum(abs(x) <= study.sigma_0 / d for x in row) for row in inner]
-            strong = [
-                sum(abs(x) >= study.sigma_0 * math.log(d) ** 0.25 for x in row) for row in inner
-            ]
             norm = (w**2).sum(axis=1) / (study.sigma_0**2 * study.d1)
             feature_norm = np.array(whole) / (study.sigma_0**2 * d)
-            inside = [
-                (x >= theory.norm_interval(n)[0]) & (x <= theory.norm_interval(n)[1])
-                for x, n in ((norm, study.d1), (feature_norm, d))
-            ]
             for name, value in {
                 "ordinary": np.mean([len(s) for s in ordinary]),
                 "ordinary_most": max(len(s) for s in ordinary),
                 "lucky": np.mean([len(s) for s in lucky]),
-                "lucky_fewest": min(len(s) for s in lucky),
-                "all_covered": float(all(lucky)),
-                "shared": np.mean(shared),
                 "shared_most": max(shared),
-                "carried": np.mean(carried),
                 "carried_most": max(carried),
-                "near_zero": np.mean(near),
-                "near_zero_most": max(near),
-                "strong": np.mean(strong),
-                "strong_most": max(strong),
-                "norm": norm.mean(),
                 "norm_least": norm.min(),
                 "norm_most": norm.max(),
-                "norm_inside": inside[0].mean(),
-                "feature_norm": feature_norm.mean(),
                 "feature_norm_least": feature_norm.min(),
                 "feature_norm_most": feature_norm.max(),
-                "feature_norm_inside": inside[1].mean(),
             }.items():
                 rows.setdefault(name, []).append(float(value))
         assert set(rows) == set(found)
@@ -129,21 +109,17 @@ def test_counts_by_the_definitions_on_the_same_draws() -> None:
 
 def test_ratios_share_their_networks_and_features_do_not() -> None:
     _, results = measured()
-    for name in ("norm", "feature_norm_most", "near_zero", "strong_most"):
+    for name in ("norm_most", "feature_norm_most"):
         values = results[name].transpose("d", "ratio", "seed").values
         assert (values == values[:, :1]).all(), name
-    norm = results["norm"].isel(ratio=0)
+    norm = results["norm_most"].isel(ratio=0)
     assert not (norm.isel(d=0).values == norm.isel(d=1).values).any()
 
 
 def test_sets_are_consistent_with_each_other() -> None:
-    study, results = measured()
-    for d in study.d:
-        at = results.sel(d=d)
-        # pairs (i, j) counted by features and by neurons
-        np.testing.assert_allclose(at["carried"], at["ordinary"] * d / study.neurons(d), rtol=1e-5)
+    _, results = measured()
     assert (results["lucky"] <= results["ordinary"]).all()
-    assert (results["lucky_fewest"] <= results["lucky"]).all()
+    assert (results["ordinary"] <= results["ordinary_most"]).all()
     assert (results["lucky"].sel(d=9, ratio=0.5) == 0).all()  # below the smallest ratio, 0.70
 
 
@@ -159,12 +135,7 @@ def test_c9_counts_are_those_of_the_exact_laws() -> None:
             for name, exact in (
                 ("ordinary", m * theory.ordinary_probability(d, ratio)),
                 ("lucky", m * theory.lucky_probability(d, ratio)),
-                ("shared", m * theory.shared_probability(d, ratio)),
                 ("carried_most", theory.expected_largest_set(d, ratio, m)),
-                ("near_zero", d * theory.near_zero_probability(d)),
-                ("strong", d * theory.strong_probability(d)),
-                ("norm", 1.0),
-                ("feature_norm", 1.0),
             ):
                 values = at[name].values
                 error = values.std(ddof=1) / math.sqrt(len(values))
@@ -172,59 +143,31 @@ def test_c9_counts_are_those_of_the_exact_laws() -> None:
                 assert abs(values.mean() - exact) <= 5 * error + floor, (name, d, ratio)
 
 
-def test_c9_verdicts_of_true_counts_and_of_wrong_ones() -> None:
-    _, results = measured()
-    start = "|M_j| over its exact mean, d=32"
-    assert verdict(results, start).outcome == "holds"
-    more = results.assign(ordinary=1.2 * results["ordinary"])
-    assert verdict(more, start).outcome == "fails"
-    start = "share of neurons in the exact 95 % interval of |w|^2"
-    assert verdict(results, start).outcome == "holds"
-    assert verdict(results.assign(norm_inside=results["norm_inside"] - 0.05), start).outcome == (
-        "fails"
-    )
-    start = "largest ||w|^2"
-    assert verdict(results, start).outcome == "holds"
-    assert verdict(results.assign(norm_most=results["norm_most"] + 9), start).outcome == "fails"
-
-
 def test_c9_an_error_at_one_ratio_does_not_vanish_in_the_mean_of_all() -> None:
     _, results = measured()
-    for quantity, start in (
-        ("ordinary", "|M_j| over its"),
-        ("carried_most", "largest |N_i| over its"),
-    ):
-        good = verdict(results, f"{start} exact mean, d=32")
-        assert good.outcome != "fails" and "interval of 98.33%" in good.note
-        for ratio in (0.9, 1.0):
-            factor = xr.where(results["ratio"] == ratio, 1.35, 1.0)
-            wrong = verdict(
-                results.assign({quantity: results[quantity] * factor}), f"{start} exact mean, d=32"
-            )
-            assert wrong.outcome == "fails" and f"at ratio={ratio:g}," in wrong.note
+    start = "|M_j| over its exact mean"
+    assert verdict(results, start).outcome == "holds" and verdict(results, start).claim == ""
+    for ratio in (0.9, 1.0):
+        factor = xr.where(results["ratio"] == ratio, 1.35, 1.0)
+        wrong = verdict(results.assign(ordinary=results["ordinary"] * factor), start)
+        assert wrong.outcome == "fails" and f"ratio {ratio:g}, the worst of 6" in wrong.note
 
 
 def test_c9_a_rare_ratio_can_tell_that_the_law_is_wrong_not_that_it_is_right() -> None:
     """At d = 9, 24,000 neurons hold 5,300 lucky ones when balanced but 1,900 at ratio 0.9."""
     _, results = measured()
-    start = "|M*_j| over its exact mean, d=9"
+    start = "|M*_j| over its exact mean"
     assert verdict(results, start).outcome != "fails"
     more = results.assign(lucky=results["lucky"] * xr.where(results["ratio"] == 0.9, 1.35, 1.0))
     found = verdict(more, start)
-    assert found.outcome == "fails" and "at ratio=0.9" in found.note
+    assert found.outcome == "fails" and "ratio 0.9" in found.note
 
 
-def test_c9_projections_near_zero_and_strong_ones_are_those_of_the_exact_laws() -> None:
+def test_c9_norms_that_are_too_far_from_their_mean() -> None:
     _, results = measured()
-    for quantity, start in (
-        ("near_zero", "|Lambda_i|, 001 (21), over"),
-        ("strong", "number of features above"),
-        ("strong_most", "most features above sigma_0 log^(1/4) d over its exact"),
-    ):
-        assert verdict(results, start).outcome == "holds"
-        factor = xr.where(results["d"] == 32, 1.1, 1.0)
-        wrong = results.assign({quantity: results[quantity] * factor})
-        assert verdict(wrong, start).outcome == "fails"
+    start = "|w|^2 (29)"
+    assert verdict(results, start).outcome == "holds"
+    assert verdict(results.assign(norm_most=results["norm_most"] + 9), start).outcome == "fails"
 
 
 def test_too_few_expected_cases_say_nothing() -> None:
@@ -233,31 +176,10 @@ def test_too_few_expected_cases_say_nothing() -> None:
         "contrast-init", scale="tiny", device="cpu", seeds=2, ratio=(0.75,), d=(9,), drawn=24
     )
     found = {v.setting: v for v in study.verdicts(results, "tiny")}
-    few = found["|M*_j| over its exact mean, d=9 m=24, m=d^1.45"]
+    few = found["|M*_j| over its exact mean, m=d^1.45"]
     assert few.outcome == "inconclusive" and "fewer than 400 cases" in few.note
     nothing = found["mean |M*_j| over Xi_1 (31) at the largest d, m=d^1.45"]
     assert nothing.outcome == "inconclusive" and nothing.n == 0
-
-
-def test_coverage_of_wide_networks_is_the_exact_one() -> None:
-    """157 neurons at d = 9, where 209 (balanced) cover all features in 95 % of networks."""
-    wide: dict[str, Any] = {
-        "seeds": 30,
-        "d": (9,),
-        "ratio": (0.95, 1.0),
-        "width_exponent": 2.3,
-        "drawn": 1600,
-        "d1": 12,
-    }
-    study = made(**wide)
-    results = rarefy.run("contrast-init", scale="tiny", device="cpu", **wide)
-    (found,) = [v for v in study.verdicts(results, "tiny") if v.setting.startswith("networks")]
-    assert found.n == 30 and found.interval is not None
-    low, high = found.interval
-    assert low < 0 < high and high - low < 0.2
-    shifted = results.assign(all_covered=results["all_covered"] * 0 + 1)
-    (found,) = [v for v in study.verdicts(shifted, "tiny") if v.setting.startswith("networks")]
-    assert found.outcome == "fails"
 
 
 # ---------------------------------------------------------------------------------------- bad input

@@ -40,19 +40,34 @@ def made_up(influence: float, distance: float, norm: float) -> xr.Dataset:
 
 
 @pytest.mark.parametrize(
-    ("rises", "expected"),
+    ("rises", "harder", "more"),
     [
-        ((0.3, 0.1, 0.1), ["holds", "holds", "holds"]),
-        ((0.2, 0.4, 0.0), ["holds", "fails", "holds"]),
-        ((-0.2, 0.0, 0.0), ["fails", "fails", "fails"]),
-        ((0.0, 0.0, 0.0), ["inconclusive", "inconclusive", "inconclusive"]),
+        ((0.3, 0.1, 0.1), "holds", "holds"),
+        ((0.2, 0.4, 0.0), "holds", "fails"),
+        ((-0.2, 0.0, 0.0), "fails", "fails"),
+        ((0.0, 0.0, 0.0), "inconclusive", "inconclusive"),
     ],
 )
-def test_verdicts_follow_the_tenths(rises: tuple[float, float, float], expected: list[str]) -> None:
+def test_verdicts_follow_the_tenths(
+    rises: tuple[float, float, float], harder: str, more: str
+) -> None:
     verdicts = STUDY.verdicts(made_up(*rises), "quick")
-    assert len(verdicts) == (len(CLASSIFIERS) + 1) * 3
-    assert [verdict.outcome for verdict in verdicts] == expected * (len(CLASSIFIERS) + 1)
+    assert [verdict.claim for verdict in verdicts] == ["B11", "B11", "B11", "", "B11"]
+    assert [verdict.outcome for verdict in verdicts] == [*[harder] * 3, more, harder]
     assert all(verdict.n == STUDY.seeds for verdict in verdicts)
+
+
+def test_the_sets_of_the_paper_are_primary_and_the_least_isolation() -> None:
+    more, less = made_up(0.3, 0.1, 0.1), made_up(0.3, 0.1, 0.1)
+    less["isolation"] = less["isolation"] - 0.2 * (less["decile"] - 1) / 9
+    less["error"].loc[{"classifier": CLASSIFIERS[0]}] -= 0.4 * (less["decile"] - 1) / 9
+    both = xr.concat([more, less], "data").assign_coords(data=["cifar10", "mnist"])
+    found = {one.claim: one for one in STUDY.verdicts(both, "paper") if one.role == "primary"}
+    assert sorted(found) == ["B11.1", "B11.2", "B11.3"]
+    assert found["B11.3"].setting.startswith("the set where least so (mnist): ")
+    values = {claim: one.value or 0.0 for claim, one in found.items()}
+    # mean of a classifier that finds them harder by 30 points and one that finds them easier by 10
+    assert values == pytest.approx({"B11.1": 10, "B11.2": 30, "B11.3": 10}, abs=1)
 
 
 def test_the_measured_difference_is_that_of_the_tenths_in_points() -> None:
@@ -65,8 +80,8 @@ def test_the_measured_difference_is_that_of_the_tenths_in_points() -> None:
 def test_pictures_and_tables_have_every_signal() -> None:
     results = made_up(0.3, 0.1, 0.1)
     pictures = STUDY.picture(results)
-    assert [picture.name for picture in pictures] == ["error", "loss", "isolation"]
-    assert [len(picture.panels) for picture in pictures] == [2, 2, 1]
+    assert [picture.name for picture in pictures] == ["error", "isolation"]
+    assert [len(picture.panels) for picture in pictures] == [2, 1]
     assert all(len(panel.curves) == len(SIGNALS) for one in pictures for panel in one.panels)
     tenths, confounders = STUDY.tables(results)
     assert len(tenths.rows) == 3 * len(SIGNALS) and len(confounders.rows) == len(COMPARED)

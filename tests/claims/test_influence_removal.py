@@ -47,22 +47,33 @@ def test_high_scores_that_cost_more_hold_and_those_that_cost_less_fail() -> None
     assert "inconclusive" in outcomes(made(STUDY, {}, spread=0.05))
 
 
-def test_each_fraction_is_judged_and_their_mean() -> None:
+def test_the_mean_over_fractions_is_judged_and_by_the_papers_protocol_each() -> None:
     verdicts = STUDY.verdicts(made(STUDY, {"high": 0.5}), "quick")
-    # two places, all test samples and two tails, four fractions and their mean
-    assert len(verdicts) == 2 * 3 * 5 == len({each.identity for each in verdicts})
+    # two places, all test samples and the farthest; four fractions of the paper's protocol
+    assert len(verdicts) == 2 * 2 + 4 == len({each.identity for each in verdicts})
     first = verdicts[0]
     assert "mean over fractions" in first.setting and first.n == 4
     assert first.setting.startswith("digits, logistic, same share of every class, all test")
     low, high = first.interval or (0.0, 0.0)
     assert low < 45 * 0.4 < high
+    single = [each for each in verdicts if "left out" in each.setting]
+    assert all("sorted over the whole set, all test" in each.setting for each in single)
 
 
-def test_without_one_of_the_two_nothing_is_decided() -> None:
+@pytest.mark.parametrize(("scale", "claim"), [("paper", "B13.1"), ("cifar10", "B13.2")])
+def test_the_papers_protocol_on_its_sets_is_primary(scale: str, claim: str) -> None:
+    study = InfluenceRemoval.at(scale)
+    assert study.seeds >= 5
+    (first,) = [
+        each for each in study.verdicts(made(study, {"high": 0.5}), scale) if each.role == "primary"
+    ]
+    assert first.claim == claim
+    assert "sorted over the whole set, all test samples: mean over fractions" in first.setting
+
+
+def test_without_one_of_the_two_nothing_is_asked() -> None:
     study = InfluenceRemoval.at("quick", by=("high", "random"))
-    verdicts = study.verdicts(made(study, {}), "quick")
-    assert {each.outcome for each in verdicts} == {"inconclusive"}
-    assert {each.n for each in verdicts} == {0}
+    assert study.verdicts(made(study, {}), "quick") == []
 
 
 def test_tables_show_differences_from_random_removal() -> None:

@@ -47,19 +47,15 @@ def made_up(**levels: float) -> xr.Dataset:
 @pytest.mark.parametrize(
     ("levels", "expected"),
     [
-        ({"percentile": 0.9, "distance": 0.8}, ["holds", "holds"]),
-        ({"percentile": 0.7, "distance": 0.9}, ["holds", "fails"]),
-        ({"percentile": 0.4}, ["fails", "fails"]),
-        ({}, ["inconclusive", "inconclusive"]),
+        ({"percentile": 0.7, "distance": 0.9}, "holds"),
+        ({"percentile": 0.4}, "fails"),
+        ({}, "inconclusive"),
     ],
 )
-def test_verdicts_are_about_rare_modes(levels: dict[str, float], expected: list[str]) -> None:
-    verdicts = STUDY.verdicts(made_up(**levels), "quick")
-    assert [verdict.outcome for verdict in verdicts] == expected
-    assert [verdict.setting.split(":")[0] for verdict in verdicts] == [
-        "digits, rare modes, 10 %",
-        "digits, rare modes, 10 %",
-    ]
+def test_verdicts_are_about_rare_modes(levels: dict[str, float], expected: str) -> None:
+    (verdict,) = STUDY.verdicts(made_up(**levels), "quick")
+    assert (verdict.claim, verdict.outcome) == ("B11", expected)
+    assert verdict.setting.startswith("digits, rare modes, 10 %: ")
 
 
 def test_the_verdict_names_the_baseline_that_wins() -> None:
@@ -74,13 +70,6 @@ def starred(results: xr.Dataset) -> list[str]:
     """The signals that find flipped labels best, as the table marks them."""
     (table,) = STUDY.tables(results)
     return [signal for signal, row in zip(SIGNALS, table.rows, strict=False) if "*" in row[1]]
-
-
-def test_without_rare_modes_nothing_is_decided() -> None:
-    study: Any = InfluenceScoreboard.at("tiny", injection=("copies-0.1",))
-    results = made_up().isel(injection=[0]).assign_coords(injection=["copies-0.1"])
-    (verdict,) = study.verdicts(results, "tiny")
-    assert (verdict.outcome, verdict.n) == ("inconclusive", 0)
 
 
 @pytest.mark.parametrize(

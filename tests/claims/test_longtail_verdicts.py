@@ -15,6 +15,7 @@ from rarefy.cli.longtail_tables import differences
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
+from rarefy.studies.longtail.words import spoken
 from rarefy.sweep.grid import grid_of
 from rarefy.sweep.runner import Execution
 from rarefy.tools.longtail.experiment import _separability
@@ -35,16 +36,16 @@ def test_a_gain_is_judged_pair_by_pair_and_each_reading_of_the_method_alone() ->
     better = said["P6", f"{two}: accuracy"]
     # three points, though seeds differ by as much: pairs
     assert better.outcome == "holds" and better.n == 3 and "mean 3" in better.measured
-    assert said["P6", f"{two}: accuracy of the few"].outcome == "holds"
-    assert said["P6", f"{two}: Delta_20"].outcome == "inconclusive"
-    assert len(said) == 2 * (2 * 3 + 1 + 1)
+    assert len(said) == 2 * (2 + 1) + 1  # two rho and their trend each; whose units are masked
 
 
-def test_a_smaller_gap_is_what_delta_20_claims() -> None:
-    found = results({}, gaps={"pruned:0.5": 0.02, "branches:0.3": 0.3})
-    said = judged(found)
-    assert said["P6", "rho 10, Algorithm 1, 0.5 kept: Delta_20"].outcome == "holds"
-    assert said["P6", "rho 10, two branches, 0.3 kept: Delta_20"].outcome == "fails"
+def test_several_shares_kept_are_one_reading() -> None:
+    found = results({"pruned:0.5": (-0.02, -0.02), "branches:0.3": (0.04, 0.04)})
+    alike = found.assign_coords(algorithm=["simclr", "branches:0.1", "branches:0.3"])
+    one = judged(alike)["P6", "rho 100, two branches, mean over shares kept: accuracy"]
+    assert one.value == pytest.approx(1.0, abs=0.2)
+    alike["accuracy"].loc[{"algorithm": "branches:0.1", "seed": 0}] = np.nan  # both or none
+    assert judged(alike)["P6", "rho 100, two branches, mean over shares kept: accuracy"].n == 2
 
 
 def test_one_seed_and_stopped_runs_decide_nothing() -> None:
@@ -71,8 +72,8 @@ def test_whose_units_are_masked_counts_a_seed_once_and_no_set_without_a_tail() -
     slopes[:, 1:, 2] = [[0.5, 0.6, 0.7], [0.7, 0.8, 0.9]]
     found = results({}, (1.0, 10.0, 100.0), slopes=slopes)
     words = "units of tail classes are masked more"
-    verdict = judged(found)["P4", f"two branches, 0.3 kept: {words}"]
-    assert verdict.n == 3 and verdict.outcome == "holds" and "0.7" in verdict.measured
+    verdict = judged(found)["P4", words]  # the mean of two methods, of which one has none
+    assert verdict.n == 3 and verdict.outcome == "holds" and "0.35" in verdict.measured
 
 
 def test_a_store_of_controls_alone_claims_nothing() -> None:
@@ -117,25 +118,36 @@ def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
     assert few.rows[0][-1] == "too few seeds"
 
 
-def test_what_was_published_stands_beside_it() -> None:
+def at_500(scale: str, rho: float = 100.0, **other: Any) -> dict[str, Verdict]:
     cifar = get_study("longtail-table").at(
-        "cifar10-rho100-500", algorithm=WAYS, protocols=("linear",), seeds=3
+        scale, algorithm=WAYS, protocols=("linear",), seeds=3, **other
     )
-    said = cifar.verdicts(results({}, (100.0,)), "cifar10-rho100-500")
-    notes = {one.setting.rpartition(": ")[2]: one.note for one in said}
-    assert "published +7.07" in notes["accuracy"] and "published -0.07" in notes["Delta_20"]
-    assert "published" not in notes["accuracy of the few"]
-    for nowhere in (judged(results({})).values(), cifar.verdicts(results({}, (20.0,)), "quick")):
-        assert not any("published" in one.note for one in nowhere)
+    said = cifar.verdicts(results({}, (rho,), gaps={"branches:0.3": 0.02}), scale)
+    return {f"{one.claim} {one.setting.partition('rho')[2]}": one for one in said}
 
 
-@pytest.mark.parametrize("other", [{"head": "sdclr"}, {"split": "step"}, {"split": "as-is"}])
+def test_the_published_row_is_primary_with_what_was_published_beside_it() -> None:
+    said = at_500("cifar10-rho100-500")
+    assert said["P6.1  100, Algorithm 1, 0.5 kept: accuracy"].published == pytest.approx(7.07)
+    assert said["P6.2  100, two branches, 0.3 kept: accuracy"].published == pytest.approx(7.07)
+    gap = said["P6  100, two branches, 0.3 kept: Delta_20"]
+    assert gap.published == pytest.approx(-0.07) and gap.outcome == "holds"
+
+
+@pytest.mark.parametrize("scale", ["cifar100-rho100-500", "cifar10-rho100-2000"])
+def test_other_sets_and_lengths_are_robustness(scale: str) -> None:
+    assert {one.claim for one in at_500(scale).values()} == {"P6", "P4"}
+
+
+@pytest.mark.parametrize(
+    "other", [{"head": "sdclr"}, {"split": "step"}, {"split": "as-is"}, {"data": "digits"}]
+)
 def test_another_set_is_not_the_published_one(other: dict[str, Any]) -> None:
-    cifar = get_study("longtail-table").at(
-        "cifar10-rho100-500", algorithm=WAYS, protocols=("linear",), seeds=3, **other
-    )
-    said = cifar.verdicts(results({}, (100.0,)), "cifar10-rho100-500")
-    assert said and not any("published" in one.note for one in said)
+    said = at_500("cifar10-rho100-500", **other).values()
+    assert {one.claim for one in said} == {"P6", "P4"}
+    assert len(said) == 3 and all(one.published is None for one in said)
+    elsewhere = at_500("cifar10-rho100-500", rho=20.0).values()
+    assert all(one.published is None and one.role == "robustness" for one in elsewhere)
 
 
 def test_settings_are_checked_without_the_images(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,10 +158,7 @@ def test_settings_are_checked_without_the_images(monkeypatch: pytest.MonkeyPatch
 
 def test_methods_have_words_of_their_own() -> None:
     ways = ("sdclr", "sdclr:0.3", "sdclr+straight", "branches:0.3", "branches:0.1", "pruned:0.3")
-    words = set()
-    for pair in (ways[:2], ways[2:4], ways[4:]):
-        found = results({}, (10.0,)).assign_coords(algorithm=["simclr", *pair])
-        words |= {what.partition(":")[0] for claim, what in judged(found) if claim == "P4"}
+    words = {spoken(way) for way in ways}
     assert len(words) == len(ways) and "two branches as in SDCLR, 0.3 kept" in words
 
 

@@ -15,7 +15,6 @@ from rarefy.measure.estimates import mean_interval
 from rarefy.studies import get_study
 from rarefy.studies.sparse.keep_curve.claims import held_out_best
 from rarefy.studies.sparse.noise_grid.claims import GUESS
-from rarefy.studies.sparse.pairs import FEWEST, band_gain, cautious, comparisons
 from rarefy.studies.sparse.published import CNN_ON_CIFAR100
 from rarefy.studies.sparse.readings import PLACES, Paired, at_test_noise, placed, without_noise
 from rarefy.tools.image_data import on_device
@@ -63,9 +62,9 @@ def lucky(half: int, keep: float) -> float:
 
 
 def test_places_pick_the_diagonal_the_first_column_and_the_first_row() -> None:
-    data = made(CIFAR, lambda noise, test, keep: 10 * noise + test, spread=0.0)
+    data = made(CIFAR, lambda noise, test, keep: 10 * noise + test, 0.0, adapted=as_it_is)
     one = data.isel(update=0, noise_resampling=0)
-    expected = {"both": 11.0, "training": 10.0, "adapted": 10.0, "test": 1.0}
+    expected = {"both": 11.0, "training": 10.0, "test": 1.0}
     assert expected.keys() == PLACES.keys()
     for place, slope in expected.items():
         paired = placed(one, place)
@@ -74,37 +73,34 @@ def test_places_pick_the_diagonal_the_first_column_and_the_first_row() -> None:
         np.testing.assert_allclose(gains, np.tile(slope * np.array(NOISE), (SEEDS, 1)), atol=1e-9)
 
 
+def as_it_is(noise: float, keep: float) -> float:
+    return 0.0
+
+
 def better_adapted(noise: float, keep: float) -> float:
     return 3 * noise if keep == 0.3 else 0.0
 
 
-def test_statistics_of_clean_images_are_a_place_of_their_own() -> None:
+def test_without_the_noise_of_training_its_statistics_are_left_too() -> None:
     data = made(CIFAR, lambda noise, test, keep: -noise, spread=0.0, adapted=better_adapted)
     one = data.isel(update=0, noise_resampling=0)
     for part in (one, one.isel(noise=[3, 0, 4, 2, 1])):
-        found = placed(part, "adapted")
+        found = placed(part, "training")
         np.testing.assert_allclose(found.levels, NOISE)
         expected = np.tile(2 * np.array(NOISE), (SEEDS, 1))
         np.testing.assert_allclose(found.difference(0.3), expected, atol=1e-9)
         np.testing.assert_allclose(found.difference(0.8), -expected / 2, atol=1e-9)
-        np.testing.assert_allclose(placed(part, "training").difference(0.3), -expected / 2)
-    older = placed(one.drop_vars("clean_accuracy"), "adapted")
-    assert older.difference(0.3).shape == (SEEDS, 0)  # results from before have no such place
 
 
-def test_without_noise_is_asked_of_clean_statistics_where_there_are_any() -> None:
+def test_without_noise_is_asked_of_clean_statistics() -> None:
     data = made(CIFAR, lambda noise, test, keep: -noise, 0.0, luck=lucky, adapted=better_adapted)
     part = data.isel(update=0, noise_resampling=0).sel(noise=0.5)
-    older = part.drop_vars("clean_accuracy")
     for half, more in ((None, 0.5), (0, 2.0), (1, -1.0)):
         found = without_noise(part, half)
         np.testing.assert_array_equal(found.levels, [0.0])
         np.testing.assert_allclose(found.keeps, [1.0, 0.8, 0.3, 0.1])
         np.testing.assert_allclose(found.difference(0.3)[:, 0], 1.0 + more, atol=1e-9)
         np.testing.assert_allclose(found.difference(0.8)[:, 0], -0.5, atol=1e-9)
-        before = without_noise(older, half)
-        np.testing.assert_array_equal(before.accuracy, at_test_noise(part, 0.0, half).accuracy)
-        np.testing.assert_allclose(before.difference(0.3)[:, 0], -0.5 + more, atol=1e-9)
 
 
 def test_the_order_of_axes_and_values_changes_nothing() -> None:
@@ -112,53 +108,6 @@ def test_the_order_of_axes_and_values_changes_nothing() -> None:
     turned = data.transpose(*reversed(list(data.sizes)))
     shuffled = turned.isel(keep=[2, 0, 3, 1], noise=[4, 0, 2, 1, 3], test_noise=[1, 0, 4, 3, 2])
     assert CIFAR.verdicts(shuffled, "paper") == CIFAR.verdicts(data, "paper")
-
-
-def test_pooled_spread_serves_cells_with_one_seed() -> None:
-    data = made(CIFAR, published_like, spread=0.1)
-    data["test_accuracy"].loc[{"noise": 0.2, "seed": slice(1, None)}] = np.nan
-    found = comparisons(placed(data.isel(update=0, noise_resampling=0), "both"))
-    (alone,) = [each for each in found if each.level == 0.2 and each.keep == 0.8]
-    (other,) = [each for each in found if each.level == 0.5 and each.keep == 0.8]
-    assert alone.apart is None and alone.apart_pooled is not None
-    assert alone.pooled_half == pytest.approx(other.pooled_half * np.sqrt(SEEDS))
-    # seeds share a std of 1 point that pairs do not see and independent trainings do
-    assert alone.lone_half > 3 * alone.pooled_half
-    assert alone.published_apart(100.0) and not alone.published_apart(1.0)
-
-
-def test_a_spread_that_is_tiny_by_chance_is_not_believed() -> None:
-    samples = np.array([1.0, 1.0, 1.001, np.nan])
-    wide = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [np.nan, np.nan]])  # std 2 each
-    own, found = mean_interval(samples), cautious(samples, wide)
-    assert (found.mean, found.n) == (own.mean, 3) and own.low > 0 > found.low
-    half = 4.302652729911275 * 2 / np.sqrt(3)  # Student's t with 2 degrees of freedom
-    assert found.high - found.mean == pytest.approx(half) == pytest.approx(found.mean - found.low)
-
-
-@pytest.mark.parametrize("alike", [np.zeros((4, 2)), np.full((4, 2), np.nan), np.zeros((4, 0))])
-def test_its_own_spread_is_the_least(alike: np.ndarray) -> None:
-    samples = np.array([1.0, 2.0, 4.0, 5.5])
-    found, own = cautious(samples, alike), mean_interval(samples)
-    np.testing.assert_allclose(found, own)
-
-
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_under_three_seeds_there_is_no_interval(count: int) -> None:
-    samples = np.array([1.0, 2.0, np.nan])[[*range(count), *([2] * (3 - count))]]
-    found = cautious(samples, np.zeros((3, 2)))
-    assert FEWEST == 3 and found.n == count
-    assert np.isnan([found.low, found.high]).all() and np.isnan(found.mean) == (count == 0)
-
-
-def test_no_seed_is_an_average_over_other_levels_than_the_rest() -> None:
-    accuracy = np.zeros((3, 2, 2))
-    accuracy[:, 0, 1], accuracy[:, 1, 1] = 1.0, 3.0
-    accuracy[2, 1, 1] = np.nan
-    gains, _ = band_gain(
-        Paired(np.array([0.1, 0.2]), np.array([1.0, 0.5]), accuracy), 0.5, "moderate"
-    )
-    np.testing.assert_array_equal(gains, [2.0, 2.0, np.nan])
 
 
 # -------------------------------------------------------------------------------- chosen and judged

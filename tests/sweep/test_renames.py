@@ -118,11 +118,6 @@ def test_hashes_stay_what_they_were() -> None:
     ("name", "former", "today"),
     [
         ("longtail-table-digits-branches-10", ("way", "watched"), ("algorithm", "evaluations")),
-        (
-            "sparse-mnist-paper",
-            ("drawn", "watched", "probed"),
-            ("noise_resampling", "evaluations", "probe_batches"),
-        ),
     ],
 )
 def test_committed_results_are_of_before(

@@ -173,7 +173,8 @@ def page(found: dict[str, Found]) -> str:
         "largest class has 5,000 (500 on CIFAR100-LT) images; ResNet-18. ImageNet-LT is out of "
         "reach of this project's machines and stays as published.",
         main_table(found),
-        "Verdicts, each reading of the method for itself:",
+        "Seen so far, each reading of the method for itself; fewer than five orders of the "
+        "classes decide nothing of [the claim](claims.md), P6:",
         "\n".join(verdict_of(found, kind) for kind in ("pruned", "branches")),
         "## Head, tail, and other judges",
         "Gains over SimCLR in points, order by order, for all classes and for thirds of them by "

@@ -16,7 +16,7 @@ from rarefy.core.writing import check_output, write_output
 
 CAVEAT = (
     "The range says where the first gradients of TopK pruning are signal. On real networks it has "
-    "not predicted the best keep (see the claims ledger, S12): try some with rarefy train."
+    "not predicted the best keep: try some with rarefy train."
 )
 
 

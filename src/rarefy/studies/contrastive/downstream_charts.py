@@ -1,18 +1,17 @@
-"""Pictures and the table of controls for downstream quantities."""
+"""Pictures of downstream quantities against eps_min, beside their controls."""
 
 from __future__ import annotations
 
 import numpy as np
 import xarray as xr
 
-from rarefy.core.picture import Curve, Lines, Table
-from rarefy.studies.contrastive.downstream import TEST_FREQUENCIES, DownstreamExperiment
+from rarefy.core.picture import Curve, Lines
+from rarefy.studies.contrastive.downstream import DownstreamExperiment
 from rarefy.studies.contrastive.words import bias_name, middle_sigma
 from rarefy.studies.kit.slices import curve_along, every
 
 Reference = tuple[str, xr.DataArray]
 """Label and values; those of an ideal encoder have no ``read``."""
-TEST_NAMES = {"as trained": "test pairs as in training", "balanced": "balanced test pairs"}
 EPS = "minority frequency in training, eps_min"
 
 
@@ -51,41 +50,3 @@ def against_eps(
         Lines(curves(here), EPS, y_label, bias_name(bias), y_log=y_log)
         for (bias,), here in every(values, "bias_scale")
     ]
-
-
-def ends_table(
-    values: xr.DataArray, ideal: Reference, title: str, beside: Reference, caption: str
-) -> Table:
-    """The quantity at both ends of the eps_min axis, with another one ``beside`` it: every read,
-    then the ideal encoder, for which the other one has no meaning."""
-    low, high = values["eps_min"].values[[0, -1]]
-    noise = middle_sigma(values)
-    other_label, other = beside
-    ends = (f"eps_min={low:g}", f"eps_min={high:g}")
-    table: list[list[object]] = []
-    for bias in values["bias_scale"].values:
-        for test in TEST_FREQUENCIES:
-            at = {"bias_scale": bias, "sigma": noise, "test_frequencies": test}
-            words = [bias_name(bias), TEST_NAMES[test]]
-            for read in values["read"].values:
-                who = "untrained" if read == 0 else f"step {read}"
-                first, last, _ = _ends(other.sel(at).sel(read=read))
-                row = _ends(values.sel(at).sel(read=read))
-                table.append([*words, who, *row, f"{first} to {last}"])
-            table.append([*words, ideal[0], *_ends(ideal[1].sel(at)), ""])
-    return Table(
-        "controls",
-        title,
-        f"Means over {values.sizes['seed']} runs at sigma={noise:g}. A change from one end to the "
-        "other that the untrained network or an ideal encoder shows too is made by the test "
-        f"pairs, not by learning. {caption}",
-        ["bias", "test pairs", "network", *ends, "change", other_label],
-        table,
-    )
-
-
-def _ends(values: xr.DataArray) -> list[str]:
-    """Mean at the first and the last eps_min, and the change between them."""
-    mean = values.mean("seed")
-    first, last = (float(mean.isel(eps_min=place)) for place in (0, -1))
-    return [f"{first:.4g}", f"{last:.4g}", f"{last - first:+.2g}"]

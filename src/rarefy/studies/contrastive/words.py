@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import xarray as xr
 
+from rarefy.core.contracts import Verdict
 from rarefy.measure.trends import Slope
+
+DECLARED = ("tiny", "quick", "paper")
+"""Scales of the declared readings, and their rehearsals."""
 
 
 def bias_name(scale: float) -> str:
@@ -19,3 +26,12 @@ def middle_sigma(values: xr.Dataset | xr.DataArray) -> float:
 
 def spelled_slope(slope: Slope) -> str:
     return f"{slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
+
+
+def elsewhere(verdicts: Sequence[Verdict], scale: str) -> list[Verdict]:
+    """At another size than the declared one a primary reading is the same question under another
+    choice, and its variations there say nothing more."""
+    if scale in DECLARED:
+        return list(verdicts)
+    primary = [verdict for verdict in verdicts if verdict.role == "primary"]
+    return [replace(v, claim=v.about, setting=f"{scale}: {v.setting}") for v in primary]

@@ -86,46 +86,28 @@ def _gains(
 def _on_the_way(results: xr.Dataset) -> Picture:
     images = LONG_TAIL if LONG_TAIL in results["images"].values else results["images"].values[0]
     here = results.sel(images=images, rho=results["rho"].max())
+    trained = [str(one) for one in results["algorithm"].values if Method.parse(str(one)).trained]
     panels = []
-    for name, x, label in (
-        ("epoch_loss", "epoch", "contrastive loss"),
-        ("watched_knn", "watched_epoch", "kNN accuracy on held-out images, %"),
-        ("separability", "watched_epoch", "held-out, nearest to class mean, %"),
+    for name, x, unit, label in (
+        ("epoch_loss", "epoch", 1.0, "contrastive loss"),
+        ("watched_knn", "watched_epoch", PERCENT, "kNN accuracy on held-out images, %"),
     ):
-        curves = []
-        for method in results["algorithm"].values:
-            if not Method.parse(str(method)).trained:
-                continue
-            part = here[name].sel(algorithm=method)
-            unit = 1.0 if name == "epoch_loss" else PERCENT
-            parts = {"": part}
-            if name == "separability":
-                ranks = part.sizes["rank"]
-                fifth = max(1, ranks // 5)
-                parts = {
-                    ", head": part.isel(rank=slice(0, fifth)).mean("rank"),
-                    ", tail": part.isel(rank=slice(ranks - fifth, ranks)).mean("rank"),
-                }
-            for words, values in parts.items():
-                band = mean_band(unit * values.transpose("seed", x).values)
-                curves.append(
-                    Curve(
-                        spoken(str(method)) + words,
-                        results[x].values.astype(float),
-                        band.mean,
-                        band.low if not words else None,
-                        band.high if not words else None,
-                        role=str(method),
-                        style="dashed" if words == ", tail" else "solid",
-                    )
-                )
+        epochs = results[x].values.astype(float)
+        curves = [
+            mean_curve(
+                spoken(method),
+                epochs,
+                unit * here[name].sel(algorithm=method).transpose("seed", x).values,
+                method,
+            )
+            for method in trained
+        ]
         panels.append(Lines(curves, "epoch", label))
     return Picture(
         "training",
         "While it is learnt",
         f"Of the {images} images, largest rho. Held-out training images (with head full some of "
-        "them were seen, mostly of the head); nothing is chosen by these curves. Right: the fifth "
-        "of the classes with most images and (dashed) with fewest.",
+        "them were seen, mostly of the head); nothing is chosen by these curves.",
         panels,
     )
 

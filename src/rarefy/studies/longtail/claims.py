@@ -63,7 +63,7 @@ def verdicts(
                         gains["delta_20"].sel(rho=rho).values,
                         "negative",
                         note=note,
-                        published=row.pruned_delta - row.plain_delta,
+                        published=row.delta_gain,
                     )
                 )
         if growth and len(told["rho"]) > 1:

@@ -30,7 +30,11 @@ class Row(NamedTuple):
 
     @property
     def gain(self) -> float:
-        return self.pruned - self.plain
+        return round(self.pruned - self.plain, 2)
+
+    @property
+    def delta_gain(self) -> float:
+        return round(self.pruned_delta - self.plain_delta, 2)
 
 
 TABLE_2 = (

@@ -16,7 +16,7 @@ from rarefy.core.contracts import Verdict
 from rarefy.measure.statistics import BIG_O, OMEGA
 from rarefy.studies.contrastive.alignment.experiment import AlignmentExperiment
 from rarefy.studies.contrastive.weakest import judge_weakest
-from rarefy.studies.contrastive.words import bias_name, middle_sigma
+from rarefy.studies.contrastive.words import bias_name, elsewhere, middle_sigma
 from rarefy.studies.kit import reading as kit
 from rarefy.studies.kit.slices import every
 from rarefy.theory.contrastive import lucky_count_order, set_size_order, t4
@@ -41,10 +41,8 @@ def verdicts(experiment: AlignmentExperiment, results: xr.Dataset, scale: str) -
     if biased and 0 in experiment.bias_scale:
         bare = {**point, "bias_scale": 0.0}
         readings.append(_more(bare, "no bias: pure neurons grow with eps_min"))
-    return [
-        *_figures(experiment, results, scale, biased),
-        *kit.judge_all(experiment, results, scale, readings),
-    ]
+    found = kit.judge_all(experiment, results, scale, readings)
+    return elsewhere([*_figures(experiment, results, scale, biased), *found], scale)
 
 
 def _figures(

@@ -16,6 +16,7 @@ from rarefy.measure.statistics import BIG_O, loglog_slope
 from rarefy.measure.trends import Slope
 from rarefy.studies.contrastive.convergence.experiment import ConvergenceExperiment
 from rarefy.studies.contrastive.exponents import exponent_in_eps
+from rarefy.studies.contrastive.words import elsewhere
 from rarefy.studies.kit import reading as kit
 from rarefy.studies.kit.arrays import by_seed
 
@@ -64,7 +65,7 @@ def verdicts(experiment: ConvergenceExperiment, results: xr.Dataset, scale: str)
             readings += _weights(("C6", ""), experiment, point, before)
             if "d" not in change:
                 readings += _loss(("C5", ""), experiment, point, before)
-    return kit.judge_all(experiment, results, scale, readings)
+    return elsewhere(kit.judge_all(experiment, results, scale, readings), scale)
 
 
 def _where(point: Point) -> str:

@@ -166,6 +166,8 @@ class ConvergenceExperiment(Experiment):
         trackers["loss"] = lambda state: seen.mean(seen.loss)
         trackers["full_loss"] = lambda state: seen.mean(seen.loss + seen.regulariser)
         trajectory = trial.train(context, trackers, experiment.reads, seen)
+        # the cost of a cell is that of the largest d
+        context.advance(len(cells) * (self.steps(max(self.d))[-1] - experiment.steps))
         found = {
             "floor": loss_floor(trial.data, trial.draws.spawn("floor"), self.batch),
             "members": seen.means(seen.member.sum(dim=1)),

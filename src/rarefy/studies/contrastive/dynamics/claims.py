@@ -10,6 +10,7 @@ import xarray as xr
 from rarefy.core.contracts import Verdict
 from rarefy.measure import statistics as st
 from rarefy.studies.contrastive.dynamics.experiment import DynamicsExperiment
+from rarefy.studies.contrastive.words import elsewhere
 from rarefy.studies.kit.reading import Naming
 from rarefy.theory.contrastive import outside_decay, stage_1_growth
 
@@ -44,12 +45,13 @@ def measured_rate(experiment: DynamicsExperiment, results: xr.Dataset) -> np.nda
 
 def verdicts(experiment: DynamicsExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     name = Naming(experiment, scale, after=f", {experiment.setting}")
-    return [
+    found = [
         *_growth(experiment, results, name),
         *_stage_1(results, name),
         *_stage_2(experiment, results, name),
         *_three_stages(results, name),
     ]
+    return elsewhere(found, scale)
 
 
 def _growth(experiment: DynamicsExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:

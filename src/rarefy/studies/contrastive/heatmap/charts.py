@@ -1,4 +1,4 @@
-"""Pictures and the table of ``contrast-heatmap``."""
+"""Pictures of ``contrast-heatmap``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import numpy as np
 import torch
 import xarray as xr
 
-from rarefy.core.picture import HeatMap, Lines, Picture, Table
+from rarefy.core.picture import HeatMap, Lines, Picture
 from rarefy.measure.neuron_kinds import MIXED, PURE, neuron_kinds
 from rarefy.measure.neurons import carried
 from rarefy.studies.contrastive.heatmap.experiment import HeatmapExperiment
 from rarefy.studies.contrastive.setting import GROUPS
 from rarefy.studies.contrastive.words import bias_name
 from rarefy.studies.kit.slices import curve_along, every
-from rarefy.studies.kit.tables import table
 
 FIGURES = {"000": "000 Fig. 6", "001": "001 Fig. 1"}
 Note = tuple[int, int, str]
@@ -89,35 +88,3 @@ def _over_eps(experiment: HeatmapExperiment, results: xr.Dataset) -> Picture:
         "by this step unless the minority is very rare.",
         panels,
     )
-
-
-def tables(experiment: HeatmapExperiment, results: xr.Dataset) -> list[Table]:
-    """What the verdicts pool, for each eps_min, at the figure's step."""
-    rows: list[dict[str, object]] = []
-    mean = results.sel(read=experiment.figure_read).mean("seed")
-    for (variant, bias, eps), at in every(mean, "variant", "bias_scale", "eps_min"):
-        rows.append(
-            {
-                "figure": str(variant),
-                "bias": bias_name(bias),
-                "eps_min": f"{eps:g}",
-                "lucky neurons": f"{float(at['lucky']):.1f}",
-                "mixed neurons": f"{float(at['mixed'].sum()):.1f}",
-                "mean squared cosine": _pair(at["column"], ".3f"),
-                "neurons a feature": _pair(at["carriers"], ".1f"),
-                "largest entry": f"{float(at['largest']):.2f}",
-                "carries majority": f"{float(at['associated']) / experiment.shown(variant):.2f}",
-                "covered": f"{float(at['covered']):.1f}",
-            }
-        )
-    title = "What the maps show, for each frequency of the minority"
-    caption = (
-        f"Means over {results.sizes['seed']} runs at step {experiment.figure_read}. Two numbers: "
-        f"majority / minority. Covered: of the {experiment.majority} majority features, how many "
-        "dominate a shown neuron."
-    )
-    return [table("maps", title, caption, rows)]
-
-
-def _pair(values: xr.DataArray, form: str) -> str:
-    return " / ".join(format(float(values.sel(group=g)), form) for g in GROUPS)

@@ -30,4 +30,3 @@ class ContrastHeatmap(HeatmapExperiment, Study):
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = charts.tables

@@ -8,6 +8,7 @@ goes on growing or falling in d, its *shape*, is a reading of its own.
 from __future__ import annotations
 
 import math
+from itertools import chain
 
 import numpy as np
 import xarray as xr
@@ -18,6 +19,7 @@ from rarefy.core.text import joined
 from rarefy.measure import statistics as st
 from rarefy.studies.contrastive.init import exact as law
 from rarefy.studies.contrastive.init.experiment import InitExperiment
+from rarefy.studies.contrastive.words import elsewhere
 from rarefy.studies.kit.arrays import by_seed
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.kit.worst import corrected_level, judge_worst, worst_of
@@ -33,16 +35,14 @@ SHAPE = 0.05
 
 def verdicts(experiment: InitExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     name = Naming(experiment, scale, after=f", {experiment.setting}")
-    return [
+    upper = (_upper(experiment, results, bound, name) for bound in law.upper_bounds(experiment))
+    found = [
         *_lower(experiment, results, name),
-        *(
-            v
-            for bound in law.upper_bounds(experiment)
-            for v in _upper(experiment, results, bound, name)
-        ),
+        *chain.from_iterable(upper),
         *_norms(experiment, results, name),
         *(_as_computed(experiment, results, quantity, name) for quantity in ("ordinary", "lucky")),
     ]
+    return elsewhere(found, scale)
 
 
 def _lower(experiment: InitExperiment, results: xr.Dataset, name: Naming) -> list[Verdict]:
@@ -81,8 +81,8 @@ def _turned(slope: st.Slope) -> st.Slope:
 
 
 def _steepest(identity: st.Identity, slopes: dict[float, st.Slope], note: str = "") -> Verdict:
-    ends = [(slope.low, slope.high) for slope in slopes.values()]
-    ratio = list(slopes)[worst_of(*zip(*ends, strict=True), ceiling=SHAPE)]
+    low, high = [slope.low for slope in slopes.values()], [slope.high for slope in slopes.values()]
+    ratio = list(slopes)[worst_of(low, high, ceiling=SHAPE)]
     said = joined(f"at ratio {ratio:g}, the least favourable", note)
     return st.judge_upper_exponent(identity, slopes[ratio], 0.0, SHAPE, note=said)
 

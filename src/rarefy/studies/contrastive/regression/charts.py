@@ -1,10 +1,10 @@
-"""Pictures and the table of ``contrast-regression``."""
+"""Pictures of ``contrast-regression``."""
 
 from __future__ import annotations
 
 import xarray as xr
 
-from rarefy.core.picture import Picture, Table
+from rarefy.core.picture import Picture
 from rarefy.studies.contrastive import downstream_charts as shared
 from rarefy.studies.contrastive.regression.experiment import RegressionExperiment
 
@@ -36,11 +36,3 @@ def pictures(experiment: RegressionExperiment, results: xr.Dataset) -> list[Pict
             "random neurons without thresholds keep something of every feature.",
         ),
     ]
-
-
-def tables(experiment: RegressionExperiment, results: xr.Dataset) -> list[Table]:
-    title = "Regression error at both ends of eps_min, with controls"
-    above = (f"over {PURE}, mean of runs", results["mse"] / results["pure_encoder"])
-    caption = "Last column: each run's error over that of one neuron a feature on its pairs."
-    ideal = (PURE, results["pure_encoder"])
-    return [shared.ends_table(results["mse"], ideal, title, above, caption)]

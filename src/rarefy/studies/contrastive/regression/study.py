@@ -30,4 +30,3 @@ class ContrastRegression(RegressionExperiment, Study):
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = charts.tables

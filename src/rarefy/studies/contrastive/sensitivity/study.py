@@ -28,4 +28,3 @@ class ContrastSensitivity(SensitivityExperiment, Study):
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = charts.tables

@@ -15,7 +15,7 @@ from rarefy.measure.strata import pooled, stratified_trend
 from rarefy.measure.trends import Trend
 from rarefy.studies.contrastive.downstream_claims import judged_reads
 from rarefy.studies.contrastive.separability.experiment import SeparabilityExperiment
-from rarefy.studies.contrastive.words import bias_name
+from rarefy.studies.contrastive.words import bias_name, elsewhere
 from rarefy.studies.kit.reading import Naming
 
 WORDS = {"sign": "positive sign from f", "presence": "presence from |f|"}
@@ -53,7 +53,7 @@ def verdicts(experiment: SeparabilityExperiment, results: xr.Dataset, scale: str
         note = f"balanced accuracy; same eps_min, same group; {_perfect(at['accuracy'])}"
         identity = name("C16" if before else "C16.1", "accuracy grows with pure neurons")
         found.append(judge_trend(identity, trend, "increasing", note=note))
-    return [*found, *_others(experiment, results, scale, biased)]
+    return elsewhere([*found, *_others(experiment, results, scale, biased)], scale)
 
 
 def _naming(

@@ -1,10 +1,10 @@
-"""Pictures and the table of ``contrast-similarity``."""
+"""Pictures of ``contrast-similarity``."""
 
 from __future__ import annotations
 
 import xarray as xr
 
-from rarefy.core.picture import Picture, Table
+from rarefy.core.picture import Picture
 from rarefy.studies.contrastive import downstream_charts as shared
 from rarefy.studies.contrastive.similarity.experiment import SimilarityExperiment
 
@@ -28,7 +28,7 @@ def pictures(experiment: SimilarityExperiment, results: xr.Dataset) -> list[Pict
             "frequent features fewer pairs are empty, and no encoder can make an empty pair alike. "
             "A rise that is parallel to it, or that the untrained network (grey) shows too, says "
             "nothing about learning. With the paper's bias an empty embedding has cosine 0, so "
-            "that the share of empty ones moves the mean too (see the table).",
+            "that the share of empty ones moves the mean too.",
         ),
         figure(
             "balanced",
@@ -37,14 +37,3 @@ def pictures(experiment: SimilarityExperiment, results: xr.Dataset) -> list[Pict
             "that the black line is flat and what is left of the trend was learned.",
         ),
     ]
-
-
-def tables(experiment: SimilarityExperiment, results: xr.Dataset) -> list[Table]:
-    title = "Positive-pair similarity at both ends of eps_min, with controls"
-    empty = ("share of pairs with a zero embedding", results["undefined"])
-    caption = (
-        "A pair with a zero embedding counts as 0: a share that falls by 0.05 raises the mean "
-        "by about as much, without any pair becoming more alike."
-    )
-    ideal = (LATENTS, results["latents"])
-    return [shared.ends_table(results["similarity"], ideal, title, empty, caption)]

@@ -29,4 +29,3 @@ class ContrastSimilarity(SimilarityExperiment, Study):
 
     verdicts = judged.verdicts
     picture = charts.pictures
-    tables = charts.tables

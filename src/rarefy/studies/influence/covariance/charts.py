@@ -34,11 +34,7 @@ def pictures(experiment: CovarianceExperiment, results: xr.Dataset) -> list[Pict
                 "class i",
                 words,
                 title,
-                notes=[
-                    (row, column, _short(values[row, column]))
-                    for row in range(len(names))
-                    for column in range(len(names))
-                ],
+                notes=[(*at, _short(value)) for at, value in np.ndenumerate(values)],
             )
             for values, words, title in (
                 (raw, "tr(Sigma_i Sigma_j)", "As Fig. 6"),
@@ -89,14 +85,12 @@ def tables(experiment: CovarianceExperiment, results: xr.Dataset) -> list[Table]
     rows: list[list[object]] = []
     for name in results["data"].values.tolist():
         names = class_names(name)
-        for output, words in (("across", "different samples"), ("overlaps", "the same samples")):
-            mean, largest = own_and_others(matrices(results, name, output))
-            rows.append([name, f"log(own / mean of others), {words}", *_told(mean.mean(axis=1))])
-            rows.append([name, f"log(own / largest other), {words}", *_told(largest.mean(axis=1))])
-            if output == "across":
-                place = int(largest.mean(axis=0).argmin())
-                head = f"log(own / largest other) of class {names[place]}, the smallest"
-                rows.append([name, head, *_told(largest[:, place])])
+        mean, largest = own_and_others(matrices(results, name, "across"))
+        rows.append([name, "log(own / mean of others)", *_told(mean.mean(axis=1))])
+        rows.append([name, "log(own / largest other)", *_told(largest.mean(axis=1))])
+        place = int(largest.mean(axis=0).argmin())
+        head = f"log(own / largest other) of class {names[place]}, the smallest"
+        rows.append([name, head, *_told(largest[:, place])])
         for residual in results["residual"].values.tolist():
             values = results["told"].sel(data=name, residual=residual).values
             rows.append([name, f"told from residuals, {residual}", *_told(values)])

@@ -1,4 +1,4 @@
-"""What finds injected samples: maps and tables of AUROC and recall."""
+"""What finds injected samples: maps of AUROC, tables of AUROC and recall."""
 
 from __future__ import annotations
 
@@ -13,37 +13,20 @@ from rarefy.tools.influence.signals import WORDS
 
 def pictures(experiment: ScoreboardExperiment, results: xr.Dataset) -> list[Picture]:
     """One map per injection: signals by data sets."""
-    found = []
     signals, names = (results[dim].values.tolist() for dim in ("signal", "data"))
-    for output, words, caption in (
-        (
-            "auroc",
-            "AUROC",
-            "Chance that an injected sample ranks above another, sorted by the signal on the left; "
-            "0.5 knows nothing, below 0.5 the lowest should be looked at first.",
-        ),
-        (
-            "recall",
-            "recall",
-            "Share of the injected samples that are found by looking at as many samples as were "
-            "injected, those with the highest signal.",
-        ),
-    ):
-        panels = []
-        for text in results["injection"].values.tolist():
-            part = results[output].sel(injection=text).mean("seed").transpose("signal", "data")
-            values = part.values.astype(np.float64)
-            notes = [
-                (row, column, f"{values[row, column]:.2f}")
-                for row in range(len(signals))
-                for column in range(len(names))
-            ]
-            panels.append(
-                HeatMap(values, names, signals, "data", "sorted by", words, spoken(text), notes)
-            )
-        title = f"What finds injected samples: {words}"
-        found.append(Picture(output, title, caption, panels))
-    return found
+    panels = []
+    for text in results["injection"].values.tolist():
+        part = results["auroc"].sel(injection=text).mean("seed").transpose("signal", "data")
+        values = part.values.astype(np.float64)
+        notes = [(*place, f"{value:.2f}") for place, value in np.ndenumerate(values)]
+        panels.append(
+            HeatMap(values, names, signals, "data", "sorted by", "AUROC", spoken(text), notes)
+        )
+    caption = (
+        "Chance that an injected sample ranks above another, sorted by the signal on the left; 0.5 "
+        "knows nothing, below 0.5 the lowest should be looked at first."
+    )
+    return [Picture("auroc", "What finds injected samples: AUROC", caption, panels)]
 
 
 def tables(experiment: ScoreboardExperiment, results: xr.Dataset) -> list[Table]:
