@@ -196,9 +196,11 @@ def spell_here(verdicts: list[Verdict]) -> str:
     """How the primary readings came out in one run; without any, how many of the others hold."""
     primaries = [verdict for verdict in verdicts if verdict.role == "primary"]
     counted = primaries or verdicts
-    holds = sum(verdict.outcome == "holds" for verdict in counted)
+    if all(verdict.outcome == "premise-not-met" for verdict in counted):
+        return "premise not met"
+    said = f"{sum(verdict.outcome == 'holds' for verdict in counted)} of {len(counted)}"
     least = min(verdict.n for verdict in counted)
-    return f"{holds} of {len(counted)} {'' if primaries else 'others '}hold, n {least}"
+    return f"{said} hold, n {least}" if primaries else f"{said} others hold"
 
 
 def show_readings(verdicts: Iterable[Verdict]) -> None:

@@ -52,7 +52,7 @@ def report(
     check_output(out, "report")
     paths = [one for folder in folders for one in results_in(folder)]
     judged = [judge_path(paths[0])]  # before the bar: a wrong name is one line
-    with Progress("report", 2 * len(paths)) as progress:
+    with Progress("report", 2 * len(paths) - 1) as progress:
         for path in paths[1:]:
             judged.append(judge_path(path))
             progress.advance(1)

@@ -14,7 +14,8 @@ from rarefy.report.sections import Entry, PanelView, Section, as_declared, small
 
 WITH_PICTURE = 6
 """They fit on one screen, of a telephone too."""
-_DECIDED = ("supported", "contradicted", "smaller than published")
+_LATER = {"premise not met": 1, "undecided": 1, "not run": 2}
+"""Answers that come after those that are decided."""
 
 
 @dataclass
@@ -67,17 +68,17 @@ def touched(entry: Entry, found: Mapping[str, Answer]) -> list[Answer]:
     return sorted((found[name] for name in names), key=lambda answer: _order(study, answer))
 
 
-def _order(study: Study, answer: Answer) -> tuple[bool, bool]:
+def _order(study: Study, answer: Answer) -> tuple[bool, int]:
     """First what stands where the study's own figure does, then what is decided."""
     first = places(study.shows.partition(";")[0])
-    return not first & places(answer.claim.where), answer.state not in _DECIDED
+    return not first & places(answer.claim.where), _LATER.get(answer.state, 0)
 
 
-def _rank(touch: _Touch) -> tuple[bool, bool, bool]:
+def _rank(touch: _Touch) -> tuple[bool, int, bool]:
     """What leads: the figures of headline studies, then what is decided."""
     answer, (study, *_), _ = touch
-    elsewhere, undecided = _order(study, answer)
-    return elsewhere or not study.headline, undecided, elsewhere
+    elsewhere, later = _order(study, answer)
+    return elsewhere or not study.headline, later, elsewhere
 
 
 def _suits(answer: Answer, entry: Entry) -> tuple[bool, bool]:
