@@ -75,12 +75,12 @@ class ErrorsExperiment(GranularityExperiment):
         "paper": {},
     }
 
-    variation: tuple[Annotated[str, OneOf(VARIATIONS)], ...] = VARIATIONS
+    variation: tuple[Annotated[str, OneOf(VARIATIONS)], ...] = (AS_CHOSEN, IN_ALL, FIXED)
     """what is changed of the setting; "as chosen" is run for every s*, fixed counts for the least,
     other widths for the largest"""
-    s_star: tuple[Count, ...] = (3, 6, 12, 24)
+    s_star: tuple[Count, ...] = (3, 6, 12)
     """patches with the common feature, and as many with the subclass's, in the mean (s*)"""
-    subclasses: tuple[Count, ...] = (8, 16, 32, 64)
+    subclasses: tuple[Count, ...] = (8, 16, 32)
     """subclasses of each side (k), one number per s*: k must outgrow s* (App. B.3, 4)"""
     patches: int = 8
     """P over s*"""
@@ -91,14 +91,14 @@ class ErrorsExperiment(GranularityExperiment):
     sigma: NotNegative = 0.002
     counts: str = "drawn"
     reads: tuple[int, ...] = (
-        *(0, 10, 20, 50, 100, 150, 200, 300, 400, 500, 600, 800, 1000, 1500, 2000, 3000),
+        *(0, 10, 20, 50, 100, 150, 200, 300, 400, 500, 600, 800, 1000, 1500, 2000),
     )
     """numbers of updates after which the networks are tested"""
     d: int = 144
     neurons: Count = 256
     threshold: Positive = 0.75
     batch: Count = 128
-    steps: Count = 3000
+    steps: Count = 2000
     test_each: Count = 16
     seeds: Count = 20
 
