@@ -177,7 +177,7 @@ def test_pictures_and_tables_are_made_from_such_results() -> None:
     widths = {row[:5] for row in tables["errors"].rows}
     assert (AS_CHOSEN, 6, 16, "coarse", 48 * 256) in widths
     assert ("equal neurons in all", 6, 16, "coarse", 16 * 256) in widths
-    assert (AS_CHOSEN, 6, 16, "fine", 256) in widths and len(widths) == 10
+    assert (AS_CHOSEN, 6, 16, "fine", 256) in widths and len(widths) == 8
 
 
 # ----------------------------------------------------------------------------------- the simulation
