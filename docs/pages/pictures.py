@@ -8,10 +8,10 @@ from rarefy.report.static import as_png, draw_picture
 from rarefy.studies.api import read_results
 
 SHOWN = {
-    "headline.png": ("contrast-dynamics", "map", "paper"),
+    "headline.png": ("contrast-heatmap", "map-000", "paper"),
     "topk.png": ("topk-phase", "map", "paper"),
     "scale.png": ("regimes-at-scale", "boundaries", "paper"),
-    "granularity.png": ("granularity-detectors", "responses", "paper"),
+    "granularity.png": ("granularity-errors", "training", "paper"),
     "removal-mnist.png": ("influence-removal", "removed", "paper"),
     "removal-cifar10.png": ("influence-removal", "removed", "cifar10"),
     "longtail-gains.png": ("longtail-table", "gains", "cifar10-rho100-500"),

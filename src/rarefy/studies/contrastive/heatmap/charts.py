@@ -14,7 +14,7 @@ from rarefy.studies.contrastive.setting import GROUPS
 from rarefy.studies.contrastive.words import bias_name
 from rarefy.studies.kit.slices import curve_along, every
 
-FIGURES = {"000": "000 Fig. 6", "001": "001 Fig. 1"}
+FIGURES = {"000": "Fig. 6", "001": "Fig. 1 of the workshop paper"}
 Note = tuple[int, int, str]
 
 
