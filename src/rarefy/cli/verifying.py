@@ -91,13 +91,11 @@ def _why(answer: Answer) -> str:
 def _moved(part: Part, before: Answer) -> str:
     """How a primary reading changed, or "" where it did not."""
     known = next((one.verdict for one in before.parts if one.id == part.id), None)
-    if known == part.verdict:
-        return ""
     was, now = (
         f"{one.outcome}, {one.measured}, n {one.n}" if one else "no verdict"
         for one in (known, part.verdict)
     )
-    return f"{part.id}: {was} -> {now}"
+    return f"{part.id}: {was} -> {now}" if was != now else ""
 
 
 def _judged(paths: list[Path], unusable: list[str]) -> Iterator[tuple[Study, str, list[Verdict]]]:

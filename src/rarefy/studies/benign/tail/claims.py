@@ -10,6 +10,7 @@ proportion to Gamma.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,8 @@ ENOUGH = 10.0
 then known to about 0.3."""
 EXPONENT = 1 - 0.25
 """Smallest exponent that counts as linear (``regimes-at-scale`` reads exponents by it)."""
+DELTA = 0.1
+"""Probability of failure in Condition 1, as in the tables of conditions."""
 NOTHING = st.Interval(np.nan, np.nan, np.nan, 0)
 IN_WORDS = {"definition": "tail by Def. 1", "special": "tail by |zeta| >= L"}
 
@@ -123,10 +126,26 @@ def _lasts(cells: TailCells, named: Naming, claim: str) -> Verdict:
         for gamma in np.unique(cells.gamma)
     )
     count = f"{len(cells.x)} cells with Gamma >= {READ.tail:g} and errors enough to measure"
-    return st.judge_bound(
+    verdict = st.judge_bound(
         named(claim, "c_2 at the largest Gamma over c_2 at the smallest"),
         cells.lasting(),
         st.OMEGA,
         "at_least",
         note=joined(count, f"c_2 by Gamma: {told}" if told else ""),
+    )
+    return undecided(verdict, _missed(cells))
+
+
+def _missed(cells: TailCells) -> str:
+    """Condition 1 (a) asks for |A^T A|_F of C sqrt(log(K/delta)) times |A^T A|_op at least. With
+    one special direction per class F^2 is Gamma and op^2 Gamma - 1 times what classes share."""
+    if not len(cells.gamma):
+        return ""
+    gamma, asked = float(cells.gamma.min()), math.sqrt(math.log(cells.classes / DELTA))
+    ratio = math.sqrt(gamma / (gamma - 1))
+    if ratio >= asked:
+        return ""
+    return (
+        f"Condition 1 (a), |A^T A|_F over |A^T A|_op is {ratio:.3g} at Gamma {gamma:g}, where "
+        f"{asked:.3g} is asked with C = 1"
     )
