@@ -131,6 +131,10 @@ def test_verdicts_are_of_its_claims_with_n_and_told_apart(kind: type[Study]) -> 
     assert {verdict.about for verdict in verdicts} - {""} == set(study.claims)
     primaries = [verdict.claim for verdict in verdicts if verdict.role == "primary"]
     assert len(set(primaries)) == len(primaries), "a primary reading has one verdict"
+    declared = {
+        one.id for claim in load_claims() for one in claim.primaries if one.study == study.name
+    }
+    assert set(primaries) >= declared, f"{study.name} gives no {declared - set(primaries)}"
     for verdict in verdicts:
         assert (verdict.study, verdict.scale) == (study.name, "tiny")
         assert verdict.outcome in OUTCOMES and verdict.n >= 0

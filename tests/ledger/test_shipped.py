@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from functools import cache
 
 import pytest
@@ -30,11 +31,13 @@ def test_every_claim_of_the_papers_is_there() -> None:
 def test_its_primaries_are_judged_as_declared(claim: Claim) -> None:
     known = {(v.claim, v.study, v.scale): v for v in verdicts()}
     for primary in claim.primaries:
+        assert claim.id in listed()[primary.study].claims
         verdict = known.get((primary.id, primary.study, primary.scale))
-        assert verdict is not None, f"{primary.study} gives no {primary.id} at {primary.scale}"
+        if verdict is None:  # not run yet: then it decides nothing
+            assert claim.answer in ("not run", "premise not met", "undecided"), primary.id
+            continue
         assert primary.expects == verdict.predicted
         assert primary.tolerance == verdict.tolerance
-        assert claim.id in listed()[primary.study].claims
 
 
 @every_claim
@@ -48,9 +51,10 @@ def test_its_words_are_whole(claim: Claim) -> None:
     if claim.answer != "not run":
         words += [claim.setting, claim.ran, claim.saw, claim.so, claim.change]
     for text in words:
-        assert text and "TODO" not in text and text[0] == text[0].upper() and text[-1] in ".!?"
-    for key in PAPERS:
-        assert key not in claim.line + claim.ran + claim.so, "papers are called by their authors"
+        assert text and "TODO" not in text and text[-1] in ".!?"
+        keys = re.findall(rf"(?<![\d,.])(?:{'|'.join(PAPERS)})\b", text)
+        assert keys == [], "papers are called by their authors"
+    assert claim.line[0] == claim.line[0].upper()
     assert claim.declared <= datetime.date.today()
 
 
