@@ -30,7 +30,7 @@ PROBE_CELLS = 4
 START = 120.0
 """Longest wait for a process that has to import everything."""
 KNOWN = {
-    "benign-correlation": 0.2e-3,
+    "benign-correlation": 0.06e-3,
     "contrast-alignment": 5.8e-3,
     "granularity-errors": 4.1e-3,
     "influence-removal": 8.8e-3,
