@@ -45,7 +45,7 @@ def precisions(cells: int = size(48, 2)) -> dict[str, float]:
         grid = grid_of(study)
         chosen = np.unique(np.linspace(0, len(grid) - 1, cells).astype(int))
         ends[precision] = study.simulate(grid.cells(chosen), Context(device=DEVICE))
-    names = ("test_error", "stratum_error", "train_loss")
+    names = ("test_error", "train_loss")
     return {
         "cells": len(chosen),
         **{

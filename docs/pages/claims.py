@@ -71,7 +71,9 @@ def with_answers(text: str, answers: Mapping[str, Answer]) -> str:
     rows = []
     for key, mine in _by_paper(answers).items():
         anchor = re.sub(r"[^a-z0-9]+", "-", _short(key).lower()).strip("-")
-        rows.append([f"[{_short(key)}](claims.md#{anchor})", _index(mine, SHORT)])
+        lines = " · ".join(f"[{plain(a.claim.line)}](claims/{a.claim.id}.md)" for a in mine)
+        place = _index(mine, SHORT) if key in PAPERS else lines
+        rows.append([f"[{_short(key)}](claims.md#{anchor})", place])
     made = table(["paper", "figure, table or theorem"], rows)
     return BLOCK.sub(lambda found: f"{found[1]}\n{made}\n\n{found[2]}", text)
 

@@ -78,7 +78,8 @@ def multiverse(verdicts: Sequence[Verdict]) -> bytes | None:
         if most > FAR:
             axes.set_xscale("symlog", linthresh=1.0)
             axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_xlim(-1.2 * most, 1.2 * most)
+        reach = (2 if most > FAR else 1.2) * most  # a mark is not cut at the edge
+        axes.set_xlim(-reach, reach)
         axes.axvspan(-2 * most, 0, color=style.lighter(style.VERMILION, 0.9), zorder=0)
         axes.axvline(0, color=style.BLACK, linewidth=1.2)
         for place, (verdict, (value, low, high)) in enumerate(rows):

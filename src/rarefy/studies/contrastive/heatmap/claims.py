@@ -70,19 +70,19 @@ def _lucky(at: xr.Dataset, name: Naming, claim: str) -> Verdict:
     note = "pure neurons of squared cosine >= 0.3"
     if np.isfinite(largest).any():
         note += f"; largest entry of a map {np.nanmean(largest):.2g}"
-    return _seen(name(claim, "lucky neurons exist, 24 neurons (000 Fig. 6)"), at["lucky"], note)
+    return _seen(name(claim, "lucky neurons exist, 24 neurons (Fig. 6)"), at["lucky"], note)
 
 
 def _mixed(at: xr.Dataset, name: Naming) -> Verdict:
     note = (
         "neurons that two or more features share, a tenth of the squared norm each, none dominant"
     )
-    identity = name("C13.2", "mixed neurons exist, 24 neurons (000 Fig. 6)")
+    identity = name("C13.2", "mixed neurons exist, 24 neurons (Fig. 6)")
     return _seen(identity, at["mixed"].sum("group", skipna=False), note)
 
 
 def _stronger(at: xr.Dataset, name: Naming, claim: str) -> Verdict:
-    identity = name(claim, "majority columns are stronger, 13 neurons (001 Fig. 1)")
+    identity = name(claim, "majority columns are stronger, 13 neurons (workshop paper, Fig. 1)")
     return _positive(identity, at["column"], "mean squared cosine of a group's columns")
 
 
@@ -105,9 +105,11 @@ def _of_001(
     note = "a majority feature carries a tenth of the squared norm"
     if 1.0 in at["eps_min"].values:
         note += f"; {float(share.sel(eps_min=1.0).mean()):.3g} on balanced data"
-    nearly = name("C13", f"001: nearly every one of {count} neurons has a majority feature")
-    every = name("C13", f"001: every majority feature dominates one of {count} neurons")
-    more = name("C13", "001: majority features have more neurons")
+    nearly = name(
+        "C13", f"workshop paper: nearly every one of {count} neurons has a majority feature"
+    )
+    every = name("C13", f"workshop paper: every majority feature dominates one of {count} neurons")
+    more = name("C13", "workshop paper: majority features have more neurons")
     of = f"the {experiment.majority} majority features that dominate a neuron"
     return [
         st.judge_bound(nearly, pooled(share.sel(eps_min=rare)), least, "at_least", note=note),

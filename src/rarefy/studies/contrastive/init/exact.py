@@ -94,13 +94,13 @@ def upper_bounds(experiment: InitExperiment) -> list[Upper]:
         ),
         Upper(
             "carried_most",
-            "001: largest |N_i|, O(1) in Lemma C.1 (f)",
+            "workshop paper: largest |N_i|, O(1) in Lemma C.1 (f)",
             lambda d, r: 1.0,
             note="its mean alone is about d^(1-r^2), which no constant bounds when r < 1",
         ),
         Upper(
             "shared_most",
-            "001: largest |M_j and M_j'| over log d (23)",
+            "workshop paper: largest |M_j and M_j'| over log d (23)",
             lambda d, r: math.log(d),
             note="its mean is about d^(C_m-2r^2), a power of d unless r^2 >= C_m/2",
         ),
