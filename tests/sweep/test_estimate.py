@@ -30,7 +30,8 @@ def test_a_forecast_follows_the_machine_and_what_was_seen(monkeypatch: pytest.Mo
     assert forecast.left() == f"about {estimate.in_words(2 * (100 + PAGE))}"
     now[0] = 180.0  # three times as slow as known, not twice
     forecast.done("topk-phase")
-    assert forecast.left() == f"about {estimate.in_words(3 * (40 + PAGE))}"
+    assert estimate.FIRST == 60, "as much as was seen"
+    assert forecast.left() == f"about {estimate.in_words(2.5 * (40 + PAGE))}"
     assert forecast.took["topk-phase"] == 180
     assert Forecast({"toy": 5.0}, CPU).left() == "", "nobody knows"
     assert Forecast(work, torch.device("cuda")).left() == ""

@@ -92,6 +92,7 @@ def demo(
     from rarefy.core.settings import resolve_device
     from rarefy.report import write_report
     from rarefy.studies import load_studies
+    from rarefy.studies.api import open_store
     from rarefy.sweep.estimate import Forecast
     from rarefy.sweep.grid import grid_of
     from rarefy.sweep.results import find_results
@@ -99,7 +100,12 @@ def demo(
     page, stores = out / "report.html", out / "runs" / "demo"
     check_output(page, "report", overwrite=overwrite)
     headlines = [kind.at("quick") for kind in load_studies().values() if kind.headline]
-    work = {study.name: len(grid_of(study)) * study.cost().steps_per_cell for study in headlines}
+    work = {}
+    for study in headlines:
+        store, cells = stores / f"{study.name}-quick", len(grid_of(study))
+        if store.exists() and not overwrite:
+            cells -= int(open_store(store).done().sum())
+        work[study.name] = cells * study.cost().steps_per_cell
     forecast = Forecast(work, resolve_device(device))
     about = f": {forecast.left()} on this machine" if forecast.left() else ""
     typer.echo(f"a study of each of {len(work)} laboratories, at quick scale{about}")

@@ -30,19 +30,22 @@ PROBE_CELLS = 4
 START = 120.0
 """Longest wait for a process that has to import everything."""
 KNOWN = {
-    "benign-correlation": 0.14e-3,
-    "contrast-alignment": 5.1e-3,
-    "granularity-errors": 3.5e-3,
-    "influence-removal": 6.8e-3,
-    "sparse-mnist": 0.57,
-    "topk-phase": 0.74e-3,
+    "benign-correlation": 0.06e-3,
+    "contrast-alignment": 5.8e-3,
+    "granularity-errors": 4.1e-3,
+    "influence-removal": 8.8e-3,
+    "sparse-mnist": 0.6,
+    "topk-phase": 0.88e-3,
 }
 """Core-seconds per run-step of the demo's studies, compiling and judging in it, on a core of
-``LOOPS`` loops per second. What ``rarefy demo`` says it took is what to put here."""
+``LOOPS`` loops per second: what a first ``rarefy demo`` says it took on a quiet machine, times
+cores, by run-steps (``rarefy studies NAME``)."""
 PAGE = 20.0
 """Core-seconds for the demo's page; one core draws it."""
-LOOPS = 1300.0
+LOOPS = 1650.0
 """Of ``core_speed`` in a second."""
+FIRST = 60.0
+"""So many seconds of work weigh as much as that."""
 
 
 def estimates(
@@ -141,9 +144,7 @@ class Forecast:
         cores = torch.get_num_threads()
         self._left = {name: KNOWN.get(name, 0.0) * steps / cores for name, steps in work.items()}
         self._left["page"] = PAGE
-        self._pace = 1.0
-        if self._known:
-            self._pace = LOOPS / core_speed(cores)
+        self._first = self._pace = LOOPS / core_speed(cores) if self._known else 1.0
         self._before, self.took = 0.0, dict.fromkeys(self._left, 0.0)
         self._began = time.monotonic()
 
@@ -156,12 +157,11 @@ class Forecast:
         now = time.monotonic() - self._began
         self.took[name] = now - sum(self.took.values())
         self._before += self._left.pop(name)
-        # the first study is a long measurement of the same thing
-        if self._before > 0:
-            self._pace = now / self._before
+        # the longer it has gone on, the more that counts
+        self._pace = (now + FIRST * self._first) / (self._before + FIRST)
 
 
-def core_speed(cores: int, seconds: float = 1.0) -> float:
+def core_speed(cores: int, seconds: float = 2.0) -> float:
     """Loops per second of each of so many cores, all at once: small products and tanh, as in the
     studies."""
 
