@@ -54,7 +54,7 @@ def find_findings(entries: Sequence[Entry], sections: Sequence[Section]) -> list
         where = f"{paper_names(claim.papers)}, {claim.where}"
         changed = before if before != answer.state else ""
         findings.append(Finding(answer, where[0].upper() + where[1:], section.anchor, changed))
-        wanted = (section.name, getattr(claim, "picture", ""))
+        wanted = (section.name, claim.picture)
         if len(shown) < WITH_PICTURE and wanted not in shown:
             findings[-1].picture = small_image(entry[0], entry[2], wanted[1])
             shown |= {wanted} if findings[-1].picture else set()
