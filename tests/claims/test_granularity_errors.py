@@ -90,7 +90,7 @@ def test_what_the_theorems_say_holds() -> None:
     assert all("drawn counts, s*=6, k=16" in found[name][0].setting for name in PRIMARY)
     settings = [v.setting for several in found.values() for v in several]
     assert len(set(settings)) == len(settings)
-    # other s*, fixed counts, another width, two other kinds of hard samples; and the end of training
+    # other s*, fixed counts, another width, two kinds of hard samples; and the end of training
     assert (len(found["G1"]), len(found["G2"]), len(found[""])) == (5, 3, 2)
 
 

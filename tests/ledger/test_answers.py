@@ -152,6 +152,30 @@ def test_samples_that_are_all_equal_count_as_a_sign_test() -> None:
     assert state(dataclasses.replace(same, setting="y")) == "supported"
 
 
+def test_samples_that_all_lie_on_the_edge_are_as_the_judge_has_them() -> None:
+    none = judge_difference(("B1.1", "toy", "paper", "x"), [0.0] * 20, "positive")
+    assert none.outcome == "fails" and state(none) == "contradicted"
+    just = judge_bound(("B1.1", "toy", "paper", "x"), [0.9] * 20, 0.9, "at_least")
+    assert just.outcome == "holds" and state(just) == "supported"
+
+
+def test_a_size_that_is_almost_excluded_leaves_the_direction() -> None:
+    # alone its p is 0.03: the published size is excluded; as one of three readings it is not
+    near = verdict(published=2.55, allowed=(0.0, float("inf")))
+    assert state(near) == "smaller than published"
+    sure = [verdict(f"B1.{number}", half=0.01) for number in (2, 3)]
+    assert state(near, *sure, primaries=3) == "supported"
+    # so it is as one of many claims
+    many = [claim(f"B{number}") for number in range(1, 9)]
+    doubtful = [verdict(f"B{number}.1", **ASTRIDE) for number in range(2, 9)]
+    assert compute_answers(many, [near, *doubtful])["B1"].state == "supported"
+
+
+def test_a_trend_that_is_too_weak_is_read_off_its_interval() -> None:
+    asked = {"p": 0.7, "allowed": (0.5, 1.0), "outcome": "fails"}
+    assert state(verdict(value=0.02, half=0.1, **asked)) == "contradicted"
+
+
 def test_p_of_the_published_size() -> None:
     samples = [0.0, 0.1, 0.2, 0.3, 0.4]
     one = judge_difference(("B1.1", "toy", "paper", "x"), samples, "positive", published=1.0)

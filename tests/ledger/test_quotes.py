@@ -30,7 +30,7 @@ def test_what_was_measured_may_be_quoted(saw: str) -> None:
     assert said(saw) == []
 
 
-@pytest.mark.parametrize("saw", ["0.945", "0.944 at n = 21", "95.4 %", "a gain of 7.07 points"])
+@pytest.mark.parametrize("saw", ["0.945", "0.944 at n = 21", "95.4 %", "7.07 points", "p 1e-9"])
 def test_a_number_that_was_not_measured_is_named(saw: str) -> None:
     (wrong,) = said(saw)
     assert wrong.startswith("saw quotes ") and wrong.endswith("which no primary measured")

@@ -28,6 +28,11 @@ CLAIMS = [
         ("Liao table 2", ["P6"]),
         ("rare features", ["C10"]),
         ("memorised noise", ["B6"]),
+        ("003 fig 3", ["B6"]),
+        ("benign overfiting figure 3", ["B6"]),
+        ("is table 2 reproduced?", ["P6"]),
+        ("B6.1", ["B6"]),
+        ("B6 B7", ["B6", "B7"]),
     ],
 )
 def test_by_words(asked: str, found: list[str]) -> None:
@@ -69,6 +74,7 @@ def test_what_is_unknown_has_its_nearest_three(asked: dict[str, str], said: str)
         ("Fig. 6, Fig. 1", {("fig", "6"), ("fig", "1")}),
         ("Tables 4, 6", {("table", "4"), ("table", "6")}),
         ("our question", set()),
+        ("Fig. 1-999999999", {("fig", "1"), ("fig", "999999999")}),
     ],
 )
 def test_places(text: str, found: set[tuple[str, str]]) -> None:

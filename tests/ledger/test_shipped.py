@@ -67,6 +67,8 @@ def test_no_answer_rests_on_few_samples() -> None:
 
 def test_no_primary_reading_is_given_that_nobody_declared() -> None:
     declared = {one.id for claim in load_claims() for one in claim.primaries}
+    primaries = [(v.claim, v.study, v.scale) for v in verdicts() if v.role == "primary"]
+    assert len(set(primaries)) == len(primaries)
     known = {claim.id for claim in load_claims()}
     for verdict in verdicts():
         assert verdict.role != "primary" or verdict.claim in declared, verdict.claim

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -103,7 +104,8 @@ def _width() -> int:
 def _count(answers: list[Answer]) -> None:
     states = [answer.state for answer in answers]
     counted = [f"{mark} {word} {states.count(word)}" for word, (mark, _) in MARKS.items()]
-    there = "   ".join(one for one in counted if not one.endswith(" 0"))
+    counted = [one.replace(" ", "\u00a0") for one in counted]  # a line ends between them
+    there = "   ".join(one for one in counted if not one.endswith("\u00a00"))
     print_(Text(f"\n{there}\nrarefy claims {answers[0].claim.id} shows one of them whole"))
 
 
@@ -145,13 +147,20 @@ def _show(answer: Answer) -> None:
         if len(answer.exceptions) > SHOWN:
             print_(Text(f"  and {len(answer.exceptions) - SHOWN} more (--json has all)"))
     if answer.parts:
-        typer.echo(f"\nrun it: {command(claim)}\npicture: docs/claims/{claim.id}.png")
+        typer.echo(f"\nrun it: {command(claim)}")
+        # our figure before the margins of all readings; outside a checkout there is neither
+        pages = Path("docs/claims")
+        names = [f"{one.study}-{one.scale}" for one in claim.primaries if claim.figure]
+        paths = [pages / f"{name}.png" for name in (*names, claim.id)]
+        if drawn := [path for path in paths if path.exists()]:
+            typer.echo(f"picture: {drawn[0]}")
 
 
 def spell_robustness(answer: Answer) -> str:
     """ "12 of 18 readings under other choices agree"."""
     exceptions = "; exceptions:" if answer.exceptions else ""
-    return f"{answer.agree} of {len(answer.others)} readings under other choices agree{exceptions}"
+    verb = "agree" if answer.state in ("supported", "contradicted") else "hold"
+    return f"{answer.agree} of {len(answer.others)} readings under other choices {verb}{exceptions}"
 
 
 def _show_part(part: Part) -> None:

@@ -46,17 +46,30 @@ def verify(
     from rarefy.ledger.verdicts import compare, load_verdicts, save_verdicts
 
     unusable: list[str] = []
+    unknown: list[str] = []
     fresh: list[Verdict] = []
     changes: list[Change] = []
     ledger, before = load_verdicts(), current_answers()
+    if not paths and not Path("results").is_dir():
+        raise UsageError(
+            "no committed results here (results/ is missing): name result files or stores, or run "
+            "it in a checkout"
+        )
     for study, scale, verdicts in _judged(paths or [Path("results")], unusable):
         found = compare(verdicts, ledger)
-        if not any((v.study, v.scale) == (study.name, scale) for v in ledger) and not update:
-            raise UsageError(f"the ledger has no verdict of {study.name} at scale {scale}")
+        known = any((v.study, v.scale) == (study.name, scale) for v in ledger)
+        if verdicts and not known and not update:
+            unknown.append(f"{study.name} at scale {scale}")
+            continue
         changes += found
         fresh += verdicts
         if update:
             save_verdicts(verdicts, drop=[change.identity for change in found if not change.after])
+    if unknown:
+        said = f"the ledger has no verdict of {', '.join(unknown)}"
+        if not fresh:
+            raise UsageError(said)
+        typer.echo(said)
     after = answers_with(fresh)
     changed = [name for name in after if after[name].state != before[name].state]
     for name in changed:
@@ -100,7 +113,7 @@ def _moved(part: Part, before: Answer) -> str:
 
 def _judged(paths: list[Path], unusable: list[str]) -> Iterator[tuple[Study, str, list[Verdict]]]:
     """Results that are damaged or do not fit are named, and the next ones judged."""
-    for path in paths:
+    for path in dict.fromkeys(paths):
         found = results_in(path)
         for one in found:
             try:

@@ -80,7 +80,11 @@ def compute_answers(claims: Iterable[Claim], verdicts: Iterable[Verdict]) -> dic
         survives = benjamini_hochberg([one.p for one in tested])
         kept = {one.claim.id for one, good in zip(tested, survives, strict=True) if good}
         for one in mine:
-            if one.p < 1 and one.claim.id not in kept:
+            if one.state == "smaller than published" and one.claim.id not in kept:
+                own = [v for v in verdicts if v.about == one.claim.id]
+                bare = _alone(one.claim, [replace(v, published=None) for v in own])
+                one = bare if bare.p <= one.p else replace(one, state="undecided")
+            elif one.p < 1 and one.claim.id not in kept:
                 why = f"p {one.p:.2g} does not survive the correction over the paper's claims"
                 one = replace(one, state="undecided", why=why)
             found[one.claim.id] = one
@@ -120,8 +124,8 @@ def _parts(claim: Claim, verdicts: Sequence[Verdict]) -> tuple[Part, ...]:
     parts = []
     for primary in claim.primaries:
         verdict = at.get((primary.id, primary.study, primary.scale))
-        parts.append(Part(primary, verdict, *_decided(primary, verdict)))
-    for state in ("supported", "contradicted", "smaller than published"):
+        parts.append(_part(primary, verdict, verdict))
+    for state in ("smaller than published", "supported", "contradicted"):
         mine = [part for part in parts if part.state == state]
         # of all primaries: one that is not decided this way has p at least as large
         corrected = holm([part.p for part in mine] + [1.0] * (len(parts) - len(mine)))
@@ -129,8 +133,15 @@ def _parts(claim: Claim, verdicts: Sequence[Verdict]) -> tuple[Part, ...]:
             good = p <= LEVEL
             why = "" if good else f"p {p:.2g} after Holm's correction"
             fresh = replace(part, state=state if good else "undecided", p=p, why=why)
+            if not good and state == "smaller than published" and part.verdict is not None:
+                # the size is not excluded after all: then the direction is what is asked
+                fresh = _part(part.primary, part.verdict, replace(part.verdict, published=None))
             parts[parts.index(part)] = fresh
     return tuple(parts)
+
+
+def _part(primary: Primary, verdict: Verdict | None, asked: Verdict | None) -> Part:
+    return Part(primary, verdict, *_decided(primary, asked))
 
 
 def _decided(primary: Primary, verdict: Verdict | None) -> tuple[str, float, str]:
@@ -150,7 +161,8 @@ def _decided(primary: Primary, verdict: Verdict | None) -> tuple[str, float, str
         return "smaller than published", smaller, ""
     if verdict.outcome == "holds":
         return "supported", min(1.0, 2 * holds), ""
-    return "undecided", 1.0, "the interval has both in it" if verdict.interval else verdict.note
+    astride = verdict.interval is not None and verdict.p is None
+    return "undecided", 1.0, "the interval has both in it" if astride else verdict.note
 
 
 def p_values(verdict: Verdict) -> tuple[float, float]:
@@ -159,7 +171,15 @@ def p_values(verdict: Verdict) -> tuple[float, float]:
     if verdict.value is None or verdict.allowed is None:
         return 1.0, 1.0
     floor, ceiling = verdict.allowed
-    if verdict.p is not None:
+    low, high = verdict.interval or (floor, ceiling)
+    slack = 1e-12 * max(1.0, abs(verdict.value))
+    if high - low <= slack and min(abs(verdict.value - edge) for edge in verdict.allowed) <= slack:
+        # every sample lies on the edge: the judge says on which side of it that is
+        chance = 0.5 ** min(verdict.n, 1000)
+        return (chance, 1 - chance) if verdict.outcome == "holds" else (1 - chance, chance)
+    # (the test asks for a trend at all: that one is too weak is read off the interval)
+    weak = 0 < verdict.value < floor or ceiling < verdict.value < 0
+    if verdict.p is not None and not (weak and verdict.outcome == "fails"):
         half = verdict.p / 2
         right = floor <= verdict.value <= ceiling
         return (half, 1 - half) if right else (1 - half, half)

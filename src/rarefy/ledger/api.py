@@ -26,7 +26,8 @@ def answers_with(fresh: Iterable[Verdict]) -> dict[str, Answer]:
     fresh = list(fresh)
     judged = {(verdict.study, verdict.scale) for verdict in fresh}
     kept = [v for v in load_verdicts() if (v.study, v.scale) not in judged]
-    return compute_answers(load_claims(), kept + fresh)
+    latest = {verdict.identity: verdict for verdict in kept + fresh}
+    return compute_answers(load_claims(), latest.values())
 
 
 def claims(what: str = "", paper: str = "", figure: str = "") -> pd.DataFrame:

@@ -7,7 +7,7 @@ import re
 
 from rarefy.ledger.answers import Answer
 
-_NUMERAL = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])( %| points)?")
+_NUMERAL = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?!\.?\d)( ?%| points)?")
 _PLACES = re.compile(r"(?:Fig|Figs|Table|Theorem|Lemma|Sec|App|Eq)[.s]* *\(?[A-Z]?[.\d]+[a-z]?\)?")
 
 
@@ -44,9 +44,10 @@ def _known(answer: Answer) -> list[float]:
 
 
 def _is_known(numeral: str, known: list[float]) -> bool:
+    """To the digits shown; a share may be quoted in per cent."""
     value = abs(_number(numeral))
-    digits = numeral.strip(" %points").partition(".")[2]
-    half = 0.5000001 * 10.0 ** -len(digits)
+    mantissa, _, power = numeral.rstrip(" %points").partition("e")
+    half = 0.5000001 * 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
     scales = (1.0, 100.0) if numeral.endswith(("%", "points")) else (1.0,)
     return any(abs(scale * one - value) <= half for scale in scales for one in known)
 

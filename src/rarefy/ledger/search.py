@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from textwrap import shorten
 
 from rarefy.core.errors import UsageError
@@ -45,7 +45,7 @@ def places(text: str) -> set[tuple[str, str]]:
         for part in re.split(r",|\band\b", numbers):
             first, _, last = part.strip().rstrip(".").partition("-")
             ends = [re.sub(r"[a-z]$", "", end.lower()) for end in (first, last or first)]
-            if all(end.isdigit() for end in ends):
+            if all(end.isdecimal() for end in ends) and int(ends[1]) - int(ends[0]) in range(50):
                 ends = [str(one) for one in range(int(ends[0]), int(ends[1]) + 1)]
             found |= {(word, end) for end in ends}
     return found
@@ -80,32 +80,51 @@ def _of_paper(claims: list[Claim], paper: str) -> list[Claim]:
 
 def _by_words(claims: list[Claim], text: str) -> list[Claim]:
     by_id = {claim.id.lower(): claim for claim in claims}
-    if text.strip().lower() in by_id:
-        return [by_id[text.strip().lower()]]
-    asked = places(text)
-    words = [word for word in _words(_PLACE.sub(" ", text)) if word not in _SMALL]
+    named = [word.partition(".")[0] for word in re.findall(r"[a-z0-9.]+", text.lower())]
+    if named and all(name in by_id for name in named):
+        return [by_id[name] for name in dict.fromkeys(named)]
+    asked, about = places(text), {claim.id: set(_words(_described(claim))) for claim in claims}
+    words = _spelt(text, sorted(set().union(*about.values())), placed=bool(asked))
     scores = {}
     for claim in claims:
         if asked and not asked & places(claim.where):
             continue
-        known = _words_of(claim)
-        hits = sum(word in known for word in words)
+        hits = sum(_means(word, about[claim.id]) for word in words)
         if hits == len(words) or (hits and hits >= len(words) - 1 and not asked):
             scores[claim.id] = hits
     if not scores:
-        about = {one.id: f"{one.where} {one.line} {_described(one)}" for one in claims}
-        raise UsageError(f"no claim is called or about {text!r}{_nearest(text, about)}")
+        near = {one.id: f"{one.where} {one.line}" for one in claims}
+        said = shorten(text, 80, placeholder=" ...")
+        raise UsageError(f"no claim is called or about {said!r}{_nearest(text[:80], near)}")
     best = max(scores.values())
     return [claim for claim in claims if scores.get(claim.id) == best]
 
 
+def _spelt(text: str, known: list[str], placed: bool) -> list[str]:
+    """The words that tell claims apart, as claims spell them. Once a place is given, a word that
+    nobody uses tells nothing."""
+    found = []
+    for word in _words(_PLACE.sub(" ", text)):
+        if word in _SMALL:
+            continue
+        near = [] if len(word) < 4 else get_close_matches(word, known, 1, 0.82)
+        if _means(word, known) or not (near or placed):
+            found.append(word)
+        else:
+            found += near
+    return found
+
+
+def _means(word: str, known: Iterable[str]) -> bool:
+    """Is a word, or how one begins ("tail" of "tailed"), among these?"""
+    known = set(known)
+    return word in known or (len(word) >= 4 and any(one.startswith(word) for one in known))
+
+
 def _described(claim: Claim) -> str:
-    papers = " ".join(str(PAPERS[key]) for key in claim.papers if key in PAPERS)
-    return f"{papers} {claim.where} {claim.statement} {claim.line}"
-
-
-def _words_of(claim: Claim) -> set[str]:
-    return set(_words(_described(claim)))
+    papers = " ".join(f"{key} {PAPERS[key]}" for key in claim.papers if key in PAPERS)
+    rooms = " ".join(one.study.partition("-")[0] for one in claim.primaries)
+    return f"{papers} {claim.where} {claim.statement} {claim.setting} {claim.line} {rooms}"
 
 
 def _words(text: str) -> list[str]:
