@@ -19,6 +19,7 @@ from rarefy.studies.contrastive.exponents import exponent_in_eps
 from rarefy.studies.contrastive.words import elsewhere
 from rarefy.studies.kit import reading as kit
 from rarefy.studies.kit.arrays import by_seed
+from rarefy.theory.initial_sets import xi_1_order
 
 Point = dict[str, float]
 """Where a reading looks."""
@@ -50,9 +51,9 @@ def verdicts(experiment: ConvergenceExperiment, results: xr.Dataset, scale: str)
         *_loss(("C5.1", "C5.2"), experiment, first),
         *_loss(("C5", ""), experiment, first, "with regulariser: ", "full_loss"),
         *_weights(("C6.1", "C6.2"), experiment, first),
-        _exponent(("C6", 1), "weight", first, "power law: "),
-        _exponent(("C15.1", 2), "energy", first),
-        _exponent(("C15", 2), "energy_all", first, "all neurons: "),
+        _exponent(("C6", 1), "weight", experiment, first, "power law: "),
+        _exponent(("C15.1", 2), "energy", experiment, first),
+        _exponent(("C15", 2), "energy_all", experiment, first, "all neurons: "),
         _growth(experiment, first),
     ]
     changes = [{"tau_power": power} for power in experiment.tau_power]
@@ -61,7 +62,7 @@ def verdicts(experiment: ConvergenceExperiment, results: xr.Dataset, scale: str)
         point = {**first, **change}
         if point != first:
             before = f"{_where(change)}: "
-            readings.append(_exponent(("C15", 2), "energy", point, before))
+            readings.append(_exponent(("C15", 2), "energy", experiment, point, before))
             readings += _weights(("C6", ""), experiment, point, before)
             if "d" not in change:
                 readings += _loss(("C5", ""), experiment, point, before)
@@ -122,7 +123,17 @@ def _weights(
         return f"pairs of a neuron and a rare feature in its N_i; {above:.1%} lie above the range"
 
     what, all_in = f"{before}weights in the range (13), {_where(point)}", kit.at_least(INSIDE)
-    found = [kit.Reading(claims[0], f"{what}, {{setting}}", share, all_in, at=point, note=note)]
+    found = [
+        kit.Reading(
+            claims[0],
+            f"{what}, {{setting}}",
+            share,
+            all_in,
+            at=point,
+            note=note,
+            premise=lambda here: _no_lucky_neuron(experiment, point["d"]),
+        )
+    ]
     if claims[1]:
         what = f"{before}weight on rare over frequent features grows with eps_min, {_where(point)}"
         said, rises = "mean over i in M_j", kit.rises("eps_min")
@@ -132,7 +143,22 @@ def _weights(
     return found
 
 
-def _exponent(claim: tuple[str, int], name: str, point: Point, before: str = "") -> kit.Reading:
+def _no_lucky_neuron(experiment: ConvergenceExperiment, d: int) -> str:
+    """The proofs of (13) and (89) take one lucky neuron per feature from Lemma B.2 (c)."""
+    rare = [eps for eps in experiment.eps_min if eps < 1]
+    most = float(xi_1_order(experiment.neurons(d), d, max(rare, default=1.0)))
+    if most >= 1:
+        return ""
+    return f"by (31) a rare feature has {most:.2g} lucky neurons at eps_min {max(rare):g}, not one"
+
+
+def _exponent(
+    claim: tuple[str, int],
+    name: str,
+    experiment: ConvergenceExperiment,
+    point: Point,
+    before: str = "",
+) -> kit.Reading:
     """Rare over frequent features as a power of eps_min, within a quarter of the predicted one."""
     said, power = claim
     what = f"{before}exponent of the {WORDS[name]} in eps_min, {_where(point)}, {{setting}}"
@@ -141,7 +167,15 @@ def _exponent(claim: tuple[str, int], name: str, point: Point, before: str = "")
         return exponent_in_eps(here[name])
 
     note = "minority over majority, ratio of means: an empty M_j counts 0 in both"
-    return kit.Reading(said, what, slope, kit.exponent(power, power / 4), at=point, note=note)
+    return kit.Reading(
+        said,
+        what,
+        slope,
+        kit.exponent(power, power / 4),
+        at=point,
+        note=note,
+        premise=lambda here: _no_lucky_neuron(experiment, point["d"]),
+    )
 
 
 def _growth(experiment: ConvergenceExperiment, point: Point) -> kit.Reading:

@@ -113,7 +113,7 @@ def _stage_2(experiment: DynamicsExperiment, results: xr.Dataset, name: Naming) 
     return [
         _pairs(name("C4.1", "(9) by the paper's lucky neurons"), results["lucky_at_t2"]),
         st.judge_bound(
-            name("C4.2", "(10) largest ordinary over largest lucky weight"),
+            name("C4", "(10) largest ordinary over largest lucky weight"),
             spread,
             st.BIG_O,
             "at_most",

@@ -68,11 +68,17 @@ class Condition:
         return number if decides else number.partition(".")[0]
 
     def unless_unmet(self, verdict: Verdict) -> Verdict:
-        """Where a trained network decides, Theorem 3.2 presupposes alpha m <= |M*_j|."""
+        """Where a trained network decides, Theorem 3.2 presupposes alpha m <= |M*_j| and, by App.
+        F, that the pruned neurons are the rare feature's."""
+        if verdict.role != "primary":
+            return verdict
         pure = float(self.first["pure"].sel(group="minority").mean())
         count = self.alpha * self.experiment.neurons
-        met = verdict.role != "primary" or pure >= count
-        return undecided(verdict, "" if met else f"{count:g} pruned, {pure:.2g} rare pure neurons")
+        if pure < count:
+            return undecided(verdict, f"{count:g} pruned, {pure:.2g} rare pure neurons")
+        own = float(self.first["pure_pruned"].mean()) * pure / count
+        why = f"of the pruned neurons a share of {own:.2g} is the rare feature's, not most"
+        return undecided(verdict, why if own < 0.5 else "")
 
 
 def conditions(experiment: PruningExperiment, results: xr.Dataset) -> Iterator[Condition]:
@@ -175,23 +181,22 @@ def _pure(at: Condition, scale: str) -> list[Verdict]:
         order = pure_count_with_pruning_order(experiment.neurons, experiment.d)
         enough = named(at.claim("P3.2"), "pure neurons of a rare feature over m/d")
         note = f"{note}; Omega(1) read as 1/4"
-        found.append(
-            st.judge_bound(enough, (with_ / order).values, st.OMEGA, "at_least", note=note)
-        )
+        bound = st.judge_bound(enough, (with_ / order).values, st.OMEGA, "at_least", note=note)
+        found.append(at.unless_unmet(bound))
     return found
 
 
 def _who_is_pruned(at: Condition, scale: str) -> list[Verdict]:
     """P4, Remark 2: a rare feature's pure neurons are smaller, so that pruning takes them."""
     state, named, note = at.first, at.name(scale), "mean over eps_min, where there are any"
-    pruned = named(at.claim("P4.1"), "rare pure neurons: share pruned minus alpha")
+    pruned = named("P4", "rare pure neurons: share pruned minus alpha")
     share = (state["pure_pruned"].mean("eps_min") - at.alpha).values
-    found = [at.unless_unmet(st.judge_difference(pruned, share, "positive", note=note))]
+    found = [st.judge_difference(pruned, share, "positive", note=note)]
     if at.words:
         return found
     norm = xr.apply_ufunc(np.log, state["norm"])
     gap = (norm.sel(group="minority") - norm.sel(group="majority")).mean("eps_min").values
-    smaller = named(at.claim("P4.2"), "log norm of pure neurons: rare minus frequent")
+    smaller = named(at.claim("P4.1"), "log norm of pure neurons: rare minus frequent")
     beyond = (state["pruned_rare"] - state["neurons_rare"]).mean("eps_min").values
     strongest = named("P4", "by strongest feature, silent neurons too: rare among pruned minus all")
     lucky = state["lucky"].where(state["lucky_pruned"].notnull())

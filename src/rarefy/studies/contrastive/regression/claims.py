@@ -7,6 +7,7 @@ import xarray as xr
 from rarefy.core.contracts import Verdict
 from rarefy.studies.contrastive.downstream_claims import Figure
 from rarefy.studies.contrastive.regression.experiment import RegressionExperiment
+from rarefy.studies.kit.premise import undecided
 
 
 def verdicts(experiment: RegressionExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
@@ -14,7 +15,11 @@ def verdicts(experiment: RegressionExperiment, results: xr.Dataset, scale: str) 
     pure = results["pure_encoder"]
     figure = Figure(experiment, scale, "test MSE", "decreasing", pure, note)
     share = "over the target's variance: "
+    unknown = "the paper does not say what is regressed"
     return [
-        *figure.verdicts("C12", results["mse"]),
+        *(
+            undecided(verdict, unknown if verdict.role == "primary" else "")
+            for verdict in figure.verdicts("C12", results["mse"])
+        ),
         figure.judged("C12", share, results["unexplained"]),
     ]
