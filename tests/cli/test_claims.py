@@ -64,7 +64,7 @@ def test_claims_are_a_line_each_under_their_papers(judged: Path, capsys: Capture
     assert lines[0] == "Xu, Chen: Rethinking Benign Overfitting in Two-Layer Neural Networks"
     assert lines[1].startswith("✓ T1  Walks with drift") and lines[2].startswith("      every")
     assert lines[3:5] == ["– T2  Nobody looked at the moon.", "Our own questions"]
-    assert "✓ supported 1   – not run 2" in [line.replace("\u00a0", " ") for line in lines]
+    assert "✓ supported 1   – not run 2" in lines
     assert cli.main(["claims", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["answer"] for one in told] == ["supported", "not run", "not run"]

@@ -104,8 +104,12 @@ def _width() -> int:
 def _count(answers: list[Answer]) -> None:
     states = [answer.state for answer in answers]
     counted = [f"{mark} {word} {states.count(word)}" for word, (mark, _) in MARKS.items()]
-    counted = [one.replace(" ", "\u00a0") for one in counted]  # a line ends between them
-    there = "   ".join(one for one in counted if not one.endswith("\u00a00"))
+    lines = [""]
+    for one in counted:
+        if not one.endswith(" 0"):  # a line ends between two, never within one
+            wide = len(f"{lines[-1]}   {one}") > _width()
+            lines[-1:] = [lines[-1], one] if wide else [f"{lines[-1]}   {one}".strip()]
+    there = "\n".join(lines)
     print_(Text(f"\n{there}\nrarefy claims {answers[0].claim.id} shows one of them whole"))
 
 
