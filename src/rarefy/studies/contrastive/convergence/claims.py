@@ -131,7 +131,7 @@ def _weights(
             all_in,
             at=point,
             note=note,
-            premise=lambda here: _no_lucky_neuron(experiment, point["d"]),
+            premise=lambda here: _no_lucky_neuron(experiment, int(point["d"])),
         )
     ]
     if claims[1]:
@@ -174,7 +174,7 @@ def _exponent(
         kit.exponent(power, power / 4),
         at=point,
         note=note,
-        premise=lambda here: _no_lucky_neuron(experiment, point["d"]),
+        premise=lambda here: _no_lucky_neuron(experiment, int(point["d"])),
     )
 
 
