@@ -236,7 +236,7 @@ def test_a_file_is_no_place_for_a_store(only_toy: Path, capsys: pytest.CaptureFi
         (["run", "toy", "--dtype", "half"], "unknown dtype 'half'"),
         (["run", "toy", "--max-seconds", "0"], "max_seconds=0.0: must be more than 0"),
         (["verify", "nowhere"], "no store at nowhere"),
-        (["verify"], "no store at results"),
+        (["verify"], "no committed results here"),
         (["report", "nowhere"], "no store at nowhere"),
         (["report", "ledger"], "is a folder that is not a rarefy store"),
     ],
