@@ -75,20 +75,28 @@ def compute_answers(claims: Iterable[Claim], verdicts: Iterable[Verdict]) -> dic
     for claim in claims:
         families.setdefault(claim.papers[0], []).append(claim)
     for family in families.values():
-        mine = [_alone(claim, [v for v in verdicts if v.about == claim.id]) for claim in family]
-        tested = [one for one in mine if one.state not in ("not run", "premise not met")]
-        survives = benjamini_hochberg([one.p for one in tested])
-        kept = {one.claim.id for one, good in zip(tested, survives, strict=True) if good}
-        for one in mine:
+        own = {claim.id: [v for v in verdicts if v.about == claim.id] for claim in family}
+        mine = [_alone(claim, own[claim.id]) for claim in family]
+        kept = _surviving(mine)
+        for place, one in enumerate(mine):
             if one.state == "smaller than published" and one.claim.id not in kept:
-                own = [v for v in verdicts if v.about == one.claim.id]
-                bare = _alone(one.claim, [replace(v, published=None) for v in own])
-                one = bare if bare.p <= one.p else replace(one, state="undecided")
-            elif one.p < 1 and one.claim.id not in kept:
+                # the size is not excluded after all: then the direction is what is asked
+                bare = [replace(verdict, published=None) for verdict in own[one.claim.id]]
+                mine[place] = _alone(one.claim, bare)
+        kept = _surviving(mine)
+        for one in mine:
+            if one.p < 1 and one.claim.id not in kept:
                 why = f"p {one.p:.2g} does not survive the correction over the paper's claims"
                 one = replace(one, state="undecided", why=why)
             found[one.claim.id] = one
     return found
+
+
+def _surviving(answers: Iterable[Answer]) -> set[str]:
+    """The claims whose answers survive the correction over all that were tested."""
+    tested = [one for one in answers if one.state not in ("not run", "premise not met")]
+    survives = benjamini_hochberg([one.p for one in tested])
+    return {one.claim.id for one, good in zip(tested, survives, strict=True) if good}
 
 
 def _alone(claim: Claim, verdicts: Sequence[Verdict]) -> Answer:
