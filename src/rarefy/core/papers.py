@@ -34,7 +34,7 @@ PAPERS = {
     "002": Paper(
         "the TopK paper",
         "",
-        "a theory of TopK pruning during training in two-layer ReLU CNNs, on the signal-noise "
+        "A theory of TopK pruning during training in two-layer ReLU CNNs, on the signal-noise "
         "data model",
     ),
     "003": Paper(
