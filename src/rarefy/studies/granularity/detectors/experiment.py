@@ -78,14 +78,14 @@ class DetectorsExperiment(GranularityExperiment):
         *(300, 400, 600, 800, 1000, 1250, 1500, 1750, 2000, 2500, 3000),
     )
     """numbers of updates after which the networks are read"""
-    d: int = 40
+    d: int = 36
     patches: int = 96
     feature_patches: int = 12
     counts: str = "drawn"
     spread: float = 0.0
     sigma: NotNegative = 0.0002
-    neurons: Count = 2560
-    ratio: Count = 40
+    neurons: Count = 2000
+    ratio: Count = 36
     """neurons of a coarse output over those of a fine one (the paper: d)"""
     threshold: Positive = math.sqrt(2.1)
     sigma_0: Positive = 0.0017
