@@ -183,7 +183,7 @@ def granularity(
         if not as_json:
             print_(found.table())
             for warning in found.advice.warnings:
-                complain(warning, 0)
+                typer.echo(f"warning: {warning}")
             typer.echo(f"{found.advice.made}\n{found.advice.sentence}")
             typer.echo(f"store: {found.path}; page: {written}")
         if open_ and not webbrowser.open(written.absolute().as_uri()):

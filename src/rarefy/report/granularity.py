@@ -20,11 +20,9 @@ COLUMNS = {
     "classes": "classes",
     "smallest": "images of the smallest",
     "agreement": "agreement with the target",
-    "accuracy": "accuracy, %",
-    "accuracy_interval": "95 % interval",
-    "gain": "gain, points",
-    "gain_interval": "95 % interval",
-    "pairs": "n",
+    "accuracy": "accuracy, % [95 % interval]",
+    "gain": "gain, points [95 % interval]",
+    "n": "n",
     "probe_accuracy": "linear probe, %",
     "worst_subclass": "worst subclass, %",
     "worst_tenth": "worst tenth, %",
@@ -55,7 +53,7 @@ def write_granularity(
         picture=picture,
         image=f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}",
         columns=list(COLUMNS.values()),
-        rows=[[_cell(row[name]) for name in COLUMNS] for row in advice["rows"]],
+        rows=[[_cell(row, name) for name in COLUMNS] for row in advice["rows"]],
         facts=facts,
         version=__version__,
     )
@@ -63,9 +61,11 @@ def write_granularity(
     return Path(path)
 
 
-def _cell(value: Any) -> str:
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    value, ends = row[name], row.get(f"{name}_interval")
     if value is None or isinstance(value, str):
         return value or "-"
-    if isinstance(value, list):
-        return f"{value[0]:.2f} to {value[1]:.2f}"
-    return f"{value:.2f}" if isinstance(value, float) else f"{value:,}"
+    if not isinstance(value, float):
+        return f"{value:,}"
+    form = "+.2f" if name == "gain" else ".2f"
+    return f"{value:{form}}" + (f" [{ends[0]:{form}}, {ends[1]:{form}}]" if ends else "")

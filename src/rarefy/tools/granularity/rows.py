@@ -44,9 +44,7 @@ def probe_accuracy(results: xr.Dataset) -> xr.DataArray:
     return chosen(results["probe_held_out"], results["probe_accuracy"])
 
 
-def gain(
-    accuracy: xr.DataArray, labels: str, over: str = TARGET, level: float = 0.95
-) -> Interval:
+def gain(accuracy: xr.DataArray, labels: str, over: str = TARGET, level: float = 0.95) -> Interval:
     """Of one kind of labels over another, seed by seed, in points."""
     difference = accuracy.sel(labels=labels) - accuracy.sel(labels=over)
     return mean_interval(difference.values, level)
@@ -69,7 +67,7 @@ def rows_of(results: xr.Dataset, accuracy: xr.DataArray) -> list[dict[str, Any]]
                 **{name: None if one is None else round(one) for name, one in counts.items()},
                 "agreement": _mean(at["agreement"]),
                 "accuracy": _finite(reached.mean),
-                "accuracy_interval": _ends(reached),
+                "accuracy_interval": _ends(reached, 0, 100),
                 "gain": gained.mean if compared else None,
                 "gain_interval": _ends(gained) if compared else None,
                 "n": reached.n,
@@ -92,5 +90,6 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _ends(interval: Interval) -> list[float] | None:
-    return [interval.low, interval.high] if interval.n > 1 else None
+def _ends(interval: Interval, least: float = -np.inf, most: float = np.inf) -> list[float] | None:
+    """Not beyond what is possible."""
+    return [max(interval.low, least), min(interval.high, most)] if interval.n > 1 else None

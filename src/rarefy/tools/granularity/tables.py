@@ -20,7 +20,7 @@ def granularity_table(rows: Rows, title: str) -> Table:
         "labels": "",
         "classes": ",",
         "least": ",",
-        "fit": ".2f",
+        "fit": ".0f",
         "target": ".2f",
         "gain, points": " ",
         "probe": ".1f",
@@ -28,18 +28,18 @@ def granularity_table(rows: Rows, title: str) -> Table:
     }
     shown = (
         (
-            *(row[name] for name in ("labels", "classes", "smallest", "agreement", "accuracy")),
-            _gain(row),
-            *(row[name] for name in ("probe_accuracy", "worst_subclass")),
+            *(row[name] for name in ("labels", "classes", "smallest")),
+            None if row["agreement"] is None else 100 * row["agreement"],
+            *(row["accuracy"], _gain(row), row["probe_accuracy"], row["worst_subclass"]),
         )
         for row in rows
     )
     seeds = sorted({row["n"] for row in rows})
     n = f"n = {seeds[0]}" if len(seeds) == 1 else f"n = {seeds[0]} to {seeds[-1]}"
     caption = (
-        f"{n} seeds; least: images of the smallest class; fit: agreement with the target; target: its "
-        "accuracy, chosen on held-out images; gain: over re-training, seed by seed, with 95 % "
-        "interval; probe: linear, frozen features; worst: worst subclass"
+        f"{n} seeds; least: images of the smallest class; fit: agreement with the target (%); "
+        "target: accuracy (%), chosen on held-out images; gain: over re-training, seed by seed, "
+        "95 % interval; probe: linear, on frozen features; worst: worst subclass"
     )
     return make_table(columns, shown, title, caption)
 
