@@ -161,12 +161,13 @@ def _decide(judged: _Judged, target: str, worth: float) -> tuple[str | None, str
             f"the best is {judged.told(best)}"
         )
     fewest = min(it.n for it in gains.values())
-    more = max(FEWEST - fewest, 1)
-    if fewest > 1:
-        more = max(math.ceil(min(judged.seeds_needed(worth), 1e9)) - fewest, more)
-    words = f"about {more:,} more seeds" if more <= MOST_SEEDS else f"more than {MOST_SEEDS} seeds"
+    further = max(FEWEST - fewest, 1)
     if fewest < 2:
-        words = f"at least {more} more seeds"
+        words = f"at least {further} more seeds"
+    else:
+        further = max(math.ceil(min(judged.seeds_needed(worth), 1e9)) - fewest, further)
+        words = f"about {further} more seeds"
+        words = words if further <= MOST_SEEDS else f"more than {MOST_SEEDS} seeds"
     return None, f"cannot tell: {words} would; the best so far is {judged.told(best)}"
 
 

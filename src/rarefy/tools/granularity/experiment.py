@@ -19,7 +19,12 @@ from rarefy.data.hierarchy.made import check_spec, kind_of
 from rarefy.data.images.ids import short_hash
 from rarefy.nets.builder import identity
 from rarefy.sweep.one_by_one import one_by_one, spread_epochs
-from rarefy.tools.granularity.reference import PIXELS, clustering_features, hard_images
+from rarefy.tools.granularity.reference import (
+    PIXELS,
+    check_features,
+    clustering_features,
+    hard_images,
+)
 from rarefy.tools.granularity.sets import (
     GIVEN,
     ONCE,
@@ -189,6 +194,8 @@ class GranularityExperiment(Experiment):
         sets = load_sets(self.source(), here)
         for labels in self.labels:
             check_labels(labels, sets)
+        if any(map(wants_features, self.labels)):
+            check_features(self.features, self.source())
         found = {
             "data": data_identity(self.data),
             "levels": levels_identity(data_of(self.source(), here)),

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from filelock import FileLock
 from numpy.typing import NDArray
+from torch import nn
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError, bad_value
@@ -56,16 +57,21 @@ def clustering_features(
     sets = load_sets(source, context.device)
     images = sets.source.images
     if features == PIXELS:
-        return images.flatten(1).float().cpu().numpy() / np.float32(255)
+        return np.asarray(images.flatten(1).float().cpu().numpy() / 255, dtype=np.float32)
     if features == TARGET:
         return _judge(TARGET, source, task, run_key, context)["features"].astype(np.float32)
     if features.endswith(".npy"):
         return _embedding(features, source, sets)
-    if features.endswith(".pt"):
-        return _by_backbone(features, sets, context)
-    raise bad_value(
-        "features", features, f"must be {TARGET}, {PIXELS}, an embedding (.npy) or a backbone (.pt)"
-    )
+    return _by_backbone(features, sets, context)
+
+
+def check_features(features: str, source: Source) -> None:
+    """Raise ``UsageError`` for what cannot be clustered, before anything is trained."""
+    sets = load_sets(source, torch.device("cpu"))
+    if features.endswith(".npy"):
+        _embedding(features, source, sets)
+    elif features not in (PIXELS, TARGET):
+        _backbone(features, sets)
 
 
 def _embedding(path: str, source: Source, sets: TransferSets) -> NDArray[np.float32]:
@@ -88,12 +94,20 @@ def _embedding(path: str, source: Source, sets: TransferSets) -> NDArray[np.floa
     return found[[place[one] for one in sets.source.ids]].astype(np.float32)
 
 
-def _by_backbone(path: str, sets: TransferSets, context: Context) -> NDArray[np.float32]:
+def _backbone(path: str, sets: TransferSets) -> tuple[nn.Module, dict[str, Any]]:
+    if not path.endswith(".pt"):
+        known = f"{TARGET}, {PIXELS}, an embedding (.npy) or a backbone (.pt)"
+        raise bad_value("features", path, f"must be {known}")
     backbone, about = load_backbone(path)
     channels, size, _ = sets.shape
     if (about["channels"], about["size"]) != (channels, size):
         made_for = f"{about['channels']} x {about['size']} x {about['size']}"
         raise bad_value("features", path, f"is for images of {made_for}, not {channels} x {size}")
+    return backbone, about
+
+
+def _by_backbone(path: str, sets: TransferSets, context: Context) -> NDArray[np.float32]:
+    backbone, about = _backbone(path, sets)
     scaling = Scaling(tuple(about["mean"]), tuple(about["std"]))
     found = features_of(backbone.to(context.device), sets.source.images, scaling)
     return np.asarray(found.cpu().numpy(), dtype=np.float32)

@@ -8,11 +8,12 @@ from functools import lru_cache
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.hierarchy.levels import CLASS, agreement, label_levels, level_of, smallest
-from rarefy.data.hierarchy.made import kind_of, make_level, needs_features
+from rarefy.data.hierarchy.made import check_counts, kind_of, make_level, needs_features
 from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.data.images.ids import choose_by_content, digest_of
@@ -149,6 +150,14 @@ def check_labels(labels: str, sets: TransferSets) -> None:
         level_of(sets.source, labels)
     elif not sets.same and labels.partition(":")[0] in ("kmeans-within", "rebalanced"):
         raise bad_value("labels", labels, "is made inside target classes, which this set lacks")
+    else:
+        check_counts(labels, _within(sets), sets.target)
+
+
+def _within(sets: TransferSets) -> NDArray[np.int64]:
+    """What clusters are made inside of."""
+    count = len(sets.source)
+    return sets.labels(sets.source).cpu().numpy() if sets.same else np.zeros(count, dtype=np.int64)
 
 
 def wants_features(labels: str) -> bool:
@@ -164,8 +173,7 @@ def pretraining_labels(
     target = sets.labels(sets.source) if sets.same else None
     if kind_of(labels) == GIVEN:
         return _described(level_of(sets.source, labels)[0], target)
-    within = torch.zeros(len(sets.source), dtype=torch.int64) if target is None else target
-    made, _ = make_level(labels, within.cpu().numpy(), features, seed)
+    made, _ = make_level(labels, _within(sets), features, seed)
     return _described(torch.from_numpy(made).to(sets.source.labels.device), target)
 
 
