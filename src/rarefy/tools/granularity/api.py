@@ -13,6 +13,7 @@ import torch
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.tables import Table
 from rarefy.data.hierarchy.levels import agreement, label_levels, level_of, parents
+from rarefy.data.hierarchy.made import check_spec
 from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images import ImageSet
 from rarefy.sweep.runner import execute
@@ -232,6 +233,8 @@ def _labels(
     finest = max((len(level_of(images, one)[1]) for one in chosen), default=0)
     ids = max(min(finest, len(images) // LEAST_IMAGES), 2)
     specs = [f"{RANDOM}:{ids}" if one == RANDOM else one for one in made]
+    for one in specs:
+        check_spec(one)
     return tuple(dict.fromkeys((TARGET, ONCE, *chosen, *specs)))
 
 

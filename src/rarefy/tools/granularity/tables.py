@@ -48,7 +48,8 @@ def _gain(row: Mapping[str, Any]) -> str:
     if row["gain"] is None:
         return "-"
     ends = row["gain_interval"] or []
-    form = "+.2f" if max(map(abs, (row["gain"], *ends))) < 10 else "+.1f"
+    largest = max(map(abs, (row["gain"], *ends)))
+    form = "+.2f" if largest < 10 else "+.1f" if largest < 100 else "+.0f"
     low_high = f" [{ends[0]:{form}}, {ends[1]:{form}}]" if ends else ""
     return f"{row['gain']:{form}}{low_high}"
 
