@@ -202,9 +202,7 @@ def _page(page: Path | None, store: Path) -> Path:
 
 def _write_page(found: GranularityRun, path: Path, overwrite: bool) -> Path:
     from rarefy.report.granularity import write_granularity
-    from rarefy.tools.granularity.tables import error_picture
 
-    told = found.experiment.parameters()
-    picture = error_picture(found.rows, told["target"])
-    facts = [("store", found.path), *told.items()]
-    return write_granularity(path, found.advice.described(), picture, facts, overwrite)
+    facts = [("store", found.path), *found.experiment.parameters().items()]
+    advice = found.advice.described()
+    return write_granularity(path, advice, found.picture(), facts, overwrite)

@@ -11,6 +11,7 @@ from typing import Any, cast
 import torch
 
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.picture import Picture
 from rarefy.core.tables import Table
 from rarefy.data.hierarchy.levels import agreement, label_levels, level_of, parents
 from rarefy.data.hierarchy.made import check_spec
@@ -22,7 +23,7 @@ from rarefy.tools.compared_run import ComparedRun, given_or_usual, image_source
 from rarefy.tools.granularity.advisor import ALIGNED, Advice, advise
 from rarefy.tools.granularity.experiment import GranularityExperiment
 from rarefy.tools.granularity.sets import ONCE, TARGET, load_sets
-from rarefy.tools.granularity.tables import granularity_table
+from rarefy.tools.granularity.tables import error_picture, granularity_table
 from rarefy.tools.image_data import on_device, some_of
 from rarefy.tools.recipes import SMALL, usual_recipe
 
@@ -56,6 +57,10 @@ class GranularityRun(ComparedRun):
         title = f"{told['data']}, target {told['target']}, {told['network']}, "
         epochs = f"{told['epochs']} + {told['tune_epochs']} epochs"
         return granularity_table(self.rows, title + epochs)
+
+    def picture(self) -> Picture:
+        """Error over the number of classes; ``rarefy.report.granularity`` writes the page."""
+        return error_picture(self.rows, self.advice.target)
 
     def described(self) -> dict[str, Any]:
         return {**super().described(), **self.advice.described()}
