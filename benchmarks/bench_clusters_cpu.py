@@ -111,12 +111,12 @@ def measured(rows: np.ndarray, target: np.ndarray, rounds: int) -> dict[str, dic
         "ours": ours("kmeans-within", WITHIN),
         "ours, rebalanced": ours("rebalanced", WITHIN),
     }
-    found = {}
-    for task, ways in {"whole": whole, "within": within}.items():
-        clocked = {name: partial(timed, way) for name, way in ways.items()}
-        took = in_turn(clocked, rounds)
-        found[task] = summary(rows, took)
-    return found
+    return {
+        task: summary(
+            rows, in_turn({name: partial(timed, way) for name, way in ways.items()}, rounds)
+        )
+        for task, ways in {"whole": whole, "within": within}.items()
+    }
 
 
 def summary(rows: np.ndarray, took: dict[str, list[Timed]]) -> dict[str, Any]:
@@ -142,13 +142,14 @@ def summary(rows: np.ndarray, took: dict[str, list[Timed]]) -> dict[str, Any]:
 def main() -> None:
     arguments = asked(__doc__, rounds=1)
     warnings.filterwarnings("ignore", category=sklearn.exceptions.ConvergenceWarning)
-    data = {"made-up": made_up}
-    try:
-        load_images("cifar100")
-        data |= size({"cifar100 pixels": pixels}, {})
-    except RarefyError:
-        pass
-    results = {name: measured(*make(), arguments.rounds) for name, make in data.items()}
+    results = {}
+    sets = {"made-up": made_up} | size({"cifar100 pixels": pixels}, {})
+    for name, make in sets.items():
+        try:
+            rows, target = make()
+        except RarefyError:  # no CIFAR-100 here
+            continue
+        results[name] = measured(rows, target, arguments.rounds)
     print(f"{'':44} {'seconds':>8} {'cores':>7} {'x plain':>8} {'inertia':>8} {'smallest':>8}")
     for name, tasks in results.items():
         for task, ways in tasks.items():

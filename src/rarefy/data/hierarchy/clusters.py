@@ -90,13 +90,13 @@ def rebalanced(rows: Rows, clusters: int, seed: int) -> Labels:
             sums = np.add.reduceat(ordered, np.cumsum(sizes) - sizes, axis=0)
             centres = sums / sizes[:, None].astype(np.float32)
             # squared distances, less the row's own square
-            labels = _filled_up((centres**2).sum(axis=1) - 2 * rows @ centres.T, least)
+            labels = filled_up((centres**2).sum(axis=1) - 2 * rows @ centres.T, least)
             if np.array_equal(labels, before):
                 break
     return labels
 
 
-def _filled_up(away: Rows, least: int) -> Labels:
+def filled_up(away: Rows, least: int) -> Labels:
     """The nearest centre of each row, but for the rows that fill up small clusters.
 
     One pass fills all: while one is too small another is too large, since there are enough rows
