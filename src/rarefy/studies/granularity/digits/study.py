@@ -32,15 +32,14 @@ class GranularityDigits(GranularityExperiment, Study):
     )
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {**TINY, "labels": KINDS},
-        "quick": {},
-        "paper": {"seeds": 10},
+        "quick": {"judged": True},
+        "paper": {"judged": True, "seeds": 10},
     }
 
     labels: tuple[str, ...] = KINDS
     network: str = "lenet"
     epochs: Count = 6
     tune_epochs: Count = 4
-    judged: bool = True
 
     verdicts = judged.verdicts
     picture = charts.pictures

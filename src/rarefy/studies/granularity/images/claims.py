@@ -89,7 +89,7 @@ class Asked:
         return self.named(claim, what), found, joined(note, said)
 
 
-# ----------------------------------------------------------------------------- which labels, how fine
+# ---------------------------------------------------------------------------- kinds and sizes
 
 
 def manual(asked: Asked) -> list[Verdict]:

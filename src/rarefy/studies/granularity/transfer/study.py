@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rarefy.studies.granularity.transfer import claims as judged
 from rarefy.studies.granularity.images import charts
 from rarefy.studies.granularity.images.recipe import SMALL, TINY, CifarTransfer
+from rarefy.studies.granularity.transfer import claims as judged
 
 LEVELS = ("target", "once", "parity", "class")
 
