@@ -188,7 +188,7 @@ def length(asked: Asked) -> list[Verdict]:
     if asked.results.sizes["tuned"] < 2:
         return []
     finest = of_kind(asked.results, GIVEN)[-1]
-    here = asked.results.sel(labels=finest).isel(checkpoint=-1)
+    here = asked.results.sel(labels=finest, drop=True).isel(checkpoint=-1)
     early = here.isel(tuned=slice(None, -1)).rename(tuned="labels")
     looks = early["labels"].values.tolist()
     best, which = best_of(early, looks, PERCENT * (1 - early["test_accuracy"]))
