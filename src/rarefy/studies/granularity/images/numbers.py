@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -61,7 +62,7 @@ def chosen_errors(results: xr.Dataset) -> xr.DataArray:
 
 
 def best_of(
-    results: xr.Dataset, labels: Sequence[str], error: xr.DataArray | None = None
+    results: xr.Dataset, labels: Sequence[Any], error: xr.DataArray | None = None
 ) -> tuple[xr.DataArray, str]:
     """Error of the best of some labels, (seed,), and which they were. Chosen by the held-out images
     of the other seeds: neither test images nor the luck of the network itself choose."""
@@ -71,7 +72,7 @@ def best_of(
     names = [labels[place] for place in others.argmax(axis=1)]
     which = xr.DataArray(names, dims="seed", coords={"seed": results["seed"]})
     counted = Counter(names).most_common()
-    said = ", ".join(one if len(counted) == 1 else f"{one} ({times}x)" for one, times in counted)
+    said = ", ".join(f"{one} ({times}x)" if counted[1:] else str(one) for one, times in counted)
     found = errors(results) if error is None else error
     return found.sel(labels=which).drop_vars("labels"), said
 
