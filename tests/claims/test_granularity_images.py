@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from made_up_granularity import AS_PUBLISHED, at, said
 
+from rarefy.ledger.claims import load_claims
+from rarefy.studies import get_study
 from rarefy.studies.granularity.images.numbers import best_of, chosen_errors, errors
-
 
 # ---------------------------------------------------------------------------- superclasses of CIFAR
 
@@ -170,7 +171,25 @@ def test_the_gain_on_hard_images_beside_the_control(gain: float, expected: str) 
     assert "" not in said(study, results)
 
 
-# ---------------------------------------------------------------------------------------- is shown
+# ------------------------------------------------------------------------- as declared; as is shown
+
+
+def test_primaries_are_judged_as_declared_and_once() -> None:
+    studies = [f"granularity-{name}" for name in ("cifar100", "transfer", "binary", "digits")]
+    declared = {
+        one.id: one for claim in load_claims() for one in claim.primaries if one.study in studies
+    }
+    given = {}
+    for name in studies:
+        for scale in set(get_study(name).scales) - {"tiny", "quick"}:
+            for claim, found in said(*at(name, scale), scale).items():
+                if "." in claim:
+                    (given[claim],) = found
+    assert given.keys() == declared.keys() and len(declared) == 14
+    for claim, one in declared.items():
+        verdict = given[claim]
+        assert (one.study, one.scale) == (verdict.study, verdict.scale)
+        assert (one.expects, one.tolerance) == (verdict.predicted, verdict.tolerance)
 
 
 @pytest.mark.parametrize(
