@@ -1,0 +1,120 @@
+"""Made levels: labels for pre-training where nobody wrote any, from features or from nothing.
+
+``kmeans-within:K`` and ``rebalanced:K`` make K clusters inside each target class, so that each
+made label lies in one target class; ``kmeans:K`` makes K clusters of the whole set, ``random:K``
+K ids that mean nothing, ``samples`` one id per sample. All are those of Hong et al. (section 5.1
+and App. A.1.1) but ``rebalanced``: they take per superclass the finest of several clusterings
+whose smallest cluster is above a threshold (e.g. 1,000 samples), so that superclasses differ in
+their number of clusters. Here K stays and samples move: no cluster is smaller than half of the
+mean of its class. That compares with ``kmeans-within:K`` at the same number of labels, and needs
+no threshold, which a small set would never reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarefy.core.errors import UsageError, bad_value, unknown
+from rarefy.core.rng import key
+from rarefy.data.hierarchy.clusters import Labels, Rows, comparable, k_means, rebalanced
+
+MADE = ("kmeans-within", "rebalanced", "kmeans", "random", "samples")
+WITHIN: dict[str, Callable[[Rows, int, int], Labels]] = {
+    "kmeans-within": k_means,
+    "rebalanced": rebalanced,
+}
+
+
+def kind_of(spec: str) -> str:
+    """One of ``MADE``, or ``"given"``: a level that the set has, or nothing."""
+    kind = spec.partition(":")[0]
+    return kind if kind in MADE else "given"
+
+
+def needs_features(spec: str) -> bool:
+    return kind_of(spec) in (*WITHIN, "kmeans")
+
+
+def check_spec(spec: str) -> None:
+    """Raise a UsageError unless this is a made level."""
+    _parts(spec)
+
+
+def make_level(
+    spec: str, target: NDArray[np.int64], features: NDArray[np.float32] | None, seed: int
+) -> tuple[Labels, tuple[str, ...]]:
+    """Labels 0..k-1 of the samples, none empty, and their names: ``3/0`` is cluster 0 of target
+    class 3. The same for the same arguments, on any number of threads."""
+    kind, count = _parts(spec)
+    generator = np.random.default_rng([key("made level", kind, count, seed) & (2**63 - 1)])
+    samples = len(target)
+    if kind == "samples":
+        return np.arange(samples), tuple(f"sample {number}" for number in range(samples))
+    if count > samples:
+        raise _too_many(spec, f"there are {samples:,}")
+    if kind == "random":
+        labels = generator.permutation(np.arange(samples) % count)
+        return labels, tuple(f"id {number}" for number in range(count))
+    if kind in WITHIN:
+        classes, sizes = np.unique(target, return_counts=True)
+        for target_class, size in zip(classes, sizes, strict=True):
+            if size < count:
+                raise _too_many(spec, f"target class {target_class} has {size:,}")
+    rows = comparable(_checked(spec, features, samples))
+    if kind == "kmeans":
+        labels = k_means(rows, count, _seed(generator))
+        return labels, tuple(f"cluster {number}" for number in range(labels.max() + 1))
+    labels = np.empty(samples, dtype=np.int64)
+    names: list[str] = []
+    for target_class in classes:
+        mine = np.flatnonzero(target == target_class)
+        found = WITHIN[kind](rows[mine], count, _seed(generator))
+        labels[mine] = found + len(names)
+        names += [f"{target_class}/{number}" for number in range(found.max() + 1)]
+    return labels, tuple(names)
+
+
+def _parts(spec: str) -> tuple[str, int]:
+    """Kind and number (0 for ``samples``)."""
+    kind, colon, number = spec.partition(":")
+    if kind not in MADE:
+        raise unknown("made labels", kind, MADE)
+    if kind == "samples":
+        if colon:
+            raise bad_value("labels", spec, "samples takes no number: it is one id per sample")
+        return kind, 0
+    if not (number.isascii() and number.isdigit()):
+        raise bad_value("labels", spec, f"must be {kind} with a whole number, e.g. {kind}:2")
+    if int(number) < 2:
+        why = (
+            "one cluster per target class is the target"
+            if kind in WITHIN
+            else "one teaches nothing"
+        )
+        raise bad_value("labels", spec, f"must be at least 2 ({why})")
+    return kind, int(number)
+
+
+def _checked(spec: str, features: NDArray | None, samples: int) -> NDArray:
+    if features is None:
+        raise bad_value("features", None, f"{spec} needs an embedding: one row per sample")
+    if len(features) != samples:
+        raise UsageError(f"embedding has {len(features):,} rows, the training set {samples:,}")
+    if not np.prod(features.shape[1:]) or features.ndim < 2 or features.dtype.kind not in "fiub":
+        found = f"{features.dtype} {features.shape}"
+        raise bad_value("features", found, "embedding must be numbers, (samples, features)")
+    finite = np.isfinite(features).all(axis=tuple(range(1, features.ndim)))
+    if not finite.all():
+        raise UsageError(f"embedding: row {finite.argmin()} has a value that is not finite")
+    return features
+
+
+def _too_many(spec: str, found: str) -> UsageError:
+    return bad_value("labels", spec, f"more clusters than samples: {found}")
+
+
+def _seed(generator: np.random.Generator) -> int:
+    return int(generator.integers(2**31))
