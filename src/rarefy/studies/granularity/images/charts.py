@@ -18,6 +18,7 @@ from rarefy.studies.granularity.images.numbers import (
     classes,
     errors,
     of_kind,
+    share_of_error,
 )
 from rarefy.studies.kit.arrays import by_seed, texts
 from rarefy.studies.kit.chart import Chart
@@ -87,13 +88,12 @@ def _curve(results: xr.Dataset) -> Picture:
 def _order(results: xr.Dataset) -> Picture:
     kinds = _kinds(results)
     places = np.arange(1.0, len(kinds) + 1)
-    retrained = float(errors(results).sel(labels=TARGET).mean())
+    retrained = errors(results).sel(labels=TARGET, drop=True)
     best = [best_of(results, labels) for labels in kinds.values()]
-    values = np.stack([by_seed(error) for error, _ in best], axis=1)
+    values = [PERCENT + share_of_error(results, error - retrained) for error, _ in best]
     published = np.array([PERCENT * PUBLISHED[kind] / RETRAINED for kind in kinds])
-    scale = PERCENT / retrained if retrained > 0 else np.nan
     curves = [
-        mean_curve("measured", places, scale * values, "majority", "points"),
+        mean_curve("measured", places, np.stack(values, axis=1), "majority", "points"),
         Curve("published, iNaturalist", places, published, role="theory", style="points"),
         level("re-training", places[[0, -1]], PERCENT, TARGET),
     ]
@@ -135,7 +135,7 @@ def _hard(results: xr.Dataset) -> Picture:
     places = np.arange(1.0, len(IMAGES) + 1)
     curves = []
     for kind, labels in _kinds(results).items():
-        for one in labels:
+        for one in labels if kind == GIVEN else labels[:1]:
             gains = [
                 results[f"{name}_accuracy"].sel(labels=one, drop=True)
                 - results[f"{name}_accuracy"].sel(labels=TARGET, drop=True)
