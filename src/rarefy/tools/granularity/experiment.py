@@ -273,9 +273,9 @@ class GranularityExperiment(Experiment):
                 images = hard_images(source, task, run_key, context)
                 right = done.right.cpu().numpy()
                 found |= {
-                    "hard_accuracy": right[images.hard].mean(),
-                    "easy_accuracy": right[~images.hard].mean(),
-                    "control_accuracy": right[images.control].mean(),
+                    "hard_accuracy": _mean(right[images.hard]),
+                    "easy_accuracy": _mean(right[~images.hard]),
+                    "control_accuracy": _mean(right[images.control]),
                     "hard_share": images.hard.mean(),
                     "control_share": images.control.mean(),
                 }
@@ -301,6 +301,11 @@ class GranularityExperiment(Experiment):
                 "pretrained_accuracy": done.pretrained_test,
             }
         return found
+
+
+def _mean(right: np.ndarray) -> float:
+    """NaN where there is no such image."""
+    return float(right.mean()) if len(right) else float("nan")
 
 
 def _filled(values: Any, shape: tuple[int, ...]) -> np.ndarray:
