@@ -36,12 +36,12 @@ class GranularityBinary(CifarTransfer):
         "paper": {},
         "classes": {
             "target": "class",
-            "labels": ("target", "once", "kmeans-within:2", "kmeans-within:4", "random:200"),
+            "labels": ("target", "kmeans-within:2", "random:200"),
         },
     }
 
     target: str = "living"
-    labels: tuple[str, ...] = ("target", "once", "group", "coarse", "class", "noun")
+    labels: tuple[str, ...] = ("target", "group", "coarse", "class", "noun")
 
     verdicts = judged.verdicts
     picture = charts.pictures

@@ -11,10 +11,10 @@ from rarefy.studies.granularity.images.recipe import SMALL, TINY, CifarTransfer
 
 ALL_SIZES = (
     *("target", "once", "class", "noun"),
-    *("kmeans-within:2", "kmeans-within:5", "kmeans-within:10", "kmeans-within:43"),
-    *("rebalanced:2", "rebalanced:5", "rebalanced:43"),
-    *("kmeans:20", "kmeans:40", "kmeans:100", "kmeans:868"),
-    *("random:40", "random:100", "random:868", "samples"),
+    *("kmeans-within:2", "kmeans-within:5", "kmeans-within:10", "kmeans-within:38"),
+    *("rebalanced:2", "rebalanced:5", "rebalanced:38"),
+    *("kmeans:20", "kmeans:40", "kmeans:100", "kmeans:768"),
+    *("random:40", "random:100", "random:768", "samples"),
 )
 FEW = ("target", "once", "class", "kmeans-within:2", "rebalanced:2", "kmeans:10", "random:10")
 
@@ -45,15 +45,15 @@ class GranularityCifar100(CifarTransfer):
         "grid": {"seeds": 1, "labels": ALL_SIZES},
         "checkpoints": {
             "labels": ("target", "class", "noun"),
-            "checkpoints": (0.5, 0.75, 1.0),
-            "tune_epochs": 20,
+            "checkpoints": (0.5, 1.0),
+            "tune_epochs": 16,
         },
     }
 
     target: str = "coarse"
     labels: tuple[str, ...] = (
         *("target", "once", "class", "noun", "kmeans-within:2", "kmeans-within:5"),
-        *("rebalanced:5", "kmeans:40", "kmeans:100", "random:100"),
+        *("rebalanced:5", "kmeans:100", "random:100"),
     )
 
     verdicts = judged.verdicts

@@ -22,6 +22,7 @@ SMALL: dict[str, Any] = {
     "tune_rate": 0.01,
     "shift": 0,
     "flip": False,
+    "compile": False,
 }
 """On the bundled digits, odd or even: what a CPU can do."""
 TINY: dict[str, Any] = {
@@ -39,12 +40,15 @@ TINY: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CifarTransfer(GranularityExperiment, Study):
-    """A ResNet-18 on CIFAR-100: 20 epochs of pre-training, 10 of fine-tuning."""
+    """A ResNet-18 on CIFAR-100: 16 epochs of pre-training, 8 of fine-tuning."""
 
     seeds: Count = 5
     data: str = "cifar100"
     network: str = "resnet18"
-    looks: Count = 5
+    epochs: Count = 16
+    tune_epochs: Count = 8
+    looks: Count = 4
+    compile: bool = True
     batch: Count = 512
     learning_rate: float = 0.4
     tune_rate: float = 0.05
