@@ -26,7 +26,7 @@ COLUMNS = {
     "probe_accuracy": "linear probe, %",
     "worst_subclass": "worst subclass, %",
     "worst_tenth": "worst tenth, %",
-    "seconds": "seconds per training",
+    "images_shown": "cost: images shown",
 }
 OF = "granularity"
 """What the file is recorded as."""

@@ -77,17 +77,6 @@ class Store:
         stored = self._column("done")
         return float(self._column("run_seconds")[stored].sum())
 
-    def run_seconds(self) -> xr.DataArray:
-        """The same by cell (axes..., ``seed``), NaN where it is not done; where several processes
-        ran at once, its share of their time."""
-        flat = np.full(len(self.grid), np.nan)
-        if self._group is not None:
-            stored = self._column("run_seconds")[: len(self.grid)]
-            flat[: len(stored)] = stored
-        flat[~self.done()] = np.nan
-        values = np.moveaxis(flat.reshape(self.grid.shape), 0, -1)
-        return xr.DataArray(values, dims=(*self.grid.axes, "seed"))
-
     @property
     def attributes(self) -> dict[str, Any]:
         return dict(self._group.attrs) if self._group is not None else {}

@@ -206,6 +206,22 @@ def test_one_pass_is_better_than_re_training() -> None:
     assert not advise(results({"once": 0.0, "class": 1.0})).warnings
 
 
+def test_one_pass_of_the_same_length_beats_the_level() -> None:
+    advice = advise(results({"once": 1.5, "class": 1.0}), "parity")
+    assert advice.level is None
+    assert advice.sentence.startswith(
+        "train once on parity, as long as both stages together: +0.50 points"
+    )
+    assert "pre-train on" not in advice.sentence and "class (10 classes): +1.00" in advice.sentence
+
+
+def test_one_pass_that_is_not_told_apart_from_the_level_is_said() -> None:
+    advice = advise(results({"once": 1.0, "class": 1.0}))
+    assert advice.level == "class"
+    assert "not told apart from one pass of the same length (" in advice.sentence
+    assert "one pass" not in advise(results({"once": 0.2, "class": 1.0})).sentence
+
+
 @pytest.mark.parametrize("control", ["random:10", "samples"])
 def test_ids_that_mean_nothing_do_as_well(control: str) -> None:
     advice = advise(results({"class": 1.0, control: 1.0}))
@@ -224,7 +240,7 @@ def test_trainings_that_stopped() -> None:
 def test_rows_are_what_was_measured_and_json_holds_them() -> None:
     found = results({"once": -0.5, "class": 1.0})
     found["probe_accuracy"].loc[{"labels": "once"}] = NAN
-    advice = advise(found.assign(run_seconds=(("labels", "seed"), np.full((3, 6), 2.0))), "parity")
+    advice = advise(found, "parity", images=100, epochs=6)
     target, once, row = json.loads(json.dumps(advice.described(), allow_nan=False))["rows"]
     assert [one["kind"] for one in (target, once, row)] == ["re-training", "one pass", "given"]
     assert target["gain"] is None and target["n"] == 6 and target["pairs"] == 0
@@ -233,7 +249,7 @@ def test_rows_are_what_was_measured_and_json_holds_them() -> None:
     assert row["gain"] == pytest.approx(1.0) and row["n"] == row["pairs"] == 6
     low, high = row["gain_interval"]
     assert low < 1 < high and high - 1 == pytest.approx(2.5706 * 0.05 / 6**0.5, rel=1e-3)
-    assert row["worst_subclass"] == pytest.approx(70) and row["seconds"] == 2.0
+    assert row["worst_subclass"] == pytest.approx(70) and row["images_shown"] == 600
 
 
 def test_levels_that_are_not_run_yet_are_left_out_of_the_rule() -> None:

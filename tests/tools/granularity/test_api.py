@@ -44,7 +44,7 @@ def test_a_run_has_rows_advice_and_a_store_that_is_gone_on_with() -> None:
     assert found.finished and found.path == Path("runs/granularity-digits-parity-lenet")
     names = ["target", "once", "class", "kmeans-within:2", "random:10"]
     assert found.frame["labels"].tolist() == names and found.frame["n"].tolist() == [2] * 5
-    assert (found.frame["seconds"] > 0).all()
+    assert (found.frame["images_shown"] > 0).all()
     told = found.experiment.parameters()
     assert (told["tune_epochs"], told["tune_rate"]) == (1, pytest.approx(0.02 / 5))
     assert found.advice.sentence.startswith("cannot tell: ") and found.advice.level is None

@@ -8,6 +8,8 @@ corrected for the number of candidates (Bonferroni). Fewer than ``FEWEST`` seeds
 (a) Some candidates gain for sure (interval above 0): the coarsest of them that is not worse than
     the best is advised, that is the one with the fewest classes whose difference from the best, by
     its corrected interval, is no loss of more than half of the best's gain.
+    Where one pass on the target, as long as both stages together, is certainly better than that
+    level, the pass is advised; where the two are not told apart, the sentence says so.
 (b) No gain can be as large as ``worth`` points (all intervals lie below it): no level helps here.
 (c) Else nobody can tell yet: so many seeds more would have a chance of four in five to decide
     between the two if means and spread stay what they are (normal approximation).
@@ -118,14 +120,18 @@ class _Judged:
 
 
 def advise(
-    results: xr.Dataset, target: str = TARGET, images: int = 0, worth: float = WORTH
+    results: xr.Dataset,
+    target: str = TARGET,
+    images: int = 0,
+    epochs: int = 0,
+    worth: float = WORTH,
 ) -> Advice:
     """What to pre-train on, by the results of a ``GranularityExperiment``. ``images``: how many
-    were pre-trained on; 0: nobody knows."""
+    were pre-trained on, ``epochs`` of a training in all; 0: nobody knows."""
     tuned = tuned_accuracy(results)
     by_probe = not bool(tuned.notnull().any())
     accuracy = probe_accuracy(results) if by_probe else tuned
-    rows = rows_of(results, accuracy)
+    rows = rows_of(results, accuracy, images * epochs)
     done = [row for row in rows if row["kind"] not in CONTROLS and row["pairs"]]
     names = [row["labels"] for row in done]
     level = 1 - DOUBT / max(len(names), 1)
@@ -154,7 +160,7 @@ def _decide(judged: _Judged, target: str, worth: float) -> tuple[str | None, str
             sentence += f"; it is the coarsest that is not worse than the best, {more}"
         if gains[found].high < worth:
             sentence += f"; a sure gain, but of less than {worth:g} points"
-        return found, sentence
+        return _beside_one_pass(judged, found, sentence, target)
     enough = all(it.n >= FEWEST for it in gains.values())
     if enough and all(it.high < worth for it in gains.values()):
         return None, (
@@ -170,6 +176,23 @@ def _decide(judged: _Judged, target: str, worth: float) -> tuple[str | None, str
         words = f"about {further} more seeds"
         words = words if further <= MOST_SEEDS else f"more than {MOST_SEEDS} seeds"
     return None, f"cannot tell: {words} would; the best so far is {judged.told(best)}"
+
+
+def _beside_one_pass(
+    judged: _Judged, found: str, sentence: str, target: str
+) -> tuple[str | None, str]:
+    """A budget of two stages can also be spent in one."""
+    if ONCE not in judged.accuracy["labels"].values.tolist():
+        return found, sentence
+    over = gain(judged.accuracy, ONCE, found, judged.level)
+    if over.n >= FEWEST and over.low > 0:
+        return None, (
+            f"train once on {target}, as long as both stages together: {spelled(over)} over the "
+            f"best advice of two stages, {judged.told(found)}"
+        )
+    if over.n and not over.high < 0:
+        sentence += f"; not told apart from one pass of the same length ({-over.mean:+.2f})"
+    return found, sentence
 
 
 def _made(judged: _Judged) -> str:

@@ -18,7 +18,6 @@ from rarefy.data.hierarchy.made import check_spec
 from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images import ImageSet
 from rarefy.sweep.runner import execute
-from rarefy.sweep.store import Store
 from rarefy.tools.compared_run import ComparedRun, given_or_usual, image_source
 from rarefy.tools.granularity.advisor import ALIGNED, Advice, advise
 from rarefy.tools.granularity.experiment import GranularityExperiment
@@ -42,10 +41,9 @@ class GranularityRun(ComparedRun):
     @cached_property
     def advice(self) -> Advice:
         experiment = cast(GranularityExperiment, self.experiment)
-        store = Store(self.path, experiment, "quick", "float32")
         images = len(load_sets(experiment.source(), torch.device("cpu")).source)
-        results = self.dataset.assign(run_seconds=store.run_seconds())
-        return advise(results, experiment.target, images)
+        epochs = experiment.cost().steps_per_cell
+        return advise(self.dataset, experiment.target, images, epochs)
 
     @property
     def rows(self) -> list[dict[str, Any]]:

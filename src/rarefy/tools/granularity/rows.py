@@ -50,9 +50,9 @@ def gain(accuracy: xr.DataArray, labels: str, over: str = TARGET, level: float =
     return mean_interval(difference.values, level)
 
 
-def rows_of(results: xr.Dataset, accuracy: xr.DataArray) -> list[dict[str, Any]]:
+def rows_of(results: xr.Dataset, accuracy: xr.DataArray, shown: int = 0) -> list[dict[str, Any]]:
     """One per pre-training labels; per cent and points, None where there is nothing. ``accuracy``
-    is what they are judged by."""
+    is what they are judged by, ``shown`` what a training costs: images times epochs."""
     probe = probe_accuracy(results)
     rows = []
     for labels in map(str, results["labels"].values):
@@ -75,8 +75,8 @@ def rows_of(results: xr.Dataset, accuracy: xr.DataArray) -> list[dict[str, Any]]
                 "probe_accuracy": _mean(probe.sel(labels=labels)),
                 "worst_subclass": _mean(100 * at["worst_subclass"]),
                 "worst_tenth": _mean(100 * at["worst_tenth"]),
+                "images_shown": shown or None,
                 "stopped": int((at["nonfinite_step"] >= 0).sum()) if "nonfinite_step" in at else 0,
-                "seconds": _mean(at["run_seconds"]) if "run_seconds" in at else None,
             }
         )
     return rows
