@@ -122,7 +122,7 @@ def _checkpoints(results: xr.Dataset) -> Picture:
         x="tuned",
         x_label="epochs of fine-tuning",
         y_label="error on the target, %",
-        curves={"checkpoint": results["checkpoint"].values},
+        curves={"checkpoint": results["checkpoint"].values.tolist()},
         label=lambda checkpoint: f"from epoch {checkpoint}",
         role=lambda checkpoint: f"from epoch {checkpoint}",
         panel="labels",

@@ -84,7 +84,7 @@ class Asked:
         self, claim: str, what: str, first: xr.DataArray, second: xr.DataArray, note: str
     ) -> tuple[st.Identity, np.ndarray, str]:
         means = [float(one.mean()) for one in (first, second)]
-        said = f"errors {means[0]:.2f} % and {means[1]:.2f} %, in % of that of re-training"
+        said = f"errors {means[0]:.2f} % and {means[1]:.2f} %; difference in % of re-training's"
         found = share_of_error(self.results, first - second)
         return self.named(claim, what), found, joined(note, said)
 
@@ -141,13 +141,13 @@ def rebalanced(asked: Asked) -> list[Verdict]:
     ]
     if not pairs:
         return []
-    plain, even = (
+    of_plain, even = (
         results.sel(labels=[pair[place] for pair in pairs]).mean("labels") for place in (0, 1)
     )
-    sizes = [float(one["smallest"].mean()) for one in (plain, even)]
+    sizes = [float(one["smallest"].mean()) for one in (of_plain, even)]
     note = f"smallest cluster {sizes[0]:.0f} and {sizes[1]:.0f} images"
     what = f"{' and '.join(one for one, _ in pairs)} less the same rebalanced"
-    verdict = asked.no_gain("G9.1", what, errors(plain), errors(even), note)
+    verdict = asked.no_gain("G9.1", what, errors(of_plain), errors(even), note)
     return [undecided(verdict, "" if sizes[1] > sizes[0] else "nothing was rebalanced")]
 
 

@@ -53,10 +53,7 @@ def errors(results: xr.Dataset) -> xr.DataArray:
 def chosen_errors(results: xr.Dataset) -> xr.DataArray:
     """The same at the checkpoint and look that are best on held-out images, cell by cell."""
     places = {"place": ("checkpoint", "tuned")}
-    held, test = (
-        results[name].stack(places)  # type: ignore[arg-type]
-        for name in ("held_out_accuracy", "test_accuracy")
-    )
+    held, test = (results[name].stack(places) for name in ("held_out_accuracy", "test_accuracy"))
     best = held.fillna(-1.0).argmax("place")
     return PERCENT * (1 - test.isel(place=best)).drop_vars(("place", *places["place"]))
 

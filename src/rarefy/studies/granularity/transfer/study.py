@@ -26,7 +26,7 @@ class GranularityTransfer(CifarTransfer):
         "004 Sec. 6.1 pre-trains a ViT-B/16 on ImageNet21k at six levels of WordNet, 21,843 to 38 "
         "classes, and transfers it to ImageNet1k (Fig. 2, Tables 7, 8): fine-tuned accuracy falls "
         "from 82.51 to 72.75 % with coarser labels, that of a linear probe from 81.45 to 57.35 %. "
-        "Here a ResNet-18 goes from CIFAR-100 at 6, 20, 100 and 762 classes to CIFAR-10. (At the "
+        "Here a ResNet-18 goes from CIFAR-100 at 6, 20, 100 and 768 classes to CIFAR-10. (At the "
         "smaller scales both sets are the digits.)"
     )
     scales: ClassVar[dict[str, dict[str, Any]]] = {
