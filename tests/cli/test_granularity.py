@@ -80,7 +80,7 @@ def test_a_folder_and_a_csv_of_parents_give_curve_table_and_sentence(
     store, page = re.fullmatch(r"store: (\S+); page: (\S+)", lines[-1]).groups()  # type: ignore[union-attr]
     assert Path(store).is_dir()
     html = Path(page).read_text()
-    assert lines[-2].split(" [")[0] in html and html.count("<tr><td>") == 5
+    assert lines[-2].split(" [")[0][1:] in html and html.count("<tr><td>") == 5
     assert 'src="data:image/svg+xml' in html and not re.search(r'(src|href)="https?:', html)
 
 

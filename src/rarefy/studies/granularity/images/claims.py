@@ -95,6 +95,8 @@ class Asked:
 def manual(asked: Asked) -> list[Verdict]:
     """G7: the manual hierarchy helps, and its finest level is past the best one."""
     results, levels = asked.results, of_kind(asked.results, GIVEN)
+    if not levels:
+        return []
     best, which = best_of(results, levels)
     what = "re-training less the best manual level"
     found = [asked.lost("G7.1", what, asked.error(TARGET), best, which)]
@@ -165,6 +167,8 @@ def one_pass(asked: Asked) -> list[Verdict]:
 def each_sample(asked: Asked) -> list[Verdict]:
     """G6: one label per image."""
     what = "one id per image less re-training"
+    if "samples" not in texts(asked.results, "labels"):
+        return []
     return [asked.lost("G6", what, asked.error("samples"), asked.error(TARGET))]
 
 
