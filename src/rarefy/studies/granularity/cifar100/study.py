@@ -35,7 +35,7 @@ class GranularityCifar100(CifarTransfer):
         "number of pre-training classes is a U for the manual hierarchy; clusters within "
         "superclasses gain little, clusters of the whole set and random ids lose, all against "
         "re-training on the superclasses, which beats one pass on them. Here CIFAR-100 stands in: "
-        "20 superclasses, 100 classes, the 768 nouns of its file names; clusters are of the "
+        "20 superclasses, 100 classes, 762 nouns of its file names; clusters are of the "
         "features of a network trained on the superclasses, not of CLIP's."
     )
     scales: ClassVar[dict[str, dict[str, Any]]] = {
