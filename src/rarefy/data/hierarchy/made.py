@@ -2,7 +2,7 @@
 
 ``kmeans-within:K`` and ``rebalanced:K`` make K clusters inside each target class, so that each
 made label lies in one target class; ``kmeans:K`` makes K clusters of the whole set, ``random:K``
-K ids that mean nothing, ``samples`` one id per sample. All are those of Hong et al. (section 5.1
+K ids that mean nothing, ``samples`` one id per sample. All are those of Hong et al. (section 6.2
 and App. A.1.1) but ``rebalanced``: they take per superclass the finest of several clusterings
 whose smallest cluster is above a threshold (e.g. 1,000 samples), so that superclasses differ in
 their number of clusters. Here K stays and samples move: no cluster is smaller than half of the
@@ -96,11 +96,7 @@ def _parts(spec: str) -> tuple[str, int]:
     if not (number.isascii() and number.isdigit()):
         raise bad_value("labels", spec, f"must be {kind} with a whole number, e.g. {kind}:2")
     if int(number) < 2:
-        why = (
-            "one cluster per target class is the target"
-            if kind in WITHIN
-            else "one teaches nothing"
-        )
+        why = "one per target class is the target" if kind in WITHIN else "one teaches nothing"
         raise bad_value("labels", spec, f"must be at least 2 ({why})")
     return kind, int(number)
 
@@ -108,11 +104,11 @@ def _parts(spec: str) -> tuple[str, int]:
 def _checked(spec: str, features: NDArray | None, samples: int) -> NDArray:
     if features is None:
         raise bad_value("features", None, f"{spec} needs an embedding: one row per sample")
-    if len(features) != samples:
-        raise UsageError(f"embedding has {len(features):,} rows, the training set {samples:,}")
-    if not np.prod(features.shape[1:]) or features.ndim < 2 or features.dtype.kind not in "fiub":
+    if features.ndim < 2 or 0 in features.shape[1:] or features.dtype.kind not in "fiub":
         found = f"{features.dtype} {features.shape}"
         raise bad_value("features", found, "embedding must be numbers, (samples, features)")
+    if len(features) != samples:
+        raise UsageError(f"embedding has {len(features):,} rows, the training set {samples:,}")
     finite = np.isfinite(features).all(axis=tuple(range(1, features.ndim)))
     if not finite.all():
         raise UsageError(f"embedding: row {finite.argmin()} has a value that is not finite")
