@@ -32,14 +32,13 @@ class GranularityDigits(GranularityExperiment, Study):
     )
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {**TINY, "labels": KINDS},
-        "quick": {"judged": True},
+        "quick": {},
         "paper": {"judged": True, "seeds": 10},
     }
 
     labels: tuple[str, ...] = KINDS
-    network: str = "lenet"
-    epochs: Count = 6
-    tune_epochs: Count = 4
+    epochs: Count = 10
+    tune_epochs: Count = 5
 
     verdicts = judged.verdicts
     picture = charts.pictures
