@@ -213,8 +213,8 @@ def test_the_curve_has_a_line_per_kind_over_the_number_of_classes() -> None:
     study, results = at("granularity-cifar100")
     curve, order, *_ = study.picture(results)
     lines = {one.label: one for one in curve.panels[0].curves}
-    np.testing.assert_allclose(lines["manual levels"].x, [100, 768])
-    np.testing.assert_allclose(lines["manual levels"].y, [18.0, 18.4], atol=1e-9)
+    np.testing.assert_allclose(lines["manual levels"].x, [20, 100, 768])
+    np.testing.assert_allclose(lines["manual levels"].y, [20.0, 18.0, 18.4], atol=1e-9)
     np.testing.assert_allclose(lines["re-training"].y, 20.0)
     measured, published, _ = order.panels[0].curves
     assert (np.diff(published.y) > 0).all() and measured.y[0] == pytest.approx(90.0)

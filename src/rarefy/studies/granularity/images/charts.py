@@ -44,7 +44,7 @@ IMAGES = {"easy": "easy", "control": "of the control", "hard": "hard"}
 
 
 def pictures(experiment: GranularityExperiment, results: xr.Dataset) -> list[Picture]:
-    found = [_curve(results)]
+    found = [_curve(results, not experiment.target_data)]
     if len(_kinds(results)) > 1 and not experiment.target_data:
         found.append(_order(results))
     found.append(_checkpoints(results))
@@ -58,31 +58,47 @@ def _kinds(results: xr.Dataset) -> dict[str, list[str]]:
     return {kind: labels for kind, labels in found.items() if labels}
 
 
-def _curve(results: xr.Dataset) -> Picture:
-    probed = PERCENT * (1 - at_end(results["probe_accuracy"]))
-    panels = []
-    for title, error in (("fine-tuned", errors(results)), ("linear probe", probed)):
-        curves = []
-        for kind, labels in _kinds(results).items():
-            sizes = [classes(results, one) for one in labels]
-            values = by_seed(error.sel(labels=labels), "labels")
-            curves.append(mean_curve(KINDS[kind], sizes, values, ROLES[kind]))
-        ends = [min(curve.x.min() for curve in curves), max(curve.x.max() for curve in curves)]
-        for label, words in ((TARGET, "re-training"), (ONCE, "one pass, as long as both stages")):
-            # the lines of fine-tuned networks stand in both panels: what a probe has to beat
-            if label in texts(results, "labels"):
-                mean = float(errors(results).sel(labels=label).mean())
-                curves.append(level(words, ends, mean, label))
-        panels.append(
-            Lines(curves, "pre-training classes", "error on the target, %", title, x_log=True)
+def _curve(results: xr.Dataset, same: bool) -> Picture:
+    """Ids that mean nothing are drawn apart: beside them nothing else could be seen."""
+    kinds = _kinds(results)
+    if same and GIVEN in kinds:  # the coarsest of the manual levels is the target itself
+        kinds[GIVEN] = [TARGET, *kinds[GIVEN]]
+    apart = {kind: kinds.pop(kind) for kind in ("random", "samples") if kind in kinds}
+    tuned, probed = errors(results), PERCENT * (1 - at_end(results["probe_accuracy"]))
+    panels = [
+        _panel(results, title, error, some)
+        for title, error, some in (
+            ("fine-tuned", tuned, kinds),
+            ("linear probe", probed, kinds),
+            ("fine-tuned, ids that mean nothing", tuned, apart),
         )
+        if some
+    ]
     return Picture(
         "curve",
         "Error on the target over the number of pre-training classes",
         f"Test images, at the end of fine-tuning; means with 95 % bands over "
-        f"{seeds_in_words(results)}. Both baselines, dotted, are fine-tuned in both panels.",
+        f"{seeds_in_words(results)}. Both baselines, dotted, are fine-tuned in all panels.",
         panels,
     )
+
+
+def _panel(
+    results: xr.Dataset, title: str, error: xr.DataArray, kinds: dict[str, list[str]]
+) -> Lines:
+    curves = []
+    for kind, labels in kinds.items():
+        sizes = [classes(results, one) for one in labels]
+        values = by_seed(error.sel(labels=labels), "labels")
+        curves.append(mean_curve(KINDS[kind], sizes, values, ROLES[kind]))
+    everywhere = [classes(results, one) for one in texts(results, "labels")]
+    ends = [min(everywhere), max(everywhere)]
+    for label, words in ((TARGET, "re-training"), (ONCE, "one pass, as long as both stages")):
+        # the lines of fine-tuned networks stand in all panels: what a probe has to beat
+        if label in texts(results, "labels"):
+            mean = float(errors(results).sel(labels=label).mean())
+            curves.append(level(words, ends, mean, label))
+    return Lines(curves, "pre-training classes", "error on the target, %", title, x_log=True)
 
 
 def _order(results: xr.Dataset) -> Picture:
