@@ -63,7 +63,9 @@ def _curve(results: xr.Dataset, same: bool) -> Picture:
     kinds = _kinds(results)
     if same and GIVEN in kinds:  # the coarsest of the manual levels is the target itself
         kinds[GIVEN] = [TARGET, *kinds[GIVEN]]
-    apart = {kind: kinds.pop(kind) for kind in ("random", "samples") if kind in kinds}
+    apart: dict[str, list[str]] = {}
+    for kind in [one for one in ("random", "samples") if one in kinds]:
+        apart[kind] = kinds.pop(kind)
     tuned, probed = errors(results), PERCENT * (1 - at_end(results["probe_accuracy"]))
     panels = [
         _panel(results, title, error, some)

@@ -104,7 +104,7 @@ def manual(asked: Asked) -> list[Verdict]:
         coarser, which = best_of(results, levels[:-1])
         what = f"the finest level ({levels[-1]}) less the best coarser one"
         found.append(asked.lost("G7.2", what, asked.error(levels[-1]), coarser, which))
-    else:
+    elif asked.decides:
         what = "the finest level less the best coarser one"
         found.append(st.judge_difference(asked.named("G7.2", what), [], "positive"))
     chosen = chosen_errors(results)
