@@ -13,6 +13,7 @@ from rarefy import cli
 ROOT = Path(__file__).parents[1]
 PAGES = (
     "README.md",
+    "docs/granularity.md",
     "docs/guide.md",
     "docs/index.md",
     "docs/influence.md",
@@ -38,7 +39,14 @@ def command_lines(page: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/guide.md", "docs/influence.md", "docs/pruning.md", "docs/training.md"],
+    [
+        "README.md",
+        "docs/granularity.md",
+        "docs/guide.md",
+        "docs/influence.md",
+        "docs/pruning.md",
+        "docs/training.md",
+    ],
 )
 def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page are one program, as a reader who follows it would type it."""

@@ -7,7 +7,8 @@ keep=0.3)`` prunes any PyTorch model while it trains, ``rarefy.train(data, keep=
 dense and pruned networks on images. ``rarefy.influence(X, y)`` says which samples of a labelled
 set are atypical, without a model. ``rarefy.pretrain(images, network, "branches:0.1")`` learns
 features without labels, ``rarefy.probe(train, test)`` judges them, ``rarefy.pretrain_images(data,
-methods)`` compares methods, head and tail.
+methods)`` compares methods, head and tail. ``rarefy.granularity(data)`` says how fine the labels
+of pre-training should be.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rarefy.ledger.api import claims
     from rarefy.pruning.models.pruner import Pruner
     from rarefy.studies.api import judge, run
+    from rarefy.tools.granularity.api import granularity
     from rarefy.tools.influence.scoring import influence
     from rarefy.tools.longtail.api import pretrain, probe
     from rarefy.tools.longtail.pretrain_images import pretrain_images
@@ -35,6 +37,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "claims",
+    "granularity",
     "influence",
     "judge",
     "pretrain",
@@ -49,6 +52,7 @@ _HOMES = {
     "claims": "rarefy.ledger.api",
     "run": "rarefy.studies.api",
     "judge": "rarefy.studies.api",
+    "granularity": "rarefy.tools.granularity.api",
     "influence": "rarefy.tools.influence.scoring",
     "pretrain": "rarefy.tools.longtail.api",
     "pretrain_images": "rarefy.tools.longtail.pretrain_images",

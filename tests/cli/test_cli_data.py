@@ -140,6 +140,69 @@ def test_check_lists_every_bad_file(pets: Path, capsys: pytest.CaptureFixture[st
     assert cli.main(["data", "check", str(pets), "--skip-bad"]) == 0
 
 
+def test_check_shows_levels(pets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pets.parent / "labels.csv"
+    rows = [f"{name}/{n}.png,{name}{n // 4},{n % 2}" for name in ("cat", "dog") for n in range(6)]
+    table.write_text("file,age,odd\n" + "\n".join(rows))
+    command = ["data", "check", str(pets), "--test-share", "0.01", "--hierarchy", str(table)]
+    assert cli.main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["hierarchy"]
+    assert list(found) == ["class", "odd", "age"]
+    assert (found["class"]["parent"], found["age"]["parent"]) == ("", "class")
+    assert found["age"]["classes"] == 4 and found["age"]["agreement"] == 1
+    assert found["age"]["fewest"] <= 2 and found["age"]["most"] >= 3
+    assert cli.main(command) == 0
+    shown = capsys.readouterr().out
+    assert "level 'class': 2 classes, 5 per class\n" in shown
+    counts = r"4 classes, [12] \((cat|dog)1\) to [34] \((cat|dog)0\) per class"
+    assert re.search(rf"level 'age': {counts}, in 'class'\n", shown)
+    table.write_text("class,kind\ncat,a\ndog,b\n")
+    (pets / "cat" / "old").mkdir()
+    for number in range(3):
+        (pets / "cat" / f"{number}.png").rename(pets / "cat" / "old" / f"{number}.png")
+    assert cli.main(command) == 0
+    assert "note: only some images of 'cat' lie in folders" in capsys.readouterr().out
+
+
+def test_check_says_where_a_level_cuts_through(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "labels.csv"
+    rows = [f"{digit},{digit // 4}" for digit in range(10)]
+    path.write_text("class,size\n" + "\n".join(rows))
+    assert cli.main(["data", "check", "digits", "--hierarchy", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(
+        r"level 'size': 3 .* per class, not in 'parity' \(agreement 0\.5\d\d\d\)", shown
+    )
+    assert re.search(r"level 'class': 10 .* per class, in 'size'\n", shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.csv", "cat,pet\ndog,pet\ncat,wild\n", "'cat' has more than one parent"),
+        ("a.csv", "cat,pet\ndog,pet\npet,cat\n", "'cat' is its own ancestor (cat > pet > cat)"),
+        ("a.csv", "cat,pet\ndog,\n", "empty parent of 'dog'"),
+        ("a.csv", "cat,pet\n", "no 'parent' of class 'dog'"),
+        ("a.csv", "class,class,x\ncat,a,a\ndog,b,b\n", "has a level 'class' already"),
+        ("a.pdf", "cat,pet\n", "unknown format"),
+        ("a.csv", None, "there is no file"),
+    ],
+)
+def test_a_bad_hierarchy_is_one_line(
+    pets: Path, name: str, text: str | None, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, sheet = pets.parent / name, pets.parent / "sheet.png"
+    if text is not None:
+        path.write_text(text)
+    command = ["data", "check", str(pets), "--hierarchy", str(path), "--sheet", str(sheet)]
+    assert cli.main(command) == 2
+    told = capsys.readouterr()
+    assert re.fullmatch(r"error: .*\n", told.err) and words in told.err and str(path) in told.err
+    assert told.out == "" and not sheet.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

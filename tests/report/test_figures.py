@@ -109,6 +109,22 @@ def test_hover_names_the_values() -> None:
     assert cell["x"][:2] == ["M1", "M2"]
 
 
+def test_a_point_alone_shows_its_interval() -> None:
+    one, two = (
+        Lines(
+            [Curve("a", np.arange(n) + 1.0, np.ones(n), np.zeros(n), np.full(n, 2.0))],
+            "x",
+            "y",
+            x_log=True,
+        )
+        for n in (1, 2)
+    )
+    for panel, width in ((one, 2), (two, 0)):
+        assert interactive.figure(panel)["data"][0]["line"]["width"] == width
+    low, high = static.draw_panel(one).axes[0].get_ylim()
+    assert low <= 0 and high >= 2
+
+
 def test_log_axes_leave_zeros_out_and_count_them() -> None:
     shaped = prepare_lines(toy.crowded())
     assert shaped.hidden == 1

@@ -13,7 +13,7 @@ from rarefy.cli.options import AsJson
 from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
-    from rarefy.data.images.checking import Examination, SplitCounts
+    from rarefy.data.images.checking import Examination, LevelCounts, SplitCounts
     from rarefy.data.images.image_set import ImageData
 
 data_app = typer.Typer(add_completion=False, rich_markup_mode="rich")
@@ -112,6 +112,10 @@ def check(
     sheet: Annotated[
         Path | None, typer.Option(metavar="FILE.png", help="Draw some images of each class.")
     ] = None,
+    hierarchy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Labels above or below the classes: CSV, JSON, is-a."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Load a whole set and tell what is in it: classes, copies, mean and std, files that are bad.
@@ -122,6 +126,8 @@ def check(
     Example: [bold]rarefy data check digits --sheet digits.png[/]
 
     Example: [bold]rarefy data check photos --size 64[/]
+
+    Example: [bold]rarefy data check photos --hierarchy parents.csv[/]
     """
     if sheet is not None:
         check_output(sheet, "sheet", option="sheet")
@@ -130,8 +136,10 @@ def check(
     place = folder if folder is not None else context.obj
     loaded = _load(which, place, options)
 
+    from rarefy.data.hierarchy.reading import with_hierarchy
     from rarefy.data.images.checking import examine
 
+    loaded = with_hierarchy(loaded, hierarchy if hierarchy is not None else "")
     examination = examine(loaded)
     if as_json:
         typer.echo(json.dumps(examination.as_json(), indent=1))
@@ -184,10 +192,10 @@ def _below(where: str, place: Path) -> str:
 def _show(found: Examination) -> None:
     lines = [
         f"{found.name} from {found.source}",
-        f"images of {'x'.join(map(str, found.shape))}, {found.classes} classes"
-        + "".join(f", {count} at level {name!r}" for name, count in found.levels.items()),
+        f"images of {'x'.join(map(str, found.shape))}, {found.classes} classes",
         f"train: {_counts(found.train)}",
         f"test: {_counts(found.test)}",
+        *(_level(name, level) for name, level in found.hierarchy.items() if found.levels),
         f"in both train and test: {found.shared} test images; "
         f"under more than one class: {found.contradictions} images",
         f"mean {_numbers(found.mean)}, std {_numbers(found.std)} of the training pixels in [0, 1]",
@@ -199,9 +207,20 @@ def _show(found: Examination) -> None:
 
 
 def _counts(split: SplitCounts) -> str:
-    spread = f"{split.fewest:,} ({split.fewest_class}) to {split.most:,} ({split.most_class})"
-    each = f"{split.most:,}" if split.fewest == split.most else spread
-    return f"{split.images:,} images, {each} per class, {split.copies} exact copies"
+    return f"{split.images:,} images, {_spread(split)} per class, {split.copies} exact copies"
+
+
+def _spread(counts: SplitCounts | LevelCounts) -> str:
+    spread = f"{counts.fewest:,} ({counts.fewest_class}) to {counts.most:,} ({counts.most_class})"
+    return f"{counts.most:,}" if counts.fewest == counts.most else spread
+
+
+def _level(name: str, level: LevelCounts) -> str:
+    if level.agreement == 1:
+        within = f", in {level.parent!r}" if level.parent else ""
+    else:
+        within = f", not in {level.parent!r} (agreement {level.agreement:.4f})"
+    return f"level {name!r}: {level.classes} classes, {_spread(level)} per class{within}"
 
 
 def _numbers(values: tuple[float, ...]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -59,6 +61,24 @@ class Encoder(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         found: Tensor = self.projection(self.backbone(images))
         return found
+
+
+class Headed(nn.Module):
+    """Backbone and one linear layer: a classifier whose last layer can be changed for another."""
+
+    def __init__(self, backbone: nn.Module, width: int, classes: int) -> None:
+        super().__init__()
+        self.backbone, self.head = backbone, nn.Linear(width, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        found: Tensor = self.head(self.backbone(images))
+        return found
+
+    def load_backbone(self, state: Mapping[str, Tensor]) -> None:
+        """From the ``state_dict`` of another one, whatever it classified."""
+        before = "backbone."
+        own = {k.removeprefix(before): v for k, v in state.items() if k.startswith(before)}
+        self.backbone.load_state_dict(own)
 
 
 def build_backbone(name: str, channels: int, size: int) -> tuple[Features, int]:

@@ -112,6 +112,7 @@ def _band(curve: CurveData, group: str) -> Figure:
     """One closed outline per run of points; the gaps (None) between them stay empty."""
     x: list[float | int | None] = []
     y: list[float | int | None] = []
+    alone = all(len(at) == 1 for at, _, _ in curve.band())  # an area would have no width
     for at, low, high in curve.band():
         x += [*numbers(at), *numbers(at[::-1]), None]
         y += [*numbers(high), *numbers(low[::-1]), None]
@@ -122,7 +123,7 @@ def _band(curve: CurveData, group: str) -> Figure:
         "y": y[:-1],
         "fill": "toself",
         "fillcolor": style.see_through(curve.look.colour),
-        "line": {"width": 0, "color": curve.look.colour},
+        "line": {"width": 2 if alone else 0, "color": curve.look.colour},
         "legendgroup": group,
         "showlegend": False,
         "hoverinfo": "skip",

@@ -140,6 +140,9 @@ def _lines(place: Place, axes: Axes, panel: Lines) -> None:
     drawn = []
     for curve in shaped.curves:
         for x, low, high in curve.band():
+            if len(x) == 1:  # an area would have no width
+                axes.vlines(x, low, high, color=curve.look.colour, alpha=0.5)
+                continue
             axes.fill_between(x, low, high, color=curve.look.colour, alpha=0.2, linewidth=0)
         symbol = style.SYMBOLS[curve.look.symbol][0]
         points_only = curve.look.style == "points"

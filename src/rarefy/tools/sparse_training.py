@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from rarefy.core.contracts import Context
@@ -178,24 +178,34 @@ def new_training(
     channels, height, width = data.shape
     if height != width:
         raise bad_value("data", task.data, f"images must be square, these are {height} x {width}")
-    cuda = context.device.type == "cuda"
+    model = build(task.network, channels=channels, size=height, classes=len(data.classes))
+    scaling = Scaling(data.mean, data.std)
+    return training_on(model, train.images, train.labels, scaling, task, run_key, context, spec)
+
+
+def training_on(
+    model: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    scaling: Scaling,
+    task: Task,
+    run_key: int,
+    context: Context,
+    spec: PruningSpec | None = None,
+) -> Training:
+    """A model on its way to learn these labels."""
     # convolutions on a GPU are made for channels that lie side by side
+    cuda = context.device.type == "cuda"
     layout = torch.channels_last if cuda else torch.contiguous_format
     precision = resolve_precision(task.precision, context.device, context.dtype)
-    model = build(task.network, channels=channels, size=height, classes=len(data.classes))
     model = model.to(context.device, context.dtype)
     model = model.to(memory_format=layout)  # type: ignore[call-overload]
+    dtype = torch.bfloat16 if precision == "bf16" else context.dtype
     batches = ImageBatches(
-        train.images,
-        train.labels,
-        Scaling(data.mean, data.std),
-        task.batch,
-        run_key,
-        task.changes,
-        torch.bfloat16 if precision == "bf16" else context.dtype,
-        layout,
+        images, labels, scaling, task.batch, run_key, task.changes, dtype, layout
     )
-    return Training(model, batches, task.recipe, spec, precision, task.compiled, task.graphs)
+    chosen = spec or PruningSpec()
+    return Training(model, batches, task.recipe, chosen, precision, task.compiled, task.graphs)
 
 
 def probe(training: Training, task: Task) -> Advice:

@@ -1,1 +1,1 @@
-"""Label levels of a set of images: those that it has, those that a person adds, those made."""
+"""Label hierarchies: coarser and finer labels of the same images, read from files or made."""

@@ -12,7 +12,7 @@ no threshold, which a small set would never reach.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,19 @@ def check_spec(spec: str) -> None:
     _parts(spec)
 
 
+def check_counts(spec: str, target: NDArray[np.int64], names: Sequence[str] = ()) -> None:
+    """Raise a UsageError where there are more clusters than samples; ``names`` of the target's
+    classes, for its words."""
+    kind, count = _parts(spec)
+    if count > len(target):
+        raise _too_many(spec, f"there are {len(target):,}")
+    if kind in WITHIN:
+        for target_class, size in zip(*np.unique(target, return_counts=True), strict=True):
+            if size < count:
+                called = repr(names[target_class]) if names else target_class
+                raise _too_many(spec, f"target class {called} has {size:,}")
+
+
 def make_level(
     spec: str, target: NDArray[np.int64], features: NDArray[np.float32] | None, seed: int
 ) -> tuple[Labels, tuple[str, ...]]:
@@ -53,23 +66,17 @@ def make_level(
     samples = len(target)
     if kind == "samples":
         return np.arange(samples), tuple(f"sample {number}" for number in range(samples))
-    if count > samples:
-        raise _too_many(spec, f"there are {samples:,}")
+    check_counts(spec, target)
     if kind == "random":
         labels = generator.permutation(np.arange(samples) % count)
         return labels, tuple(f"id {number}" for number in range(count))
-    if kind in WITHIN:
-        classes, sizes = np.unique(target, return_counts=True)
-        for target_class, size in zip(classes, sizes, strict=True):
-            if size < count:
-                raise _too_many(spec, f"target class {target_class} has {size:,}")
     rows = comparable(_checked(spec, features, samples))
     if kind == "kmeans":
         labels = k_means(rows, count, _seed(generator))
         return labels, tuple(f"cluster {number}" for number in range(labels.max() + 1))
     labels = np.empty(samples, dtype=np.int64)
     names: list[str] = []
-    for target_class in classes:
+    for target_class in np.unique(target):
         mine = np.flatnonzero(target == target_class)
         found = WITHIN[kind](rows[mine], count, _seed(generator))
         labels[mine] = found + len(names)

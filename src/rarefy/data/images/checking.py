@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from rarefy.data.hierarchy.levels import label_levels, level_of, parent_level
 from rarefy.data.images.ids import digest_of
-from rarefy.data.images.image_set import ImageData, ImageSet
+from rarefy.data.images.image_set import ImageData, ImageSet, Level
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,21 @@ class SplitCounts:
 
 
 @dataclass(frozen=True)
+class LevelCounts:
+    """Labels of one level, counted in the training images."""
+
+    classes: int
+    fewest: int
+    fewest_class: str
+    most: int
+    most_class: str
+    parent: str
+    """The coarser level that it lies in, or else comes next to; empty for the coarsest."""
+    agreement: float
+    """With the parent: 1 where each label lies in one of its labels."""
+
+
+@dataclass(frozen=True)
 class Examination:
     """A data set in numbers."""
 
@@ -34,6 +50,8 @@ class Examination:
     shape: tuple[int, int, int]
     classes: int
     levels: dict[str, int]
+    hierarchy: dict[str, LevelCounts]
+    """The set's own labels and all levels, fewest classes first."""
     train: SplitCounts
     test: SplitCounts
     shared: int
@@ -64,6 +82,7 @@ def examine(data: ImageData) -> Examination:
         shape=data.shape,
         classes=len(data.classes),
         levels={name: len(names) for name, (_, names) in data.train.levels.items()},
+        hierarchy={name: _level(data.train, name) for name in label_levels(data.train)},
         train=_counted(data.train, train),
         test=_counted(data.test, test),
         shared=sum(digest in in_train for digest in test),
@@ -81,13 +100,19 @@ def _digests(images: ImageSet) -> list[str]:
 
 
 def _counted(images: ImageSet, digests: list[str]) -> SplitCounts:
-    counts = torch.bincount(images.labels.cpu(), minlength=len(images.classes))
+    copies = sum(count - 1 for count in Counter(digests).values())
+    return SplitCounts(len(images), *_extremes((images.labels, images.classes)), copies)
+
+
+def _level(images: ImageSet, name: str) -> LevelCounts:
+    level = level_of(images, name)
+    parent, agreement = parent_level(images, name) or ("", 1.0)
+    return LevelCounts(len(level[1]), *_extremes(level), parent, agreement)
+
+
+def _extremes(level: Level) -> tuple[int, str, int, str]:
+    """How many images the smallest class has and its name, and the same of the largest."""
+    labels, names = level
+    counts = torch.bincount(labels.cpu(), minlength=len(names))
     fewest, most = int(counts.argmin()), int(counts.argmax())
-    return SplitCounts(
-        images=len(images),
-        fewest=int(counts[fewest]),
-        fewest_class=images.classes[fewest],
-        most=int(counts[most]),
-        most_class=images.classes[most],
-        copies=sum(count - 1 for count in Counter(digests).values()),
-    )
+    return int(counts[fewest]), names[fewest], int(counts[most]), names[most]

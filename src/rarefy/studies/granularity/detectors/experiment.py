@@ -63,13 +63,13 @@ class DetectorsExperiment(GranularityExperiment):
             "steps": 300,
             "reads": (0, 2, 4, 8, 12, 16, 24, 32, 48, 64, 100, 150, 200, 250, 300),
         },
-        "paper": {},
+        "paper": {"variation": (AS_CHOSEN,)},
     }
 
     variation: tuple[Annotated[str, OneOf(VARIATIONS)], ...] = VARIATIONS
     """what is changed of the setting; only "as chosen" is run for every number of subclasses, the
     others at ``main``"""
-    subclasses: tuple[Count, ...] = (2, 4, 8, 16)
+    subclasses: tuple[Count, ...] = (2, 4, 8)
     """subclasses of each side (k)"""
     main: int = 8
     """subclasses of each side where the setting is varied, and in the picture of shares"""
@@ -78,14 +78,14 @@ class DetectorsExperiment(GranularityExperiment):
         *(300, 400, 600, 800, 1000, 1250, 1500, 1750, 2000, 2500, 3000),
     )
     """numbers of updates after which the networks are read"""
-    d: int = 36
+    d: int = 24
     patches: int = 96
     feature_patches: int = 12
     counts: str = "drawn"
     spread: float = 0.0
     sigma: NotNegative = 0.0002
-    neurons: Count = 2000
-    ratio: Count = 36
+    neurons: Count = 960
+    ratio: Count = 24
     """neurons of a coarse output over those of a fine one (the paper: d)"""
     threshold: Positive = math.sqrt(2.1)
     sigma_0: Positive = 0.0017

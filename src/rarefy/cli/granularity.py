@@ -1,0 +1,208 @@
+"""The verb ``granularity``: how fine the labels of pre-training should be, on one's own images."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rarefy.cli.frame import (
+    app,
+    complain,
+    exit_on_error,
+    numbers,
+    print_,
+    typed_again,
+    use_data_folder,
+)
+from rarefy.cli.options import (
+    AsJson,
+    DataFolder,
+    Device,
+    Jobs,
+    MaxSeconds,
+    Overwrite,
+    Size,
+    SkipBad,
+    TestShare,
+    Threads,
+)
+from rarefy.core.errors import OutOfTime
+from rarefy.core.writing import check_output
+
+if TYPE_CHECKING:
+    from rarefy.tools.granularity.api import GranularityRun
+    from rarefy.tools.granularity.experiment import GranularityExperiment
+
+AUTO = "By the kind and size of the set if not given."
+
+
+@app.command()
+@exit_on_error
+def granularity(
+    data: Annotated[
+        str,
+        typer.Argument(help="digits, mnist, cifar10, cifar100, or a folder of class folders."),
+    ],
+    target: Annotated[
+        str | None, typer.Option(help="Level asked for in the end; the coarsest if not given.")
+    ] = None,
+    hierarchy: Annotated[
+        Path | None,
+        typer.Option(
+            help="Parents of the classes: CSV or JSON (child,parent; or a column per level), an "
+            "is-a list, iNaturalist's annotations. What the set itself has if not given."
+        ),
+    ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option(help="Levels to pre-train on, a,b; all finer than the target if not given."),
+    ] = None,
+    made: Annotated[
+        str,
+        typer.Option(
+            help="Labels made beside them: kmeans-within:K (clusters in each target class), "
+            "rebalanced:K, kmeans:K, random:K, samples; random alone: as many as the finest level."
+        ),
+    ] = "kmeans-within:2,random",
+    features: Annotated[
+        str,
+        typer.Option(
+            help="What is clustered: target (of a network trained on it), pixels, an embedding "
+            "(.npy, a row per training image) or a backbone of rarefy pretrain (.pt)."
+        ),
+    ] = "target",
+    network: Annotated[
+        str, typer.Option(help="lenet, cnn, resnet18, vit, or yours as module:callable.")
+    ] = "cnn",
+    epochs: Annotated[int | None, typer.Option(help=f"Of pre-training. {AUTO}")] = None,
+    tune_epochs: Annotated[
+        int | None, typer.Option(help="Of fine-tuning; half as many if not given.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Repeats; fewer than 5 decide nothing.")] = 5,
+    checkpoints: Annotated[
+        str,
+        typer.Option(help="Shares of the pre-training to fine-tune after, e.g. 0.5,0.75,1."),
+    ] = "1",
+    batch: Annotated[int | None, typer.Option(help=f"Images per update. {AUTO}")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option("--lr", help=f"Largest rate of pre-training. {AUTO}")
+    ] = None,
+    tune_rate: Annotated[
+        float | None, typer.Option("--tune-lr", help="Of fine-tuning; a fifth if not given.")
+    ] = None,
+    samples: Annotated[int, typer.Option(help="Training images used; 0: all.")] = 0,
+    precision: Annotated[str, typer.Option(help="auto (bf16 on a GPU), bf16 or float32.")] = "auto",
+    compile_: Annotated[
+        bool, typer.Option("--compile", help="Compile the network; pays for large ones on a GPU.")
+    ] = False,
+    jobs: Jobs = None,
+    threads: Threads = None,
+    device: Device = "auto",
+    folder: DataFolder = None,
+    size: Size = None,
+    test_share: TestShare = None,
+    skip_bad: SkipBad = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Store; runs/granularity-DATA-TARGET-NETWORK if not given.")
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="The page; beside the store if not given."),
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    overwrite: Overwrite = False,
+    max_seconds: MaxSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how fine the labels of pre-training should be: do fine labels help on your data?
+
+    Networks are pre-trained on each level of the labels (and on made ones: clusters, random ids),
+    then fine-tuned and probed on the target, all for the same number of updates. They are compared
+    with re-training on the target labels, seed by seed. It ends in a sentence: the coarsest level
+    that is not worse than the best, or that no level helps here, or how many seeds more would
+    tell. A page with the curve is written. Stopped or killed, the same command goes on; more
+    --seeds extend it.
+
+    Example: [bold]rarefy granularity digits[/]
+
+    Example: [bold]rarefy granularity my_photos --hierarchy parents.csv --open[/]
+
+    Example: [bold]rarefy granularity cifar100 --target coarse --levels class,noun
+    --made kmeans-within:2,kmeans-within:5,random:100 --network resnet18 --compile[/]
+    """
+    use_data_folder(folder)
+    from rarefy.tools.granularity.api import granularity as compare
+
+    def before(experiment: GranularityExperiment, store: Path) -> None:
+        from rarefy.tools.granularity.forecasting import forecast
+
+        check_output(_page(page, store), "granularity", overwrite=overwrite, option="page")
+        words = forecast(experiment, store, device, jobs, overwrite)
+        if words:
+            typer.echo(words, err=True)
+
+    found = compare(
+        data,
+        target,
+        hierarchy,
+        None if levels is None else _words(levels),
+        made=_words(made),
+        features=features,
+        network=network,
+        epochs=epochs,
+        tune_epochs=tune_epochs,
+        seeds=seeds,
+        checkpoints=numbers("checkpoints", checkpoints),
+        batch=batch,
+        learning_rate=learning_rate,
+        tune_rate=tune_rate,
+        samples=samples,
+        precision=precision,
+        compiled=compile_,
+        size=size,
+        test_share=test_share,
+        skip_bad=skip_bad,
+        device=device,
+        jobs=jobs,
+        threads=threads,
+        out=out,
+        overwrite=overwrite,
+        max_seconds=max_seconds,
+        progress=True,
+        go_on=typed_again(),
+        before=before,
+    )
+    if as_json:
+        typer.echo(json.dumps(found.described(), indent=1))
+    if found.cells_done:
+        written = _write_page(found, _page(page, found.path), overwrite)
+        if not as_json:
+            print_(found.table())
+            for warning in found.advice.warnings:
+                typer.echo(f"warning: {warning}")
+            typer.echo(f"{found.advice.made}\n{found.advice.sentence}")
+            typer.echo(f"store: {found.path}; page: {written}")
+        if open_ and not webbrowser.open(written.absolute().as_uri()):
+            complain("there is no browser here to open it with", 0)
+    if not found.finished:
+        raise OutOfTime(found.note)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _page(page: Path | None, store: Path) -> Path:
+    return page if page is not None else store.with_name(f"{store.name}.html")
+
+
+def _write_page(found: GranularityRun, path: Path, overwrite: bool) -> Path:
+    from rarefy.report.granularity import write_granularity
+
+    facts = [("store", found.path), *found.experiment.parameters().items()]
+    advice = found.advice.described()
+    return write_granularity(path, advice, found.picture(), facts, overwrite)

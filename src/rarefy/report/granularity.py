@@ -1,0 +1,71 @@
+"""The page of ``rarefy granularity``: sentence, warnings, curve and table, in one offline file."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from rarefy import __version__
+from rarefy.core.picture import Picture
+from rarefy.core.writing import write_output
+from rarefy.report import static
+
+COLUMNS = {
+    "labels": "pre-trained on",
+    "kind": "kind",
+    "classes": "classes",
+    "smallest": "images of the smallest",
+    "agreement": "agreement with the target",
+    "accuracy": "accuracy, % [95 % interval]",
+    "gain": "gain, points [95 % interval]",
+    "n": "n",
+    "probe_accuracy": "linear probe, %",
+    "worst_subclass": "worst subclass, %",
+    "worst_tenth": "worst tenth, %",
+    "images_shown": "cost: images shown",
+}
+OF = "granularity"
+"""What the file is recorded as."""
+
+
+def write_granularity(
+    path: Path | str,
+    advice: Mapping[str, Any],
+    picture: Picture,
+    facts: Sequence[tuple[str, object]] = (),
+    overwrite: bool = False,
+) -> Path:
+    """Write the page of an ``Advice`` (as ``described``); ``facts`` say how it was measured."""
+    environment = Environment(
+        loader=PackageLoader("rarefy.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    drawn = static.as_svg(static.draw_panel(picture.panels[0]))
+    page = environment.get_template("granularity.html.j2").render(
+        advice=advice,
+        picture=picture,
+        image=f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}",
+        columns=list(COLUMNS.values()),
+        rows=[[_cell(row, name) for name in COLUMNS] for row in advice["rows"]],
+        facts=facts,
+        version=__version__,
+    )
+    write_output(Path(path), page, OF, overwrite)
+    return Path(path)
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    value, ends = row[name], row.get(f"{name}_interval")
+    if value is None or isinstance(value, str):
+        return value or "-"
+    if not isinstance(value, float):
+        return f"{value:,}"
+    form = "+.2f" if name == "gain" else ".2f"
+    return f"{value:{form}}" + (f" [{ends[0]:{form}}, {ends[1]:{form}}]" if ends else "")

@@ -1,0 +1,1 @@
+"""A target with two classes, and made hierarchies of fine classes."""

@@ -1,0 +1,1 @@
+"""Superclasses of CIFAR-100, pre-trained at many granularities."""

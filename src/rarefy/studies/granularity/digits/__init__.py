@@ -1,0 +1,1 @@
+"""The same questions at the size of a CPU."""

@@ -1,0 +1,1 @@
+"""What the studies of pre-training on images share: recipe, numbers, verdicts, charts."""

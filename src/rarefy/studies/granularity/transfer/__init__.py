@@ -1,0 +1,1 @@
+"""From the levels of CIFAR-100 to CIFAR-10."""

@@ -1,0 +1,1 @@
+"""How fine should the labels of pre-training be?"""

@@ -1,0 +1,190 @@
+"""One transfer: pairs that share everything but their labels, nothing chosen on test images, stops
+that lose nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_trainings import Enough, stopped_after
+
+from rarefy.core.contracts import Cells, Context
+from rarefy.core.errors import UsageError
+from rarefy.nets.backbones import Headed, build_backbone
+from rarefy.tools.granularity import reference, transfer
+from rarefy.tools.granularity.experiment import GranularityExperiment
+from rarefy.tools.granularity.sets import ONCE, TARGET, Source, load_sets, pretraining_labels
+from rarefy.tools.granularity.transfer import worst_subclasses
+
+CPU = torch.device("cpu")
+DIGITS = Source("digits", target="parity", samples=160, test_samples=100)
+
+
+def experiment(**options: Any) -> GranularityExperiment:
+    return GranularityExperiment.at("tiny", **options)
+
+
+def ran(which: str, seed: int = 0, context: Context | None = None, **options: Any) -> Any:
+    """One cell's outputs."""
+    chosen = experiment(**options)
+    values = {"labels": np.array([which]), "seed": np.array([seed])}
+    cells = Cells(values, np.array([chosen.cell_key({"seed": seed})]))
+    return {name: one[0] for name, one in chosen.simulate(cells, context or Context()).items()}
+
+
+def test_held_out_images_are_in_no_training() -> None:
+    sets = load_sets(DIGITS, CPU)
+    assert sets.same
+    assert not set(sets.held_out.ids) & set(sets.tuned.ids)
+    assert not set(sets.test.ids) & {*sets.tuned.ids, *sets.held_out.ids}
+    assert len(sets.held_out) == pytest.approx(0.1 * (len(sets.tuned) + len(sets.held_out)), abs=2)
+
+
+def test_labels_of_every_kind_are_whole_and_agree_as_they_should() -> None:
+    sets = load_sets(DIGITS, CPU)
+    pixels = sets.source.images.flatten(1).float().numpy()
+    found = {
+        name: pretraining_labels(name, sets, pixels, 0)
+        for name in (TARGET, "class", "kmeans-within:3", "random:4", "samples")
+    }
+    assert [one.classes for one in found.values()] == [2, 10, 6, 4, len(sets.source)]
+    assert [found[name].agreement for name in (TARGET, "class", "kmeans-within:3")] == [1, 1, 1]
+    assert found["random:4"].agreement < 0.7
+    assert found["samples"].smallest == 1
+    for one in found.values():
+        assert one.labels.unique().tolist() == list(range(one.classes))
+
+
+def test_a_new_head_keeps_the_backbone() -> None:
+    backbone, width = build_backbone("lenet", 1, 8)
+    first, second = Headed(backbone, width, 5), Headed(build_backbone("lenet", 1, 8)[0], width, 2)
+    second.load_backbone(first.state_dict())
+    images = torch.rand(3, 1, 8, 8)
+    torch.testing.assert_close(second.backbone(images), first.backbone(images))
+    assert second(images).shape == (3, 2)
+
+
+def test_cells_of_a_seed_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: dict[str, list[torch.Tensor]] = {}
+    plain = transfer.training_on
+
+    def watched(model: Headed, *args: Any) -> Any:
+        begun.setdefault(which, []).append(next(model.backbone.parameters()).detach().clone())
+        return plain(model, *args)
+
+    monkeypatch.setattr(transfer, "training_on", watched)
+    for which in (TARGET, "class", "random:4"):
+        ran(which)
+    for which in ("class", "random:4"):
+        torch.testing.assert_close(begun[which][0], begun[TARGET][0])
+        assert not torch.equal(begun[which][1], begun[TARGET][1])  # tuned from its own weights
+
+
+def test_one_pass_has_one_accuracy_and_the_others_all() -> None:
+    once, target, fine = ran(ONCE), ran(TARGET), ran("class")
+    assert np.isfinite(once["test_accuracy"]).tolist() == [[False, True]]
+    assert np.isnan(once["probe_accuracy"]).all()
+    for found in (target, fine):
+        for name in ("test_accuracy", "held_out_accuracy", "probe_accuracy", "probe_held_out"):
+            assert ((0 <= found[name]) & (found[name] <= 1)).all()
+    assert np.isfinite(target["pretrained_accuracy"])
+    assert np.isnan(fine["pretrained_accuracy"])
+
+
+def test_a_checkpoint_on_the_way_is_tuned_from_its_own_weights() -> None:
+    found = ran("class", checkpoints=(0.5, 1.0))
+    assert found["test_accuracy"].shape == (2, 2)
+    assert np.isfinite(found["probe_accuracy"]).all()
+    assert found["probe_accuracy"][1] == ran("class")["probe_accuracy"][0]
+
+
+@pytest.mark.parametrize("updates", [3, 12, 20, 30])
+def test_a_stop_anywhere_loses_nothing(updates: int, tmp_path: Path) -> None:
+    whole = ran("class", checkpoints=(0.5, 1.0))
+    stopped = replace(stopped_after(updates), scratch=tmp_path)
+    with pytest.raises(Enough):
+        ran("class", context=stopped, checkpoints=(0.5, 1.0))
+    again = ran("class", context=Context(scratch=tmp_path), checkpoints=(0.5, 1.0))
+    for name, values in whole.items():
+        np.testing.assert_array_equal(again[name], values, err_msg=name)
+    assert not list(tmp_path.glob("*.pt"))
+
+
+def test_judges_are_trained_once_and_are_not_those_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    plain = reference.pretrain_stage
+
+    def counted(*args: Any) -> Any:
+        asked.append(args[6])
+        return plain(*args)
+
+    monkeypatch.setattr(reference, "pretrain_stage", counted)
+    first = ran("class", context=Context(scratch=tmp_path), judged=True)
+    second = ran(TARGET, context=Context(scratch=tmp_path), judged=True)
+    assert len(asked) == 3
+    assert first["hard_share"] == second["hard_share"]
+    share = first["hard_share"]
+    mean = share * first["hard_accuracy"] + (1 - share) * first["easy_accuracy"]
+    assert mean == pytest.approx(first["test_accuracy"][-1, -1])
+
+
+def test_worst_subclasses() -> None:
+    subclasses = torch.arange(20).repeat_interleave(4)
+    right = torch.ones(80, dtype=torch.bool)
+    right[:4], right[4:6] = False, False
+    assert worst_subclasses(right, subclasses) == (0.0, 0.25)
+
+
+def test_an_embedding_goes_by_the_order_of_the_training_set(tmp_path: Path) -> None:
+    sets = load_sets(DIGITS, CPU)
+    whole = reference.data_of(DIGITS, CPU).train
+    np.save(tmp_path / "own.npy", np.arange(len(whole), dtype=np.float32)[:, None])
+    features = reference.clustering_features(
+        str(tmp_path / "own.npy"), DIGITS, experiment().task(), 0, Context()
+    )
+    assert [whole.ids[int(row)] for row in features[:, 0]] == list(sets.source.ids)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"), [(5, "an embedding of 5 x 3; it must have a row per training image")]
+)
+def test_an_embedding_of_another_length(tmp_path: Path, rows: int, words: str) -> None:
+    np.save(tmp_path / "own.npy", np.zeros((rows, 3), dtype=np.float32))
+    with pytest.raises(UsageError, match=words):
+        ran("kmeans:4", features=str(tmp_path / "own.npy"))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"features": "colours"}, "features='colours': must be target, pixels, an embedding"),
+        ({"features": "none.npy"}, "there is no embedding none.npy"),
+    ],
+)
+def test_features_that_are_none(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        ran("kmeans:4", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"labels": ("class",)}, "must have 'target', to compare with"),
+        ({"checkpoints": (0.5,)}, "must rise and end with 1"),
+        ({"labels": ("target", "shape")}, "shape"),
+        ({"target": "shape"}, "shape"),
+        (
+            {"target_data": "mnist", "labels": ("target",)},
+            "mnist",
+        ),
+    ],
+)
+def test_what_cannot_be_asked(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        experiment(**options).inputs()
