@@ -114,6 +114,9 @@ def execute(
     try:
         _refuse_other_inputs(store, inputs)
         if "inputs" not in store.attributes or not store.done().any():
+            if store.attributes.get("inputs", inputs) != inputs:
+                # no cell is done, but trainings may be under way: with what is no longer there
+                shutil.rmtree(store.scratch, ignore_errors=True)
             store.remember(inputs=inputs)
         choices = _choices(store, where, fitting, compiled, batch, threads)
         context = Context(

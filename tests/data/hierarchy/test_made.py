@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 from rarefy.core.errors import UsageError
 from rarefy.core.threads import exactly
 from rarefy.data.hierarchy.clusters import filled_up
-from rarefy.data.hierarchy.made import MADE, check_spec, kind_of, make_level, needs_features
+from rarefy.data.hierarchy.made import MADE, WITHIN, check_spec, kind_of, make_level, needs_features
 
 TARGET = np.repeat(np.arange(3), 20)
 
@@ -58,12 +58,13 @@ def test_what_holds_for_every_level(
     found = np.bincount(labels, minlength=len(names))
     assert labels.dtype == np.int64 and labels.shape == target.shape
     assert len(set(names)) == len(names) == len(found) and found.min() > 0
-    if kind in ("kmeans-within", "rebalanced"):
+    if kind in WITHIN:
         for number in set(target.tolist()):
             mine = target == number
             inside = np.unique(labels[mine])
             # as many as asked for, or as there are distinct samples; all of this class alone
-            assert len(inside) == min(count, len(np.unique(rows[mine], axis=0)))
+            distinct_rows = len(np.unique(rows[mine], axis=0)) if needs_features(spec) else count
+            assert len(inside) == min(count, distinct_rows)
             assert [names[label] for label in inside] == [
                 f"{number}/{n}" for n in range(len(inside))
             ]
@@ -162,9 +163,16 @@ def test_names() -> None:
 
 
 def test_kinds() -> None:
-    specs = ("kmeans-within:2", "rebalanced:2", "kmeans:9", "random:9", "samples")
+    specs = (
+        "kmeans-within:2",
+        "rebalanced:2",
+        "kmeans:9",
+        "random-within:2",
+        "random:9",
+        "samples",
+    )
     assert tuple(kind_of(spec) for spec in specs) == MADE
-    assert [needs_features(spec) for spec in specs] == [True, True, True, False, False]
+    assert [needs_features(spec) for spec in specs] == [True] * 3 + [False] * 3
     assert kind_of("coarse") == kind_of("taxon:genus") == "given"
     assert not needs_features("coarse")
 

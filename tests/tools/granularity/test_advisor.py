@@ -140,7 +140,7 @@ def test_many_seeds_are_not_counted() -> None:
 @pytest.mark.parametrize(("seeds", "words"), [(4, "about 1 more"), (1, "at least 4 more")])
 def test_few_seeds_decide_nothing(seeds: int, words: str) -> None:
     advice = advise(results({"class": 2.0}, seeds=seeds, spread=0.01))
-    assert advice.level is None and f"cannot tell: {words} seeds" in advice.sentence
+    assert advice.level is None and f"cannot tell: {words} seed" in advice.sentence
     assert warned(advice, f"n = {seeds}: fewer than 5 seeds decide nothing")
 
 

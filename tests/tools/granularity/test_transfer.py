@@ -15,7 +15,7 @@ from small_trainings import Enough, stopped_after
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
 from rarefy.nets.backbones import Headed, build_backbone
-from rarefy.tools.granularity import reference, transfer
+from rarefy.tools.granularity import reference, sets, transfer
 from rarefy.tools.granularity.experiment import GranularityExperiment
 from rarefy.tools.granularity.sets import ONCE, TARGET, Source, load_sets, pretraining_labels
 from rarefy.tools.granularity.transfer import worst_subclasses
@@ -37,21 +37,23 @@ def ran(which: str, seed: int = 0, context: Context | None = None, **options: An
 
 
 def test_held_out_images_are_in_no_training() -> None:
-    sets = load_sets(DIGITS, CPU)
-    assert sets.same
-    assert not set(sets.held_out.ids) & set(sets.tuned.ids)
-    assert not set(sets.test.ids) & {*sets.tuned.ids, *sets.held_out.ids}
-    assert len(sets.held_out) == pytest.approx(0.1 * (len(sets.tuned) + len(sets.held_out)), abs=2)
+    images = load_sets(DIGITS, CPU)
+    assert images.same
+    assert not set(images.held_out.ids) & set(images.tuned.ids)
+    assert not set(images.test.ids) & {*images.tuned.ids, *images.held_out.ids}
+    assert len(images.held_out) == pytest.approx(
+        0.1 * (len(images.tuned) + len(images.held_out)), abs=2
+    )
 
 
 def test_labels_of_every_kind_are_whole_and_agree_as_they_should() -> None:
-    sets = load_sets(DIGITS, CPU)
-    pixels = sets.source.images.flatten(1).float().numpy()
+    images = load_sets(DIGITS, CPU)
+    pixels = images.source.images.flatten(1).float().numpy()
     found = {
-        name: pretraining_labels(name, sets, pixels, 0)
+        name: pretraining_labels(name, images, pixels, 0)
         for name in (TARGET, "class", "kmeans-within:3", "random:4", "samples")
     }
-    assert [one.classes for one in found.values()] == [2, 10, 6, 4, len(sets.source)]
+    assert [one.classes for one in found.values()] == [2, 10, 6, 4, len(images.source)]
     assert [found[name].agreement for name in (TARGET, "class", "kmeans-within:3")] == [1, 1, 1]
     assert found["random:4"].agreement < 0.7
     assert found["samples"].smallest == 1
@@ -70,10 +72,13 @@ def test_a_new_head_keeps_the_backbone() -> None:
 
 def test_cells_of_a_seed_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: dict[str, list[torch.Tensor]] = {}
+    heads: list[torch.Tensor] = []
     plain = transfer.training_on
 
     def watched(model: Headed, *args: Any) -> Any:
         begun.setdefault(which, []).append(next(model.backbone.parameters()).detach().clone())
+        if len(begun[which]) == 2:
+            heads.append(model.head.weight.detach().clone())
         return plain(model, *args)
 
     monkeypatch.setattr(transfer, "training_on", watched)
@@ -82,6 +87,7 @@ def test_cells_of_a_seed_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     for which in ("class", "random:4"):
         torch.testing.assert_close(begun[which][0], begun[TARGET][0])
         assert not torch.equal(begun[which][1], begun[TARGET][1])  # tuned from its own weights
+    assert len({tuple(head.flatten().tolist()) for head in heads}) == 1  # with the same new layer
 
 
 def test_one_pass_has_one_accuracy_and_the_others_all() -> None:
@@ -102,7 +108,7 @@ def test_a_checkpoint_on_the_way_is_tuned_from_its_own_weights() -> None:
     assert found["probe_accuracy"][1] == ran("class")["probe_accuracy"][0]
 
 
-@pytest.mark.parametrize("updates", [3, 12, 20, 30])
+@pytest.mark.parametrize("updates", [3, 12, 20, 30, 40, 45])
 def test_a_stop_anywhere_loses_nothing(updates: int, tmp_path: Path) -> None:
     whole = ran("class", checkpoints=(0.5, 1.0))
     stopped = replace(stopped_after(updates), scratch=tmp_path)
@@ -139,16 +145,54 @@ def test_worst_subclasses() -> None:
     right = torch.ones(80, dtype=torch.bool)
     right[:4], right[4:6] = False, False
     assert worst_subclasses(right, subclasses) == (0.0, 0.25)
+    one_more = torch.cat([torch.zeros(20, dtype=torch.int64), torch.tensor([1])])
+    assert worst_subclasses(torch.arange(21) < 15, one_more) == (0.75, 0.75)  # one image: no class
+
+
+def test_a_diverged_network_of_features_stops_its_cell() -> None:
+    found = ran("kmeans:4", features="target", learning_rate=1e8)
+    assert found["nonfinite_step"] >= 0 and np.isnan(found["test_accuracy"]).all()
+
+
+def test_a_target_class_without_training_images() -> None:
+    with pytest.raises(UsageError, match="target class 'blurred' has 0 training images"):
+        sets._check_target(torch.tensor([1, 1, 2, 2]), ("blurred", "even", "odd"))
+
+
+def test_another_set_gives_as_many_images_and_none_that_judges() -> None:
+    found = load_sets(replace(DIGITS, target_data="digits"), CPU)
+    judging = {*found.held_out.ids, *found.test.ids}
+    assert not found.same and not judging & set(found.source.ids)
+    assert len(found.source) == pytest.approx(len(found.tuned), abs=5)
+
+
+@pytest.mark.parametrize("name", ["target", "once", "samples", "random"])
+def test_a_level_called_like_something_else(name: str, tmp_path: Path) -> None:
+    rows = [f"{digit},{'even' if digit % 2 == 0 else 'odd'}" for digit in range(10)]
+    file = tmp_path / "levels.csv"
+    file.write_text("\n".join([f"class,{name},x", *(f"{row},{row[-3:]}" for row in rows)]))
+    with pytest.raises(UsageError, match=f"level '{name}' has a name that means something else"):
+        load_sets(replace(DIGITS, hierarchy=str(file)), CPU)
+
+
+def test_an_edited_hierarchy_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "levels.csv"
+    seen = []
+    for halves in (("a", "b"), ("a", "b b")):
+        rows = [f"{digit},{halves[digit % 2]}" for digit in range(10)]
+        file.write_text("\n".join(["child,parent", *rows]))
+        seen.append(load_sets(replace(DIGITS, hierarchy=str(file), target="parent"), CPU).target)
+    assert seen == [("a", "b"), ("a", "b b")]
 
 
 def test_an_embedding_goes_by_the_order_of_the_training_set(tmp_path: Path) -> None:
-    sets = load_sets(DIGITS, CPU)
+    images = load_sets(DIGITS, CPU)
     whole = reference.data_of(DIGITS, CPU).train
     np.save(tmp_path / "own.npy", np.arange(len(whole), dtype=np.float32)[:, None])
     features = reference.clustering_features(
         str(tmp_path / "own.npy"), DIGITS, experiment().task(), 0, Context()
     )
-    assert [whole.ids[int(row)] for row in features[:, 0]] == list(sets.source.ids)
+    assert [whole.ids[int(row)] for row in features[:, 0]] == list(images.source.ids)
 
 
 @pytest.mark.parametrize(

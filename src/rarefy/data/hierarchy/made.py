@@ -2,12 +2,13 @@
 
 ``kmeans-within:K`` and ``rebalanced:K`` make K clusters inside each target class, so that each
 made label lies in one target class; ``kmeans:K`` makes K clusters of the whole set, ``random:K``
-K ids that mean nothing, ``samples`` one id per sample. All are those of Hong et al. (section 6.2
-and App. A.1.1) but ``rebalanced``: they take per superclass the finest of several clusterings
-whose smallest cluster is above a threshold (e.g. 1,000 samples), so that superclasses differ in
-their number of clusters. Here K stays and samples move: no cluster is smaller than half of the
-mean of its class. That compares with ``kmeans-within:K`` at the same number of labels, and needs
-no threshold, which a small set would never reach.
+K ids that mean nothing, ``random-within:K`` as many inside each target class, ``samples`` one id
+per sample. All are of Hong et al. (Table 6 has ids within classes; whether those of Table 1 are
+within superclasses it does not say) but ``rebalanced`` (App. A.1.1): they take per superclass the
+finest of several clusterings whose smallest cluster is above a threshold (e.g. 1,000 samples), so
+that superclasses differ in their number of clusters. Here K stays and samples move: no cluster is
+smaller than half of the mean of its class. That compares with ``kmeans-within:K`` at the same
+number of labels, and needs no threshold, which a small set would never reach.
 """
 
 from __future__ import annotations
@@ -21,10 +22,17 @@ from rarefy.core.errors import UsageError, bad_value, unknown
 from rarefy.core.rng import key
 from rarefy.data.hierarchy.clusters import Labels, Rows, comparable, k_means, rebalanced
 
-MADE = ("kmeans-within", "rebalanced", "kmeans", "random", "samples")
+
+def _shuffled(rows: Rows, count: int, seed: int) -> Labels:
+    return np.random.default_rng(seed).permutation(np.arange(len(rows)) % count)
+
+
+MADE = ("kmeans-within", "rebalanced", "kmeans", "random-within", "random", "samples")
+MEANINGLESS = ("random-within", "random", "samples")
 WITHIN: dict[str, Callable[[Rows, int, int], Labels]] = {
     "kmeans-within": k_means,
     "rebalanced": rebalanced,
+    "random-within": _shuffled,
 }
 
 
@@ -35,7 +43,7 @@ def kind_of(spec: str) -> str:
 
 
 def needs_features(spec: str) -> bool:
-    return kind_of(spec) in (*WITHIN, "kmeans")
+    return kind_of(spec) in ("kmeans-within", "rebalanced", "kmeans")
 
 
 def check_spec(spec: str) -> None:
@@ -70,7 +78,10 @@ def make_level(
     if kind == "random":
         labels = generator.permutation(np.arange(samples) % count)
         return labels, tuple(f"id {number}" for number in range(count))
-    rows = comparable(_checked(spec, features, samples))
+    if needs_features(spec):
+        rows = comparable(_checked(spec, features, samples))
+    else:
+        rows = np.zeros((samples, 1), dtype=np.float32)
     if kind == "kmeans":
         labels = k_means(rows, count, _seed(generator))
         return labels, tuple(f"cluster {number}" for number in range(labels.max() + 1))
@@ -104,15 +115,20 @@ def _parts(spec: str) -> tuple[str, int]:
 def _checked(spec: str, features: NDArray | None, samples: int) -> NDArray:
     if features is None:
         raise bad_value("features", None, f"{spec} needs an embedding: one row per sample")
-    if features.ndim < 2 or 0 in features.shape[1:] or features.dtype.kind not in "fiub":
-        found = f"{features.dtype} {features.shape}"
-        raise bad_value("features", found, "embedding must be numbers, (samples, features)")
+    check_rows(features)
     if len(features) != samples:
         raise UsageError(f"embedding has {len(features):,} rows, the training set {samples:,}")
+    return features
+
+
+def check_rows(features: NDArray, name: str = "embedding") -> None:
+    """Raise a UsageError for what is no table of finite numbers."""
+    if features.ndim < 2 or 0 in features.shape[1:] or features.dtype.kind not in "fiub":
+        found = f"{features.dtype} {features.shape}"
+        raise bad_value("features", found, f"{name} must be numbers, (samples, features)")
     finite = np.isfinite(features).all(axis=tuple(range(1, features.ndim)))
     if not finite.all():
-        raise UsageError(f"embedding: row {finite.argmin()} has a value that is not finite")
-    return features
+        raise UsageError(f"{name}: row {finite.argmin()} has a value that is not finite")
 
 
 def _too_many(spec: str, found: str) -> UsageError:

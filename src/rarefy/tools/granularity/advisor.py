@@ -8,8 +8,9 @@ corrected for the number of candidates (Bonferroni). Fewer than ``FEWEST`` seeds
 (a) Some candidates gain for sure (interval above 0): the coarsest of them that is not worse than
     the best is advised, that is the one with the fewest classes whose difference from the best, by
     its corrected interval, is no loss of more than half of the best's gain.
-    Where one pass on the target, as long as both stages together, is certainly better than that
-    level, the pass is advised; where the two are not told apart, the sentence says so.
+    Where one pass on the target, as long as both stages together, is certainly better than the
+    best level, the pass is advised; where it is not told apart from what is advised, the sentence
+    says so.
 (b) No gain can be as large as ``worth`` points (all intervals lie below it): no level helps here.
 (c) Else nobody can tell yet: so many seeds more would have a chance of four in five to decide
     between the two if means and spread stay what they are (normal approximation).
@@ -25,6 +26,7 @@ from typing import Any
 import xarray as xr
 from scipy.stats import norm
 
+from rarefy.data.hierarchy.made import MEANINGLESS
 from rarefy.measure.statistics import Interval
 from rarefy.tools.granularity.rows import (
     CONTROLS,
@@ -129,7 +131,7 @@ def advise(
     """What to pre-train on, by the results of a ``GranularityExperiment``. ``images``: how many
     were pre-trained on, ``epochs`` of a training in all; 0: nobody knows."""
     tuned = tuned_accuracy(results)
-    by_probe = not bool(tuned.notnull().any())
+    by_probe = not tuned.notnull().any() and bool(probe_accuracy(results).notnull().any())
     accuracy = probe_accuracy(results) if by_probe else tuned
     rows = rows_of(results, accuracy, images * epochs)
     done = [row for row in rows if row["kind"] not in CONTROLS and row["pairs"]]
@@ -170,10 +172,10 @@ def _decide(judged: _Judged, target: str, worth: float) -> tuple[str | None, str
     fewest = min(it.n for it in gains.values())
     further = max(FEWEST - fewest, 1)
     if fewest < 2:
-        words = f"at least {further} more seeds"
+        words = f"at least {further} more seed{'s' if further > 1 else ''}"
     else:
         further = max(math.ceil(min(judged.seeds_needed(worth), 1e9)) - fewest, further)
-        words = f"about {further} more seeds"
+        words = f"about {further} more seed{'s' if further > 1 else ''}"
         words = words if further <= MOST_SEEDS else f"more than {MOST_SEEDS} seeds"
     return None, f"cannot tell: {words} would; the best so far is {judged.told(best)}"
 
@@ -184,12 +186,20 @@ def _beside_one_pass(
     """A budget of two stages can also be spent in one."""
     if ONCE not in judged.accuracy["labels"].values.tolist():
         return found, sentence
-    over = gain(judged.accuracy, ONCE, found, judged.level)
+    best = judged.best
+    over = gain(judged.accuracy, ONCE, best, judged.level)
     if over.n >= FEWEST and over.low > 0:
         return None, (
             f"train once on {target}, as long as both stages together: {spelled(over)} over the "
-            f"best advice of two stages, {judged.told(found)}"
+            f"best level, {judged.told(best)}"
         )
+    over = gain(judged.accuracy, ONCE, found, judged.level)
+    if over.n >= FEWEST and over.low > 0:  # the coarser one is not enough then
+        found, sentence = (
+            best,
+            f"pre-train on {judged.told(best, f' over re-training on {target}')}",
+        )
+        over = gain(judged.accuracy, ONCE, found, judged.level)
     if over.n and not over.high < 0:
         sentence += f"; not told apart from one pass of the same length ({-over.mean:+.2f})"
     return found, sentence
@@ -209,7 +219,7 @@ def _made(judged: _Judged) -> str:
     worth = f"made labels are worth {judged.gains[made].mean:+.2f} points here ({made})"
     if not given:
         return f"{worth}; there is no given level to compare with"
-    apart = gain(judged.accuracy, made, given)
+    apart = gain(judged.accuracy, made, given, judged.level)
     words = "not told apart"
     if apart.n >= FEWEST and apart.low > 0:
         words = "made labels are better"
@@ -266,12 +276,13 @@ def _beside(judged: _Judged, results: xr.Dataset, advised: str | None) -> list[s
     found, names = [], [str(one) for one in results["labels"].values]
     level = advised or judged.best
     worst = gain(100 * results["worst_subclass"], level)
-    if judged.gains[level].mean > 0 and worst.n >= 2 and worst.high < 0:
+    if judged.gains[level].mean > 0 and worst.n >= FEWEST and worst.high < 0:
         found.append(f"with {level} the worst subclass loses: {spelled(worst)}")
-    if ONCE in names and (once := gain(judged.accuracy, ONCE)).low > 0:
+    once = gain(judged.accuracy, ONCE) if ONCE in names else None
+    if once is not None and once.n >= FEWEST and once.low > 0:
         found.append(f"one pass on the target is better than re-training: {spelled(once)}")
     for control in names if advised else ():
-        if kind(control) in ("random", "samples"):
+        if kind(control) in MEANINGLESS:
             over = gain(judged.accuracy, level, control)
             if over.n and not over.low > 0:
                 found.append(f"{level} is not certainly better than {control}: {spelled(over)}")

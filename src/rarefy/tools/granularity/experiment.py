@@ -16,11 +16,13 @@ from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, Rule, Whole
 from rarefy.data.hierarchy.levels import CLASS, level_of, levels_identity
 from rarefy.data.hierarchy.made import check_spec, kind_of
+from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images.ids import short_hash
 from rarefy.nets.builder import identity
 from rarefy.sweep.one_by_one import one_by_one, spread_epochs
 from rarefy.tools.granularity.reference import (
     PIXELS,
+    Diverged,
     check_features,
     clustering_features,
     hard_images,
@@ -42,7 +44,7 @@ from rarefy.tools.granularity.transfer import (
     transfer,
     worst_subclasses,
 )
-from rarefy.tools.image_data import data_identity
+from rarefy.tools.image_data import data_identity, on_device
 from rarefy.tools.sparse_training import Task, own_random_state
 from rarefy.train.image_batches import Augmentation
 from rarefy.train.recipe import Recipe
@@ -60,6 +62,7 @@ class GranularityExperiment(Experiment):
 
     name: ClassVar[str] = "granularity-images"
     title: ClassVar[str] = "Your own images: how fine should the labels of pre-training be?"
+    version: ClassVar[int] = 2
     axes: ClassVar[tuple[str, ...]] = ("labels",)
     one_at_a_time: ClassVar[bool] = True
     scales: ClassVar[dict[str, dict[str, Any]]] = {
@@ -201,7 +204,8 @@ class GranularityExperiment(Experiment):
             "levels": levels_identity(data_of(self.source(), here)),
         }
         if self.target_data:
-            found["target_data"] = data_identity(self.target_data)
+            asked = with_hierarchy(on_device(self.target_data, here))
+            found["target_data"] = f"{data_identity(self.target_data)}, {levels_identity(asked)}"
         if Path(self.features).suffix and Path(self.features).is_file():
             found["features"] = short_hash([Path(self.features).read_bytes().hex()])
         own = identity(self.network)
@@ -251,7 +255,11 @@ class GranularityExperiment(Experiment):
         sets = load_sets(source, context.device)
         features = None
         if wants_features(which):
-            features = clustering_features(self.features, source, task, run_key, context)
+            try:
+                features = clustering_features(self.features, source, task, run_key, context)
+            except Diverged as error:
+                context.advance(self.cost().steps_per_cell)
+                return self._measured({}, error.step)
         labels = pretraining_labels(which, sets, features, seed)
         with own_random_state(run_key, context.device):
             done = transfer(task, which, sets, labels, run_key, context, f"{which}, seed {seed}")
@@ -279,11 +287,14 @@ class GranularityExperiment(Experiment):
                     "hard_share": images.hard.mean(),
                     "control_share": images.control.mean(),
                 }
+        return self._measured(found, done.nonfinite_step)
+
+    def _measured(self, found: Mapping[str, Any], nonfinite_step: int) -> dict[str, np.ndarray]:
         shapes = {name: len(values) for name, values in self.coordinates().items()}
         return {
             one.name: _filled(found.get(one.name), tuple(shapes[dim] for dim in one.dims))
             for one in self.outputs()
-        } | {"nonfinite_step": np.asarray(done.nonfinite_step, dtype=np.float64)}
+        } | {"nonfinite_step": np.asarray(nonfinite_step, dtype=np.float64)}
 
     def _accuracies(self, done: Transferred) -> dict[str, Any]:
         seen = done.pretraining

@@ -16,6 +16,7 @@ from torch import nn
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.rng import key
+from rarefy.data.hierarchy.made import check_rows
 from rarefy.nets.backbones import Headed
 from rarefy.sweep.cached import Numbers, cached_npz, hash_of
 from rarefy.tools.granularity.sets import (
@@ -40,6 +41,14 @@ from rarefy.train.image_batches import Scaling
 PIXELS = "pixels"
 
 
+class Diverged(Exception):
+    """A network whose features were to be clustered stopped being finite."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(step)
+        self.step = step
+
+
 class HardImages(NamedTuple):
     """Which test images are hard, and which a second judge of the same kind takes for such: what
     choosing by one network's errors does by itself."""
@@ -59,7 +68,10 @@ def clustering_features(
     if features == PIXELS:
         return np.asarray(images.flatten(1).float().cpu().numpy() / 255, dtype=np.float32)
     if features == TARGET:
-        return _judge(TARGET, source, task, run_key, context)["features"].astype(np.float32)
+        judge = _judge(TARGET, source, task, run_key, context)
+        if judge["nonfinite_step"] >= 0:
+            raise Diverged(int(judge["nonfinite_step"]))
+        return judge["features"].astype(np.float32)
     if features.endswith(".npy"):
         return _embedding(features, source, sets)
     return _by_backbone(features, sets, context)
@@ -88,6 +100,7 @@ def _embedding(path: str, source: Source, sets: TransferSets) -> NDArray[np.floa
             f"{path}: an embedding of {shape}; it must have a row per training image, "
             f"{len(whole):,} rows"
         )
+    check_rows(found, path)
     if len(found) == len(sets.source):
         return found.astype(np.float32)
     place = {one: row for row, one in enumerate(whole.ids)}
@@ -143,7 +156,9 @@ def _judge(
             training = pretrain_stage(task, sets, labels, images, own_key, quiet, name)
             model = training.model
             assert isinstance(model, Headed)
-            if which == TARGET:
+            if training.history.nonfinite_step >= 0:
+                right = torch.zeros(len(sets.test))
+            elif which == TARGET:
                 right = right_answers(model, sets.test, sets, task, context)
             else:
                 right = probe_backbone(model.backbone, sets, task, context)[2]
@@ -151,7 +166,11 @@ def _judge(
             scaling = sets.source_scaling
             features = features_of(model.backbone, sets.source.images, scaling, precision)
         # half the bytes: clusters do not see the difference
-        return {"right": right.cpu().numpy(), "features": features.half().cpu().numpy()}
+        return {
+            "right": right.cpu().numpy(),
+            "features": features.half().cpu().numpy(),
+            "nonfinite_step": np.asarray(training.history.nonfinite_step),
+        }
 
     if context.scratch is None:
         return compute()

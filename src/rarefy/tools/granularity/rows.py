@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rarefy.data.hierarchy.made import kind_of
+from rarefy.data.hierarchy.made import MEANINGLESS, kind_of
 from rarefy.measure.statistics import Interval, mean_interval
 from rarefy.tools.granularity.sets import ONCE, TARGET
 
 KINDS = {TARGET: "re-training", ONCE: "one pass"}
-CONTROLS = (*KINDS.values(), "random", "samples")
+CONTROLS = (*KINDS.values(), *MEANINGLESS)
 """Kinds that are compared with, and never advised."""
 
 

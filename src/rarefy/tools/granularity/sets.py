@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.hierarchy.levels import CLASS, agreement, label_levels, level_of, smallest
-from rarefy.data.hierarchy.made import check_counts, kind_of, make_level, needs_features
+from rarefy.data.hierarchy.made import WITHIN, check_counts, kind_of, make_level, needs_features
 from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.data.images.ids import choose_by_content, digest_of
@@ -42,7 +43,7 @@ class Source:
 @dataclass(frozen=True, eq=False)
 class TransferSets:
     """On their device. ``source`` and ``tuned`` are the same images unless the target is another
-    set; ``held_out`` images are in neither."""
+    set (of which as many are used then); ``held_out`` images are in neither."""
 
     source: ImageSet
     tuned: ImageSet
@@ -78,7 +79,15 @@ class TransferSets:
 
 def load_sets(source: Source, device: torch.device) -> TransferSets:
     """Cells of an experiment share them."""
-    return _loaded(source, os.environ.get("RAREFY_DATA"), device)
+    return _loaded(source, os.environ.get("RAREFY_DATA"), device, _stamp(source.hierarchy))
+
+
+def _stamp(path: str) -> tuple[tuple[int, int], ...]:
+    """Changes when a file of annotations does."""
+    if not path or not Path(path).exists():
+        return ()
+    files = sorted(Path(path).iterdir()) if Path(path).is_dir() else [Path(path)]
+    return tuple((one.stat().st_mtime_ns, one.stat().st_size) for one in files)
 
 
 def data_of(source: Source, device: torch.device) -> ImageData:
@@ -86,7 +95,9 @@ def data_of(source: Source, device: torch.device) -> ImageData:
 
 
 @lru_cache(maxsize=2)
-def _loaded(source: Source, folder: str | None, device: torch.device) -> TransferSets:
+def _loaded(
+    source: Source, folder: str | None, device: torch.device, stamp: object
+) -> TransferSets:
     data = data_of(source, device)
     other = source.target_data
     asked = with_hierarchy(on_device(other, device)) if other else data
@@ -95,18 +106,22 @@ def _loaded(source: Source, folder: str | None, device: torch.device) -> Transfe
         raise bad_value("target_data", other, f"both sets need images of one shape, not {shapes}")
     if data.shape[1] != data.shape[2]:
         raise bad_value("data", source.data, f"images must be square, not {data.shape}")
+    for name in label_levels(asked.train):
+        if name in (TARGET, ONCE) or kind_of(name) != GIVEN:
+            raise UsageError(f"level {name!r} has a name that means something else here: rename it")
     train = some_of(asked.train, source.samples)
     labels, names = level_of(train, source.target)
     _check_target(labels, names)
     # copies of an image stay on one side
     contents = [digest_of(one) for one in train.ids]
     out = torch.tensor(choose_by_content(contents, labels.tolist(), source.held_out, "held out"))
-    tuned = train.take(~out)
+    tuned, held_out = train.take(~out), train.take(out)
+    test = some_of(asked.test, source.test_samples)
     return TransferSets(
-        source=some_of(data.train, source.samples) if other else tuned,
+        source=_others(data.train, (held_out, test), len(tuned)) if other else tuned,
         tuned=tuned,
-        held_out=train.take(out),
-        test=some_of(asked.test, source.test_samples),
+        held_out=held_out,
+        test=test,
         target=names,
         target_level=source.target,
         source_scaling=Scaling(data.mean, data.std),
@@ -115,15 +130,22 @@ def _loaded(source: Source, folder: str | None, device: torch.device) -> Transfe
     )
 
 
+def _others(train: ImageSet, judging: tuple[ImageSet, ...], count: int) -> ImageSet:
+    """As many images of another set as are tuned on, none that judges."""
+    known = {digest_of(one) for images in judging for one in images.ids}
+    free = torch.tensor([digest_of(one) not in known for one in train.ids])
+    return some_of(train.take(free), count)
+
+
 def _check_target(labels: Tensor, names: tuple[str, ...]) -> None:
     counts = torch.bincount(labels, minlength=len(names)).tolist()
     present = [name for name, count in zip(names, counts, strict=True) if count]
     if len(present) < 2:
         raise UsageError(f"the target has one class ({present[0]!r}): there is nothing to tell")
     for name, count in zip(names, counts, strict=True):
-        if count == 1:
+        if count < 2:
             raise UsageError(
-                f"target class {name!r} has one training image: two are needed, "
+                f"target class {name!r} has {count} training images: two are needed, "
                 "one of them is held out"
             )
 
@@ -148,7 +170,7 @@ def check_labels(labels: str, sets: TransferSets) -> None:
         return
     if kind_of(labels) == GIVEN:
         level_of(sets.source, labels)
-    elif not sets.same and labels.partition(":")[0] in ("kmeans-within", "rebalanced"):
+    elif not sets.same and kind_of(labels) in WITHIN:
         raise bad_value("labels", labels, "is made inside target classes, which this set lacks")
     else:
         check_counts(labels, _within(sets), sets.target)
@@ -169,7 +191,7 @@ def pretraining_labels(
 ) -> PretrainingLabels:
     """Of ``sets.source`` (of ``sets.tuned`` for re-training)."""
     if labels in (TARGET, ONCE):
-        return _described(sets.labels(sets.tuned), sets.labels(sets.tuned))
+        return _described(sets.labels(sets.tuned), sets.labels(sets.tuned))  # none is empty
     target = sets.labels(sets.source) if sets.same else None
     if kind_of(labels) == GIVEN:
         return _described(level_of(sets.source, labels)[0], target)

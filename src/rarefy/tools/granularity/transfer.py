@@ -19,13 +19,16 @@ from rarefy.nets.backbones import Headed, build_backbone
 from rarefy.sweep.cached import hash_of
 from rarefy.tools.granularity.sets import ONCE, TARGET, PretrainingLabels, TransferSets
 from rarefy.tools.longtail.features import features_of
-from rarefy.tools.sparse_training import Task, training_on
+from rarefy.tools.sparse_training import Task, own_random_state, training_on
 from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.evaluation import ROWS
 from rarefy.train.image_batches import Scaling, unit_pixels
 from rarefy.train.precision import mixed_precision, resolve_precision
 from rarefy.train.recipe import Recipe
 from rarefy.train.supervised import History, Training
+
+ENOUGH_TO_TELL = 20
+"""Test images from which on a subclass counts, where one has so many."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +85,18 @@ def pretrain_stage(
     name: str,
     watch: Callable[[Training], None] | None = None,
     epochs: int | None = None,
+    last: Callable[[Training], None] | None = None,
 ) -> Training:
-    """Train a new network on ``images`` with these labels; ``epochs``: not the task's."""
+    """Train a new network on ``images`` with these labels; ``epochs``: not the task's; ``last``
+    is done before its checkpoint goes."""
     how = task.lasting(epochs or task.epochs)
     model = new_network(task, sets, labels.classes, context)
     scaling = sets.scaling if images is sets.tuned else sets.source_scaling
     training = training_on(model, images.images, labels.labels, scaling, how, run_key, context)
     checkpoint = _checkpoint(context, run_key, how, name)
     training.run(context, checkpoint, _said(context, name, how.recipe, watch))
+    if last is not None:
+        last(training)
     if checkpoint is not None:
         checkpoint.remove()
     return training
@@ -116,15 +123,16 @@ def transfer(
         return _one_pass(task, sets, labels, run_key, context, name)
     images = sets.tuned if which == TARGET else sets.source
     copies = _Copies(context, hash_of(run_key, task, name))
-    history = copies.history(task.epochs)
+    history = copies.history(task.checkpoints)
     if history is None:
 
         def keep(now: Training) -> None:
             if now.epoch in task.checkpoints[:-1]:
                 copies.save(now)
 
-        training = pretrain_stage(task, sets, labels, images, run_key, context, name, keep)
-        copies.save(training)
+        training = pretrain_stage(
+            task, sets, labels, images, run_key, context, name, keep, last=copies.save
+        )
         history = training.history
     else:
         context.advance(task.epochs)
@@ -133,14 +141,16 @@ def transfer(
         context.advance(len(task.checkpoints) * task.tuning.epochs)
         return found
     for epoch in task.checkpoints:
-        last = epoch == task.checkpoints[-1]
-        state = copies.load(epoch)
-        if last and which == TARGET:
-            model = new_network(task, sets, labels.classes, context)
-            model.load_state_dict(state)
-            found.pretrained_test = _share(right_answers(model, sets.test, sets, task, context))
-        _tune(task, sets, state, found, run_key, context, f"{name}, from epoch {epoch}")
-        _probe(task, sets, state, found, context)
+        own_key = key(run_key, "tuning", epoch)
+        # the new last layer is the same for all labels, and after a stop too
+        with own_random_state(own_key, context.device):
+            state = copies.load(epoch)
+            _tune(task, sets, state, found, own_key, context, f"{name}, from epoch {epoch}")
+            _probe(task, sets, state, found, context)
+    if which == TARGET:
+        model = new_network(task, sets, labels.classes, context)
+        model.load_state_dict(copies.load(task.epochs))
+        found.pretrained_test = _share(right_answers(model, sets.test, sets, task, context))
     copies.remove(task.checkpoints)
     return found
 
@@ -174,14 +184,13 @@ def _tune(
     sets: TransferSets,
     state: Mapping[str, Tensor],
     found: Transferred,
-    run_key: int,
+    own_key: int,
     context: Context,
     name: str,
 ) -> None:
     """Fine-tune a copy with a new last layer on the target labels."""
     model = new_network(task, sets, len(sets.target), context)
     model.load_backbone(state)
-    own_key = key(run_key, "tuning")
     training = training_on(
         model,
         sets.tuned.images,
@@ -319,10 +328,10 @@ class _Copies:
         else:
             Checkpoint(self._path(now.epoch)).save(state)
 
-    def history(self, epoch: int) -> History | None:
-        """Of a pre-training that is through."""
-        state = self._read(epoch)
-        return None if state is None else History(**state["history"])
+    def history(self, epochs: tuple[int, ...]) -> History | None:
+        """Of a pre-training that is through, with all its copies."""
+        states = [self._read(epoch) for epoch in epochs]
+        return None if None in states else History(**(states[-1] or {})["history"])
 
     def load(self, epoch: int) -> dict[str, Tensor]:
         state = self._read(epoch)
@@ -348,5 +357,7 @@ def worst_subclasses(right: Tensor, subclasses: Tensor) -> tuple[float, float]:
     """Accuracy on the worst subclass, and the mean over the worst tenth of them."""
     answered, labels = right.cpu().double().numpy(), subclasses.cpu().numpy()
     counts = np.bincount(labels)
-    shares = np.sort(np.bincount(labels, weights=answered)[counts > 0] / counts[counts > 0])
+    # one image is right or wrong: the worst of many such is always 0
+    told = counts >= min(ENOUGH_TO_TELL, counts.max())
+    shares = np.sort(np.bincount(labels, weights=answered)[told] / counts[told])
     return float(shares[0]), float(shares[: max(1, round(len(shares) / 10))].mean())

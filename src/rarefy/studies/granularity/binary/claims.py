@@ -13,7 +13,7 @@ from rarefy.studies.kit.premise import undecided
 from rarefy.tools.granularity.experiment import GranularityExperiment
 from rarefy.tools.granularity.sets import GIVEN, TARGET
 
-MADE = ("kmeans-within", "random")
+MADE = ("kmeans-within", "random-within")
 
 
 def verdicts(experiment: GranularityExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:

@@ -9,7 +9,7 @@ from rarefy.studies.granularity.binary import claims as judged
 from rarefy.studies.granularity.images import charts
 from rarefy.studies.granularity.images.recipe import SMALL, TINY, CifarTransfer
 
-FEW = ("target", "once", "class", "kmeans-within:2", "random:4")
+FEW = ("target", "once", "class", "kmeans-within:2", "random-within:2")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class GranularityBinary(CifarTransfer):
         "paper": {},
         "classes": {
             "target": "class",
-            "labels": ("target", "kmeans-within:2", "random:200"),
+            "labels": ("target", "kmeans-within:2", "random-within:2"),
         },
     }
 

@@ -14,7 +14,7 @@ ALL_SIZES = (
     *("kmeans-within:2", "kmeans-within:5", "kmeans-within:10", "kmeans-within:38"),
     *("rebalanced:2", "rebalanced:5", "rebalanced:38"),
     *("kmeans:20", "kmeans:40", "kmeans:100", "kmeans:768"),
-    *("random:40", "random:100", "random:768", "samples"),
+    *("random-within:2", "random-within:38", "random:40", "random:100", "random:768", "samples"),
 )
 FEW = ("target", "once", "class", "kmeans-within:2", "rebalanced:2", "kmeans:10", "random:10")
 
@@ -47,13 +47,14 @@ class GranularityCifar100(CifarTransfer):
             "labels": ("target", "class", "noun"),
             "checkpoints": (0.5, 1.0),
             "tune_epochs": 16,
+            "looks": 8,  # the first of them while the rate still rises
         },
     }
 
     target: str = "coarse"
     labels: tuple[str, ...] = (
         *("target", "once", "class", "noun", "kmeans-within:2", "kmeans-within:5"),
-        *("rebalanced:5", "kmeans:100", "random:100"),
+        *("rebalanced:5", "kmeans:100", "random-within:5", "random:100"),
     )
 
     verdicts = judged.verdicts

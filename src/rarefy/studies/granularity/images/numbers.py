@@ -11,6 +11,7 @@ import xarray as xr
 
 from rarefy.data.hierarchy.made import kind_of
 from rarefy.studies.kit.arrays import by_seed, texts
+from rarefy.tools.granularity.rows import chosen
 from rarefy.tools.granularity.sets import GIVEN, ONCE, TARGET
 
 PERCENT = 100.0
@@ -19,6 +20,7 @@ KINDS = {
     "kmeans-within": "clusters within target classes",
     "rebalanced": "the same, rebalanced",
     "kmeans": "clusters of the whole set",
+    "random-within": "random ids within target classes",
     "random": "random ids",
     "samples": "one id per image",
 }
@@ -52,10 +54,7 @@ def errors(results: xr.Dataset) -> xr.DataArray:
 
 def chosen_errors(results: xr.Dataset) -> xr.DataArray:
     """The same at the checkpoint and look that are best on held-out images, cell by cell."""
-    places = {"place": ("checkpoint", "tuned")}
-    held, test = (results[name].stack(places) for name in ("held_out_accuracy", "test_accuracy"))
-    best = held.fillna(-1.0).argmax("place")
-    return PERCENT * (1 - test.isel(place=best)).drop_vars(("place", *places["place"]))
+    return PERCENT - chosen(results["held_out_accuracy"], results["test_accuracy"])
 
 
 def best_of(
