@@ -15,10 +15,12 @@ from rarefy.studies import get_study
 from rarefy.theory.granularity import first_rates, initial_sets, phase_1_steps
 
 SUBCLASSES = (2, 4, 8, 16)
+WIDE = {"d": 40, "neurons": 2560, "ratio": 40}
+"""Sizes nearer to the theory than what was run."""
 
 
 def study(**parameters: Any) -> Any:
-    given = {"variation": (AS_CHOSEN,), "subclasses": SUBCLASSES, "seeds": 12}
+    given = {"variation": (AS_CHOSEN,), "subclasses": SUBCLASSES, "seeds": 12, **WIDE}
     return get_study("granularity-detectors").at("paper", **{**given, **parameters})
 
 
