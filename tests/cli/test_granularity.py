@@ -89,7 +89,7 @@ def test_json_has_it_all_and_more_seeds_extend_it(
 ) -> None:
     assert rarefy(*SHORT, "--json", "--made", "random:3") == 0
     shown = capsys.readouterr()
-    assert "8 trainings" in shown.err and "about 36 s (18 s per seed)" in shown.err
+    assert "8 trainings" in shown.err and "about 43 s (22 s per seed)" in shown.err
     found: dict[str, Any] = json.loads(shown.out)
     assert [row["labels"] for row in found["rows"]] == ["target", "once", "class", "random:3"]
     assert found["level"] is None and found["sentence"].startswith("cannot tell")

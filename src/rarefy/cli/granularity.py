@@ -30,7 +30,7 @@ from rarefy.cli.options import (
     TestShare,
     Threads,
 )
-from rarefy.core.errors import OutOfTime
+from rarefy.core.errors import OutOfTime, bad_value
 from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def granularity(
         str,
         typer.Option(
             help="Labels made beside them: kmeans-within:K (clusters in each target class), "
-            "rebalanced:K, kmeans:K, random:K, samples; random alone: as many as the finest level."
+            "rebalanced:K, kmeans:K, random-within:K, random:K, samples; random alone: as many as "
+            "the finest level."
         ),
     ] = "kmeans-within:2,random",
     features: Annotated[
@@ -140,6 +141,8 @@ def granularity(
     def before(experiment: GranularityExperiment, store: Path) -> None:
         from rarefy.tools.granularity.forecasting import forecast
 
+        if page is not None and page.suffix.lower() not in (".html", ".htm"):
+            raise bad_value("page", page, "must end in .html")
         check_output(_page(page, store), "granularity", overwrite=overwrite, option="page")
         words = forecast(experiment, store, device, jobs, overwrite)
         if words:

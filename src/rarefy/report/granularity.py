@@ -50,6 +50,7 @@ def write_granularity(
     drawn = static.as_svg(static.draw_panel(picture.panels[0]))
     page = environment.get_template("granularity.html.j2").render(
         advice=advice,
+        about=dict(facts),
         picture=picture,
         image=f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}",
         columns=list(COLUMNS.values()),

@@ -26,7 +26,7 @@ from typing import Any
 import xarray as xr
 from scipy.stats import norm
 
-from rarefy.data.hierarchy.made import MEANINGLESS
+from rarefy.data.hierarchy.made import MADE, MEANINGLESS, WITHIN
 from rarefy.measure.statistics import Interval
 from rarefy.tools.granularity.rows import (
     CONTROLS,
@@ -177,7 +177,11 @@ def _decide(judged: _Judged, target: str, worth: float) -> tuple[str | None, str
         further = max(math.ceil(min(judged.seeds_needed(worth), 1e9)) - fewest, further)
         words = f"about {further} more seed{'s' if further > 1 else ''}"
         words = words if further <= MOST_SEEDS else f"more than {MOST_SEEDS} seeds"
-    return None, f"cannot tell: {words} would; the best so far is {judged.told(best)}"
+    ahead = gains[best].mean > 0
+    so_far = (
+        "the best so far is" if ahead else "none is ahead of re-training so far, the nearest is"
+    )
+    return None, f"cannot tell: {words} would; {so_far} {judged.told(best)}"
 
 
 def _beside_one_pass(
@@ -247,6 +251,11 @@ def _warnings(
     for row in rows:
         if row["stopped"]:
             found.append(f"{row['labels']}: {row['stopped']} trainings stopped, not finite")
+        wanted, had = _clusters_asked(row, rows[0]["classes"]), row["classes"]
+        if wanted and had is not None and had < wanted:
+            found.append(
+                f"{row['labels']}: {had:,} labels in place of {wanted:,}, features too alike"
+            )
         agreed = row["agreement"]
         if row["labels"] in judged.gains and agreed is not None and agreed < ALIGNED:
             found.append(
@@ -269,6 +278,13 @@ def _warnings(
         if ours != theirs and probe.sel(labels=theirs).notnull().any():
             found.append(f"fine-tuning is best with {ours}, a linear probe with {theirs}")
     return found
+
+
+def _clusters_asked(row: Mapping[str, Any], target: int | None) -> int:
+    """As many labels as a spec asks for; 0: it asks for none."""
+    if row["kind"] not in MADE or row["kind"] == "samples" or target is None:
+        return 0
+    return int(row["labels"].partition(":")[2]) * (target if row["kind"] in WITHIN else 1)
 
 
 def _beside(judged: _Judged, results: xr.Dataset, advised: str | None) -> list[str]:

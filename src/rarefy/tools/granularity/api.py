@@ -17,6 +17,7 @@ from rarefy.data.hierarchy.levels import agreement, label_levels, level_of, pare
 from rarefy.data.hierarchy.made import check_spec
 from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images import ImageSet
+from rarefy.nets.backbones import build_backbone
 from rarefy.sweep.runner import execute
 from rarefy.tools.compared_run import ComparedRun, given_or_usual, image_source
 from rarefy.tools.granularity.advisor import ALIGNED, Advice, advise
@@ -115,8 +116,9 @@ def granularity(
         target: level that is asked for in the end; the coarsest if not given.
         hierarchy: file with parents of the classes; what the set itself has if not given.
         levels: to pre-train on; all that are finer than the target if not given.
-        made: labels made beside them: kmeans-within:K, rebalanced:K, kmeans:K, random:K, samples;
-            random alone has as many ids as the finest level has classes.
+        made: labels made beside them: kmeans-within:K, rebalanced:K, kmeans:K, random-within:K,
+            random:K, samples; random alone has as many ids as the finest level has classes, and at
+            least ten images per id.
         features: what is clustered: target (of a network trained on it), pixels, an embedding
             (.npy, a row per training image) or a backbone of ``rarefy pretrain`` (.pt).
         network: lenet, cnn, resnet18, vit, or yours as ``module:callable``.
@@ -180,6 +182,11 @@ def granularity(
         compile=compiled,
         **training,
     )
+    if jobs is not None and jobs < 1:
+        raise bad_value("jobs", jobs, "must be at least 1")
+    # before anything is written: a model that cannot take these images never will
+    channels, side, _ = images.shape
+    build_backbone(network, channels, side)
     store = usual_store if out is None else Path(out)
     if before is not None:
         experiment.inputs()  # what cannot be is told first
@@ -231,14 +238,19 @@ def _labels(
     if levels is None:
         chosen = usual
     else:
-        chosen = list(levels)
+        chosen = _several(levels)
         _check_levels(images, target, chosen)
-    finest = max((len(level_of(images, one)[1]) for one in chosen), default=0)
+    finest = max(len(level_of(images, one)[1]) for one in (target, *chosen))
     ids = max(min(finest, len(images) // LEAST_IMAGES), 2)
-    specs = [f"{RANDOM}:{ids}" if one == RANDOM else one for one in made]
+    specs = [f"{RANDOM}:{ids}" if one == RANDOM else one for one in _several(made)]
     for one in specs:
         check_spec(one)
     return tuple(dict.fromkeys((TARGET, ONCE, *chosen, *specs)))
+
+
+def _several(names: str | Sequence[str]) -> list[str]:
+    """A text is one name, or several with commas between them."""
+    return names.split(",") if isinstance(names, str) else list(names)
 
 
 def _check_levels(images: ImageSet, target: str, levels: Sequence[str]) -> None:

@@ -62,7 +62,6 @@ class GranularityExperiment(Experiment):
 
     name: ClassVar[str] = "granularity-images"
     title: ClassVar[str] = "Your own images: how fine should the labels of pre-training be?"
-    version: ClassVar[int] = 2
     axes: ClassVar[tuple[str, ...]] = ("labels",)
     one_at_a_time: ClassVar[bool] = True
     scales: ClassVar[dict[str, dict[str, Any]]] = {
@@ -93,7 +92,7 @@ class GranularityExperiment(Experiment):
     """another set to transfer to; empty: the same"""
     labels: tuple[str, ...] = (TARGET, ONCE, CLASS, "kmeans-within:2", "random:10")
     """what is pre-trained on: target (re-training), once (one pass), a level of the set, or made:
-    kmeans-within:K, rebalanced:K, kmeans:K, random:K, samples"""
+    kmeans-within:K, rebalanced:K, kmeans:K, random-within:K, random:K, samples"""
     features: str = TARGET
     """what is clustered: target (of a network trained on it), pixels, an embedding (.npy) or a
     backbone of rarefy pretrain (.pt)"""

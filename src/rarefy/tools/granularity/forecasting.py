@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+
 from rarefy.core.settings import resolve_device
 from rarefy.sweep.estimate import estimates, in_words
 from rarefy.sweep.store import Store
 from rarefy.sweep.workers import usual_jobs
 from rarefy.tools.granularity.experiment import GranularityExperiment
-from rarefy.tools.granularity.sets import ONCE, TARGET, wants_features
+from rarefy.tools.granularity.sets import ONCE, TARGET, load_sets, wants_features
 
 
 def compared(experiment: GranularityExperiment, cells: int) -> str:
@@ -21,6 +23,15 @@ def compared(experiment: GranularityExperiment, cells: int) -> str:
         f"one pass: {cells} trainings of {experiment.epochs} + {tuned} epochs, "
         f"{experiment.seeds} seeds"
     )
+
+
+def _with_evaluation(experiment: GranularityExperiment) -> float:
+    """Held-out and test images are looked at several times, all for the probe: a forward pass is a
+    third of what training on an image takes."""
+    sets = load_sets(experiment.source(), torch.device("cpu"))
+    asked, looks = len(sets.held_out) + len(sets.test), len(experiment.coordinates()["tuned"])
+    shown = experiment.cost().steps_per_cell * len(sets.tuned)
+    return 1 + ((looks + 1) * asked + len(sets.tuned)) / 3 / shown
 
 
 def forecast(
@@ -37,7 +48,7 @@ def forecast(
     if isinstance(seconds, str):
         return f"{compared(experiment, left)}; how long is not known: {seconds}"
     at_once = min(usual_jobs(experiment, where) if jobs is None else jobs, left)
-    per_cell = seconds / len(done) / at_once
+    per_cell = seconds / len(done) / at_once * _with_evaluation(experiment)
     if any(map(wants_features, experiment.labels)) and experiment.features == TARGET:
         # one more pre-training per seed, whose features are clustered
         per_epoch = per_cell / experiment.cost().steps_per_cell

@@ -37,9 +37,10 @@ def granularity_table(rows: Rows, title: str) -> Table:
     seeds = sorted({row["n"] for row in rows})
     n = f"n = {seeds[0]}" if len(seeds) == 1 else f"n = {seeds[0]} to {seeds[-1]}"
     caption = (
-        f"{n} seeds; least: images of the smallest class; fit: agreement with the target (%); "
+        f"{n}, by seed; least: images of the smallest class; fit: agreement with the target (%); "
         "target: accuracy (%), chosen on held-out images; gain: over re-training, seed by seed, "
-        "95 % interval; probe: linear, on frozen features; worst: worst subclass"
+        "95 % interval (corrected for the number of levels in the sentence); probe: linear, on "
+        "frozen features; worst: worst subclass"
     )
     return make_table(columns, shown, title, caption)
 

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rarefy.core.contracts import Study
-from rarefy.studies.granularity.digits import claims as judged
+import xarray as xr
+
+from rarefy.core.contracts import Study, Verdict
 from rarefy.studies.granularity.images import charts
 from rarefy.tools.granularity.experiment import GranularityExperiment
 
 
 class GranularityImages(GranularityExperiment, Study):
-    """What ``rarefy granularity`` runs, with the questions of Fig. 5 asked of one's own data."""
+    """What ``rarefy granularity`` runs. It judges no claim: answers are about the papers' data, the
+    tool's own sentence about the user's."""
 
     name: ClassVar[str] = "granularity-images"
     title: ClassVar[str] = "Your own images: how fine should the labels of pre-training be?"
     papers: ClassVar[tuple[str, ...]] = ("004",)
     shows: ClassVar[str] = "Fig. 5; Table 1"
-    claims: ClassVar[tuple[str, ...]] = ("G7", "G8", "G10")
+    claims: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[str] = "a CPU for digits; the data set, and a GPU for photographs"
     paper_says: ClassVar[str] = (
         "004 Sec. 6.2 finds that pre-training on finer labels of a true hierarchy lowers the error "
-        "on coarse ones, up to a point. This study asks it of any image set: `rarefy granularity "
-        "DATA --hierarchy FILE` runs it. The same seed means the same first weights and the same "
+        "on coarse ones, up to a point. This study asks it of any image set: rarefy granularity "
+        "DATA --hierarchy FILE runs it. The same seed means the same first weights and the same "
         "images in the same order for all labels."
     )
 
-    verdicts = judged.verdicts
+    def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
+        return []
+
     picture = charts.pictures
     tables = charts.tables
