@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import xarray as xr
 
@@ -27,6 +27,11 @@ class GranularityImages(GranularityExperiment, Study):
         "DATA --hierarchy FILE runs it. The same seed means the same first weights and the same "
         "images in the same order for all labels."
     )
+
+    scales: ClassVar[dict[str, dict[str, Any]]] = {
+        **GranularityExperiment.scales,
+        "tiny": {**GranularityExperiment.scales["tiny"], "judged": True},
+    }
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
         return []
