@@ -16,9 +16,9 @@ from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import UsageError
 from rarefy.nets.backbones import Headed, build_backbone
 from rarefy.tools.granularity import reference, sets, transfer
+from rarefy.tools.granularity.evaluation import worst_subclasses
 from rarefy.tools.granularity.experiment import GranularityExperiment
 from rarefy.tools.granularity.sets import ONCE, TARGET, Source, load_sets, pretraining_labels
-from rarefy.tools.granularity.transfer import worst_subclasses
 
 CPU = torch.device("cpu")
 DIGITS = Source("digits", target="parity", samples=160, test_samples=100)

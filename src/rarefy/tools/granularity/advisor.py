@@ -19,15 +19,13 @@ corrected for the number of candidates (Bonferroni). Fewer than ``FEWEST`` seeds
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import xarray as xr
-from scipy.stats import norm
 
-from rarefy.data.hierarchy.made import MADE, MEANINGLESS, WITHIN
-from rarefy.measure.statistics import Interval
+from rarefy.tools.granularity.cautions import about_baselines, about_labels
+from rarefy.tools.granularity.judged import FEWEST, Judged, spelled
 from rarefy.tools.granularity.rows import (
     CONTROLS,
     gain,
@@ -38,19 +36,12 @@ from rarefy.tools.granularity.rows import (
 )
 from rarefy.tools.granularity.sets import GIVEN, ONCE, TARGET
 
-FEWEST = 5
-"""Seeds from which an interval decides."""
+DOUBT = 0.05
+"""Of intervals that are wrong."""
 WORTH = 0.5
 """Points of accuracy below which a gain is not worth finer labels."""
 MOST_SEEDS = 200
 """More than so many are not counted."""
-DOUBT, CHANCE = 0.05, 0.8
-"""Of intervals that are wrong; of further seeds that decide."""
-ENOUGH = 1000
-"""Images per class, a rule of thumb: splitting classes of about so many (ImageNet-1k) brought Hong
-et al. (004, Table 6) nothing, though iNaturalist's given levels gained with a hundred."""
-ALIGNED = 0.95
-"""Least agreement of labels that lie in the target's classes."""
 
 
 @dataclass(frozen=True)
@@ -70,57 +61,6 @@ class Advice:
         return {**asdict(self), "warnings": list(self.warnings)}
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """Candidates with their gains, all at one corrected level."""
-
-    accuracy: xr.DataArray
-    gains: Mapping[str, Interval]
-    classes: Mapping[str, int]
-    level: float
-
-    @property
-    def best(self) -> str:
-        """Of those that gain for sure, or else of all."""
-        of = self.gaining or list(self.gains)
-        return max(of, key=lambda one: self.gains[one].mean)
-
-    @property
-    def gaining(self) -> list[str]:
-        return [one for one, it in self.gains.items() if it.n >= FEWEST and it.low > 0]
-
-    def coarsest(self) -> str:
-        """Of those that gain, not worse than the best."""
-        allowed = self.gains[self.best].mean / 2
-        kept = [
-            one
-            for one in self.gaining
-            if gain(self.accuracy, one, self.best, self.level).low >= -allowed
-        ]
-        return min(kept, key=lambda one: (self.classes[one], -self.gains[one].mean))
-
-    def named(self, labels: str) -> str:
-        """``class (10 classes)``"""
-        made = "" if kind(labels) == GIVEN else "made labels, "
-        return f"{labels} ({made}{self.classes[labels]:,} classes)"
-
-    def told(self, labels: str, over: str = "") -> str:
-        return f"{self.named(labels)}: {spelled(self.gains[labels], over)}"
-
-    def seeds_needed(self, worth: float) -> float:
-        """In all, to decide one way or the other; inf where no number would."""
-        width = norm.ppf(1 - (1 - self.level) / 2) + norm.ppf(CHANCE)
-        spread = {one: _deviation(self.accuracy, one) for one in self.gains}
-        one_gains = [
-            (width * spread[one] / it.mean) ** 2 for one, it in self.gains.items() if it.mean > 0
-        ]
-        none_helps = [
-            (width * spread[one] / (worth - it.mean)) ** 2 if it.mean < worth else math.inf
-            for one, it in self.gains.items()
-        ]
-        return min([*one_gains, max(none_helps)])
-
-
 def advise(
     results: xr.Dataset,
     target: str = TARGET,
@@ -137,7 +77,7 @@ def advise(
     done = [row for row in rows if row["kind"] not in CONTROLS and row["pairs"]]
     names = [row["labels"] for row in done]
     level = 1 - DOUBT / max(len(names), 1)
-    judged = _Judged(
+    judged = Judged(
         accuracy,
         {one: gain(accuracy, one, level=level) for one in names},
         {row["labels"]: row["classes"] for row in done},
@@ -146,13 +86,13 @@ def advise(
     advised, sentence = None, "cannot tell: no level is compared with re-training yet"
     if names:
         advised, sentence = _decide(judged, target, worth)
-    warnings = _warnings(judged, rows, probe_accuracy(results), by_probe, advised, images)
+    warnings = about_labels(judged, rows, probe_accuracy(results), by_probe, advised, images)
     if names:
-        warnings += _beside(judged, results, advised)
+        warnings += about_baselines(judged, results, advised)
     return Advice(sentence, advised, _made(judged), tuple(warnings), rows, target)
 
 
-def _decide(judged: _Judged, target: str, worth: float) -> tuple[str | None, str]:
+def _decide(judged: Judged, target: str, worth: float) -> tuple[str | None, str]:
     gains, best = judged.gains, judged.best
     if judged.gaining:
         found = judged.coarsest()
@@ -185,7 +125,7 @@ def _decide(judged: _Judged, target: str, worth: float) -> tuple[str | None, str
 
 
 def _beside_one_pass(
-    judged: _Judged, found: str, sentence: str, target: str
+    judged: Judged, found: str, sentence: str, target: str
 ) -> tuple[str | None, str]:
     """A budget of two stages can also be spent in one."""
     if ONCE not in judged.accuracy["labels"].values.tolist():
@@ -209,7 +149,7 @@ def _beside_one_pass(
     return found, sentence
 
 
-def _made(judged: _Judged) -> str:
+def _made(judged: Judged) -> str:
     """What made labels are worth here, next to given ones."""
     given, made = (
         max(some, key=lambda one: judged.gains[one].mean, default="")
@@ -230,87 +170,3 @@ def _made(judged: _Judged) -> str:
     elif apart.n >= FEWEST and apart.high < 0:
         words = "given labels are better"
     return f"{worth}, given labels {judged.gains[given].mean:+.2f} ({given}): {words}"
-
-
-# ---------------------------------------------------------------------------------------- warnings
-
-
-def _warnings(
-    judged: _Judged,
-    rows: list[dict[str, Any]],
-    probe: xr.DataArray,
-    by_probe: bool,
-    advised: str | None,
-    images: int,
-) -> list[str]:
-    """About the labels and how they were judged."""
-    found = []
-    fewest = min((it.n for it in judged.gains.values()), default=0)
-    if fewest < FEWEST:
-        found.append(f"n = {fewest}: fewer than {FEWEST} seeds decide nothing")
-    for row in rows:
-        if row["stopped"]:
-            found.append(f"{row['labels']}: {row['stopped']} trainings stopped, not finite")
-        wanted, had = _clusters_asked(row, rows[0]["classes"]), row["classes"]
-        if wanted and had is not None and had < wanted:
-            found.append(
-                f"{row['labels']}: {had:,} labels in place of {wanted:,}, features too alike"
-            )
-        agreed = row["agreement"]
-        if row["labels"] in judged.gains and agreed is not None and agreed < ALIGNED:
-            found.append(
-                f"{row['labels']} is misaligned: {100 * (1 - agreed):.0f} % of its images lie "
-                "outside their label's target class"
-            )
-    finest = [one for one in judged.gains if kind(one) == GIVEN] or list(judged.gains)
-    asked = advised or max(finest, key=lambda one: judged.classes[one], default=None)
-    if asked and images and (each := images // judged.classes[asked]) < ENOUGH:
-        found.append(
-            f"{asked} has about {each:,} images per class: under about {ENOUGH:,} finer labels "
-            "may be starved (a rule of thumb)"
-        )
-    if by_probe:
-        found.append("judged by a linear probe alone: fine-tuning can prefer other levels")
-    elif len(judged.gains) > 1:
-        ours, theirs = (
-            max(judged.gains, key=lambda one: gain(by, one).mean) for by in (judged.accuracy, probe)
-        )
-        if ours != theirs and probe.sel(labels=theirs).notnull().any():
-            found.append(f"fine-tuning is best with {ours}, a linear probe with {theirs}")
-    return found
-
-
-def _clusters_asked(row: Mapping[str, Any], target: int | None) -> int:
-    """As many labels as a spec asks for; 0: it asks for none."""
-    if row["kind"] not in MADE or row["kind"] == "samples" or target is None:
-        return 0
-    return int(row["labels"].partition(":")[2]) * (target if row["kind"] in WITHIN else 1)
-
-
-def _beside(judged: _Judged, results: xr.Dataset, advised: str | None) -> list[str]:
-    """What baselines, controls and subclasses say."""
-    found, names = [], [str(one) for one in results["labels"].values]
-    level = advised or judged.best
-    worst = gain(100 * results["worst_subclass"], level)
-    if judged.gains[level].mean > 0 and worst.n >= FEWEST and worst.high < 0:
-        found.append(f"with {level} the worst subclass loses: {spelled(worst)}")
-    once = gain(judged.accuracy, ONCE) if ONCE in names else None
-    if once is not None and once.n >= FEWEST and once.low > 0:
-        found.append(f"one pass on the target is better than re-training: {spelled(once)}")
-    for control in names if advised else ():
-        if kind(control) in MEANINGLESS:
-            over = gain(judged.accuracy, level, control)
-            if over.n and not over.low > 0:
-                found.append(f"{level} is not certainly better than {control}: {spelled(over)}")
-    return found
-
-
-def spelled(interval: Interval, over: str = "") -> str:
-    """``+0.81 points over ... [+0.20, +1.42], n = 5``"""
-    ends = f" [{interval.low:+.2f}, {interval.high:+.2f}]" if interval.n > 1 else ""
-    return f"{interval.mean:+.2f} points{over}{ends}, n = {interval.n}"
-
-
-def _deviation(accuracy: xr.DataArray, labels: str) -> float:
-    """Of the gains, seed by seed."""
-    return float((accuracy.sel(labels=labels) - accuracy.sel(labels=TARGET)).std(ddof=1))

@@ -20,7 +20,8 @@ from rarefy.data.images import ImageSet
 from rarefy.nets.backbones import build_backbone
 from rarefy.sweep.runner import execute
 from rarefy.tools.compared_run import ComparedRun, given_or_usual, image_source
-from rarefy.tools.granularity.advisor import ALIGNED, Advice, advise
+from rarefy.tools.granularity.advisor import Advice, advise
+from rarefy.tools.granularity.cautions import ALIGNED
 from rarefy.tools.granularity.experiment import GranularityExperiment
 from rarefy.tools.granularity.sets import ONCE, TARGET, load_sets
 from rarefy.tools.granularity.tables import error_picture, granularity_table

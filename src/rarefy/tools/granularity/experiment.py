@@ -20,6 +20,7 @@ from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images.ids import short_hash
 from rarefy.nets.builder import identity
 from rarefy.sweep.one_by_one import one_by_one, spread_epochs
+from rarefy.tools.granularity.evaluation import worst_subclasses
 from rarefy.tools.granularity.reference import (
     PIXELS,
     Diverged,
@@ -42,7 +43,6 @@ from rarefy.tools.granularity.transfer import (
     Transferred,
     TransferTask,
     transfer,
-    worst_subclasses,
 )
 from rarefy.tools.image_data import data_identity, on_device
 from rarefy.tools.sparse_training import Task, own_random_state

@@ -19,6 +19,7 @@ from rarefy.core.rng import key
 from rarefy.data.hierarchy.made import check_rows
 from rarefy.nets.backbones import Headed
 from rarefy.sweep.cached import Numbers, cached_npz, hash_of
+from rarefy.tools.granularity.evaluation import probe_backbone, right_answers
 from rarefy.tools.granularity.sets import (
     TARGET,
     Source,
@@ -30,8 +31,6 @@ from rarefy.tools.granularity.sets import (
 from rarefy.tools.granularity.transfer import (
     TransferTask,
     pretrain_stage,
-    probe_backbone,
-    right_answers,
 )
 from rarefy.tools.longtail.features import features_of
 from rarefy.tools.saved_networks import load_backbone
@@ -159,9 +158,9 @@ def _judge(
             if training.history.nonfinite_step >= 0:
                 right = torch.zeros(len(sets.test))
             elif which == TARGET:
-                right = right_answers(model, sets.test, sets, task, context)
+                right = right_answers(model, sets.test, sets, task.precision(context), context)
             else:
-                right = probe_backbone(model.backbone, sets, task, context)[2]
+                right = probe_backbone(model.backbone, sets, task.precision(context))[2]
             precision = task.precision(context)
             scaling = sets.source_scaling
             features = features_of(model.backbone, sets.source.images, scaling, precision)

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.rng import key
 from rarefy.data.images import ImageSet
-from rarefy.measure.representation.linear_probe import fit_chosen
 from rarefy.nets.backbones import Headed, build_backbone
 from rarefy.sweep.cached import hash_of
+from rarefy.tools.granularity.copies import Copies
+from rarefy.tools.granularity.evaluation import probe_backbone, right_answers, share
 from rarefy.tools.granularity.sets import ONCE, TARGET, PretrainingLabels, TransferSets
-from rarefy.tools.longtail.features import features_of
 from rarefy.tools.sparse_training import Task, own_random_state, training_on
 from rarefy.train.checkpoints import Checkpoint
-from rarefy.train.evaluation import ROWS
-from rarefy.train.image_batches import Scaling, unit_pixels
-from rarefy.train.precision import mixed_precision, resolve_precision
+from rarefy.train.precision import resolve_precision
 from rarefy.train.recipe import Recipe
 from rarefy.train.supervised import History, Training
-
-ENOUGH_TO_TELL = 20
-"""Test images from which on a subclass counts, where one has so many."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +113,7 @@ def transfer(
     if which == ONCE:
         return _one_pass(task, sets, labels, run_key, context, name)
     images = sets.tuned if which == TARGET else sets.source
-    copies = _Copies(context, hash_of(run_key, task, name))
+    copies = Copies(context, hash_of(run_key, task, name))
     history = copies.history(task.checkpoints)
     if history is None:
 
@@ -150,7 +141,9 @@ def transfer(
     if which == TARGET:
         model = new_network(task, sets, labels.classes, context)
         model.load_state_dict(copies.load(task.epochs))
-        found.pretrained_test = _share(right_answers(model, sets.test, sets, task, context))
+        found.pretrained_test = share(
+            right_answers(model, sets.test, sets, task.precision(context), context)
+        )
     copies.remove(task.checkpoints)
     return found
 
@@ -171,10 +164,10 @@ def _one_pass(
     empty = [[float("nan")] * len(task.looks) for _ in task.checkpoints]
     found.held_out, found.test = empty, [list(row) for row in empty]
     found.probe_held_out = found.probe_test = [float("nan")] * len(task.checkpoints)
-    found.right = right_answers(training.model, sets.test, sets, task, context)
-    found.test[-1][-1] = _share(found.right)
-    found.held_out[-1][-1] = _share(
-        right_answers(training.model, sets.held_out, sets, task, context)
+    found.right = right_answers(training.model, sets.test, sets, task.precision(context), context)
+    found.test[-1][-1] = share(found.right)
+    found.held_out[-1][-1] = share(
+        right_answers(training.model, sets.held_out, sets, task.precision(context), context)
     )
     return found
 
@@ -206,9 +199,13 @@ def _tune(
         if now.epoch in task.looks:
             seen = now.history.watched
             seen["held_out"].append(
-                _share(right_answers(now.model, sets.held_out, sets, task, context))
+                share(
+                    right_answers(now.model, sets.held_out, sets, task.precision(context), context)
+                )
             )
-            seen["test"].append(_share(right_answers(now.model, sets.test, sets, task, context)))
+            seen["test"].append(
+                share(right_answers(now.model, sets.test, sets, task.precision(context), context))
+            )
 
     checkpoint = _checkpoint(context, own_key, task, task.tuning, name)
     history = training.run(context, checkpoint, _said(context, name, task.tuning, look))
@@ -217,7 +214,7 @@ def _tune(
     short = [float("nan")] * len(task.looks)
     found.held_out.append((history.watched["held_out"] + short)[: len(short)])
     found.test.append((history.watched["test"] + short)[: len(short)])
-    found.right = right_answers(training.model, sets.test, sets, task, context)
+    found.right = right_answers(training.model, sets.test, sets, task.precision(context), context)
     if checkpoint is not None:
         checkpoint.remove()
 
@@ -232,59 +229,12 @@ def _probe(
     """A linear probe of the frozen features; its strength is chosen on the held-out images."""
     model = new_network(task, sets, len(sets.target), context)
     model.load_backbone(state)
-    held, accuracy, _ = probe_backbone(model.backbone, sets, task, context)
+    held, accuracy, _ = probe_backbone(model.backbone, sets, task.precision(context))
     found.probe_held_out.append(held)
     found.probe_test.append(accuracy)
 
 
-def probe_backbone(
-    backbone: nn.Module, sets: TransferSets, task: TransferTask, context: Context
-) -> tuple[float, float, Tensor]:
-    """Shares of right answers on held-out and on test images, and which test images are right."""
-    parts = [sets.tuned, sets.held_out, sets.test]
-    features = [
-        features_of(backbone, one.images, sets.scaling, task.precision(context)) for one in parts
-    ]
-    tuned, held, test = features
-    labels = [sets.labels(one) for one in parts]
-    out = torch.arange(len(tuned) + len(held), device=tuned.device) >= len(tuned)
-    chosen = fit_chosen(torch.cat([tuned, held]), torch.cat(labels[:2]), len(sets.target), out)
-    best = max(chosen.choice.table, key=lambda row: row.balanced_accuracy)
-    right = chosen.probe.predict(test).to(labels[2].device) == labels[2]
-    return best.accuracy, _share(right), right
-
-
 # ---------------------------------------------------------------------------------- small parts
-
-
-@torch.no_grad()
-def right_answers(
-    model: nn.Module, images: ImageSet, sets: TransferSets, task: TransferTask, context: Context
-) -> Tensor:
-    """Per image: whether the network names its target class."""
-    answers = _answers(model, images.images, sets.scaling, task.precision(context), context)
-    return answers == sets.labels(images)
-
-
-def _answers(
-    model: nn.Module, images: Tensor, scaling: Scaling, precision: str, context: Context
-) -> Tensor:
-    was_training = model.training
-    model.eval()
-    layout = torch.channels_last if images.is_cuda else torch.contiguous_format
-    found = []
-    try:
-        for first in range(0, len(images), ROWS):
-            x = scaling(unit_pixels(images[first : first + ROWS], context.dtype), context.dtype)
-            with mixed_precision(images.device, precision):
-                found.append(model(x.contiguous(memory_format=layout)).argmax(dim=1))
-    finally:
-        model.train(was_training)
-    return torch.cat(found)
-
-
-def _share(right: Tensor) -> float:
-    return float(right.double().mean())
 
 
 def _checkpoint(context: Context, run_key: int, *parts: object) -> Checkpoint | None:
@@ -308,56 +258,3 @@ def _said(
         context.say(words)
 
     return say
-
-
-class _Copies:
-    """Pre-trained networks on their way to fine-tuning: on disk, so that a stopped run need not
-    pre-train again, or in memory where there is no folder."""
-
-    def __init__(self, context: Context, name: str) -> None:
-        self._folder, self._name, self._device = context.scratch, name, context.device
-        self._memory: dict[int, dict[str, Any]] = {}
-
-    def save(self, now: Training) -> None:
-        state = {
-            "model": {name: one.detach().clone() for name, one in now.model.state_dict().items()},
-            "history": vars(now.history),
-        }
-        if self._folder is None:
-            self._memory[now.epoch] = state
-        else:
-            Checkpoint(self._path(now.epoch)).save(state)
-
-    def history(self, epochs: tuple[int, ...]) -> History | None:
-        """Of a pre-training that is through, with all its copies."""
-        states = [self._read(epoch) for epoch in epochs]
-        return None if None in states else History(**(states[-1] or {})["history"])
-
-    def load(self, epoch: int) -> dict[str, Tensor]:
-        state = self._read(epoch)
-        assert state is not None, "saved before the pre-training went on"
-        model: dict[str, Tensor] = state["model"]
-        return model
-
-    def remove(self, epochs: tuple[int, ...]) -> None:
-        for epoch in epochs if self._folder is not None else ():
-            Checkpoint(self._path(epoch)).remove()
-
-    def _read(self, epoch: int) -> dict[str, Any] | None:
-        if self._folder is None:
-            return self._memory.get(epoch)
-        return Checkpoint(self._path(epoch)).load(self._device)
-
-    def _path(self, epoch: int) -> Path:
-        assert self._folder is not None
-        return self._folder / f"{self._name}-{epoch}.pt"
-
-
-def worst_subclasses(right: Tensor, subclasses: Tensor) -> tuple[float, float]:
-    """Accuracy on the worst subclass, and the mean over the worst tenth of them."""
-    answered, labels = right.cpu().double().numpy(), subclasses.cpu().numpy()
-    counts = np.bincount(labels)
-    # one image is right or wrong: the worst of many such is always 0
-    told = counts >= min(ENOUGH_TO_TELL, counts.max())
-    shares = np.sort(np.bincount(labels, weights=answered)[told] / counts[told])
-    return float(shares[0]), float(shares[: max(1, round(len(shares) / 10))].mean())
