@@ -66,8 +66,8 @@ def run(
     results: Annotated[
         Path | None,
         typer.Option(
-            help="Also write small Parquet + JSON files into this folder; what is there already, "
-            "with at least as many seeds, is not run again."
+            help="Also write small Parquet + JSON files into this folder; what is there already is "
+            "not run again: with more --seeds only the new ones are."
         ),
     ] = None,
     jobs: Jobs = None,
@@ -92,6 +92,7 @@ def run(
     Example: [bold]rarefy run topk-regimes --set d=1e3,1e6,1e9 --form dual[/]
     """
     from rarefy.studies import get_study
+    from rarefy.sweep.growing import begin_with_results
     from rarefy.sweep.parse import parse_settings
     from rarefy.sweep.results import check_folder, find_finished, write_results
 
@@ -111,6 +112,10 @@ def run(
             return _skip(found, as_json)
         check_folder(at_scale, scale, dtype, results)
     store = out if out is not None else Path("runs") / f"{kind.name}-{scale}"
+    if results is not None and not overwrite:
+        taken = begin_with_results(at_scale, scale, dtype, results, store)
+        if taken:
+            complain(f"{taken} cells are taken from {results}; only new seeds are run", 0)
     execution = run_study(
         at_scale, scale, store, device, dtype, overwrite, max_seconds, jobs, threads=threads
     )

@@ -128,7 +128,9 @@ def execute(
             models=saved,
         )
         made = provenance(where, dtype, store.wall_seconds())
-        store.remember(provenance={**made, "inputs": inputs} if inputs else made)
+        made |= {"inputs": inputs} if inputs else {}
+        earlier = store.attributes.get("provenance", {}).get("earlier")
+        store.remember(provenance={**made, "earlier": earlier} if earlier else made)
         if jobs is None:
             jobs = usual_jobs(study, where, choices.get("threads"))
         note = _fill(store, context, choices, progress, go_on, jobs)

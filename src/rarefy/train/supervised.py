@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from rarefy.core.compilation import let_compiled_code_see_hooks, or_plain
 from rarefy.core.settings import can_compile
+from rarefy.nets.backbones import Headed
 from rarefy.train.cuda_graphs import record_forward
 from rarefy.train.image_batches import ImageBatches
 from rarefy.train.precision import mixed_precision
@@ -59,7 +60,7 @@ class Training(Resumable):
         self.forward: Callable[[Tensor], Tensor] = model
         if compiled and can_compile(batches.device):
             let_compiled_code_see_hooks()
-            self.forward = or_plain(torch.compile(model), model)
+            self.forward = _compiled(model)
         self._recorded = batches.device.type != "cuda" or not graphs
         self.history = History()
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
@@ -107,3 +108,17 @@ class Training(Resumable):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         self._right.copy_(state["right"])
+
+
+def _compiled(model: nn.Module) -> Callable[[Tensor], Tensor]:
+    """A last layer that is made anew for other labels is left out: the compiler would make a
+    version of the whole network per number of labels, and refuse the ninth."""
+    if not isinstance(model, Headed):
+        return or_plain(torch.compile(model), model)
+    backbone = or_plain(torch.compile(model.backbone), model.backbone)
+
+    def forward(images: Tensor) -> Tensor:
+        found: Tensor = model.head(backbone(images))
+        return found
+
+    return forward

@@ -224,11 +224,11 @@ class GranularityExperiment(Experiment):
             Output("agreement", (), "share of images that lie in their label's target class"),
             Output("worst_subclass", (), "finished network, worst subclass of the target"),
             Output("worst_tenth", (), "the same, mean over the worst tenth of the subclasses"),
-            Output("hard_accuracy", (), "finished network, test images that judges find hard"),
-            Output("easy_accuracy", (), "the same, all others"),
-            Output("control_accuracy", (), "the same, those that a like judge is right on"),
-            Output("hard_share", (), "share of the test images that are hard"),
-            Output("control_share", (), "share of those of the control"),
+            Output("hard_accuracy", (), "test images that only a judge of fine labels gets right"),
+            Output("mirror_accuracy", (), "those that only a judge of target labels gets right"),
+            Output("other_accuracy", (), "the same, on which both are right or both wrong"),
+            Output("hard_share", (), "share of the test images of the first kind"),
+            Output("mirror_share", (), "share of those of the second kind"),
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
@@ -281,10 +281,10 @@ class GranularityExperiment(Experiment):
                 right = done.right.cpu().numpy()
                 found |= {
                     "hard_accuracy": _mean(right[images.hard]),
-                    "easy_accuracy": _mean(right[~images.hard]),
-                    "control_accuracy": _mean(right[images.control]),
+                    "mirror_accuracy": _mean(right[images.mirror]),
+                    "other_accuracy": _mean(right[~images.hard & ~images.mirror]),
                     "hard_share": images.hard.mean(),
-                    "control_share": images.control.mean(),
+                    "mirror_share": images.mirror.mean(),
                 }
         return self._measured(found, done.nonfinite_step)
 

@@ -49,11 +49,11 @@ class Diverged(Exception):
 
 
 class HardImages(NamedTuple):
-    """Which test images are hard, and which a second judge of the same kind takes for such: what
-    choosing by one network's errors does by itself."""
+    """Which test images only the judge of fine labels gets right, and which only the judge of
+    target labels does: the mirror image of the choice."""
 
     hard: NDArray[np.bool_]
-    control: NDArray[np.bool_]
+    mirror: NDArray[np.bool_]
 
 
 def clustering_features(
@@ -128,14 +128,13 @@ def _by_backbone(path: str, sets: TransferSets, context: Context) -> NDArray[np.
 def hard_images(source: Source, task: TransferTask, run_key: int, context: Context) -> HardImages:
     """Wrong by a judge that learnt the target labels, right by a probe of one that learnt the
     finest given level. A sample that lacks what its target class has in common is of this kind in
-    Hong et al.'s model. The control has a second target-label judge for the fine one."""
-    sets = load_sets(source, context.device)
-    judges = ((TARGET, run_key), (TARGET, key(run_key, "second")), (sets.finest(), run_key))
-    first, second, fine = (
-        _judge(which, source, task, own_key, context)["right"].astype(bool)
-        for which, own_key in judges
+    Hong et al.'s model. Judges that differ by luck alone choose both kinds alike."""
+    finest = load_sets(source, context.device).finest()
+    coarse, fine = (
+        _judge(which, source, task, run_key, context)["right"].astype(bool)
+        for which in (TARGET, finest)
     )
-    return HardImages(~first & fine, ~first & second)
+    return HardImages(~coarse & fine, coarse & ~fine)
 
 
 def _judge(

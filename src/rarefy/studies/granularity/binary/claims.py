@@ -19,9 +19,8 @@ MADE = ("kmeans-within", "random-within")
 def verdicts(experiment: GranularityExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
     asked = Asked(experiment, results, scale)
     other = asked.at("")  # (their primaries are in another study)
-    found = [*shared.one_pass(other)]
-    if of_kind(results, GIVEN):
-        found += [*_few(asked), *shared.length(other), *shared.probe(asked)]
+    few = _few(asked) if of_kind(results, GIVEN) else []
+    found = [*shared.one_pass(other), *few, *shared.length(other), *shared.probe(asked)]
     return [*found, *_made(asked.at("classes"))]
 
 

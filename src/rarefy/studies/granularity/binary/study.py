@@ -36,12 +36,12 @@ class GranularityBinary(CifarTransfer):
         "paper": {},
         "classes": {
             "target": "class",
-            "labels": ("target", "kmeans-within:2", "random-within:2"),
+            "labels": ("target", "kmeans-within:2"),
         },
     }
 
     target: str = "living"
-    labels: tuple[str, ...] = ("target", "group", "coarse", "class", "noun")
+    labels: tuple[str, ...] = ("target", "group", "class", "noun")
 
     verdicts = judged.verdicts
     picture = charts.pictures

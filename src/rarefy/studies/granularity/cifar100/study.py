@@ -9,13 +9,11 @@ from rarefy.studies.granularity.cifar100 import claims as judged
 from rarefy.studies.granularity.images import charts
 from rarefy.studies.granularity.images.recipe import SMALL, TINY, CifarTransfer
 
-ALL_SIZES = (
-    *("target", "once", "class", "noun"),
-    *("kmeans-within:2", "kmeans-within:5", "kmeans-within:10", "kmeans-within:38"),
-    *("rebalanced:2", "rebalanced:5", "rebalanced:38"),
-    *("kmeans:20", "kmeans:40", "kmeans:100", "kmeans:768"),
-    *("random-within:2", "random-within:38", "random:40", "random:100", "random:768", "samples"),
+OTHER_SIZES = (
+    *("target", "kmeans-within:38", "rebalanced:2", "rebalanced:38", "kmeans:40", "kmeans:768"),
+    *("random-within:5", "random:40", "random:768", "samples"),
 )
+"""Sizes of made labels beside those with several seeds."""
 FEW = ("target", "once", "class", "kmeans-within:2", "rebalanced:2", "kmeans:10", "random:10")
 
 
@@ -41,12 +39,13 @@ class GranularityCifar100(CifarTransfer):
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {**TINY, "labels": FEW, "checkpoints": (0.5, 1.0)},
         "quick": {**SMALL, "seeds": 3, "labels": FEW, "checkpoints": (0.5, 1.0), "judged": True},
-        "paper": {"judged": True},
-        "grid": {"seeds": 1, "labels": ALL_SIZES},
+        "paper": {},
+        "grid": {"seeds": 1, "labels": OTHER_SIZES},
         "checkpoints": {
             "labels": ("target", "class", "noun"),
             "checkpoints": (0.5, 1.0),
             "tune_epochs": 16,
+            "judged": True,
             "looks": 8,  # the first of them while the rate still rises
         },
     }
@@ -54,7 +53,7 @@ class GranularityCifar100(CifarTransfer):
     target: str = "coarse"
     labels: tuple[str, ...] = (
         *("target", "once", "class", "noun", "kmeans-within:2", "kmeans-within:5"),
-        *("rebalanced:5", "kmeans:100", "random-within:5", "random:100"),
+        *("rebalanced:5", "kmeans:100", "random:100"),
     )
 
     verdicts = judged.verdicts

@@ -34,6 +34,14 @@ class GranularityDigits(GranularityExperiment, Study):
         "tiny": {**TINY, "labels": KINDS},
         "quick": {},
         "paper": {"judged": True, "seeds": 10},
+        # the recipe that was run first: short, at a rate at which some LeNets hardly learn
+        "lenet": {
+            "judged": True,
+            "seeds": 10,
+            "network": "lenet",
+            "epochs": 6,
+            "tune_epochs": 4,
+        },
     }
 
     labels: tuple[str, ...] = KINDS

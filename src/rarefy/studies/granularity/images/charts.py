@@ -45,7 +45,7 @@ ROLES = dict(
         strict=True,
     )
 )
-IMAGES = {"easy": "easy", "control": "of the control", "hard": "hard"}
+IMAGES = {"mirror": "only coarse right", "other": "all others", "hard": "only fine right"}
 
 
 def pictures(experiment: GranularityExperiment, results: xr.Dataset) -> list[Picture]:
@@ -166,18 +166,18 @@ def _hard(results: xr.Dataset) -> Picture:
             ]
             values = PERCENT * np.stack([by_seed(gain) for gain in gains], axis=1)
             curves.append(mean_curve(one, places, values, ROLES[kind]))
-    shares = [PERCENT * float(results[f"{name}_share"].mean()) for name in ("hard", "control")]
+    shares = [PERCENT * float(results[f"{name}_share"].mean()) for name in ("hard", "mirror")]
     names = "; ".join(
         f"{place:.0f} {word}" for place, word in zip(places, IMAGES.values(), strict=True)
     )
     return Picture(
         "hard",
         "Which images gain?",
-        "Accuracy less that of re-training. Hard: a judge with target labels errs, a probe of one "
-        f"with the finest labels does not ({shares[0]:.1f} % of the test images). Control: a "
-        f"second judge with target labels does not err ({shares[1]:.1f} %). Judges are networks "
-        "of their own, but choose in favour of labels like theirs: more on hard images than on "
-        "the control's is to be expected in part.",
+        "Accuracy less that of re-training, by two judges that are not among the compared: a "
+        "network with target labels, and a probe of one with the finest labels. On "
+        f"{shares[0]:.1f} % of the test images only the second is right (hard), on {shares[1]:.1f} "
+        "% only the first. Labels that teach other features and not more would gain on the one "
+        "what they lose on the other.",
         [Lines(curves, names, "gain over re-training, points")],
     )
 

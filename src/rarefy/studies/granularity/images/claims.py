@@ -44,7 +44,6 @@ PUBLISHED = {
     "G15.3": 58.31,
 }
 """Differences of errors in 004 Tables 1, 2, 5, over that of re-training there (5.25, 7.898)."""
-BIASED = "judges favour labels like their own, so that equal labels would not give 0"
 REHEARSALS = ("tiny", "quick")
 
 
@@ -183,9 +182,9 @@ def each_sample(asked: Asked) -> list[Verdict]:
 
 def checkpoint(asked: Asked) -> list[Verdict]:
     """G15: fine-tuned from an earlier checkpoint, mean over the manual levels."""
-    if asked.results.sizes["checkpoint"] < 2:
-        return []
     levels = of_kind(asked.results, GIVEN)
+    if not levels or asked.results.sizes["checkpoint"] < 2:
+        return []
     accuracy = asked.results["test_accuracy"].sel(labels=levels).mean("labels").isel(tuned=-1)
     first, last = (PERCENT * (1 - accuracy.isel(checkpoint=at, drop=True)) for at in (0, -1))
     ends = asked.results["checkpoint"].values[[0, -1]]
@@ -195,9 +194,10 @@ def checkpoint(asked: Asked) -> list[Verdict]:
 
 def length(asked: Asked) -> list[Verdict]:
     """G15: with the finest labels, the end of fine-tuning is worse than the best earlier look."""
-    if asked.results.sizes["tuned"] < 2:
+    levels = of_kind(asked.results, GIVEN)
+    if not levels or asked.results.sizes["tuned"] < 2:
         return []
-    finest = of_kind(asked.results, GIVEN)[-1]
+    finest = levels[-1]
     here = asked.results.sel(labels=finest, drop=True).isel(checkpoint=-1)
     early = here.isel(tuned=slice(None, -1)).rename(tuned="labels")
     looks = early["labels"].values.tolist()
@@ -210,7 +210,9 @@ def length(asked: Asked) -> list[Verdict]:
 
 def probe(asked: Asked) -> list[Verdict]:
     """G15: a linear probe of the finest pre-training loses to re-training."""
-    finest = of_kind(asked.results, GIVEN)[-1]
+    if not (levels := of_kind(asked.results, GIVEN)):
+        return []
+    finest = levels[-1]
     accuracy = at_end(asked.results["probe_accuracy"].sel(labels=finest, drop=True))
     what = f"linear probe of {finest} pre-training less re-training"
     return [asked.lost("G15.3", what, PERCENT * (1 - accuracy), asked.error(TARGET))]
@@ -220,10 +222,12 @@ def probe(asked: Asked) -> list[Verdict]:
 
 
 def hard_images(asked: Asked) -> list[Verdict]:
-    """Does the gain of fine labels sit in images that are hard by the multi-view model? Against a
-    control that is chosen in the same way by judges of target labels alone."""
+    """Does the gain of fine labels sit in images that are hard by the multi-view model? On those
+    that only a judge of fine labels gets right, fine labels win, and lose on the mirror image of
+    that choice: both because judges favour labels like their own. Labels that teach other features
+    and not more win as much as they lose; what is left over is the answer."""
     results, levels = asked.results, of_kind(asked.results, GIVEN)
-    if results["hard_accuracy"].isnull().all():
+    if not levels or results["hard_accuracy"].isnull().all():
         return []
     gains = {
         name: PERCENT
@@ -231,10 +235,10 @@ def hard_images(asked: Asked) -> list[Verdict]:
             results[f"{name}_accuracy"].sel(labels=levels).mean("labels")
             - results[f"{name}_accuracy"].sel(labels=TARGET)
         )
-        for name in ("hard", "control", "easy")
+        for name in ("hard", "mirror", "other")
     }
     means = {name: float(gain.mean()) for name, gain in gains.items()}
     note = ", ".join(f"{name} {mean:+.2f}" for name, mean in means.items())
-    identity = asked.named("", "gain of manual levels on hard images less that on the control's")
-    values = by_seed(gains["hard"] - gains["control"])
-    return [st.judge_difference(identity, values, "positive", note=f"points: {note}; {BIASED}")]
+    what = "gain of manual levels on hard images plus that on the mirror image of their choice"
+    values = by_seed(gains["hard"] + gains["mirror"])
+    return [st.judge_difference(asked.named("", what), values, "positive", note=f"points: {note}")]

@@ -37,7 +37,7 @@ class GranularityTransfer(CifarTransfer):
 
     target_data: str = "cifar10"
     target: str = "class"
-    labels: tuple[str, ...] = ("target", "once", "group", "coarse", "class", "noun")
+    labels: tuple[str, ...] = ("target", "group", "coarse", "class", "noun")
 
     verdicts = judged.verdicts
     picture = charts.pictures
