@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rarefy.tools.granularity.advisor import MOST_SEEDS, Advice, advise
+from rarefy.tools.decision import MOST_SEEDS
+from rarefy.tools.granularity.advisor import Advice, advise
 from rarefy.tools.granularity.rows import chosen, kind
 from rarefy.tools.granularity.tables import error_picture, granularity_table
 

@@ -18,14 +18,14 @@ corrected for the number of candidates (Bonferroni). Fewer than ``FEWEST`` seeds
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import xarray as xr
 
+from rarefy.tools.decision import DOUBT, FEWEST, WORTH, spelled
 from rarefy.tools.granularity.cautions import about_baselines, about_labels
-from rarefy.tools.granularity.judged import FEWEST, Judged, spelled
+from rarefy.tools.granularity.judged import Judged
 from rarefy.tools.granularity.rows import (
     CONTROLS,
     gain,
@@ -35,13 +35,6 @@ from rarefy.tools.granularity.rows import (
     tuned_accuracy,
 )
 from rarefy.tools.granularity.sets import GIVEN, ONCE, TARGET
-
-DOUBT = 0.05
-"""Of intervals that are wrong."""
-WORTH = 0.5
-"""Points of accuracy below which a gain is not worth finer labels."""
-MOST_SEEDS = 200
-"""More than so many are not counted."""
 
 
 @dataclass(frozen=True)
@@ -109,14 +102,7 @@ def _decide(judged: Judged, target: str, worth: float) -> tuple[str | None, str]
             f"no level helps here: none gains {worth:g} points over re-training on {target}; "
             f"the best is {judged.told(best)}"
         )
-    fewest = min(it.n for it in gains.values())
-    further = max(FEWEST - fewest, 1)
-    if fewest < 2:
-        words = f"at least {further} more seed{'s' if further > 1 else ''}"
-    else:
-        further = max(math.ceil(min(judged.seeds_needed(worth), 1e9)) - fewest, further)
-        words = f"about {further} more seed{'s' if further > 1 else ''}"
-        words = words if further <= MOST_SEEDS else f"more than {MOST_SEEDS} seeds"
+    words = judged.more_seeds(worth)
     ahead = gains[best].mean > 0
     so_far = (
         "the best so far is" if ahead else "none is ahead of re-training so far, the nearest is"

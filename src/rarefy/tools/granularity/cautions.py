@@ -8,7 +8,8 @@ from typing import Any
 import xarray as xr
 
 from rarefy.data.hierarchy.made import MADE, MEANINGLESS, WITHIN
-from rarefy.tools.granularity.judged import FEWEST, Judged, spelled
+from rarefy.tools.decision import FEWEST, spelled
+from rarefy.tools.granularity.judged import Judged
 from rarefy.tools.granularity.rows import gain, kind
 from rarefy.tools.granularity.sets import GIVEN, ONCE
 

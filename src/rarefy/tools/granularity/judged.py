@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import xarray as xr
-from scipy.stats import norm
 
 from rarefy.measure.statistics import Interval
+from rarefy.tools.decision import FEWEST, more_seeds, spelled
 from rarefy.tools.granularity.rows import gain, kind
 from rarefy.tools.granularity.sets import GIVEN, TARGET
-
-FEWEST = 5
-"""Seeds from which an interval decides."""
-CHANCE = 0.8
-"""Of further seeds that decide."""
 
 
 @dataclass(frozen=True)
@@ -56,26 +50,8 @@ class Judged:
     def told(self, labels: str, over: str = "") -> str:
         return f"{self.named(labels)}: {spelled(self.gains[labels], over)}"
 
-    def seeds_needed(self, worth: float) -> float:
-        """In all, to decide one way or the other; inf where no number would."""
-        width = norm.ppf(1 - (1 - self.level) / 2) + norm.ppf(CHANCE)
-        spread = {one: _deviation(self.accuracy, one) for one in self.gains}
-        one_gains = [
-            (width * spread[one] / it.mean) ** 2 for one, it in self.gains.items() if it.mean > 0
-        ]
-        none_helps = [
-            (width * spread[one] / (worth - it.mean)) ** 2 if it.mean < worth else math.inf
-            for one, it in self.gains.items()
-        ]
-        return min([*one_gains, max(none_helps)])
-
-
-def spelled(interval: Interval, over: str = "") -> str:
-    """``+0.81 points over ... [+0.20, +1.42], n = 5``"""
-    ends = f" [{interval.low:+.2f}, {interval.high:+.2f}]" if interval.n > 1 else ""
-    return f"{interval.mean:+.2f} points{over}{ends}, n = {interval.n}"
-
-
-def _deviation(accuracy: xr.DataArray, labels: str) -> float:
-    """Of the gains, seed by seed."""
-    return float((accuracy.sel(labels=labels) - accuracy.sel(labels=TARGET)).std(ddof=1))
+    def more_seeds(self, worth: float) -> str:
+        """How many would decide, in words."""
+        plain = self.accuracy.sel(labels=TARGET)
+        pairs = {one: (self.accuracy.sel(labels=one) - plain).values for one in self.gains}
+        return more_seeds(pairs, worth)[1]

@@ -1,0 +1,83 @@
+"""The judging table: against scikit-learn, against what is planted, and its warnings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from rarefy.core.errors import UsageError
+from rarefy.measure.class_report import (
+    COLUMNS,
+    ENOUGH,
+    balanced_accuracy,
+    class_report,
+    confusion_of,
+    wilson,
+)
+
+NAMES = ["a", "b", "c"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=6, max_size=60))
+def test_as_scikit_learn_has_it(pairs: list[tuple[int, int]]) -> None:
+    pairs = [*pairs, (0, 0), (1, 1), (2, 2)]  # every class is asked for
+    y, answers = map(list, zip(*pairs, strict=True))
+    found = class_report(confusion_of(y, answers, 3), [30, 20, 10], NAMES)
+    told = found.summary
+    assert told.accuracy == pytest.approx(100 * metrics.accuracy_score(y, answers))
+    assert told.balanced_accuracy == pytest.approx(
+        100 * metrics.balanced_accuracy_score(y, answers)
+    )
+    assert told.macro_f1 == pytest.approx(100 * metrics.f1_score(y, answers, average="macro"))
+    recall = metrics.recall_score(y, answers, average=None)
+    np.testing.assert_allclose(found.table["recall"], 100 * recall)
+    assert list(found.table.columns) == list(COLUMNS)
+
+
+def test_seeds_are_averaged_and_share_their_images() -> None:
+    good, bad = np.diag([40, 10, 10]), np.array([[40, 0, 0], [10, 0, 0], [10, 0, 0]])
+    both = class_report(np.stack([good, bad]), [400, 100, 100], NAMES)
+    assert both.table["n"].tolist() == [40, 10, 10]
+    assert both.table["recall"].tolist() == [100, 50, 50]
+    np.testing.assert_allclose(balanced_accuracy(np.stack([good, bad])), [100, 100 / 3])
+    low, high = wilson(0.5, 10)
+    assert both.table["recall_low"].iloc[1] == pytest.approx(100 * low) and 0.2 < low < high < 0.8
+    # a seed that failed is left out
+    lost = np.stack([good.astype(float), np.full((3, 3), np.nan)])
+    assert class_report(lost, [400, 100, 100], NAMES).summary.balanced_accuracy == 100
+
+
+def test_rare_classes_are_the_tail() -> None:
+    found = class_report(np.diag([40, 30, 30]), [10, 300, 60], NAMES)
+    assert found.table["class"].tolist() == ["b", "c", "a"]
+    assert found.table["group"].tolist() == ["head", "middle", "tail"]
+    alike = class_report(np.diag([40, 30, 30]), [50, 50, 50], NAMES)
+    assert set(alike.table["group"]) == {""} and alike.summary.tail is None
+
+
+def test_a_network_that_answers_the_largest_class_is_told() -> None:
+    always = np.array([[40, 0, 0], [12, 0, 0], [6, 0, 0]])
+    found = class_report(always, [200, 60, 20], NAMES)
+    assert found.summary.accuracy == found.summary.majority_accuracy
+    first, second, third = found.warnings
+    assert first.startswith("no better than always answering 'a', which is right on 69.0 %")
+    assert second == "never answered: 'b', 'c'"
+    assert "'b', 'c': 6 test images and more" in third and f"about {ENOUGH} per class" in third
+    assert not class_report(np.diag([40, 30, 30]), [200, 60, 20], NAMES).warnings
+
+
+def test_a_class_without_test_images() -> None:
+    found = class_report(np.diag([40, 30, 0]), [200, 60, 20], NAMES)
+    assert "without test images: 'c'; nothing is known of them" in found.warnings
+    assert found.summary.balanced_accuracy == 100 and found.summary.worst_class != "c"
+    assert found.summary.described()["tail"] is None
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(UsageError, match="train_counts=2: must be one for each of 3 classes"):
+        class_report(np.diag([1, 1, 1]), [1, 1], NAMES)
+    with pytest.raises(UsageError, match="confusion=.*must have the shape"):
+        class_report(np.ones((2, 3)), [1, 1], NAMES)
