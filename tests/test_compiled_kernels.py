@@ -95,3 +95,13 @@ def test_a_compiler_that_fails_costs_speed_only(
             assert torch.equal(compiled(twice)(each), twice(each))
     shown = capsys.readouterr()
     assert shown.out == "" and shown.err.count("going on without compiled kernels") == 1
+
+
+def test_a_network_is_compiled_once_whatever_its_last_layer_answers() -> None:
+    from rarefy.nets.backbones import Headed
+    from rarefy.train.supervised import _compiled
+
+    images = torch.randn(4, 6)
+    for classes in (3, 5, 7):  # (compiling again would be an error)
+        model = Headed(torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU()), 8, classes)
+        torch.testing.assert_close(_compiled(model)(images), model(images))
