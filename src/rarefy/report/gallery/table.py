@@ -7,7 +7,6 @@ left out of the page, never filled in.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rarefy.core.errors import bad_value
+from rarefy.core.text import one_line
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -38,16 +38,13 @@ NUMBERS = {
 
 NAMELESS = "(no name)"
 """What a class with an empty name is called."""
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-"""Control characters, line and direction marks (with which ``gpj.exe`` reads ``exe.jpg``), and
-halves of characters that a file name of broken encoding leaves: no page can hold the last."""
 
 
 def plain_text(value: object) -> str:
     """A name as one line that can be written as UTF-8; what cannot be seen is spelled out."""
     if value is None or (isinstance(value, float) and np.isnan(value)) or value is pd.NA:
         return ""
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), str(value))
+    return one_line(str(value))
 
 
 @dataclass(frozen=True)
