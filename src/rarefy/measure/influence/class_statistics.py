@@ -17,8 +17,6 @@ from rarefy.measure.influence.core_pool import CorePool, cores
 from rarefy.measure.influence.products import add_scatter, symmetric
 from rarefy.measure.influence.rows import MEMORY, Rows
 
-COMPARED = 200
-"""So many classes are compared with each other."""
 _AT_ONCE = 1024
 """Rows made float64 at a time."""
 
@@ -141,12 +139,6 @@ def gather_statistics(
             if not bool(torch.isfinite(made.offsets).all()):
                 rows.complain_of_nonfinite()
     return made
-
-
-def compared_classes(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The classes whose covariances are compared, in their order: at most ``COMPARED``, the largest
-    ones. All pairs of 100,000 classes would take 80 GB, and nobody could look at them."""
-    return np.sort(np.argsort(-counts, kind="stable")[:COMPARED])
 
 
 def covariance_overlaps(

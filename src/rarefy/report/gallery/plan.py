@@ -41,7 +41,6 @@ class Plan:
 def first_plan(choice: Choice, pictures: Pictures, limit: int, neighbours: bool) -> Plan:
     """The largest plan that should fit; sets how good the pictures are."""
     present, rows = choice.classes, choice.rows(Room(MOST))
-    pictures.prepare(rows.tolist())
     some = rows[:: max(1, len(rows) // 48)]
     strip, each, left = 0, 0.0, limit - _BARE
     for pictures.quality, enough in enumerate(_ENOUGH):

@@ -99,7 +99,9 @@ def clean(
     given = {"labels": labels, **options}
     given = {k: value for k, value in given.items() if value is not None and value is not False}
     read = {**found.read, **given} if isinstance(data, str | Path) else given
-    samples = as_samples(data, read.get("labels"), **{k: read[k] for k in read if k != "labels"})
+    # as they are: units that scores brought to one scale stay in what is written
+    apart = {"labels": read.get("labels"), "standardize": False}
+    samples = as_samples(data, **{**read, **apart})
     decisions = decide(samples, found)
     _check_classes(samples, decisions, allow_empty)
     key = {"fingerprint": samples.fingerprint, "picks": found.key, "copy": copy}
@@ -183,9 +185,7 @@ def _log(samples: Samples, decisions: Decisions, places: dict[int, str]) -> pd.D
                 "name": "" if samples.files is None else one_line(samples.files[row]),
                 "label": shown(samples.classes[decisions.before[row]]),
                 "decision": done,
-                "new_label": shown(samples.classes[decisions.after[row]])
-                if done == RELABEL
-                else "",
+                "new_label": after if done == RELABEL else "",
                 "new_name": one_line(places.get(row, "")),
                 "why": decisions.picks[row].why,
             }
