@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import time
 import webbrowser
@@ -235,7 +236,8 @@ def influence(
         for what, path in written.items():
             typer.echo(f"{what}: {path}")
         if "gallery" in written:
-            typer.echo("next: decide in the page (keep, drop, relabel), then rarefy clean")
+            then = f"rarefy clean {shlex.quote(data)} --picks FILE --out DIR"
+            typer.echo(f"next: open the page, keep, drop or relabel, export (E); then {then}")
     if open_ and "gallery" in written:
         webbrowser.open(written["gallery"].resolve().as_uri())
 

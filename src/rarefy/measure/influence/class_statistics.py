@@ -112,30 +112,27 @@ def gather_statistics(
     *,
     device: torch.device | str = "cpu",
     memory: int = MEMORY,
-    chosen: NDArray[np.int64] | None = None,
 ) -> ClassStatistics:
-    """Statistics of all classes of a data set, or of those ``chosen``, which is read once.
-    ``memory``: bytes they may take (``score_classes`` needs less: it can go over the classes in
-    groups)."""
+    """Statistics of all classes of a data set, which is read once. ``memory``: bytes they may take
+    (``score_classes`` needs less: it can go over the classes in groups)."""
     rows = Rows(features, labels, classes)
-    taken = range(classes) if chosen is None else chosen.tolist()
     at_once = cores(torch.device(device)) * _AT_ONCE
-    need = 8 * rows.width * (rows.width * len(taken) + 3 * at_once)
+    need = 8 * rows.width * (rows.width * classes + 3 * at_once)
     if need > memory:
-        what = f"{len(taken)} classes of width {rows.width}"
+        what = f"{classes} classes of width {rows.width}"
         raise bad_value("memory", memory, f"must be at least {need} for {what}")
-    made = ClassStatistics(len(taken), rows.width, device)
+    made = ClassStatistics(classes, rows.width, device)
     window = _AT_ONCE * classes
-    with CorePool(made.device, len(taken)) as pool:
+    with CorePool(made.device, classes) as pool:
         for start in range(0, len(rows), window):
 
             def add(place: int, start: int = start) -> None:
-                indices = rows.of_class(taken[place], start, start + window)
+                indices = rows.of_class(place, start, start + window)
                 for first in range(0, len(indices), _AT_ONCE):
                     part = indices[first : first + _AT_ONCE]
                     made.add_class(place, rows.take(part, made.device))
 
-            pool.map(add, range(len(taken)))
+            pool.map(add, range(classes))
             if not bool(torch.isfinite(made.offsets).all()):
                 rows.complain_of_nonfinite()
     return made

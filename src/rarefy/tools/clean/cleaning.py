@@ -24,6 +24,7 @@ from rarefy.tools.samples.opening import as_samples
 from rarefy.tools.samples.samples import Samples
 
 LOG = "clean-log.csv"
+LOGGED = ["id", "index", "name", "label", "decision", "new_label", "new_name", "why"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +191,7 @@ def _log(samples: Samples, decisions: Decisions, places: dict[int, str]) -> pd.D
                 "why": decisions.picks[row].why,
             }
         )
-    columns = ["id", "index", "name", "label", "decision", "new_label", "new_name", "why"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=LOGGED)
 
 
 def _cleaned(
@@ -211,7 +211,7 @@ def _cleaned(
         dropped=int((~decisions.keep).sum()),
         relabelled=int(decisions.moved.sum()),
         classes=pd.DataFrame({"class": names, "before": before, "after": after}),
-        log=pd.DataFrame(told["log"]),
+        log=pd.DataFrame(told["log"], columns=LOGGED),
         notes=(*samples.notes, *decisions.notes, *told["notes"]),
         next=shlex.join(["rarefy", verb, str(where), *options]),
         again=again,
