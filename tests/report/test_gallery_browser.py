@@ -23,7 +23,7 @@ ODD = 'quote " comma , </script>'
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    return scores({"a": 200, ODD: 40})
+    return scores({"a": 200, ODD: 40, "c": 30})
 
 
 @pytest.fixture(scope="module")
@@ -257,4 +257,8 @@ def test_rows_of_a_table_show_names_and_values(started: tuple[Tab, Path], tmp_pa
     panel = tab.run('document.querySelector("#panel .features").innerText')
     assert all(name in panel for name in names)
     assert "usual in a" in panel
+    alone = np.flatnonzero(table["neighbour_label"] == table["label"])[0]
+    tab.run(f"openSample(known.index.indexOf({alone}))")
+    other = {"a": "b", "b": "a"}[table["label"][alone]]
+    assert tab.run('document.getElementById("to").value') == other, "there is only one other class"
     assert not tab.errors

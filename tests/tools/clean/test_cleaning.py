@@ -203,6 +203,32 @@ def test_a_set_known_by_name_becomes_class_folders(tmp_path: Path, split: str) -
     assert done.next == f"rarefy train {done.path}"
 
 
+def test_a_folder_named_as_a_set_does_not_stand_in_its_way(here: Path) -> None:
+    Path("digits").mkdir()
+    samples = open_samples("digits")
+    assert clean("digits", picked(samples, {0: "drop"}), "out").kept == 1437
+
+
+def test_a_cleaned_set_can_be_cleaned_and_the_first_undone(tmp_path: Path) -> None:
+    source = LAYOUTS["trees"].write(tmp_path / "trees", frame())
+    first = clean(source, picked(opened("trees", source), {0: "drop"}), tmp_path / "first")
+    samples = opened("trees", first.path)
+    second = clean(first.path, picked(samples, {0: "drop"}), tmp_path / "second")
+    undo(first.path)
+    assert len(opened("trees", second.path)) == 22, "its links lead to the data themselves"
+
+
+def test_the_label_column_by_either_word(tmp_path: Path) -> None:
+    source = LAYOUTS["trees.csv"].write(tmp_path / "trees.csv", frame())
+    rows = picked(opened("trees.csv", source), {0: "drop"}).to_dict("records")
+    file = tmp_path / "p.json"
+    head = {"format": "rarefy picks 1", "read": {"label": "kind"}}
+    file.write_text(json.dumps({**head, "picks": rows}))
+    for number, words in enumerate(({}, {"label": "kind"}, {"labels": "kind"})):
+        done = clean(source, file, tmp_path / f"out{number}", **words)
+        assert done.kept == 23 and done.next.endswith("--label kind")
+
+
 def test_arrays_and_frames_from_memory(tmp_path: Path) -> None:
     table = frame()
     X, y = table[["height", "girth", "age"]].to_numpy(), table["kind"].to_numpy()

@@ -125,6 +125,9 @@ def test_an_output_folder_that_is_there(source: str, samples: Samples, tmp_path:
     assert [one.name for one in there.iterdir()] == ["mine.txt"]
     with pytest.raises(UsageError, match=r"trees\.csv is a file, not a folder"):
         clean(source, path, Path(source) / "out")
+    folder = LAYOUTS["trees"].write(tmp_path / "trees", frame())
+    with pytest.raises(UsageError, match="lies inside .*trees, which stays as it is"):
+        clean(folder, path, tmp_path / "trees/elm/../tidy")
     done = clean(source, path, tmp_path / "out")
     other = file_of(tmp_path, [pick(samples, 1)])
     with pytest.raises(UsageError, match="was made of other picks or data; rarefy clean --undo"):

@@ -119,7 +119,7 @@ function decisionButtons(place) {
   }
   const pick = decisionOf(place), first = (pick && pick.new_label) || suggestion(place);
   if (first) select.value = first;
-  else select.prepend(make("option", { value: "", text: "a class ...", selected: true }));
+  else if (select.options.length > 1) select.prepend(make("option", { value: "", text: "a class ...", selected: true }));
   for (const [what, text, key] of [["keep", "Keep", "K"], ["drop", "Drop", "D"], ["relabel", "Relabel", "R"]]) {
     const button = make("button", { type: "button", "data-do": what }, text + " ", make("kbd", { text: key }));
     button.addEventListener("click", function () { decideHere(what); });

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from PIL import Image
 
 from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.progress import Progress
 from rarefy.data.images import load_images
 from rarefy.data.images.catalog import SETS
 from rarefy.data.images.folder_scan import scan
-from rarefy.data.images.folders import relative_name
+from rarefy.data.images.folders import MANY, relative_name
 from rarefy.data.images.listing import counted, listed
 from rarefy.tools.clean.picks import Decisions
 from rarefy.tools.samples.samples import Samples
 
+T = TypeVar("T")
 Places = dict[int, str]
 """Where a sample is afterwards, below the folder that is written."""
 
@@ -58,8 +61,8 @@ def write_class_folders(
         places[row] = next(free for free in _names("/".join(words), old) if free not in sources)
         sources[places[row]] = path
     _need_parts(samples, sources, at)
-    for name, path in sources.items():
-        _put(path, target / name, copy)
+    for name in _with_bar([*sources]):
+        _put(sources[name], target / name, copy)
     notes = [f"{counted(left_out, 'file')} that cannot be read left out"] if left_out else []
     if found.others:
         notes.append(f"{counted(found.others, 'file')} that is no image not taken along")
@@ -96,7 +99,7 @@ def _put(source: Path, target: Path, copy: bool) -> None:
         shutil.copy2(source, target)
         return
     try:
-        os.symlink(os.path.abspath(source), target)
+        os.symlink(os.path.realpath(source), target)
     except (OSError, NotImplementedError) as error:
         reason = getattr(error, "strerror", None) or error
         raise RunError(f"no links can be made here ({reason}): pass --copy (copy=True)") from None
@@ -128,9 +131,9 @@ def write_pictures(name: str, samples: Samples, decisions: Decisions, target: Pa
     for part, images in (("train", data.train), ("test", data.test)):
         if split in (part, "all"):
             continue
-        for row, (pixels, label) in enumerate(zip(images.images, images.labels, strict=True)):
-            shown = pixels.permute(1, 2, 0).numpy()
-            path = target / f"{part}/{images.classes[label]}/{row:06d}.png"
+        for row in _with_bar(range(len(images))):
+            shown = images.images[row].permute(1, 2, 0).numpy()
+            path = target / f"{part}/{images.classes[images.labels[row]]}/{row:06d}.png"
             _save(shown[:, :, 0] if shown.shape[2] == 1 else shown, path)
     classes = {part: {p.name for p in (target / part).iterdir()} for part in ("train", "test")}
     for gone in sorted(classes["train"] ^ classes["test"]):
@@ -146,9 +149,20 @@ def _drawn(samples: Samples, decisions: Decisions, target: Path, part: str, rows
         for row in rows
         if decisions.keep[row]
     }
-    for row, place in places.items():
-        _save(samples.images(row), target / place)
+    for row in _with_bar([*places]):
+        _save(samples.images(row), target / places[row])
     return places
+
+
+def _with_bar(things: Sequence[T]) -> Iterator[T]:
+    """Where there are many, with a progress bar."""
+    if len(things) < MANY:
+        yield from things
+        return
+    with Progress("cleaned images", len(things)) as bar:
+        for thing in things:
+            yield thing
+            bar.advance(1)
 
 
 def _save(pixels: np.ndarray, path: Path) -> None:

@@ -96,10 +96,10 @@ def clean(
         kept 172, dropped 0, relabelled 6 of 178 samples
     """
     found, target = read_picks(picks), Path(out).expanduser()
-    told = _check_out(target)
+    told = _check_out(target, data)
     given = {"labels": labels, **options}
     given = {k: value for k, value in given.items() if value is not None and value is not False}
-    read = {**found.read, **given} if isinstance(data, str | Path) else given
+    read = _read(data, found, given)
     # as they are: units that scores brought to one scale stay in what is written
     apart = {"labels": read.get("labels"), "standardize": False}
     samples = as_samples(data, **{**read, **apart})
@@ -123,9 +123,21 @@ def clean(
 # ------------------------------------------------------------------------------------------ checks
 
 
-def _check_out(target: Path) -> dict[str, Any] | None:
+def _read(data: object, picks: Picks, given: dict[str, Any]) -> dict[str, Any]:
+    """How the data are read: as the page's were, but for what is given."""
+    if not isinstance(data, str | Path):
+        return given
+    named = {"label", "labels"} & set(given)  # two words for one thing
+    told = {k: v for k, v in picks.read.items() if not (named and k in ("label", "labels"))}
+    return {**told, **given}
+
+
+def _check_out(target: Path, data: object) -> dict[str, Any] | None:
     """Refuse what is there, unless it is an earlier result: then what is recorded of it."""
     above = check_place(target)
+    if isinstance(data, str | Path) and os.path.isdir(data):
+        if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(data)):
+            raise bad_value("out", str(target), f"lies inside {data}, which stays as it is")
     if not os.access(above, os.W_OK | os.X_OK):
         raise bad_value("out", str(target), f"nothing can be written into {above}")
     if not os.path.lexists(target):

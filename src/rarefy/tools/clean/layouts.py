@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rarefy.core.text import file_name
+from rarefy.data.images.catalog import SETS
 from rarefy.data.images.listing import listed
 from rarefy.tools.clean.class_folders import (
     Places,
@@ -46,13 +47,13 @@ def write_layout(
     """Write into an empty folder. ``read``: the options that the samples were read with."""
     if isinstance(data, str | Path) and not str(data).startswith(PREFIX):
         text = split_options(str(data))[0]
-        path = Path(text).expanduser()
-        if path.is_dir():
+        path, label = Path(text).expanduser(), str(read.get("label", read.get("labels")))
+        if path.is_dir() and text not in SETS:
             places, notes = write_class_folders(path, samples, decisions, folder, copy)
             return Written(_next(decisions, read), places, notes)
         if ending_of(path) is not None:
-            write_table(path, str(read["label"]), samples, decisions, folder / path.name)
-            words = ["influence", path.name, "--label", str(read["label"])]
+            write_table(path, label, samples, decisions, folder / path.name)
+            words = ["influence", path.name, "--label", label]
             if "columns" in read:
                 words += ["--columns", ",".join(read["columns"])]
             return Written(words)
@@ -67,7 +68,7 @@ def write_layout(
         write_frame(data, label, samples, decisions, folder / "table.parquet")
         return Written(["influence", "table.parquet", "--label", label])
     if can_be_pictures(samples):
-        name = str(data) if isinstance(data, str) else ""
+        name = str(data) if isinstance(data, str | Path) else ""
         return Written(
             _next(decisions, {}), write_pictures(name, samples, decisions, folder),
             ["written as class folders of PNG files"],

@@ -69,7 +69,7 @@ def undo(folder: str | Path) -> Undone:
     if changed:
         what = f"changed, added or gone since: {listed(changed, 5)}; nothing is removed"
         raise bad_value("undo", str(folder), f"{what} (move what you need away, then remove it)")
-    remove_folder(path)
+    remove_folder(Path(os.path.abspath(path)))
     return Undone(path, len(told["files"]), told.get("data", ""), told.get("command", ""))
 
 

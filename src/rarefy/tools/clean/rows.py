@@ -112,10 +112,13 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[str, list[str]]]:
             held.append(line)
             yield line
 
-    for cells in csv.reader(lines(), delimiter=delimiter):
-        raw = "".join(held)
-        held.clear()
-        yield raw, cells
+    try:
+        for cells in csv.reader(lines(), delimiter=delimiter):
+            raw = "".join(held)
+            held.clear()
+            yield raw, cells
+    except csv.Error as error:
+        raise UsageError(f"the table cannot be taken apart line by line ({error})") from None
 
 
 def _line(cells: list[str], delimiter: str, end: str) -> str:
@@ -151,21 +154,20 @@ def write_npz(
     with open_npz(path) as held:
         features, label = npz_keys(set(held.files), path, split)
         part = _part(features)
-        rows = np.flatnonzero(decisions.keep)
-        arrays, cut = {}, []
-        for key in held.files:
-            values = held[key]
-            per_sample = values.ndim and len(values) == len(samples) and _part(key) == part
-            if key == label:
-                values = values[decisions.sources(samples.classes)]
-            elif key == features or per_sample:
-                values = values[rows]
-                cut += [key] if key != features else []
-            arrays[key] = values
-    with zipfile.ZipFile(path) as archive:
-        packed = any(one.compress_type != zipfile.ZIP_STORED for one in archive.infolist())
-    with target.open("wb") as stream:
-        (np.savez_compressed if packed else np.savez)(stream, allow_pickle=False, **arrays)
+        rows, cut = np.flatnonzero(decisions.keep), []
+        with zipfile.ZipFile(path) as archive:
+            packed = max(one.compress_type for one in archive.infolist())
+        with zipfile.ZipFile(target, "w", packed) as archive:
+            for key in held.files:
+                values = held[key]
+                per_sample = values.ndim and len(values) == len(samples) and _part(key) == part
+                if key == label:
+                    values = values[decisions.sources(samples.classes)]
+                elif key == features or per_sample:
+                    values = values[rows]
+                    cut += [key] if key != features else []
+                with archive.open(f"{key}.npy", "w", force_zip64=True) as stream:
+                    np.lib.format.write_array(stream, values, allow_pickle=False)
     return cut
 
 
