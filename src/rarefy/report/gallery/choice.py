@@ -21,7 +21,7 @@ MOST_CLASSES = 5_000
 """So many classes are chosen from, the largest: a page has room for fewer."""
 MISLABELLED = "maybe mislabelled"
 """The label of ``rarefy.tools.influence.triage`` for samples whose neighbours have other labels."""
-_TRIAGE, _UNDEFINED = 5, 8  # times the length of a strip
+_TRIAGE, _UNDEFINED = 16, 8  # times the length of a strip
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Room:
     @property
     def extra(self) -> float:
         """Rows shown only as neighbours, as a share of the others: less where room is scarce."""
-        return 0.5 if self.strip >= 8 else 0.25
+        return 1.0 if self.strip >= 12 else 0.5 if self.strip >= 8 else 0.25
 
     def ends(self, measure: str) -> int:
         return self.strip if measure == "influence" else self.others
