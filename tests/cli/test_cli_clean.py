@@ -84,7 +84,7 @@ def test_wrong_use_is_one_line_and_writes_nothing(capsys: pytest.CaptureFixture[
         (["trees.csv", "--picks", good], "out=None: name a folder for the cleaned set"),
         ([*whole[:-1], "there"], "out='there': is there already"),
         (["nothing.csv", *whole[1:]], "there is no file nothing.csv"),
-        (["digits", *whole[1:]], "does not fit"),
+        (["digits", *whole[1:]], "are picks of 'trees.csv', and digits cannot be read as that"),
         ([*whole[:2], other, *whole[3:]], "are picks of other data than trees.csv"),
         ([*whole[:2], strange, *whole[3:]], "did you mean 'oak'?"),
         ([*whole[:2], "none.json", *whole[3:]], "picks='none.json': there is no such file"),

@@ -100,9 +100,7 @@ def clean(
     given = {"labels": labels, **options}
     given = {k: value for k, value in given.items() if value is not None and value is not False}
     read = _read(data, found, given)
-    # as they are: units that scores brought to one scale stay in what is written
-    apart = {"labels": read.get("labels"), "standardize": False}
-    samples = as_samples(data, **{**read, **apart})
+    samples = _samples(data, read, found, given)
     decisions = decide(samples, found)
     _check_classes(samples, decisions, allow_empty)
     key = {"fingerprint": samples.fingerprint, "picks": found.key, "copy": copy}
@@ -114,7 +112,7 @@ def clean(
         log = _log(samples, decisions, written.places)
         text = defused(log).to_csv(index=False, lineterminator="\n")
         (partial / LOG).write_text(text, "utf-8")
-        told = {**key, "data": _said(data, samples), "notes": written.notes}
+        told = {**key, "data": _said(data), "notes": written.notes}
         told |= {"next": written.next, "log": log.to_dict("records")}
         record(partial, told)
     return _cleaned(target, samples, decisions, told)
@@ -130,6 +128,18 @@ def _read(data: object, picks: Picks, given: dict[str, Any]) -> dict[str, Any]:
     named = {"label", "labels"} & set(given)  # two words for one thing
     told = {k: v for k, v in picks.read.items() if not (named and k in ("label", "labels"))}
     return {**told, **given}
+
+
+def _samples(data: object, read: dict[str, Any], picks: Picks, given: dict[str, Any]) -> Samples:
+    # as they are: units that scores brought to one scale stay in what is written
+    apart = {"labels": read.get("labels"), "standardize": False}
+    try:
+        return as_samples(data, **{**read, **apart})
+    except UsageError as error:
+        if str(error).partition("=")[0] in set(picks.read) - set(given):
+            what = f"are picks of {picks.data!r}, and {_said(data)} cannot be read as that was"
+            raise bad_value("picks", picks.where, f"{what}: {error}") from None
+        raise
 
 
 def _check_out(target: Path, data: object) -> dict[str, Any] | None:
@@ -181,8 +191,8 @@ def shown(name: str) -> str:
     return one_line(printable(name))
 
 
-def _said(data: object, samples: Samples) -> str:
-    return str(data) if isinstance(data, str | Path) else samples.name
+def _said(data: object) -> str:
+    return str(data) if isinstance(data, str | Path) else "what was given"
 
 
 def _log(samples: Samples, decisions: Decisions, places: dict[int, str]) -> pd.DataFrame:
@@ -224,7 +234,7 @@ def _cleaned(
         relabelled=int(decisions.moved.sum()),
         classes=pd.DataFrame({"class": names, "before": before, "after": after}),
         log=pd.DataFrame(told["log"], columns=LOGGED),
-        notes=(*samples.notes, *decisions.notes, *told["notes"]),
+        notes=(*decisions.notes, *told["notes"]),
         next=shlex.join(["rarefy", verb, str(where), *options]),
         again=again,
     )
