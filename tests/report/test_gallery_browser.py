@@ -262,3 +262,30 @@ def test_rows_of_a_table_show_names_and_values(started: tuple[Tab, Path], tmp_pa
     other = {"a": "b", "b": "a"}[table["label"][alone]]
     assert tab.run('document.getElementById("to").value') == other, "there is only one other class"
     assert not tab.errors
+
+
+def test_the_label_check_suggests_and_orders(started: tuple[Tab, Path], tmp_path: Path) -> None:
+    tab, table = started[0], scores({"a": 30, "b": 20, "c": 10})
+    other = table["label"].map({"a": "b", "b": "c", "c": "a"})
+    chance = np.random.default_rng(0).uniform(0.01, 0.3, len(table)).round(4)
+    table = table.assign(
+        suggested_label=other,
+        given_probability=chance,
+        suggested_probability=1 - chance,
+        label_issue=True,
+    )
+    path = tmp_path / "g.html"
+    write_gallery(path, table, title="t", classes=("a", "b", "c"), thumbnail=digit)
+    tab.open(path)
+    flagged = table[table["triage"] != ""].sort_values("given_probability")
+    shown = tab.run("Array.from(document.querySelectorAll('.group .cell'), "
+                    "c => known.index[c.dataset.r])")  # fmt: skip
+    assert shown == flagged["index"].tolist(), "the least likely label first"
+    tab.click(".group .open")
+    first = flagged.iloc[0]
+    assert tab.run('document.getElementById("to").value') == first["suggested_label"]
+    said = f"say {first['suggested_label']} with probability {1 - first['given_probability']:.4g}"
+    assert said in tab.run('document.getElementById("panel").innerText')
+    tab.press("r")
+    assert picks_of(tab) == {first["id"]: ("relabel", first["suggested_label"])}
+    assert not tab.errors

@@ -82,7 +82,7 @@ function facts(place) {
   if (rule) found.push(make("p", { class: "rule", text: rule }));
   const given = number("given_probability", place), likely = number("suggested_probability", place), instead = suggestion(place);
   if (given !== null && instead) {
-    found.push(make("p", { class: "quiet", text: "Out of fold, " + className(place) + " has probability " + given + ", " + instead + " " + said(likely) + "." }));
+    found.push(make("p", { class: "quiet", text: "Classifiers that have not seen it say " + instead + " with probability " + said(likely) + ", " + className(place) + " with " + said(given) + "." }));
   }
   if (other && number("disagreement", place) !== null) {
     found.push(make("p", { class: "quiet", text: "Most common label among its neighbours: " + other + "." }));
