@@ -5,10 +5,11 @@
 the answers to what the papers claim. ``rarefy.Pruner(model, optimizer,
 keep=0.3)`` prunes any PyTorch model while it trains, ``rarefy.train(data, keep=0.3)`` compares
 dense and pruned networks on images. ``rarefy.influence(X, y)`` says which samples of a labelled
-set are atypical, without a model. ``rarefy.pretrain(images, network, "branches:0.1")`` learns
-features without labels, ``rarefy.probe(train, test)`` judges them, ``rarefy.pretrain_images(data,
-methods)`` compares methods, head and tail. ``rarefy.granularity(data)`` says how fine the labels
-of pre-training should be.
+set are atypical, without a model; ``rarefy.clean(data, picks, out)`` writes it anew as decided.
+``rarefy.pretrain(images, network, "branches:0.1")`` learns features without labels,
+``rarefy.probe(train, test)`` judges them, ``rarefy.pretrain_images(data, methods)`` compares
+methods, head and tail. ``rarefy.granularity(data)`` says how fine the labels of pre-training
+should be.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rarefy.ledger.api import claims
     from rarefy.pruning.models.pruner import Pruner
     from rarefy.studies.api import judge, run
+    from rarefy.tools.clean.cleaning import clean
     from rarefy.tools.granularity.api import granularity
     from rarefy.tools.influence.scoring import influence
     from rarefy.tools.longtail.api import pretrain, probe
@@ -37,6 +39,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "claims",
+    "clean",
     "granularity",
     "influence",
     "judge",
@@ -52,6 +55,7 @@ _HOMES = {
     "claims": "rarefy.ledger.api",
     "run": "rarefy.studies.api",
     "judge": "rarefy.studies.api",
+    "clean": "rarefy.tools.clean.cleaning",
     "granularity": "rarefy.tools.granularity.api",
     "influence": "rarefy.tools.influence.scoring",
     "pretrain": "rarefy.tools.longtail.api",

@@ -39,6 +39,7 @@ def test_help_is_quick_and_teaches(command: Rarefy) -> None:
         "check",
         "demo",
         "data",
+        "clean",
         "train",
         "advise",
     ],

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 from rarefy.cli.scored_tables import classes_table
-from rarefy.measure.influence import class_statistics, work
 from rarefy.measure.influence import neighbours as nearby
+from rarefy.measure.influence import work
 from rarefy.measure.influence.rows import Rows
 from rarefy.report.gallery import choice, write_gallery
 from rarefy.tools.influence import neighbours
@@ -100,23 +100,6 @@ def test_d9_names_of_classes_are_kept_once() -> None:
     again = table.assign(more=1).reset_index()
     assert again.attrs["classes"] is table.attrs["classes"]
     assert again.attrs["counts"] == [3] * 10
-
-
-@pytest.mark.fault(
-    when="the covariances of 100,000 classes are to be compared",
-    then="the 200 largest classes are; no matrix of all pairs is made",
-)
-def test_d9_covariances_of_a_bounded_number_of_classes_are_compared(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(class_statistics, "COMPARED", 4)
-    found = scored(40)
-    overlaps = found.overlaps()
-    assert overlaps is not None and overlaps.shape == (4, 4)
-    first = found.samples.features[:3]
-    np.testing.assert_allclose(overlaps[0, 0], (np.cov(first.T) ** 2).sum(), rtol=1e-9)
-    counts = np.array([3, 9, 1, 9, 8, 7, 9])
-    assert class_statistics.compared_classes(counts).tolist() == [1, 3, 4, 6]
 
 
 @pytest.mark.fault(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from folders import seen_in
-from toy_scores import Page, digit, four, scores
+from toy_scores import Page, Places, digit, four, scores
 
 from rarefy.core.errors import RunError, UsageError
 from rarefy.core.writing import write_output
@@ -42,7 +42,7 @@ def page(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Page:
         title="Toys",
         classes=CLASSES,
         thumbnail=digit,
-        covariance=np.diag([4.0, 3.0, 0.0, 0.0, 1.0, 0.0]) + 1e-3,
+        positions=Places(),
         neighbours=lambda rows: {
             row: [(row + step) % len(table) for step in (1, 2)] for row in rows
         },
@@ -108,7 +108,7 @@ def test_strips_hold_the_ends_of_each_class(page: Page, table: pd.DataFrame) -> 
         if not mine.notna().any():
             assert "no score" in card
             continue
-        strips = re.findall(r'data-kind="(\w+)">(.*?)</ul>', card, re.S)
+        strips = re.findall(r'data-kind="(\w+)" data-measure="influence">(.*?)</ul>', card, re.S)
         assert [kind for kind, _ in strips] == ["highest", "lowest", "random"]
         shown = {kind: re.findall(r'class="value">(.*?)<', cells) for kind, cells in strips}
         assert shown["highest"] == [f"{value:.4g}" for value in mine[:24]]
@@ -117,7 +117,7 @@ def test_strips_hold_the_ends_of_each_class(page: Page, table: pd.DataFrame) -> 
 
 
 def test_samples_without_a_score_have_a_list_of_their_own(page: Page) -> None:
-    assert "Undefined: classes of one sample" in page.text
+    assert "No score: classes of one sample" in page.text
     assert "2 samples have no score. They are listed, not dropped; 2 of 2 shown." in page.text
     (view,) = re.findall(r'data-view="undefined".*?</section>', page.source, re.S)
     assert re.findall(r'class="label">(.*?)<', view) in (["single", "lonely"], ["lonely", "single"])
@@ -140,6 +140,8 @@ def test_triage_words_come_with_rule_and_count(page: Page, table: pd.DataFrame) 
     flagged = int((table["triage"] != "").sum())
     assert f"{flagged} of {flagged} shown, most other labels nearby first" in page.text
     assert f"disagreement above 0.9 of 10 neighbours ({flagged})" in page.text
+    first = re.findall(r'data-view="(\w+)"', page.source)[0]
+    assert first == "triage", "what to look at comes first"
 
 
 def test_neighbours_are_shown_with_pictures(page: Page, table: pd.DataFrame) -> None:
@@ -175,6 +177,31 @@ def test_the_page_parses_and_needs_nothing_from_outside(page: Page) -> None:
     assert opened == closed
 
 
+def test_the_map_has_every_shown_sample(page: Page) -> None:
+    index = np.array(page.numbers["index"])
+    x, y = page.numbers["map"]
+    assert x == np.rint(1000 * (index - index.min()) / np.ptp(index)).tolist()
+    assert y == [0] * len(index), "where all have one value there is no division by 0"
+    assert "by row numbers" in page.text
+
+
+def test_a_suggested_label_comes_from_the_label_check_or_the_neighbours(tmp_path: Path) -> None:
+    table = scores({"a": 20, "b": 20})
+
+    def suggested(table: pd.DataFrame) -> list[str]:
+        write_gallery(tmp_path / "g.html", table, title="t", classes=("a", "b"))
+        known = Page.read(tmp_path / "g.html").numbers
+        assert known["index"] == list(range(40))
+        return [known["classes"][str(n)] if n >= 0 else "" for n in known["suggested"]]
+
+    near = table["neighbour_label"]
+    assert suggested(table) == near.where(near != table["label"], "").tolist()
+    other = table["label"].map({"a": "b", "b": "a"}).where(table["index"] < 5, "")
+    checked = table.assign(suggested_label=other, given_probability=0.5)
+    assert suggested(checked) == other.tolist()
+    assert suggested(table.drop(columns="neighbour_label")) == [""] * 40
+
+
 def test_pictures_and_drawings_have_words(page: Page) -> None:
     for attributes in [*page.all("span", "tile"), *page.all("svg")]:
         assert attributes["role"] == "img"
@@ -203,7 +230,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
         title=HOSTILE[0],
         classes=HOSTILE,
         columns=lambda row: [(HOSTILE[1], float(row))],
-        covariance=np.eye(5),
+        positions=Places(),
         facts=[(HOSTILE[1], HOSTILE[2])],
     )
     page = Page.read(path)
@@ -215,8 +242,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     assert "two\\nlines \\u202egpj.exe & <b>bold</b>" in page.text
     assert "{{ 7 * 7 }}" in page.text
     assert all("\\udcff" in name for name in page.numbers["name"])
-    spoken = [a["aria-label"] or "" for a in page.all("span", "tile")]
-    assert any(text.startswith(HOSTILE[1]) for text in spoken)
+    assert HOSTILE[1] in page.text, "names of features are text, too"
 
 
 def test_picks_belong_to_samples_and_labels_not_to_scores(tmp_path: Path) -> None:
@@ -227,7 +253,11 @@ def test_picks_belong_to_samples_and_labels_not_to_scores(tmp_path: Path) -> Non
     table = scores({"a": 20, "b": 20})
     rescored = table.assign(influence=table["influence"] * 2)
     relabelled = table.assign(label=table["label"].replace({"a": "b", "b": "a"}))
-    assert fingerprint(table) == fingerprint(rescored) != fingerprint(relabelled)
+    turned = table.sample(frac=1, random_state=0)
+    assert fingerprint(table) == fingerprint(rescored) == fingerprint(turned)
+    assert fingerprint(table) != fingerprint(relabelled)
+    table.attrs["fingerprint"] = "of the data"
+    assert fingerprint(table) == "of the data"
 
 
 def test_a_failure_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +285,6 @@ def test_a_failure_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.Monke
         ({"table": pd.DataFrame({"label": ["a"]})}, "must have a column 'influence'"),
         ({"classes": ("b",)}, r"classes=\('b',\): must hold every label; 'a' is missing"),
         ({"classes": ("a", "b", "a")}, "classes='a': must not name a class twice"),
-        ({"covariance": np.eye(3)}, r"covariance='shape \(3, 3\)': must be \(2, 2\)"),
         ({"neighbours": lambda rows: {rows[0]: [99]}}, "neighbours='99 for row 0'"),
         ({"limit": 1000}, "limit=1000: must be at least"),
         ({"path": "."}, "is a folder"),

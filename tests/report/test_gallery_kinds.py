@@ -10,29 +10,38 @@ from toy_scores import Page, digit, four, scores
 from rarefy.report.gallery import write_gallery
 
 
-def test_a_table_without_images_has_bars_and_values(tmp_path: Path) -> None:
+def test_a_table_without_images_has_names_and_values(tmp_path: Path) -> None:
     table = scores({"a": 9, "b": 6})
-    values = np.random.default_rng(1).normal(size=(15, 3))
+    names = ("height", "girth", "age", "rings", "leaves")
+    values = np.random.default_rng(1).normal(size=(15, 5))
     values[4, 1] = np.nan
+    values[:, 4] = 3.0
+    values[7] = [*values[table["label"] == table["label"][7]].mean(axis=0)[:4], 99.0]
     report = write_gallery(
         tmp_path / "g.html",
         table,
         title="columns",
         classes=("a", "b"),
-        columns=lambda row: list(zip(("x", "y", "z"), values[row], strict=True)),
+        columns=lambda row: list(zip(names, values[row], strict=True)),
     )
     page = Page.read(tmp_path / "g.html")
-    assert report.pictures == 15
-    names, given = page.numbers["columns"]
-    assert names == ["x", "y", "z"]
-    assert given == [[four(value) for value in values[row]] for row in page.numbers["index"]]
-    for place, row in enumerate(page.numbers["index"]):
-        heights = (np.asarray(page.picture(place).convert("RGBA"))[:, :, 3] > 0).sum(axis=0)[1::4]
-        for column in range(3):
-            low, high = np.nanmin(values[:, column]), np.nanmax(values[:, column])
-            share = (values[row, column] - low) / (high - low)
-            expected = 0 if np.isnan(share) else 1 + round(31 * share)
-            assert heights[column] == expected
+    assert report.pictures == 0 and report.shown == 15
+    told = page.numbers["columns"]
+    assert told["names"] == list(names)
+    assert told["values"] == [[four(value) for value in values[row]] for row in range(15)]
+    for number, name in enumerate(("a", "b")):
+        usual = np.nanmedian(values[table["label"] == name], axis=0)
+        assert told["usual"][str(number)] == [four(value) for value in usual]
+    for row in range(15):
+        mine = values[table["label"] == table["label"][row]]
+        middle = np.nanmedian(mine, axis=0)
+        spread = np.nanmedian(np.abs(mine - middle), axis=0)[:4]
+        far = np.nan_to_num(np.abs(values[row] - middle)[:4] / spread, nan=-1.0)
+        expected = np.argsort(-far, kind="stable").tolist()
+        if row == 7:
+            expected = [4, *expected]
+        assert told["told"][row] == expected[:4]
+    assert "leaves 99" in page.text, "what never varies elsewhere is the oddest"
 
 
 def test_bare_numbers_make_a_page(tmp_path: Path) -> None:
@@ -57,15 +66,12 @@ def test_a_column_without_values_is_left_out(tmp_path: Path) -> None:
         "distance",
         "mahalanobis",
     ]
-    assert "Triage" not in page.text
+    assert "Triage" not in page.text and "Map" not in page.text
 
 
-def test_one_class_has_no_matrix(tmp_path: Path) -> None:
-    write_gallery(
-        tmp_path / "g.html", scores({"a": 9}), title="t", classes=("a",), covariance=np.eye(1)
-    )
+def test_one_class_is_a_page(tmp_path: Path) -> None:
+    write_gallery(tmp_path / "g.html", scores({"a": 9}), title="t", classes=("a",))
     page = Page.read(tmp_path / "g.html")
-    assert "Covariance" not in page.text
     assert len(page.all("section", "card")) == 1
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from toy_scores import Page, scores
 
-from rarefy.measure.influence.class_statistics import COMPARED
 from rarefy.report.gallery import write_gallery
 
 LIMIT = 10_000_000
@@ -50,15 +49,12 @@ def test_a_thousand_classes_stay_below_ten_megabytes(tmp_path: Path) -> None:
         title="many",
         classes=classes,
         thumbnail=_noisy,
-        covariance=np.eye(COMPARED),
         limit=LIMIT,
     )
     page = Page.read(tmp_path / "g.html")
     assert report.bytes <= LIMIT
     assert report.classes_shown == len(page.all("section", "card")) == 1000
     assert report.per_class >= 1
-    assert len(page.numbers["stops"]) >= 5, "the slider stays"
-    assert f"The {COMPARED} largest of 1,000 classes are drawn." in page.text
 
 
 @pytest.mark.parametrize("limit", [150_000, 300_000, 600_000])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import time
 import webbrowser
@@ -124,6 +125,9 @@ def influence(
     gallery: Annotated[
         bool, typer.Option("--gallery/--no-gallery", help="Write the page of pictures.")
     ] = True,
+    map_: Annotated[
+        str, typer.Option("--map", help="The page's map: pca, umap (where installed) or none.")
+    ] = "pca",
     open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     overwrite: Overwrite = False,
     max_seconds: MaxSeconds = None,
@@ -157,6 +161,7 @@ def influence(
             "ddof": None if ddof == 1 else ddof,
             "memory": None if memory == 1.0 else memory,
             "csv": csv or None,
+            "map": None if map_ == "pca" else map_,
             "open": open_ or None,
         }
         for option, value in only_for_scores.items():
@@ -186,24 +191,25 @@ def influence(
         return
     if open_ and not gallery:
         raise bad_value("open", True, "there is no page to open with --no-gallery")
+    if map_ not in ("pca", "umap", "none"):
+        raise bad_value("map", map_, "must be pca, umap or none")
     if not 0 < memory < 1e9:
         raise bad_value("memory", memory, "must be above 0 (GB) and below 1e9")
     if max_seconds is not None and not max_seconds > 0:
         raise bad_value("max_seconds", max_seconds, "must be more than 0")
     began = time.monotonic()
-    samples = _open(
-        data,
-        split=split,
-        label=label,
-        labels=labels,
-        columns=None if columns is None else columns.split(","),
-        names=names,
-        image=image,
-        size=size,
-        test_share=test_share,
-        skip_bad=skip_bad,
-        standardize=standardize,
-    )
+    read = {
+        "split": split,
+        "label": label,
+        "labels": labels and str(labels),
+        "columns": None if columns is None else columns.split(","),
+        "names": names,
+        "image": image,
+        "size": size,
+        "test_share": test_share,
+        "skip_bad": skip_bad,
+    }
+    samples = _open(data, standardize=standardize, **read)
     for note in samples.notes:
         complain(note, 0)
     chosen: list[Any] = [label, labels and str(labels), columns, names, image, standardize]
@@ -217,7 +223,8 @@ def influence(
         shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     deadline = None if max_seconds is None else began + max_seconds
     scored = _score(samples, embed, neighbours, ddof, memory, device, target, deadline)
-    written = _write(scored, written_to, csv, gallery)
+    origin = {"data": data, "read": {name: value for name, value in read.items() if value}}
+    written = _write(scored, written_to, csv, gallery, map_, origin)
     shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     if scored.doubtful_neighbours():
         complain(LITTLE_SAID, 0)
@@ -228,6 +235,9 @@ def influence(
         print_(top_table(scored.table))
         for what, path in written.items():
             typer.echo(f"{what}: {path}")
+        if "gallery" in written:
+            then = f"rarefy clean {shlex.quote(data)} --picks FILE --out DIR"
+            typer.echo(f"next: open the page, keep, drop or relabel, export (E); then {then}")
     if open_ and "gallery" in written:
         webbrowser.open(written["gallery"].resolve().as_uri())
 
@@ -286,7 +296,12 @@ def _score(
 
 
 def _write(
-    scored: ScoredSamples, target: OutputFolder, csv: bool, gallery: bool
+    scored: ScoredSamples,
+    target: OutputFolder,
+    csv: bool,
+    gallery: bool,
+    map_: str,
+    origin: dict[str, Any],
 ) -> dict[str, Path]:
     """Table and page; what was unfinished has no use any more."""
     from rarefy.tools.influence.writing import write_table
@@ -299,6 +314,7 @@ def _write(
         found["csv"] = write_table(scored.table, target.path / CSV, target.write)
     if gallery:
         from rarefy.report.gallery import write_gallery
+        from rarefy.tools.influence.mapping import SampleMap
 
         samples = scored.samples
         write_gallery(
@@ -307,10 +323,11 @@ def _write(
             title=f"Atypical samples of {samples.name}",
             classes=scored.table.attrs["classes"],
             thumbnail=samples.images,
-            covariance=scored.overlaps(),
+            positions=None if map_ == "none" else SampleMap(samples, map_, scored.device),
             neighbours=scored.typical_neighbours,
             facts=scored.facts(),
             columns=scored.columns,
+            origin=origin,
             write=target.write,
         )
         found["gallery"] = target.path / GALLERY

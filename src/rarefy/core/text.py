@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
+
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""Control characters, line and direction marks (with which ``gpj.exe`` reads ``exe.jpg``), and
+halves of characters that a file name of broken encoding leaves: no page can hold the last."""
 
 
 def printable(text: str) -> str:
     """The text with bytes that are no text spelled out (``\\xff``): names of files and folders may
     hold them, tables and terminals refuse them."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def one_line(text: str) -> str:
+    """The text as one line that can be written as UTF-8; what cannot be seen is spelled out."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def file_name(text: str) -> str:

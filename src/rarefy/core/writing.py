@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -41,6 +42,33 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         partial.unlink(missing_ok=True)
     flush(path.parent)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """An empty folder beside ``path`` to write into. When the block ends well it gets that name, at
+    once with all that is in it; else nothing has happened. What is at ``path`` stays."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir()
+        yield partial
+        flush(partial)
+        if os.path.lexists(path):  # (a rename would take the place of an empty folder)
+            raise RunError(f"cannot write {path}: it has come into being meanwhile")
+        os.rename(partial, path)
+    except OSError as error:
+        raise _unwritten(path, error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    flush(path.parent)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder: at once out of sight, then file by file. Links in it are not followed."""
+    gone = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    os.rename(path, gone)
+    shutil.rmtree(gone)
 
 
 def write_whole(path: Path, content: Content) -> None:

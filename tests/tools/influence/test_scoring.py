@@ -18,7 +18,6 @@ from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.tools.influence.forecasting import forecast
 from rarefy.tools.influence.percentiles import percentiles
 from rarefy.tools.influence.scoring import COLUMNS, ScoreSettings, score_samples
-from rarefy.tools.samples.arrays import from_arrays
 from rarefy.tools.samples.opening import open_samples
 
 
@@ -161,16 +160,6 @@ def test_typical_neighbours_are_of_the_class_and_not_oneself() -> None:
         assert {labels[other] for other in found[row]} == {labels[row]}
         own = scored.table["mahalanobis"][labels == labels[row]]
         assert (scored.table["mahalanobis"][found[row]] <= own.median() + 1e-12).all()
-
-
-def test_overlaps_are_traces_of_products_of_covariances() -> None:
-    features, labels = made()
-    scored = score_samples(from_arrays(features, labels))
-    covariance = [np.cov(features[labels == label], rowvar=False) for label in range(3)]
-    expected = [[np.trace(a @ b) for b in covariance] for a in covariance]
-    np.testing.assert_allclose(scored.overlaps(), expected, rtol=1e-9)
-    small = score_samples(from_arrays(features, labels), ScoreSettings(memory=1 << 24))
-    assert small.overlaps() is not None
 
 
 @pytest.mark.parametrize(

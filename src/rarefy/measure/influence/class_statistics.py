@@ -17,8 +17,6 @@ from rarefy.measure.influence.core_pool import CorePool, cores
 from rarefy.measure.influence.products import add_scatter, symmetric
 from rarefy.measure.influence.rows import MEMORY, Rows
 
-COMPARED = 200
-"""So many classes are compared with each other."""
 _AT_ONCE = 1024
 """Rows made float64 at a time."""
 
@@ -114,39 +112,30 @@ def gather_statistics(
     *,
     device: torch.device | str = "cpu",
     memory: int = MEMORY,
-    chosen: NDArray[np.int64] | None = None,
 ) -> ClassStatistics:
-    """Statistics of all classes of a data set, or of those ``chosen``, which is read once.
-    ``memory``: bytes they may take (``score_classes`` needs less: it can go over the classes in
-    groups)."""
+    """Statistics of all classes of a data set, which is read once. ``memory``: bytes they may take
+    (``score_classes`` needs less: it can go over the classes in groups)."""
     rows = Rows(features, labels, classes)
-    taken = range(classes) if chosen is None else chosen.tolist()
     at_once = cores(torch.device(device)) * _AT_ONCE
-    need = 8 * rows.width * (rows.width * len(taken) + 3 * at_once)
+    need = 8 * rows.width * (rows.width * classes + 3 * at_once)
     if need > memory:
-        what = f"{len(taken)} classes of width {rows.width}"
+        what = f"{classes} classes of width {rows.width}"
         raise bad_value("memory", memory, f"must be at least {need} for {what}")
-    made = ClassStatistics(len(taken), rows.width, device)
+    made = ClassStatistics(classes, rows.width, device)
     window = _AT_ONCE * classes
-    with CorePool(made.device, len(taken)) as pool:
+    with CorePool(made.device, classes) as pool:
         for start in range(0, len(rows), window):
 
             def add(place: int, start: int = start) -> None:
-                indices = rows.of_class(taken[place], start, start + window)
+                indices = rows.of_class(place, start, start + window)
                 for first in range(0, len(indices), _AT_ONCE):
                     part = indices[first : first + _AT_ONCE]
                     made.add_class(place, rows.take(part, made.device))
 
-            pool.map(add, range(len(taken)))
+            pool.map(add, range(classes))
             if not bool(torch.isfinite(made.offsets).all()):
                 rows.complain_of_nonfinite()
     return made
-
-
-def compared_classes(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The classes whose covariances are compared, in their order: at most ``COMPARED``, the largest
-    ones. All pairs of 100,000 classes would take 80 GB, and nobody could look at them."""
-    return np.sort(np.argsort(-counts, kind="stable")[:COMPARED])
 
 
 def covariance_overlaps(

@@ -9,23 +9,30 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rarefy.report.gallery.choice import Choice, Room, sorted_by
+from rarefy.report.gallery.columns import Features
 from rarefy.report.gallery.numbers import Histogram, histogram
 from rarefy.report.gallery.table import Rows, ScoreTable
 
 _RULES = 3  # so many different rules of a triage label are all written out
-ORDERS = {"influence": "most atypical", "disagreement": "most other labels nearby"}
+ORDERS = {
+    "influence": "most atypical",
+    "disagreement": "most other labels nearby",
+    "given_probability": "least likely label",
+}
 """Which samples of a triage label come first, in words."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One sample: its place among the shown ones, and what is written below and about it."""
+    """One sample: its place among the shown ones, and what is written below and about it;
+    ``features`` where it has no picture."""
 
     place: int
     label: str
     value: str
     spoken: str
     picture: bool
+    features: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,7 @@ class TriageCard:
     almost every sample has numbers of its own in it, one rule as an ``example``."""
 
     word: str
+    measure: str
     order: str
     size: int
     cells: list[Cell]
@@ -61,6 +69,7 @@ class Cells:
     samples: ScoreTable
     rows: Rows
     addresses: Sequence[str]
+    features: Features | None = None
     _place: dict[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +88,8 @@ class Cells:
         percentile = samples.percentiles["influence"][row]
         if np.isfinite(percentile):
             spoken += f", percentile {percentile:.4g}"
-        return Cell(place, label, value, spoken, bool(self.addresses[place]))
+        told = [] if self.features is None else self.features.told(row)
+        return Cell(place, label, value, spoken, bool(self.addresses[place]), told)
 
 
 def class_cards(
@@ -121,6 +131,7 @@ def triage_cards(samples: ScoreTable, choice: Choice, room: Room, cells: Cells) 
         cards.append(
             TriageCard(
                 word=word,
+                measure=sorted_by(word, samples),
                 order=ORDERS[sorted_by(word, samples)],
                 size=len(flagged),
                 cells=cells.of(choice.flagged(word, room)),

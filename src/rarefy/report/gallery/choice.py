@@ -1,4 +1,4 @@
-"""Which samples a gallery shows: the ends, some at random, some at every percentile, the flagged.
+"""Which samples a gallery shows: the flagged, the ends of each class, some at random.
 
 Everything is chosen once, at the most generous size; a smaller page takes the first of each list,
 so that what it shows is always part of what a larger one would.
@@ -13,18 +13,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rarefy.report.gallery.table import MEASURES, Floats, Rows, ScoreTable
+from rarefy.report.gallery.table import MEASURES, Rows, ScoreTable
 
 MOST = 24
-"""ScoreTable of one strip (highest, lowest, random) on the most generous page."""
+"""Samples of one strip (highest, lowest, random) on the most generous page."""
 MOST_CLASSES = 5_000
 """So many classes are chosen from, the largest: a page has room for fewer."""
-STOPS = (0, *range(5, 100, 5), 99, 100)
-"""Where the percentile slider stops; a page with little room has fewer."""
 MISLABELLED = "maybe mislabelled"
 """The label of ``rarefy.tools.influence.triage`` for samples whose neighbours have other labels."""
-_FEWER_STOPS = ((8, STOPS), (5, (0, *range(10, 100, 10), 100)), (1, (0, 20, 50, 80, 100)))
-_TRIAGE, _UNDEFINED = 5, 8  # times the length of a strip
+_TRIAGE, _UNDEFINED = 16, 8  # times the length of a strip
 
 
 @dataclass(frozen=True)
@@ -39,22 +36,13 @@ class Room:
         return self.strip // 2 if self.strip >= 4 else 0
 
     @property
-    def stops(self) -> tuple[int, ...]:
-        return next(stops for least, stops in _FEWER_STOPS if self.strip >= least)
-
-    @property
-    def at_stop(self) -> int:
-        """ScoreTable of a class at one stop of the slider."""
-        return 1 + sum(self.strip >= least for least in (8, 12, 18))
-
-    @property
     def neighbours(self) -> int:
         return min(5, self.strip // 2)
 
     @property
     def extra(self) -> float:
         """Rows shown only as neighbours, as a share of the others: less where room is scarce."""
-        return 0.5 if self.strip >= 8 else 0.25
+        return 1.0 if self.strip >= 12 else 0.5 if self.strip >= 8 else 0.25
 
     def ends(self, measure: str) -> int:
         return self.strip if measure == "influence" else self.others
@@ -63,13 +51,12 @@ class Room:
 @dataclass(frozen=True)
 class Choice:
     """Rows in the order in which they count: for each of ``classes`` (by size, the largest first)
-    by measure, at random, by stop; and for the whole table by triage label and without a score."""
+    by measure and at random; and for the whole table by triage label and without a score."""
 
     classes: tuple[int, ...]
     highest: dict[str, dict[int, Rows]]
     lowest: dict[str, dict[int, Rows]]
     random: dict[int, Rows]
-    stops: dict[int, dict[int, Rows]]
     triage: dict[str, Rows]
     undefined: Rows
 
@@ -79,13 +66,11 @@ class Choice:
         return np.unique(np.concatenate(chosen)) if chosen else np.empty(0, dtype=np.int64)
 
     def _parts(self, room: Room, classes: Iterable[int] | None) -> Iterator[Rows]:
-        stops, at_stop = room.stops, room.at_stop
         for number in self.classes if classes is None else classes:
             for ends in (self.highest, self.lowest):
                 for measure, lists in ends.items():
                     yield lists[number][: room.ends(measure)]
             yield self.random[number][: room.strip]
-            yield from (self.stops[number][stop][:at_stop] for stop in stops)
         for flagged in self.triage.values():
             yield flagged[: room.strip * _TRIAGE]
         yield self.undefined[: room.strip * _UNDEFINED]
@@ -114,13 +99,11 @@ def choose(samples: ScoreTable, most: int = MOST) -> Choice:
             # of equal values the earlier one comes first, here too
             ordered = known[np.argsort(-samples.numbers[name][known], kind="stable")]
             highest[name][number] = ordered[: room.ends(name)]
-    percentile = samples.percentiles["influence"]
     return Choice(
         classes=classes,
         highest=highest,
         lowest=lowest,
         random={number: _at_random(rows, samples.ids, most) for number, rows in members.items()},
-        stops={number: _at_stops(rows, percentile, room) for number, rows in members.items()},
         triage=_by_triage(samples, room),
         undefined=samples.undefined[: room.strip * _UNDEFINED],
     )
@@ -134,40 +117,29 @@ def _at_random(rows: Rows, ids: NDArray[np.object_], most: int) -> Rows:
     return rows[np.argsort(keys, kind="stable")[:most]]
 
 
-def _at_stops(rows: Rows, percentile: Floats, room: Room) -> dict[int, Rows]:
-    """The samples nearest to each percentile."""
-    known = rows[np.isfinite(percentile[rows])]
-    ordered = known[np.argsort(percentile[known], kind="stable")]
-    places = percentile[ordered]
-    found = {}
-    for stop in room.stops:
-        middle, reach = int(np.searchsorted(places, stop)), room.at_stop
-        window = ordered[max(0, middle - reach) : middle + reach]
-        near = np.argsort(np.abs(percentile[window] - stop), kind="stable")
-        found[stop] = window[near[:reach]]
-    return found
-
-
 def sorted_by(word: str, samples: ScoreTable) -> str:
-    """The measure by which the rows of a triage label come: of wrong labels disagreement knows more
-    than the influence does."""
-    known = word == MISLABELLED and "disagreement" in samples.numbers
-    return "disagreement" if known else "influence"
+    """The measure by which the rows of a triage label come: of wrong labels the label's probability
+    knows more than the neighbours do, and those more than the influence."""
+    wrong = ("given_probability", "disagreement") if word == MISLABELLED else ()
+    return next((name for name in wrong if name in samples.numbers), "influence")
 
 
 def _by_triage(samples: ScoreTable, room: Room) -> dict[str, Rows]:
     """The flagged rows of each label, most atypical first, but those that may be mislabelled by how
-    many neighbours say so; the label with fewest samples first."""
+    doubtful their label is. These come first; then the label with fewest samples."""
     if samples.triage is None:
         return {}
     urgency = -np.nan_to_num(samples.percentiles["influence"], nan=-1.0)
     found: dict[str, Rows] = {}
     words, counts = np.unique(samples.triage.astype(str), return_counts=True)
-    for word in words[np.argsort(counts, kind="stable")]:
+    for word in words[np.lexsort((counts, words != MISLABELLED))]:
         if word:
             rows = np.flatnonzero(samples.triage == word)
             keys = [urgency[rows]]
-            if sorted_by(str(word), samples) == "disagreement":
-                keys.append(-np.nan_to_num(samples.numbers["disagreement"][rows], nan=-1.0))
+            by = sorted_by(str(word), samples)
+            if by == "disagreement":
+                keys.append(-np.nan_to_num(samples.numbers[by][rows], nan=-1.0))
+            elif by == "given_probability":
+                keys.append(np.nan_to_num(samples.numbers[by][rows], nan=2.0))
             found[str(word)] = rows[np.lexsort(keys)][: room.strip * _TRIAGE]
     return found

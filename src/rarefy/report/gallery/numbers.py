@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rarefy.report.gallery.choice import Choice, Room
-from rarefy.report.gallery.pictures import Pictures
+from rarefy.report.gallery.columns import TOLD, Features
 from rarefy.report.gallery.table import MEASURES, NUMBERS, Floats, Rows, ScoreTable, plain_text
 
 _BINS = 40
@@ -60,28 +60,28 @@ def payload(
     classes: Sequence[int],
     rows: Rows,
     near: Mapping[int, Sequence[int]],
-    pictures: Pictures,
-    compared: Sequence[int] = (),
+    features: Features | None = None,
+    positions: Floats | None = None,
 ) -> dict[str, Any]:
     """What the script knows. ``rows`` are the shown ones; everywhere else in the payload a sample
-    is named by its place among them, and a class by its number; ``classes`` are the shown ones,
-    ``compared`` those whose covariances are."""
+    is named by its place among them, and a class by its number; ``classes`` are the shown ones.
+    ``positions``: of the rows on a map, (n, 2)."""
     place = {int(row): number for number, row in enumerate(rows)}
     # a page of a hundred thousand classes knows those that it shows something of
-    used = np.unique([*samples.label[rows], *classes, *compared]).tolist()
+    suggested = samples.suggested[rows]
+    used = np.unique([*samples.label[rows], *classes, *suggested[suggested >= 0]]).tolist()
     measures = [name for name in MEASURES if name in samples.numbers]
     told: dict[str, Any] = {
-        "fingerprint": samples.fingerprint(),
+        "fingerprint": samples.fingerprint,
         "classes": {number: samples.classes[number] for number in used},
         "measures": [[name, MEASURES[name], room.ends(name)] for name in measures],
-        "stops": room.stops,
-        "atStop": room.at_stop,
         "shown": sorted(classes),
         "random": {
             number: [place[int(row)] for row in choice.random[number][: room.strip]]
             for number in classes
         },
         "label": samples.label[rows].tolist(),
+        "suggested": suggested.tolist(),
         "index": samples.index[rows].tolist(),
         "id": samples.ids[rows].tolist(),
         "name": samples.names[rows].tolist(),
@@ -106,8 +106,10 @@ def payload(
         told["copies"] = samples.copies[rows].tolist()
     if samples.conflict is not None:
         told["conflict"] = samples.conflict[rows].astype(int).tolist()
-    if pictures.columns is not None:
-        told["columns"] = _columns(rows, pictures)
+    if features is not None:
+        told["columns"] = _columns(rows, features, used)
+    if positions is not None:
+        told["map"] = _on_a_map(positions)
     return told
 
 
@@ -137,13 +139,23 @@ def _coded(texts: Sequence[str]) -> list[Any]:
     return [different, [number[text] for text in texts]]
 
 
-def _columns(rows: Rows, pictures: Pictures) -> list[Any]:
-    """``[names, values of each sample]``."""
-    given = [pictures.values(int(row)) for row in rows]
-    names = list(dict.fromkeys(name for values in given for name, _ in values))
-    tables = [dict(values) for values in given]
-    values = [[short(table.get(name, np.nan)) for name in names] for table in tables]
-    return [[plain_text(name) for name in names], values]
+def _columns(rows: Rows, features: Features, used: Sequence[int]) -> dict[str, Any]:
+    """Names, the values of each sample, which of them it shows unopened, and what is usual in each
+    class."""
+    return {
+        "names": [plain_text(name) for name in features.names],
+        "values": [[short(value) for value in features.values(int(row))] for row in rows],
+        "told": [features.order(int(row))[:TOLD].tolist() for row in rows],
+        "usual": {n: [short(value) for value in features.usual(n)[0]] for n in used},
+    }
+
+
+def _on_a_map(positions: Floats) -> list[list[int]]:
+    """``[x, y]`` from 0 to 1000 each; y grows upwards."""
+    low, high = np.nanmin(positions, axis=0), np.nanmax(positions, axis=0)
+    shares = (positions - low) / np.where(high > low, high - low, 1.0)
+    whole: list[list[int]] = np.rint(1000 * np.nan_to_num(shares)).astype(int).T.tolist()
+    return whole
 
 
 def as_json(told: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -18,19 +19,28 @@ from numpy.typing import NDArray
 from rarefy import __version__
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.writing import write_output
-from rarefy.report import style
 from rarefy.report.gallery.cards import Cells, class_cards, triage_cards
-from rarefy.report.gallery.choice import MOST, Choice, Room, choose
-from rarefy.report.gallery.covariance import CovarianceView, covariance_view
+from rarefy.report.gallery.choice import MISLABELLED, MOST, Choice, Room, choose
+from rarefy.report.gallery.columns import Columns, Features
 from rarefy.report.gallery.numbers import as_json, payload
-from rarefy.report.gallery.pictures import Columns, Pictures, Thumbnail
+from rarefy.report.gallery.pictures import Pictures, Thumbnail
 from rarefy.report.gallery.plan import Plan, first_plan, longest, rows_for, with_neighbours
 from rarefy.report.gallery.table import Rows, ScoreTable, plain_text, read_table
+from rarefy.tools.clean.picks import FORMAT
 
 MOST_BYTES = 10_000_000
 SCOREBOARD = "docs/scoreboard.md"
 """Where a reader finds what the score can and cannot detect, beside its baselines."""
 Neighbours = Callable[[Sequence[int]], Mapping[int, Sequence[int]]]
+
+
+class SampleMap(Protocol):
+    """Where samples lie on a map: (k, 2) by row, and in words what the map is."""
+
+    @property
+    def words(self) -> str: ...
+
+    def __call__(self, rows: Sequence[int], /) -> NDArray[np.float64]: ...
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,9 @@ class _Content:
     samples: ScoreTable
     choice: Choice
     pictures: Pictures
-    covariance: CovarianceView | None
+    features: Features | None
+    positions: SampleMap | None
+    origin: Mapping[str, Any]
 
 
 def write_gallery(
@@ -75,30 +87,30 @@ def write_gallery(
     title: str,
     classes: Sequence[str],
     thumbnail: Thumbnail | None = None,
-    covariance: NDArray[np.floating] | None = None,
+    positions: SampleMap | None = None,
     neighbours: Neighbours | None = None,
     facts: Sequence[tuple[str, object]] = (),
     columns: Columns | None = None,
+    origin: Mapping[str, Any] | None = None,
     limit: int = MOST_BYTES,
     write: Callable[[Path, bytes], None] = write_output,
 ) -> GalleryReport:
     """Write the page of a score table. ``thumbnail`` (uint8, (height, width[, channels])) or else
     ``columns`` (names and numbers of a sample) is asked by position in the table; ``neighbours``
-    gives the nearest typical samples of many positions at once; ``covariance`` is
-    tr(Sigma_i Sigma_j) of the classes that ``compared_classes`` names, in their order."""
+    gives the nearest typical samples of many positions at once, ``positions`` where samples lie on
+    a map. ``origin``: which ``data`` these are and how they are ``read``, for who applies the
+    decisions that are made on the page (``rarefy.tools.clean.picks``)."""
     target = Path(path)
     if target.is_dir():
         raise UsageError(f"path={str(target)!r}: is a folder; name a file such as gallery.html")
     if not len(table):
         raise bad_value("table", "0 rows", "must have at least one sample")
     samples = read_table(table, classes)
-    view = None
-    if covariance is not None and len(samples.classes) > 1:
-        view = covariance_view(covariance, samples.sizes())
     # numbers of an image are its pixels: nobody reads those beside it
-    pictures = Pictures(thumbnail, columns if thumbnail is None else None)
-    choice = choose(samples)
-    content = _Content(title, facts, samples, choice, pictures, view)
+    features = Features(columns, samples) if columns and thumbnail is None else None
+    pictures, choice = Pictures(thumbnail), choose(samples)
+    origin = {"data": "", "read": {}, **(origin or {})}
+    content = _Content(title, facts, samples, choice, pictures, features, positions, origin)
     plan = first_plan(choice, pictures, limit, neighbours is not None)
     plan, rows, page = _fitted(content, plan, _Nearest(neighbours, len(samples)), limit)
     write(target, page)
@@ -180,13 +192,12 @@ def _filled(content: _Content, plan: Plan, rows: Rows, near: Mapping[int, Sequen
     )
     environment.filters["count"] = lambda value: f"{value:,}"
     addresses = [pictures.address(int(row)) for row in rows]
-    cells = Cells(samples, rows, addresses)
-    view = content.covariance
-    compared = view.order if view is not None and view.numbers else []
-    told = payload(samples, choice, plan.room, plan.classes, rows, near, pictures, compared)
+    features, where = content.features, content.positions
+    cells = Cells(samples, rows, addresses, features)
+    placed = None if where is None else np.asarray(where(rows.tolist()), dtype=np.float64)
+    told = payload(samples, choice, plan.room, plan.classes, rows, near, features, placed)
     told["pictures"] = [int(bool(address)) for address in addresses]
-    if view is not None and compared:
-        told["covariance"] = [view.order, view.numbers, view.diagonal]
+    told["origin"] = {"format": FORMAT, **content.origin}
     sizes = samples.sizes()
     return environment.get_template("gallery.html.j2").render(
         title=plain_text(content.title),
@@ -210,10 +221,9 @@ def _filled(content: _Content, plan: Plan, rows: Rows, near: Mapping[int, Sequen
         large=pictures.large(),
         named=bool(any(samples.names)),
         pixels=pictures.enlarged,
-        bars=pictures.thumbnail is None,
         unreadable=len(pictures.unreadable),
-        view=view,
-        gradient=", ".join(colour for _, colour in style.colour_steps(False)),
+        map_words="" if where is None else where.words,
+        mislabelled=MISLABELLED,
         scoreboard=SCOREBOARD,
         numbers=as_json(told),
         version=__version__,

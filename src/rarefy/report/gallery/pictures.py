@@ -1,4 +1,4 @@
-"""Small pictures of samples as data addresses: images, or bars where a sample is a row of numbers.
+"""Small pictures of samples as data addresses.
 
 Each is made once, kept as text, and shown by a style rule of its own: then one copy serves every
 place of the page where the sample appears, with scripts or without.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from rarefy.core.errors import RunError, bad_value
-from rarefy.report import style
 
 Thumbnail = Callable[[int], NDArray[np.uint8]]
-Columns = Callable[[int], Sequence[tuple[str, float]]]
 
 SIDE = 96
 """No picture is larger than this."""
@@ -27,10 +25,7 @@ QUALITIES = ((True, SIDE, 85), (False, SIDE, 85), (False, 56, 75), (False, 40, 5
 """Best first: whether small images keep every pixel, the largest side, WebP's quality."""
 PIXELS_SEEN = 48
 """An image of at most so many pixels per side is enlarged with its pixels left square."""
-MOST_COLUMNS = 64
-"""So many columns of a table are drawn and listed."""
 _TILE, _LARGE = 80, 240  # CSS pixels: a tile has at least, an opened sample at most so many
-_BAR, _GAP, _HEIGHT = 3, 1, 32
 
 
 @dataclass
@@ -38,39 +33,14 @@ class Pictures:
     """Makes and keeps pictures by row, at one of QUALITIES."""
 
     thumbnail: Thumbnail | None = None
-    columns: Columns | None = None
     quality: int = 0
     unreadable: set[int] = field(default_factory=set)
     enlarged: bool = True
     _made: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
-    _values: dict[int, list[tuple[str, float]]] = field(default_factory=dict)
-    _limits: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-    def any(self) -> bool:
-        return self.thumbnail is not None or self.columns is not None
-
-    def prepare(self, rows: Iterable[int]) -> None:
-        """Bars are drawn between the smallest and the largest value that these rows have."""
-        if self.thumbnail is not None or self.columns is None:
-            return
-        for row in rows:
-            for name, value in self.values(row):
-                if np.isfinite(value):
-                    low, high = self._limits.get(name, (value, value))
-                    self._limits[name] = min(low, value), max(high, value)
-
-    def values(self, row: int) -> list[tuple[str, float]]:
-        """The named numbers of a sample, where the caller gives them."""
-        if self.columns is None:
-            return []
-        if row not in self._values:
-            given = list(self.columns(row))[:MOST_COLUMNS]
-            self._values[row] = [(str(name), float(value)) for name, value in given]
-        return self._values[row]
 
     def address(self, row: int) -> str:
         """``data:image/...``, or nothing where there is no picture."""
-        if not self.any():
+        if self.thumbnail is None:
             return ""
         if (row, self.quality) not in self._made:
             self._made[row, self.quality] = self._make(row)
@@ -80,13 +50,13 @@ class Pictures:
         """How large a tile is in CSS pixels: small images in whole steps, so that their pixels
         stay square; 0 without pictures."""
         largest = self._largest()
-        if not largest or self.thumbnail is None or not self.enlarged:
+        if not largest or not self.enlarged:
             return SIDE if largest else 0
         return largest * -(-_TILE // largest)
 
     def large(self) -> int:
         """The same for the picture of an opened sample."""
-        if self.thumbnail is None or not self.enlarged:
+        if not self.enlarged:
             return _LARGE
         return (largest := self._largest() or _LARGE) * max(1, _LARGE // largest)
 
@@ -97,9 +67,7 @@ class Pictures:
     def _make(self, row: int) -> tuple[str, int]:
         """The address and the longer side."""
         exact, side, quality = QUALITIES[self.quality]
-        if self.thumbnail is None:
-            image = self._bars(row)
-            return ("", 0) if image is None else (_address(image), max(image.size))
+        assert self.thumbnail is not None
         try:
             image = as_image(self.thumbnail(row), row)
         except (OSError, RunError):  # one broken file must not cost the other pictures
@@ -109,23 +77,6 @@ class Pictures:
         self.enlarged = self.enlarged and small
         image.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=3.0)
         return _address(image, None if exact and small else quality), max(image.size)
-
-    def _bars(self, row: int) -> Image.Image | None:
-        """A bar for each column, from its smallest to its largest value among those shown."""
-        values = self.values(row)
-        if not values:
-            return None
-        self.prepare([row])
-        pixels = np.zeros((_HEIGHT, len(values) * (_BAR + _GAP) - _GAP, 4), dtype=np.uint8)
-        colour = [round(255 * part) for part in style.channels(style.BLUE)]
-        for place, (name, value) in enumerate(values):
-            left = place * (_BAR + _GAP)
-            if np.isfinite(value):
-                low, high = self._limits[name]
-                share = (value - low) / (high - low) if high > low else 0.5
-                top = _HEIGHT - 1 - round(share * (_HEIGHT - 1))
-                pixels[top:, left : left + _BAR] = [*colour, 255]
-        return Image.fromarray(pixels)
 
 
 def as_image(pixels: NDArray[np.uint8], row: int) -> Image.Image:

@@ -41,7 +41,6 @@ class Plan:
 def first_plan(choice: Choice, pictures: Pictures, limit: int, neighbours: bool) -> Plan:
     """The largest plan that should fit; sets how good the pictures are."""
     present, rows = choice.classes, choice.rows(Room(MOST))
-    pictures.prepare(rows.tolist())
     some = rows[:: max(1, len(rows) // 48)]
     strip, each, left = 0, 0.0, limit - _BARE
     for pictures.quality, enough in enumerate(_ENOUGH):
@@ -81,12 +80,13 @@ def with_neighbours(
     plan: Plan, choice: Choice, nearest: Callable[[Rows], Mapping[int, Sequence[int]]]
 ) -> tuple[Rows, dict[int, list[int]]]:
     """The shown rows, and the neighbours of each that has room for them. Rows that are shown only
-    as neighbours are a limited share; the highest scores are served first."""
+    as neighbours are a limited share; the flagged are served first, then the highest scores."""
     chosen = choice.rows(plan.room, plan.classes)
     near, present = nearest(chosen), set(chosen.tolist())
     spare = int(plan.room.extra * len(chosen))
     strips = [choice.highest["influence"][number][: plan.room.strip] for number in plan.classes]
-    first = [int(strip[place]) for place in range(MOST) for strip in strips if place < len(strip)]
+    first = [row for word in choice.triage for row in choice.flagged(word, plan.room).tolist()]
+    first += [int(strip[place]) for place in range(MOST) for strip in strips if place < len(strip)]
     kept: dict[int, list[int]] = {}
     for row in dict.fromkeys([*first, *chosen.tolist()]):
         others = list(near.get(row, ()))[: plan.room.neighbours]

@@ -6,8 +6,6 @@ left out of the page, never filled in.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rarefy.core.errors import bad_value
+from rarefy.core.text import one_line
+from rarefy.data.images.ids import short_hash
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -28,6 +28,8 @@ MEASURES = {
 }
 """What a class can be sorted by, with the words for it."""
 NUMBERS = {
+    "given_probability": "probability of its label",
+    "suggested_probability": "probability of the suggested label",
     **MEASURES,
     "norm": "feature norm",
     "own": "own term",
@@ -38,21 +40,20 @@ NUMBERS = {
 
 NAMELESS = "(no name)"
 """What a class with an empty name is called."""
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-"""Control characters, line and direction marks (with which ``gpj.exe`` reads ``exe.jpg``), and
-halves of characters that a file name of broken encoding leaves: no page can hold the last."""
 
 
 def plain_text(value: object) -> str:
     """A name as one line that can be written as UTF-8; what cannot be seen is spelled out."""
     if value is None or (isinstance(value, float) and np.isnan(value)) or value is pd.NA:
         return ""
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), str(value))
+    return one_line(str(value))
 
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """All rows of a table: ``numbers`` and ``percentiles`` (within the class) by column name."""
+    """All rows of a table: ``numbers`` and ``percentiles`` (within the class) by column name.
+    ``fingerprint``: the same for the same samples and labels; picks are kept under it.
+    ``suggested``: the class that a sample might belong to instead, -1 for none."""
 
     classes: tuple[str, ...]
     label: Rows
@@ -61,7 +62,9 @@ class ScoreTable:
     names: NDArray[np.object_]
     numbers: dict[str, Floats]
     percentiles: dict[str, Floats]
+    fingerprint: str
     neighbour_label: NDArray[np.object_] | None
+    suggested: Rows
     copies: Rows | None
     conflict: NDArray[np.bool_] | None
     triage: NDArray[np.object_] | None
@@ -86,13 +89,6 @@ class ScoreTable:
     def sizes(self) -> Rows:
         """How many samples each class has, with and without a score."""
         return np.bincount(self.label, minlength=len(self.classes)).astype(np.int64)
-
-    def fingerprint(self) -> str:
-        """The same for the same samples and labels: picks are kept under it."""
-        digest = hashlib.blake2b(digest_size=8)
-        for identity, label in zip(self.ids, self.label, strict=True):
-            digest.update(f"{identity}\x1f{self.classes[label]}\x1e".encode())
-        return digest.hexdigest()
 
 
 def read_table(table: pd.DataFrame, classes: Sequence[str] | None = None) -> ScoreTable:
@@ -121,14 +117,18 @@ def read_table(table: pd.DataFrame, classes: Sequence[str] | None = None) -> Sco
     percentiles = {n: _ranks(v, label) for n, v in numbers.items() if n != "shrinking"}
     if "percentile" in table:
         percentiles["influence"] = table["percentile"].to_numpy(np.float64, na_value=np.nan)
+    ids = _texts(table, "id", range(len(table)))
+    shown = tuple(plain_text(name) or NAMELESS for name in names)
     return ScoreTable(
-        classes=tuple(plain_text(name) or NAMELESS for name in names),
+        classes=shown,
         label=np.asarray(label, dtype=np.int64),
-        ids=_texts(table, "id", range(len(table))),
+        ids=ids,
         index=_whole(table, "index", np.arange(len(table))),
         names=_texts(table, "name", [""] * len(table)),
         numbers=numbers,
         percentiles=percentiles,
+        fingerprint=str(table.attrs.get("fingerprint") or _fingerprint(ids, shown, label)),
+        suggested=_suggested(table, names, label),
         neighbour_label=_texts(table, "neighbour_label") if "neighbour_label" in table else None,
         copies=_whole(table, "copies", np.zeros(len(table))) if "copies" in table else None,
         conflict=_whole(table, "conflict", np.zeros(len(table))) > 0
@@ -137,6 +137,21 @@ def read_table(table: pd.DataFrame, classes: Sequence[str] | None = None) -> Sco
         triage=_texts(table, "triage") if "triage" in table else None,
         rule=_texts(table, "rule") if "rule" in table else None,
     )
+
+
+def _fingerprint(ids: NDArray[np.object_], classes: Sequence[str], label: Rows) -> str:
+    """Of a table that does not bring the one of its data."""
+    pairs = (f"{one} {classes[at]}" for one, at in zip(ids, label, strict=True))
+    return short_hash([repr(tuple(classes)), *sorted(pairs)])
+
+
+def _suggested(table: pd.DataFrame, names: Sequence[object], label: Rows) -> Rows:
+    """The label check's suggestion; without one the label that most neighbours have."""
+    column = next((c for c in ("suggested_label", "neighbour_label") if c in table), None)
+    if column is None:
+        return np.full(len(table), -1, dtype=np.int64)
+    found = np.asarray(pd.Index(names).get_indexer(table[column]), dtype=np.int64)
+    return np.where(found == label, -1, found)
 
 
 def _ranks(values: Floats, label: Rows) -> Floats:

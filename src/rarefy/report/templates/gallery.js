@@ -1,7 +1,7 @@
 "use strict";
 // What is known, what is chosen, and how a sample and a strip of samples are drawn.
 const known = JSON.parse(document.getElementById("numbers").textContent);
-const state = { view: "classes", measure: "influence", stop: 0, find: "", paths: false, open: null };
+const state = { view: "", measure: "influence", find: "", open: null };
 const marks = { "rare but right": "R", "maybe mislabelled": "L", "maybe corrupt": "C", "duplicate in conflict": "D" };
 const places = known.label.map(function (_, place) { return place; });
 const byClass = new Map();
@@ -38,8 +38,9 @@ function className(place) { return known.classes[known.label[place]]; }
 function fileName(place) {
   const name = known.name[place];
   if (!name) return "sample " + known.index[place];
-  return state.paths ? name : name.slice(name.lastIndexOf(/^[A-Za-z]:\\/.test(name) ? "\\" : "/") + 1);
+  return name.slice(name.lastIndexOf(/^[A-Za-z]:\\/.test(name) ? "\\" : "/") + 1);
 }
+function suggestion(place) { return known.suggested[place] < 0 ? "" : known.classes[known.suggested[place]]; }
 function spoken(place) {
   const score = number("influence", place), rank = percentile("influence", place);
   const told = [className(place), fileName(place), "influence " + (score === null ? "undefined" : said(score))];
@@ -48,29 +49,34 @@ function spoken(place) {
 function matches(label) { return !state.find || known.classes[label].toLowerCase().includes(state.find); }
 
 function picture(place) {
-  if (known.pictures[place]) return make("span", { class: "tile t" + place });
-  return make("span", { class: "words", text: className(place) + " · " + fileName(place) });
+  if (known.pictures[place]) return [make("span", { class: "tile t" + place })];
+  const told = [make("span", { class: "words", text: fileName(place) })];
+  if (!known.columns) return told;
+  const values = known.columns.values[place];
+  return told.concat(known.columns.told[place].map(function (at) {
+    return make("span", { class: "feature" }, make("span", { text: known.columns.names[at] }), " ", make("strong", { text: said(values[at]) }));
+  }));
 }
-// A sample: a button that opens it, the number it is sorted by, and a tick.
+// A sample: a button that opens it, its label where classes are mixed, the number it is sorted by,
+// and what was decided.
 function cell(place, name, first, mixed) {
   const title = className(place) + " · " + fileName(place);
-  const button = make("button", { type: "button", class: "open", tabindex: first ? 0 : -1, "aria-label": spoken(place), title: title }, picture(place));
-  const value = name === "percentile" ? percentile("influence", place) : number(name, place);
-  const text = value === null && name === "influence" ? "undefined" : said(value);
-  const pick = make("input", { type: "checkbox", class: "pick", tabindex: -1, "aria-label": "pick " + fileName(place) });
-  pick.checked = isPicked(place);
-  const word = coded("triage", place);
-  const mark = word ? [make("span", { class: "mark", title: word, text: marks[word] || word[0].toUpperCase() })] : [];
-  const line = make("span", { class: "line" }, ...mark, make("span", { class: "value", text: text }), pick);
-  const label = mixed ? [make("span", { class: "label", text: className(place) })] : [];
+  const button = make("button", { type: "button", class: "open", tabindex: first ? 0 : -1, "aria-label": spoken(place), title: title }, ...picture(place));
+  const value = number(name, place), text = value === null && name === "influence" ? "undefined" : said(value);
+  const word = coded("triage", place), other = suggestion(place);
+  const mark = word && !mixed ? [make("span", { class: "mark", title: word, text: marks[word] || word[0].toUpperCase() })] : [];
+  const line = make("span", { class: "line" }, ...mark, make("span", { class: "value", title: known.words[name], text: text }));
+  const doubt = mixed && other ? [make("span", { class: "other", text: " → " + other + "?" })] : [];
+  const label = mixed ? [make("span", { class: "label", text: className(place) }, ...doubt)] : [];
   const item = make("li", { class: "cell", "data-r": place }, button, ...label, line);
-  item.classList.toggle("picked", pick.checked);
+  showDecision(item);
   item.classList.toggle("opened", state.open === place);
   return item;
 }
 function fillStrip(list, chosen, name) {
   const held = list.contains(document.activeElement) ? document.activeElement.closest(".cell").dataset.r : null;
   const mixed = list.dataset.kind === "mixed";
+  list.all = chosen;
   list.replaceChildren(...chosen.map(function (place, turn) { return cell(place, name || state.measure, turn === 0, mixed); }));
   const again = held === null ? null : list.querySelector('[data-r="' + held + '"] .open');
   if (again) again.focus({ preventScroll: true });
@@ -83,19 +89,17 @@ function ends(label, name, sign, most) {
   return (byClass.get(label) || []).filter(function (place) { return column[place] !== null && number("influence", place) !== null; })
     .sort(function (a, b) { return sign * (column[b] - column[a]) || a - b; }).slice(0, most);
 }
-function atStop(label, stop) {
-  const column = known.percentiles.influence;
-  return (byClass.get(label) || []).filter(function (place) { return column[place] !== null; })
-    .sort(function (a, b) { return Math.abs(column[a] - stop) - Math.abs(column[b] - stop) || a - b; }).slice(0, known.atStop)
-    .sort(function (a, b) { return column[a] - column[b] || a - b; });
-}
-function heading(text, list) {
-  const all = make("button", { type: "button", class: "pickall", text: "tick all" });
-  all.addEventListener("click", function () {
-    const shown = Array.from(list.children, function (item) { return Number(item.dataset.r); });
-    setPicked(shown, !shown.every(isPicked));
-  });
-  return make("h3", { text: text }, all);
+// Buttons that decide about all of a list at once.
+function bulk(list) {
+  const row = make("p", { class: "bulk" });
+  const whole = Array.from(list.children, function (item) { return Number(item.dataset.r); });
+  for (const [what, text] of [["relabel", "relabel all as suggested"], ["drop", "drop all"], ["keep", "keep all"], ["", "clear"]]) {
+    if (what === "relabel" && whole.length && !whole.some(suggestion)) continue;
+    const button = make("button", { type: "button", "data-bulk": what || "clear", text: text });
+    button.addEventListener("click", function () { decideAll(list.all, what); });
+    row.append(button);
+  }
+  return row;
 }
 function fillCard(card) {
   const label = Number(card.dataset.c), strips = card.querySelector(".strips");
@@ -109,7 +113,7 @@ function fillCard(card) {
   for (const [text, chosen] of parts) {
     const list = make("ul", { class: "strip" });
     fillStrip(list, chosen);
-    filled.push(heading(text, list), list);
+    filled.push(make("h3", { text: text }), list);
   }
   const more = make("button", { type: "button", class: "more", text: card.dataset.all ? "only the ends" : "all shown of this class, sorted" });
   more.addEventListener("click", function () {
@@ -124,12 +128,9 @@ function fillCard(card) {
     if (again) again.focus({ preventScroll: true });
   }
 }
-function fillRow(row) {
-  fillStrip(row.querySelector(".strip"), atStop(Number(row.dataset.c), known.stops[state.stop]), "percentile");
-}
 function fillMixed(list) {
-  if (!list.all) list.all = Array.from(list.children, function (item) { return Number(item.dataset.r); });
-  fillStrip(list, list.all.filter(function (place) { return matches(known.label[place]); }));
+  if (!list.whole) list.whole = Array.from(list.children, function (item) { return Number(item.dataset.r); });
+  fillStrip(list, list.whole.filter(function (place) { return matches(known.label[place]); }), list.dataset.measure);
 }
 
 // A thousand classes are drawn as they come near the screen.
@@ -139,7 +140,6 @@ function fill(element) {
   if (element.edition === edition) return;
   element.edition = edition;
   if (element.classList.contains("card")) fillCard(element);
-  else if (element.classList.contains("row")) fillRow(element);
   else fillMixed(element);
 }
 const watcher = new IntersectionObserver(function (entries) {

@@ -80,6 +80,10 @@ function facts(place) {
   const found = [], word = coded("triage", place), rule = coded("rule", place), other = coded("neighbour_label", place);
   if (word) found.push(make("p", {}, make("span", { class: "chip", text: word })));
   if (rule) found.push(make("p", { class: "rule", text: rule }));
+  const given = number("given_probability", place), likely = number("suggested_probability", place), instead = suggestion(place);
+  if (given !== null && instead) {
+    found.push(make("p", { class: "quiet", text: "Classifiers that have not seen it say " + instead + " with probability " + said(likely) + ", " + className(place) + " with " + said(given) + "." }));
+  }
   if (other && number("disagreement", place) !== null) {
     found.push(make("p", { class: "quiet", text: "Most common label among its neighbours: " + other + "." }));
   }
@@ -90,37 +94,71 @@ function facts(place) {
   }
   return found;
 }
+// Features by name, odd ones first, beside what is usual in its class and in the suggested one.
 function columns(place) {
   if (!known.columns) return [];
+  const { names, values, told, usual } = known.columns, other = known.suggested[place];
+  const odd = told[place], order = odd.concat(names.map(function (_, at) { return at; }).filter(function (at) { return !odd.includes(at); }));
+  const classes = [known.label[place]].concat(other < 0 ? [] : [other]);
+  const heads = ["feature", "value"].concat(classes.map(function (label) { return "usual in " + known.classes[label]; }));
   const body = make("tbody", {});
-  known.columns[0].forEach(function (name, turn) {
-    const value = make("td", { text: said(known.columns[1][place][turn]) });
-    body.append(make("tr", {}, make("th", { scope: "row", text: name }), value));
-  });
-  return [make("details", { open: known.columns[0].length <= 12 }, make("summary", { text: "Values" }), make("table", {}, body))];
+  for (const at of order) {
+    const cells = [values[place][at]].concat(classes.map(function (label) { return usual[label][at]; }));
+    body.append(make("tr", {}, make("th", { scope: "row", text: names[at] }), ...cells.map(function (value) { return make("td", { text: said(value) }); })));
+  }
+  const head = make("tr", {}, ...heads.map(function (text, turn) { return make(turn ? "td" : "th", { text: text }); }));
+  return [make("table", { class: "features" }, make("thead", {}, head), body)];
 }
 
+// Keep, drop, relabel; the suggested label is chosen already.
+function decisionButtons(place) {
+  const row = make("div", { class: "decide", role: "group", "aria-label": "Decision" });
+  const select = make("select", { id: "to", "aria-label": "relabel to" });
+  for (const [number_, name] of Object.entries(known.classes)) {
+    if (Number(number_) !== known.label[place]) select.append(make("option", { value: name, text: name }));
+  }
+  const pick = decisionOf(place), first = (pick && pick.new_label) || suggestion(place);
+  if (first) select.value = first;
+  else if (select.options.length > 1) select.prepend(make("option", { value: "", text: "a class ...", selected: true }));
+  for (const [what, text, key] of [["keep", "Keep", "K"], ["drop", "Drop", "D"], ["relabel", "Relabel", "R"]]) {
+    const button = make("button", { type: "button", "data-do": what }, text + " ", make("kbd", { text: key }));
+    button.addEventListener("click", function () { decideHere(what); });
+    row.append(button);
+    if (what === "relabel") row.append(select);
+  }
+  const clear = make("button", { type: "button", "data-do": "" }, "Undecided ", make("kbd", { text: "U" }));
+  clear.addEventListener("click", function () { decideHere(""); });
+  const shut = make("button", { type: "button", class: "shut" }, "Close ", make("kbd", { text: "Esc" }));
+  shut.addEventListener("click", closeSample);
+  row.append(clear, shut);
+  return row;
+}
+function showButtons(place) {
+  const pick = decisionOf(place);
+  for (const button of panel.querySelectorAll("[data-do]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.do === (pick ? pick.decision : "")));
+  }
+}
 function openSample(place, from) {
   state.open = place;
   if (from) opener = from;
-  const pick = make("input", { type: "checkbox", class: "pick" });
-  pick.checked = isPicked(place);
-  const shut = make("button", { type: "button", class: "shut", text: "Close (Esc)" });
-  shut.addEventListener("click", closeSample);
   const large = known.pictures[place] ? [make("div", { class: "tile large t" + place, role: "img", "aria-label": spoken(place) })] : [];
-  const path = make("p", { class: "quiet" }, make("code", { text: fileName(place) }));
+  const table = columns(place);
   const inner = [
-    make("div", { class: "head" }, make("label", { "data-r": place }, pick, " picked"), shut),
-    ...large,
+    decisionButtons(place),
     make("h2", { text: className(place) }),
-    path,
-    make("p", { class: "quiet" }, "id ", make("code", { text: known.id[place] }), ", index " + known.index[place]),
+    ...large,
     ...facts(place),
+    ...table,
+    ...neighbours(place),
     make("h3", { text: "Why this score" }), make("p", { text: explained(place) }),
-    terms(place), scoresWithMark(place), numbersTable(place), ...neighbours(place), ...columns(place),
+    terms(place), scoresWithMark(place), numbersTable(place),
+    make("p", { class: "quiet" }, make("code", { text: known.name[place] || fileName(place) })),
+    make("p", { class: "quiet" }, "id ", make("code", { text: known.id[place] }), ", index " + known.index[place]),
   ].filter(Boolean);
   panel.replaceChildren(...inner);
   panel.scrollTop = 0;
+  showButtons(place);
   if (panel.hidden) { // beside the panel the page is narrower: what was clicked must not slip away
     panel.hidden = false;
     document.documentElement.classList.add("with-panel");

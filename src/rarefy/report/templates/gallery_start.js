@@ -5,27 +5,9 @@ function show(name) {
   state.view = name;
   for (const view of views) view.hidden = view.dataset.view !== name;
   for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.show === name));
-  if (name === "percentiles") makeRows();
-  if (name === "picked") fillPicked();
+  if (name === "decisions") fillDecided();
+  if (name === "map") drawMap();
   refresh();
-}
-function makeRows() {
-  const rows = document.getElementById("percentile-rows");
-  if (rows.children.length) return;
-  for (const label of known.shown) {
-    if (!atStop(label, 50).length) continue; // a class without scores
-    const inner = [make("h2", { text: known.classes[label] }), make("ul", { class: "strip" })];
-    const row = make("section", { class: "row", "data-c": label, hidden: !matches(label) }, ...inner);
-    rows.append(row);
-    watcher.observe(row);
-  }
-}
-function sayStop() {
-  const stop = known.stops[state.stop];
-  const ends = { 0: "0: the lowest of each class", 100: "100: the highest of each class" };
-  const text = ends[stop] || stop + ": " + stop + " % of the class score lower";
-  document.getElementById("stop-said").textContent = text;
-  document.getElementById("stop").setAttribute("aria-valuetext", text);
 }
 function filter() {
   let found = 0;
@@ -34,69 +16,26 @@ function filter() {
     if (element.classList.contains("card") && !element.hidden) found += 1;
   }
   tell(state.find ? found + " classes" : "");
-  if (state.view === "picked") fillPicked();
+  if (state.view === "decisions") fillDecided();
+  if (state.view === "map") drawMap();
   refresh();
 }
-
 function controls() {
-  const measure = document.getElementById("measure"), stop = document.getElementById("stop"), find = document.getElementById("find");
+  const measure = document.getElementById("measure"), find = document.getElementById("find");
   for (const [name, words] of known.measures) measure.append(make("option", { value: name, text: words }));
   measure.addEventListener("change", function () { state.measure = measure.value; refresh(); });
-  stop.max = String(Math.max(0, known.stops.length - 1));
-  state.stop = known.stops.includes(95) ? known.stops.indexOf(95) : known.stops.length - 1;
-  stop.value = String(state.stop);
-  stop.addEventListener("input", function () { state.stop = Number(stop.value); sayStop(); refresh(); });
-  sayStop();
   find.addEventListener("input", function () { state.find = find.value.trim().toLowerCase(); filter(); });
-  document.getElementById("zoom").addEventListener("change", function (event) {
-    document.documentElement.style.setProperty("--zoom", event.target.value);
-  });
-  document.getElementById("paths").addEventListener("change", function (event) {
-    state.paths = event.target.checked;
-    refresh();
-    if (state.open !== null) openSample(state.open);
-  });
   for (const button of buttons) button.addEventListener("click", function () { show(button.dataset.show); });
-  for (const button of document.querySelectorAll("[data-export]")) {
-    button.addEventListener("click", function () { takeAlong(button.dataset.export); button.closest("details").open = false; });
-  }
-  document.getElementById("help-button").addEventListener("click", function () { document.getElementById("help").showModal(); });
-}
-function matrix() {
-  const scale = document.querySelector(".switch");
-  if (!scale) return;
-  const most = document.querySelector("[data-most]"), map = document.getElementById("map");
-  scale.hidden = false;
-  scale.addEventListener("change", function () {
-    for (const td of document.querySelectorAll(".matrix [data-text]")) {
-      const style = td.getAttribute("style"), text = td.textContent;
-      td.setAttribute("style", td.dataset.style);
-      td.textContent = td.dataset.text;
-      td.dataset.style = style;
-      td.dataset.text = text;
-    }
-    if (map) [map.src, map.dataset.other] = [map.dataset.other, map.src];
-    [most.textContent, most.dataset.most] = [most.dataset.most, most.textContent];
+  document.getElementById("export").addEventListener("click", takeAlong);
+  document.getElementById("clear").addEventListener("click", function () {
+    if (picks.size && window.confirm("Clear " + picks.size + " decisions?")) { picks.clear(); keepPicks(); tell("decisions cleared"); }
   });
-  if (!map) return;
-  const [order, ratios, squares] = known.covariance, size = order.length;
-  map.addEventListener("pointermove", function (event) {
-    const box = map.getBoundingClientRect();
-    const row = Math.min(size - 1, Math.max(0, Math.floor((event.clientY - box.top) / box.height * size)));
-    const column = Math.min(size - 1, Math.max(0, Math.floor((event.clientX - box.left) / box.width * size)));
-    const a = Math.min(row, column), b = Math.max(row, column), ratio = ratios[a * size - a * (a - 1) / 2 + b - a];
-    const raw = ratio === null ? null : Number((ratio * Math.sqrt(squares[a] * squares[b])).toPrecision(3));
-    const pair = known.classes[order[row]] + " and " + known.classes[order[column]];
-    document.getElementById("map-said").textContent = pair + ": " + said(ratio) + " normalised, " + said(raw) + " as it is";
-  });
+  for (const list of document.querySelectorAll('[data-view="triage"] .strip')) list.before(bulk(list));
 }
 
 document.addEventListener("click", function (event) {
-  const item = event.target.closest("[data-r]");
-  if (!item) return;
-  const place = Number(item.dataset.r);
-  if (event.target.matches(".pick")) setPicked([place], event.target.checked);
-  else if (event.target.closest(".open")) openSample(place, item.closest("#panel") ? null : event.target.closest(".open"));
+  const button = event.target.closest(".open"), item = button && button.closest("[data-r]");
+  if (item) openSample(Number(item.dataset.r), item.closest("#panel") ? null : button);
 });
 // The next sample in the direction of an arrow: along the page, or in the line above or below.
 function beside(item, key) {
@@ -128,20 +67,43 @@ function move(item, key) {
   next.scrollIntoView({ block: "nearest" });
   if (!panel.hidden && !next.closest("#panel")) openSample(Number(next.dataset.r), next.querySelector(".open"));
 }
+// Decide about the opened sample, or the one that has the focus, and go on to the next.
+function decideHere(what) {
+  const held = document.activeElement.closest(".cell"), from = opener && opener.isConnected ? opener.closest(".cell") : null;
+  const place = panel.hidden ? (held ? Number(held.dataset.r) : null) : state.open;
+  if (place === null) { tell("open a sample first, or move to one with the arrow keys"); return; }
+  const select = panel.hidden ? null : document.getElementById("to");
+  const label = select ? select.value : suggestion(place);
+  if (what === "relabel" && !label) {
+    openSample(place, held ? held.querySelector(".open") : null);
+    document.getElementById("to").focus();
+    tell("no label is suggested: choose one, then Enter");
+    return;
+  }
+  decide(place, what, label);
+  keepPicks();
+  let item = panel.hidden ? held : from; // (a list of decisions is drawn anew)
+  if (!item || !item.isConnected) item = document.querySelector('.view:not([hidden]) .cell[data-r="' + place + '"]');
+  tell(fileName(place) + ": " + (what === "relabel" ? "relabel to " + label : what || "undecided"));
+  if (what && item && Number(item.dataset.r) === place) move(item, "ArrowRight");
+}
+const keys = { k: "keep", d: "drop", r: "relabel", u: "" };
 document.addEventListener("keydown", function (event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("help").open) return;
-  const find = document.getElementById("find");
-  const typing = event.target.matches("input[type=search], input[type=range], select, textarea");
-  const item = event.target.matches(".open") ? event.target.closest(".cell") : null;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const find = document.getElementById("find"), key = event.key.toLowerCase();
   if (event.key === "Escape") { closeSample(); return; }
-  if (typing) return;
-  if (event.key === "?") { event.preventDefault(); document.getElementById("help").showModal(); }
+  if (event.target.matches("input[type=search]")) return;
+  if (event.target.matches("select")) { // letters choose in it
+    if (event.target.id === "to" && event.key === "Enter") { event.preventDefault(); decideHere("relabel"); }
+    return;
+  }
+  const item = event.target.matches(".open") ? event.target.closest(".cell") : null;
+  if (key in keys) { event.preventDefault(); decideHere(keys[key]); }
+  else if (key === "e") { event.preventDefault(); takeAlong(); }
   else if (event.key === "/" && !find.closest("label").hidden) { event.preventDefault(); find.focus(); }
   else if (item && event.key.startsWith("Arrow")) { event.preventDefault(); move(item, event.key); }
-  else if (item && event.key === " ") { event.preventDefault(); setPicked([Number(item.dataset.r)], !isPicked(Number(item.dataset.r))); }
   else if (item && event.key === "Enter" && state.open === Number(item.dataset.r) && !panel.hidden) { event.preventDefault(); panel.focus(); }
 });
-document.addEventListener("keyup", function (event) { if (event.key === " " && event.target.matches(".open")) event.preventDefault(); });
 // A link to a class leads there from every view; again a little later, when what lies above is drawn.
 function lead() {
   const card = document.getElementById(location.hash.slice(1));
@@ -154,9 +116,9 @@ for (const link of document.querySelectorAll(".jump a")) link.addEventListener("
 
 loadPicks();
 controls();
-matrix();
+startMap();
 document.getElementById("bar").hidden = false;
-const picked = document.getElementById("picked");
-for (const element of document.querySelectorAll('.card, .strip[data-kind="mixed"]')) if (element !== picked) watcher.observe(element);
-show("classes");
+const own = ["decided", "chosen"]; // filled when they are asked for
+for (const element of document.querySelectorAll('.card, .strip[data-kind="mixed"]')) if (!own.includes(element.id)) watcher.observe(element);
+show(document.querySelector('[data-view="triage"]') ? "triage" : "classes");
 showPicks();

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 
-from rarefy.measure.influence.class_statistics import (
-    compared_classes,
-    covariance_overlaps,
-    gather_statistics,
-)
 from rarefy.measure.influence.neighbours import make_space, typical_neighbours
 from rarefy.measure.influence.passes import ClassScores
 from rarefy.tools.influence.neighbours import WIDTH
@@ -26,8 +20,6 @@ TYPICAL = 50.0
 """Percentile of the Mahalanobis distance up to which a sample counts as typical of its class. (A
 low influence makes none typical: off the directions in which a class varies, anything has one.)"""
 SHOWN = 5
-SCATTERS, LEAST_MEMORY = 8, 1 << 30
-"""Bytes of an entry of a scatter matrix, and what such matrices may take in any case."""
 MOST_COLUMNS = 64
 """Features of a sample that has no picture, as many as a page can show."""
 
@@ -41,23 +33,6 @@ class ScoredSamples:
     scores: ClassScores
     memory: int
     device: torch.device
-
-    def overlaps(self) -> NDArray[np.float64] | None:
-        """tr(Sigma_i Sigma_j) between the compared classes (003 Fig. 6); None where all their
-        scatter matrices together take too much memory."""
-        samples, chosen = self.samples, compared_classes(self.samples.counts)
-        width = samples.features.shape[1]
-        if SCATTERS * len(chosen) * width**2 > max(self.memory, LEAST_MEMORY):
-            return None
-        statistics = gather_statistics(
-            samples.features,
-            samples.labels,
-            len(samples.classes),
-            device=self.device,
-            memory=2**62,
-            chosen=chosen,
-        )
-        return covariance_overlaps(statistics, self.scores.ddof, samples.scale)
 
     def typical_neighbours(self, rows: Sequence[int]) -> dict[int, list[int]]:
         """For each asked sample the nearest typical ones of its class: what it might look like."""

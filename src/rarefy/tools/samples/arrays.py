@@ -79,7 +79,7 @@ def from_npz(path: str | Path, split: str | None = None) -> Samples:
     """One .npz file with features and labels, under the usual names; see ``FEATURE_KEYS``. A split
     that is asked for must be there; by default ``_train`` is looked for, then names alone."""
     with open_npz(path) as held:
-        found = _keys(set(held.files), path, split)
+        found = npz_keys(set(held.files), path, split)
         X, y = held[found[0]], held[found[1]]
     return from_arrays(X, y, name=Path(path).stem, source=str(path))
 
@@ -207,7 +207,7 @@ def _image_shape(values: NDArray[Any]) -> tuple[Shape | None, bool, tuple[str, .
     return None, False, ()
 
 
-def _keys(keys: set[str], path: str | Path, split: str | None) -> tuple[str, str]:
+def npz_keys(keys: set[str], path: str | Path, split: str | None) -> tuple[str, str]:
     found = []
     for what, usual in (("features", FEATURE_KEYS), ("labels", LABEL_KEYS)):
         tried = [f"{word}_{split or 'train'}" for word in usual]

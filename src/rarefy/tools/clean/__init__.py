@@ -1,0 +1,1 @@
+"""From decisions about samples to a cleaned set, in the layout that the data came in."""
