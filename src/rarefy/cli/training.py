@@ -43,7 +43,11 @@ def train(
         typer.Argument(help="digits, mnist, cifar10, cifar100, or a folder of class folders."),
     ],
     keep: Annotated[
-        str, typer.Option(help="Shares of the weights to keep, e.g. 0.3 or 0.5,0.3,0.1.")
+        str,
+        typer.Option(
+            help="Shares of the weights to keep, e.g. 0.3 or 0.5,0.3,0.1; auto: chosen by a short "
+            "race on held-out training images."
+        ),
     ] = "0.3",
     network: Annotated[
         str | None,
@@ -121,6 +125,8 @@ def train(
 
     Example: [bold]rarefy train digits --keep 0.3[/]
 
+    Example: [bold]rarefy train my_photos --keep auto[/]
+
     Example: [bold]rarefy train cifar10 --keep 0.5,0.3,0.1 --network resnet18 --compile[/]
 
     Example: [bold]rarefy train my_photos --keep 0.5 --network my_models:small_net --save nets[/]
@@ -131,7 +137,7 @@ def train(
     began = time.time()
     found = train_images(
         data,
-        numbers("keep", keep),
+        keep if keep == "auto" else numbers("keep", keep),
         network,
         epochs=epochs,
         seeds=seeds,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +16,15 @@ import torch
 from rarefy.core.contracts import Context, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.settings import resolve_device
+from rarefy.core.threads import exactly
 from rarefy.nets.builder import build
 from rarefy.sweep.cached import cached_npz, hash_of
+from rarefy.sweep.examine import examine
 from rarefy.sweep.runner import execute
 from rarefy.tools.compared_run import given_or_usual, image_source
 from rarefy.tools.forecasting import forecast
 from rarefy.tools.image_data import on_device, some_of, with_options
+from rarefy.tools.keep_race import AUTO, race
 from rarefy.tools.pixel_baseline import pixel_confusion
 from rarefy.tools.recipes import usual_network, usual_recipe, usual_seeds
 from rarefy.tools.sparse_experiment import SMALLEST, SparseTraining
@@ -99,7 +104,7 @@ class TrainImages(SparseTraining):
 
 def train(
     data: str | Path,
-    keep: float | Sequence[float] = 0.3,
+    keep: float | Sequence[float] | str = 0.3,
     network: str | None = None,
     *,
     epochs: int | None = None,
@@ -141,7 +146,8 @@ def train(
 
     Arguments:
         data: digits, mnist, cifar10, cifar100, or a folder of class folders.
-        keep: shares of the weights to keep; the dense network is always trained too.
+        keep: shares of the weights to keep, or "auto": one is chosen by a short race on held-out
+            training images. The dense network is always trained too.
         network: lenet, cnn, cnn-small, resnet18, vit, or yours as ``module:callable``.
         seeds: repeats, each dense and pruned from one start; fewer than 5 decide nothing.
         network, seeds, epochs, batch, optimizer, learning_rate, weight_decay, shift, flip: by the
@@ -206,7 +212,7 @@ def train(
         "quick",
         data=source,
         network=network,
-        keep=tuple(dict.fromkeys((1.0, *_several(keep)))),
+        keep=(1.0,) if keep == AUTO else tuple(dict.fromkeys((1.0, *_several(keep)))),
         noise=_several(noise),
         test_noise=_several(test_noise),
         noise_resampling=("once" if noise_once else "fresh",),
@@ -221,6 +227,13 @@ def train(
         classes=images.classes,
         **chosen,
     )
+    began, choice = time.monotonic(), ""
+    if keep == AUTO:
+        experiment, choice = _with_keep(experiment, store, where, overwrite, max_seconds)
+        if progress:
+            print(choice, file=sys.stderr)
+        if max_seconds is not None:
+            max_seconds = max(max_seconds - (time.monotonic() - began), 1e-9)
     if progress and (words := forecast(experiment, store, device, jobs, overwrite, PRUNING)):
         print(words, file=sys.stderr)
     execution = execute(
@@ -236,9 +249,30 @@ def train(
         models=None if save is None else Path(save),
         threads=threads,
     )
-    return TrainRun.of(experiment, execution)
+    return replace(TrainRun.of(experiment, execution), choice=choice)
 
 
-def _several(values: float | Sequence[float]) -> tuple[float, ...]:
-    many = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
+def _with_keep(
+    experiment: TrainImages,
+    store: Path,
+    device: torch.device,
+    overwrite: bool,
+    max_seconds: float | None,
+) -> tuple[TrainImages, str]:
+    """With the keep of a race, and why; a store that was begun keeps the one it has."""
+    before = None if overwrite else examine(store)
+    if before is not None:
+        keeps = tuple(before["spec"]["parameters"].get("keep", ()))
+        words = ", ".join(f"{keep:g}" for keep in keeps if keep != 1)
+        return replace(experiment, keep=keeps), f"keep {words}: chosen when the store was begun"
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
+    with exactly(1) if device.type == "cpu" else contextlib.nullcontext():
+        found = race(experiment, Context(device=device, deadline=deadline))
+    return replace(experiment, keep=(1.0, found.chosen)), found.sentence
+
+
+def _several(values: float | Sequence[float] | str) -> tuple[float, ...]:
+    if isinstance(values, str):
+        raise bad_value("keep", values, f"must be shares of the weights, or {AUTO!r}")
+    many = isinstance(values, Sequence | np.ndarray)
     return tuple(values) if many else (values,)  # type: ignore[arg-type,return-value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -29,10 +30,13 @@ UNEVEN = 2
 """Head over tail from which they are shown."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class TrainRun(ComparedRun):
     """Per noise level and share kept: shares in per cent and the difference of balanced accuracy
     from the dense network, seed by seed, with its 95 % interval; ``classes`` has the judging table
-    per class, ``decision`` what to use."""
+    per class, ``decision`` what to use, ``choice`` why a keep was chosen where it was."""
+
+    choice: str = ""
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -64,6 +68,7 @@ class TrainRun(ComparedRun):
             "classes": classes.where(classes.notna(), None).to_dict("records"),
             "baselines": baselines(self.dataset) if self._shown else {},
             "warnings": self.warnings,
+            "choice": self.choice,
             "decision": self.decision.described(),
         }
 
