@@ -104,6 +104,7 @@ def beats_trivial(
     trivial: Mapping[str, float],
     images: int,
     of: str = "balanced accuracy",
+    worth: float = WORTH,
 ) -> Decision | None:
     """Whether anything was learnt at all: a sentence where the best is not better for sure than
     what costs nothing, None where it is.
@@ -113,13 +114,14 @@ def beats_trivial(
         trivial: scores of what needs no network, by name.
         images: how many were tested on, for the sentence.
         of: what the scores are.
+        worth: points below which a gain does not matter.
     """
     best, bar = max(found, key=lambda name: found[name][0]), max(trivial, key=trivial.__getitem__)
     mean, low, high = found[best]
     if low > trivial[bar]:
         return None
     words = f"{mean:.1f} % of {of} [{low:.1f}, {high:.1f}] against {trivial[bar]:.1f} %"
-    if mean <= trivial[bar]:
+    if mean < trivial[bar] + worth:
         return Decision(
             NONE,
             bar,

@@ -122,11 +122,13 @@ def decision(results: xr.Dataset) -> Decision:
     scores = {one.name: balanced_per_seed(one.confusion) for one in networks}
     found = decide(scores, DENSE, cheapest_first=[one.name for one in networks[:0:-1]])
     rarest = networks[0].report.table.query("n > 0").sort_values("n").iloc[0]
-    doubts = [] if learnt is None else [f"and {learnt.sentence}"]
-    if rarest["n"] < ENOUGH:
-        few = "1 test image" if rarest["n"] == 1 else f"{rarest['n']} test images"
-        doubts.append(f"{rarest['class']!r} has {few}, other ones may say otherwise")
-    return replace(found, sentence="; ".join([found.sentence, *doubts]))
+    if learnt is not None:
+        found = replace(learnt, sentence=f"{learnt.sentence}; among these: {found.sentence}")
+    if rarest["n"] >= ENOUGH:
+        return found
+    few = "1 test image" if rarest["n"] == 1 else f"{rarest['n']} test images"
+    doubt = f"{rarest['class']!r} has {few}, other ones may say otherwise"
+    return replace(found, sentence=f"{found.sentence}; {doubt}")
 
 
 def balanced_per_seed(confusion: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -17,10 +17,11 @@ from rarefy.core.contracts import Context, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.settings import resolve_device
 from rarefy.core.threads import exactly
+from rarefy.core.writing import check_place
 from rarefy.nets.builder import build
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.examine import examine
-from rarefy.sweep.runner import execute
+from rarefy.sweep.runner import check_run, execute, network_folder
 from rarefy.tools.compared_run import given_or_usual, image_source
 from rarefy.tools.forecasting import forecast
 from rarefy.tools.image_data import on_device, some_of, with_options
@@ -227,6 +228,10 @@ def train(
         classes=images.classes,
         **chosen,
     )
+    check_run(experiment, max_seconds, jobs, threads)
+    check_place(store)
+    if save is not None:
+        network_folder(experiment, "float32", Path(save), overwrite)
     began, choice = time.monotonic(), ""
     if keep == AUTO:
         experiment, choice = _with_keep(experiment, store, where, overwrite, max_seconds)
