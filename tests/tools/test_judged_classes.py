@@ -104,6 +104,14 @@ def test_fewer_than_five_seeds_decide_nothing() -> None:
     assert said.kind == CANNOT_TELL and "about 2 more seeds would" in said.sentence
 
 
+def test_a_class_with_hardly_any_test_images_is_named() -> None:
+    found = results({1.0: (98.0, 90.0, 50.0), 0.3: (98.0, 90.0, 85.0)})
+    assert "test image" not in decision(found).sentence
+    found["confusion"].loc[{"true_class": "few"}] = np.array([0.0, 0.0, 1.0])
+    said = decision(found)
+    assert said.sentence.endswith("; 'few' has 1 test image, other ones may say otherwise")
+
+
 def test_seeds_that_failed_are_left_out_and_pairs_stay_pairs() -> None:
     found = results({1.0: GOOD, 0.3: (90.0, 80.0, 70.0)}, seeds=7)
     found["confusion"].loc[{"keep": 1.0, "seed": 2}] = np.nan

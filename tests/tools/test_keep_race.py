@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from pages import DOCS, ROOT, regret
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
 from rarefy.tools import keep_race
@@ -53,3 +54,9 @@ def test_it_says_what_it_chose_and_why() -> None:
 def test_nothing_can_be_held_out() -> None:
     with pytest.raises(UsageError, match="keep='auto': needs a class with two different training"):
         race(replace(SMALL, samples=10), Context())
+
+
+def test_the_table_of_regrets_is_that_of_the_committed_runs() -> None:
+    assert regret.now(ROOT / "results") in (DOCS / "keep.md").read_text("utf-8"), (
+        "run: python docs/make.py regret"
+    )

@@ -224,8 +224,8 @@ def _warnings(counts: NDArray[np.float64], table: pd.DataFrame, summary: ClassSu
     if len(small):
         fewest = int(small["n"].min())
         found.append(
-            f"{_listed(small['class'].tolist())}: test images are few (from {fewest} on), a "
-            f"recall is known only roughly; {ENOUGH} per class tell it to within {PERCENT * WIDE:.0f} points"
+            f"{_listed(small['class'].tolist())}: test images are few (from {fewest} on), recall "
+            f"is a rough number; {ENOUGH} per class tell it to within {PERCENT * WIDE:.0f} points"
         )
     return found
 
