@@ -56,10 +56,10 @@ at only at its end (CIFAR-100, the transformer), the race is one of full length.
 {before}
 
 The race lost less than the middle of the advised range and less than always keeping half, which is
-why the advisor was removed. Always dense is hard to beat: on average it lost at most a tenth of a point
-where images are asked with the noise of training, and much only where noise is large and the test
-is without it.
-`--keep auto` therefore trains the dense network too, and the last sentence compares the two.
+why the advisor was removed. Always dense is hard to beat: on average it lost at most a tenth of a
+point where images are asked with the noise of training, and much only where noise is large and the
+test is without it. `--keep auto` therefore trains the dense network too, and the last sentence
+compares the two.
 """
 
 

@@ -33,7 +33,7 @@ def test_no_test_image_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(shown) == len(KEEPS) * keep_race.SEEDS
     assert all(set(one.ids) <= set(digits.train.ids) for one in shown)
     assert found.images == len(shown[0]) and 15 < found.images < 40
-    assert tuple(found.scores) == KEEPS and found.epochs == 2
+    assert tuple(found.scores) == KEEPS and found.epochs == 8  # all: there are few updates
     assert race(SMALL, Context()) == found  # the same again
 
 

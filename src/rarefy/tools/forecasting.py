@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+import torch
+
 from rarefy.core.contracts import Experiment
 from rarefy.core.settings import peak_memory, resolve_device
 from rarefy.core.threads import exactly
@@ -46,16 +48,20 @@ def forecast(
         return ""
     where = resolve_device(device)
     at_once = min(usual_jobs(experiment, where) if jobs is None else jobs, left)
-    words = f"{left} training{'s' if left > 1 else ''} ({experiment.seeds} seeds), "
+    seeds = experiment.seeds
+    words = f"{left} training{'s' if left > 1 else ''} ({seeds} seed{'s' if seeds > 1 else ''}), "
     words += f"{at_once} at once on the {where.type}: "
     with exactly(1) if where.type == "cpu" else contextlib.nullcontext():
         seconds = seconds_for(experiment, where)
+    memory = peak_memory(where)
+    if where.type == "cuda":
+        torch.cuda.empty_cache()  # the processes that train have their own
     if isinstance(seconds, str):
         return f"{words}how long is not known ({seconds})"
     per_cell = extra * seconds / len(done) / at_once
     start = START if at_once > 1 else 0.0
     return (
         f"{words}about {in_words(start + left * per_cell)} "
-        f"({in_words(per_cell * len(done) / experiment.seeds)} per seed), "
-        f"{at_once * peak_memory(where) / 1e9:.1f} GB of memory; --seeds and --epochs change that"
+        f"({in_words(per_cell * len(done) / seeds)} per seed), "
+        f"{at_once * memory / 1e9:.1f} GB of memory; --seeds and --epochs change that"
     )

@@ -31,6 +31,8 @@ HELD_OUT = 0.2
 """Share of the training images of each class."""
 SHORT = 0.25
 """Share of the epochs that the race takes."""
+LEAST_UPDATES = 200
+"""Or more of them, up to all, for so many updates: with fewer even the dense network guesses."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,10 @@ def race(experiment: SparseTraining, context: Context) -> Race:
         )
     rest, held = train.take(~out), train.take(out)
     task = experiment.task(experiment.noise[0], experiment.noise_resampling[0])
-    epochs = max(1, math.ceil(SHORT * task.recipe.epochs))
-    recipe = replace(task.recipe, epochs=epochs)
-    task = replace(task, recipe=recipe, batch=min(task.batch, max(len(rest), 2)))
+    task = replace(task, batch=min(task.batch, max(len(rest), 2)))
+    enough = math.ceil(LEAST_UPDATES / max(len(rest) // task.batch, 1))
+    epochs = min(max(math.ceil(SHORT * task.recipe.epochs), enough), task.recipe.epochs)
+    task = replace(task, recipe=replace(task.recipe, epochs=epochs))
     scores: dict[float, float] = {}
     for keep in KEEPS:
         spec = PruningSpec()

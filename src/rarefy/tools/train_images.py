@@ -43,6 +43,7 @@ class TrainImages(SparseTraining):
     """Any image set, any network: what ``rarefy train`` runs."""
 
     name: ClassVar[str] = "train-images"
+    version: ClassVar[int] = 2  # of the first, no classes are known
     title: ClassVar[str] = "Your own images: dense and pruned beside each other"
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": SMALLEST,
