@@ -37,6 +37,12 @@ def test_train_compares_dense_and_pruned_and_the_verb_finds_its_store(
     store = open_store(found.path)
     assert isinstance(store.study, get_study("train-images")) and len(store.study.claims) == 1
     assert store.study.verdicts(store.read(), "quick")[0].n == 2
+    # the page has the sentence and every class
+    first, *_ = store.study.picture(store.read())
+    assert first.caption.startswith(f"{found.decision.sentence}. ")
+    use, classes, *_ = store.study.tables(store.read())
+    assert use.caption == found.decision.sentence and len(use.rows) == 4
+    assert len(classes.rows) == 20 and len(found.classes) == 20
 
 
 def test_methods_are_compared_and_the_verb_finds_their_store(

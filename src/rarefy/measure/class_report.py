@@ -75,6 +75,24 @@ def balanced_accuracy(confusion: ArrayLike) -> NDArray[np.float64]:
         return PERCENT * np.nanmean(_recalls(_checked(confusion)), axis=1)
 
 
+def balanced_interval(confusion: ArrayLike) -> tuple[float, float, float]:
+    """Mean over seeds of the balanced accuracy in per cent, and the ends of its 95 % interval for
+    the number of test images of each class: Wilson's ends of the recalls, put together as those of
+    a sum (Zou and Donner, Construction of confidence limits about effect measures, 2008)."""
+    counts = _checked(confusion)
+    recall, asked = _recalls(counts), counts.sum(axis=2)[0]
+    there = np.flatnonzero(asked)
+    shares = np.array([_mean(recall[:, label]) for label in there])
+    ends = np.array(
+        [wilson(share, asked[label]) for label, share in zip(there, shares, strict=True)]
+    )
+    if not len(there):
+        return float("nan"), float("nan"), float("nan")
+    below, above = np.sqrt(((ends - shares[:, None]) ** 2).sum(axis=0)) / len(there)
+    mean = float(shares.mean())
+    return PERCENT * mean, PERCENT * max(mean - below, 0.0), PERCENT * min(mean + above, 1.0)
+
+
 def class_report(
     confusion: ArrayLike, train_counts: Sequence[int], classes: Sequence[str]
 ) -> ClassReport:
@@ -195,6 +213,7 @@ def _warnings(counts: NDArray[np.float64], table: pd.DataFrame, summary: ClassSu
             f"no better than always answering {summary.majority_class!r}, which is right on "
             f"{summary.majority_accuracy:.1f} % of the test images"
         )
+    table = table.iloc[::-1]  # the rarest first
     never = table[(table["answered"] == 0) & (table["n"] > 0)]["class"].tolist()
     if never:
         found.append(f"never answered: {_listed(never)}")
@@ -205,8 +224,8 @@ def _warnings(counts: NDArray[np.float64], table: pd.DataFrame, summary: ClassSu
     if len(small):
         fewest = int(small["n"].min())
         found.append(
-            f"{_listed(small['class'].tolist())}: {fewest} test images and more tell a recall "
-            f"only roughly; about {ENOUGH} per class tell it to within {PERCENT * WIDE:.0f} points"
+            f"{_listed(small['class'].tolist())}: test images are few (from {fewest} on), recall "
+            f"is a rough number; {ENOUGH} per class tell it to within {PERCENT * WIDE:.0f} points"
         )
     return found
 
