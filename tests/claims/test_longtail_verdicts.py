@@ -19,7 +19,7 @@ from rarefy.studies.longtail.words import spoken
 from rarefy.sweep.grid import grid_of
 from rarefy.sweep.runner import Execution
 from rarefy.tools.longtail.experiment import _separability
-from rarefy.tools.longtail.pretrain_images import PretrainRun
+from rarefy.tools.longtail.pretrain_run import PretrainRun
 
 
 def judged(found: xr.Dataset, which: Study | None = None) -> dict[tuple[str, str], Verdict]:

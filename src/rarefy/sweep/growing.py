@@ -15,9 +15,7 @@ from rarefy.sweep.spec import differences
 from rarefy.sweep.store import Store
 
 
-def begin_with_results(
-    study: Experiment, scale: str, dtype: str, folder: Path, path: Path
-) -> int:
+def begin_with_results(study: Experiment, scale: str, dtype: str, folder: Path, path: Path) -> int:
     """Where ``folder`` has results of this very study and scale with fewer seeds, and there is no
     store at ``path``: make one of them, so that only new seeds are left to run. Gives how many
     cells it has (0: there was nothing to take). Where and when they were made stays in their

@@ -88,14 +88,16 @@ def decide(
         return Decision(USE, best, words)
     if all(gains[name].n >= FEWEST and gains[name].high < worth for name in told):
         words = (
-            f"none of these beats {baseline}: the best is {best}, {spelled(gains[best])} of {of}"
+            f"none of these beats {baseline}: the best is {best}, "
+            f"{spelled(gains[best], f' of {of}')}"
         )
         return Decision(NONE, baseline, f"{words}; use {baseline}")
     further, words = more_seeds(pairs, worth)
     return Decision(
         CANNOT_TELL,
         None,
-        f"cannot tell {best} from {baseline}: {words} would; so far {spelled(gains[best])} of {of}",
+        f"cannot tell {best} from {baseline}: {words} would; so far "
+        f"{spelled(gains[best], f' of {of}')}",
         further,
     )
 
