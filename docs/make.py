@@ -4,6 +4,7 @@
                                           docs/index.md, from the ledger and results/
     python docs/make.py faults            docs/faults.md, from the tests in tests/faults
     python docs/make.py longtail-table    docs/longtail-table.md and its pictures, from results/
+    python docs/make.py regret            docs/keep.md, from results/ and their history
     python docs/make.py scoreboard        docs/scoreboard.md, from results/
     python docs/make.py pictures          pictures of the README and of pages, from results/
     python docs/make.py site              all of docs/ and a page per study, into build/docs
@@ -18,12 +19,13 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pages import DOCS, ROOT, claims, faults, longtail, pictures, scoreboard, site
+from pages import DOCS, ROOT, claims, faults, longtail, pictures, regret, scoreboard, site
 
 FILES: dict[str, Callable[[Path], Mapping[str, str | bytes]]] = {
     "claims": claims.files,
     "faults": lambda results: {"faults.md": faults.page()},
     "longtail-table": longtail.files,
+    "regret": regret.files,
     "scoreboard": lambda results: {"scoreboard.md": scoreboard.page(*scoreboard.newest(results))},
     "pictures": pictures.files,
 }

@@ -18,7 +18,7 @@ def test_one_dense_training_serves_both_rules_and_progress_adds_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = get_study("sparse-mnist").at(
-        "tiny", seeds=1, update=("project", "dense"), keep=(1.0, 0.5), probe_batches=0, samples=80
+        "tiny", seeds=1, update=("project", "dense"), keep=(1.0, 0.5), samples=80
     )
     grid = grid_of(study)
     trained = []

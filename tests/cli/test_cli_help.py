@@ -40,7 +40,6 @@ def test_help_is_quick_and_teaches(command: Rarefy) -> None:
         "demo",
         "data",
         "train",
-        "advise",
     ],
 )
 def test_every_verb_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:

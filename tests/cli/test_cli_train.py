@@ -18,6 +18,7 @@ from PIL import Image
 
 from rarefy import cli
 from rarefy.core.errors import UsageError
+from rarefy.tools import forecasting
 from rarefy.tools.image_data import on_device
 from rarefy.tools.saved_networks import load_network
 from rarefy.train.evaluation import evaluate
@@ -31,6 +32,12 @@ DIGITS = ("digits", "--epochs", "1", "--samples", "150", "--network", "lenet", "
 SMALL = ("digits", "--samples", "100", "--network", "small_trainings:tiny", "--seeds", "1")
 """A network that trains in no time."""
 HERE = ("--jobs", "1", "--device", "cpu")
+
+
+@pytest.fixture(autouse=True)
+def guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No training is tried before they start."""
+    monkeypatch.setattr(forecasting, "seconds_for", lambda experiment, device: 60.0)
 
 
 @pytest.fixture
@@ -49,7 +56,7 @@ def train(here: Path, capsys: pytest.CaptureFixture[str]) -> Train:
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["train", "--help"]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("Example: rarefy train") == 3
+    assert shown.count("Example: rarefy train") == 4
     for option in ("--keep", "--network", "--noise", "--seeds", "--save", "--max-seconds"):
         assert option in shown
     assert cli.main(["--help"]) == 0
@@ -64,7 +71,7 @@ def test_a_store_is_gone_on_with_and_extended_and_networks_load(
     assert [(row["keep"], row["n"]) for row in first["rows"]] == [(1.0, 2), (0.3, 2)]
     dense, pruned = first["rows"]
     assert dense["difference"] is None and len(pruned["difference_interval"]) == 2
-    gain = pruned["test_accuracy"] - dense["test_accuracy"]
+    gain = pruned["balanced_accuracy"] - dense["balanced_accuracy"]
     assert pruned["difference"] == pytest.approx(gain)
 
     begin = "digits-lenet-keep-"
@@ -81,11 +88,10 @@ def test_a_store_is_gone_on_with_and_extended_and_networks_load(
     assert len(list(seen_in(here / "nets"))) == 6
     assert cli.main(["train", *DIGITS, "--seeds", "3", *HERE, "--out", "store"]) == 0
     shown = capsys.readouterr().out
-    assert max(map(len, shown.splitlines())) <= 100 and "store: store\n" in shown
-    number, signed = r" +-?\d+\.\d\d +", r"[+-]\d+\.\d\d"
-    assert re.search(rf"│ +dense │ +100.0 % │{number}│{number}│ +│ 3 │ +│\n", shown)
-    gained = rf" +{signed} \[{signed}, {signed}\] "
-    assert re.search(rf"│ +0.3 │ +29.9 % │{number}│{number}│{gained}│ 3 │ [a-z ]+ dense │\n", shown)
+    assert "store: store\n" in shown
+    number, signed = r" +\d+\.\d +", r"[+-]\d+\.\d"
+    assert re.search(rf"\ndense{number}{number}{number}", shown)
+    assert re.search(rf"\nkeep 0.3{number}{signed} \[{signed}, {signed}\]{number}", shown)
 
 
 def _check_saved(nets: Path, described: Described) -> None:
@@ -149,7 +155,7 @@ def test_noise_is_a_row_of_its_own(train: Train, capsys: pytest.CaptureFixture[s
     assert len(rows) == 2 * 2 * 2 and all(row["difference_interval"] is None for row in rows)
     assert cli.main(["train", *asked, *HERE]) == 0
     shown = capsys.readouterr().out
-    assert "test noise" in shown and "too few" in " ".join(shown.split())
+    assert "test noise" in shown and len(re.findall(r"\nkeep 0.3 +0", shown)) == 4
 
 
 def test_it_says_how_many_networks_were_saved(

@@ -101,8 +101,8 @@ def test_d10_progress_bars_read_no_markup(monkeypatch: pytest.MonkeyPatch) -> No
         ("run contrast-init --scale tiny --out .", "out='.': has no name of its own"),
         ("run contrast-init --scale tiny --out ''", "out='.': has no name of its own"),
         ("run contrast-init --scale tiny --out file/store", "out='file/store': "),
-        ("advise digits --plot file/x.png", "plot='file/x.png': "),
-        (f"advise digits --plot {LONG}.png", "is too long for a name"),
+        ("data check digits --sheet file/x.png", "sheet='file/x.png': "),
+        (f"data check digits --sheet {LONG}.png", "is too long for a name"),
         (f"report {LONG}", f"{'x' * 120}: File name too long"),
         (f"influence {LONG}.csv --label a", "File name too long"),
         (f"train digits --save {LONG}", "File name too long"),
@@ -120,17 +120,17 @@ def test_d11_bad_values_are_one_line(
 
 
 @pytest.mark.fault(
-    when="`--plot` names a folder that is not there yet",
+    when="`--sheet` names a folder that is not there yet",
     then="it is made; a place where nothing can be written is refused before the work",
 )
 def test_d11_a_picture_makes_its_folder(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = ["advise", "digits", "--network", "lenet", "--batches", "4", "--plot", "new/x.png"]
+    call = ["data", "check", "digits", "--sheet", "new/x.png"]
     assert main(call) == 0 and (here / "new" / "x.png").stat().st_size > 1000
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # (root may write anywhere)
     assert main([*call[:-1], "y.png"]) == 2
-    assert "plot='y.png': nothing can be written into" in capsys.readouterr().err
+    assert "sheet='y.png': nothing can be written into" in capsys.readouterr().err
 
 
 @pytest.mark.fault(

@@ -94,7 +94,6 @@ def test_d1_an_input_is_never_an_output(name: str, told: Told) -> None:
         ([*TREES, "--out", "o"], "o/gallery.html"),
         ([*TREES, "--out", "o"], "o/scores.parquet"),
         ([*TREES, "--csv", "--overwrite", "--out", "o"], "o/scores.csv.json"),
-        (["advise", "digits", "--plot", "o/p.png"], "o/p.png"),
         (["data", "check", "digits", "--sheet", "o/s.png"], "o/s.png"),
         (["report", "gone", "--out", "o/r.html"], "o/r.html"),
         (["demo", "--out", "o"], "o/report.html"),

@@ -13,6 +13,7 @@ from rarefy.measure.class_report import (
     COLUMNS,
     ENOUGH,
     balanced_accuracy,
+    balanced_interval,
     class_report,
     confusion_of,
     wilson,
@@ -64,8 +65,8 @@ def test_a_network_that_answers_the_largest_class_is_told() -> None:
     assert found.summary.accuracy == found.summary.majority_accuracy
     first, second, third = found.warnings
     assert first.startswith("no better than always answering 'a', which is right on 69.0 %")
-    assert second == "never answered: 'b', 'c'"
-    assert "'b', 'c': 6 test images and more" in third and f"about {ENOUGH} per class" in third
+    assert second == "never answered: 'c', 'b'"  # the rarest first
+    assert "'c', 'b': test images are few (from 6 on)" in third and f"{ENOUGH} per class" in third
     assert not class_report(np.diag([40, 30, 30]), [200, 60, 20], NAMES).warnings
 
 
@@ -81,3 +82,27 @@ def test_what_does_not_fit_is_refused() -> None:
         class_report(np.diag([1, 1, 1]), [1, 1], NAMES)
     with pytest.raises(UsageError, match="confusion=.*must have the shape"):
         class_report(np.ones((2, 3)), [1, 1], NAMES)
+
+
+def test_balanced_accuracy_is_known_as_well_as_its_smallest_class() -> None:
+    few, many = (balanced_interval(np.diag([400, 40, count])) for count in (2, 200))
+    assert few[0] == many[0] == 100 and few[2] == many[2] == 100
+    assert few[1] < many[1] < 100  # right every time, of two images
+    mean, low, high = balanced_interval([[50, 50, 0], [50, 50, 0], [0, 0, 0]])
+    assert mean == 50  # a class without test images does not count
+    ends = wilson(0.5, 100)  # of both classes, so that the sum's is wider by a root of two
+    assert (high - low) == pytest.approx(100 * (ends[1] - ends[0]) / np.sqrt(2))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 20, 60])
+def test_the_interval_of_balanced_accuracy_holds_what_it_says(count: int) -> None:
+    """At least nine in ten of two hundred repeats: it is for 95 %."""
+    random = np.random.default_rng(count)
+    recall = random.uniform(0.2, 0.95, 3)
+    n = np.array([count, count + 5, 200])
+    held = 0
+    for right in random.binomial(n, recall, (200, 3)):
+        confusion = np.diag(right) + np.roll(np.diag(n - right), 1, axis=1)
+        _, low, high = balanced_interval(confusion)
+        held += low <= 100 * recall.mean() <= high
+    assert held >= 180

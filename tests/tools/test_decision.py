@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.core.errors import UsageError
-from rarefy.tools.decision import CANNOT_TELL, FEWEST, NONE, USE, decide
+from rarefy.tools.decision import CANNOT_TELL, FEWEST, NONE, USE, beats_trivial, decide
 
 SPREAD = np.array([0.3, -0.2, 0.1, -0.4, 0.2])
 
@@ -78,3 +78,40 @@ def test_the_kinds_exclude_each_other(gain: float, spread: float, seeds: int) ->
 def test_an_unknown_baseline_is_refused() -> None:
     with pytest.raises(UsageError, match="baseline='x': must be one of dense"):
         decide({"dense": [1.0]}, "x")
+
+
+def test_the_cheapest_that_costs_nothing_is_named() -> None:
+    base = np.full(5, 70.0)
+    scores = {"dense": base, "0.5": base - 0.1 + SPREAD / 9, "0.3": base - 0.2 + SPREAD / 9}
+    scores |= {"0.1": base - 3 + SPREAD / 9}
+    found = decide(scores, "dense", cheapest_first=["0.1", "0.3", "0.5"])
+    assert found.kind == NONE and "; use dense; 0.3 costs less than 0.5 points for sure" in (
+        found.sentence
+    )
+    assert "costs" not in decide(scores, "dense").sentence
+    few = {name: values[:4] for name, values in scores.items()}
+    assert "costs" not in decide(few, "dense", cheapest_first=["0.3"]).sentence
+
+
+TRIVIAL = {"always answering 'a'": 25.0, "a logistic regression on pixels": 30.0}
+
+
+def test_what_is_better_than_nothing_is_compared() -> None:
+    found = {"dense": (60.0, 50.0, 70.0), "keep 0.3": (20.0, 10.0, 30.0)}
+    assert beats_trivial(found, TRIVIAL, 100) is None
+
+
+def test_what_has_learnt_nothing_is_told() -> None:
+    found = beats_trivial({"dense": (28.0, 20.0, 36.0), "0.3": (25.0, 17.0, 33.0)}, TRIVIAL, 58)
+    assert found is not None and found.kind == NONE
+    assert found.choice == "a logistic regression on pixels"
+    assert found.sentence.startswith(
+        "none of these beats a logistic regression on pixels: the best is dense, 28.0 % of "
+        "balanced accuracy [20.0, 36.0] against 30.0 % on 58 test images; "
+    )
+
+
+def test_more_test_images_would_tell() -> None:
+    found = beats_trivial({"dense": (40.0, 20.0, 60.0)}, TRIVIAL, 50)
+    assert found is not None and (found.kind, found.choice) == (CANNOT_TELL, None)
+    assert found.sentence.endswith("on 50 test images; about 200 would")  # twice as narrow

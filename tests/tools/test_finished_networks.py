@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from small_trainings import BATCH, batches, made_up, training
+from small_trainings import BATCH, batches, training
 from torch import Tensor, nn
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import UsageError
-from rarefy.nets.builder import build
 from rarefy.tools import image_data
 from rarefy.tools import sparse_training as tool
-from rarefy.tools.keep_advisor import Advice
 from rarefy.tools.network_evaluation import final_network
-from rarefy.tools.sparse_training import Task, advised_for, train_one
+from rarefy.tools.sparse_training import Task, train_one
 from rarefy.train.image_batches import Augmentation, Scaling
 from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.recipe import Recipe
@@ -136,79 +133,6 @@ def test_without_noise_clean_halves_are_the_halves() -> None:
     for spec in (PruningSpec(), PruningSpec(0.3)):
         outcome = train_one(task(), spec, KEY, Context())
         assert outcome.clean_halves == outcome.halves[0]
-
-
-# -------------------------------------------------------------------------------------------- probe
-
-
-def probed(monkeypatch: pytest.MonkeyPatch, asked: Task) -> tuple[nn.Module, list[Tensor], int]:
-    """The network, the batches and the count of images that the advisor was given."""
-    given: list[Any] = []
-
-    def watched(model: nn.Module, shown: Any, lr: float, samples: int) -> Advice:
-        given.extend([model, [x.clone() for x, _ in shown], samples])
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tool, "advise", watched)
-    with pytest.raises(KeyboardInterrupt):
-        advised_for(asked, KEY, Context())
-    model, shown, samples = given
-    return model, shown, samples
-
-
-@pytest.mark.parametrize(
-    ("samples", "batch", "count", "expected"),
-    [
-        (200, 32, 4, [32] * 4),
-        (200, 32, 50, [32] * 6),  # no more than there are
-        (100, 64, 50, [25] * 4),  # smaller ones, so that there are four
-        (10, 64, 50, [2] * 5),
-    ],
-)
-def test_no_image_is_probed_twice(
-    samples: int,
-    batch: int,
-    count: int,
-    expected: list[int],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    _, shown, used = probed(monkeypatch, task(samples=samples, batch=batch, probed=count))
-    assert [len(x) for x in shown] == expected
-    assert abs(used - samples) <= 1  # each class is rounded
-    every = torch.cat(shown).flatten(1)
-    assert len(torch.unique(every, dim=0)) == len(every)
-
-
-@pytest.mark.parametrize("count", [4, 7])
-def test_a_probe_needs_eight_images(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_data, "load_images", lambda name: made_up(count))
-    image_data._loaded.cache_clear()
-    with pytest.raises(UsageError, match=f"samples={count}: a probe needs at least 8 images"):
-        advised_for(task(samples=0, probed=6), KEY, Context())
-    image_data._loaded.cache_clear()
-    monkeypatch.setattr(image_data, "load_images", lambda name: made_up(8))
-    assert advised_for(task(samples=0, probed=6), KEY, Context()).probed == 8
-
-
-def test_switched_off_branches_are_probed_switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Residual branches of a ResNet begin at zero, where no gradient says anything."""
-    model, _, _ = probed(monkeypatch, task(network="resnet18", probed=4, samples=16))
-    norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
-    assert norms and all(bool((norm.weight == 1).all()) for norm in norms)
-    own = build("resnet18", 1, 8, 10)
-    assert any(
-        not bool(module.weight.any())
-        for module in own.modules()
-        if isinstance(module, nn.BatchNorm2d)
-    )
-
-
-def test_a_probe_changes_nothing_of_the_training() -> None:
-    first, second = (
-        train_one(task(network=NETWORK, probed=probed), PruningSpec(), KEY, Context())
-        for probed in (0, 5)
-    )
-    assert dataclasses.replace(first, advised=second.advised) == second
 
 
 # ------------------------------------------------------------------------------------ what is asked

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.tools.longtail.recipes import usual_pretraining
-from rarefy.tools.recipes import usual_recipe
+from rarefy.tools.recipes import LEAST_UPDATES, usual_network, usual_recipe, usual_seeds
 from rarefy.train.image_batches import Augmentation
 from rarefy.train.recipe import Recipe
 
@@ -100,3 +102,29 @@ def test_pretraining_by_the_images_and_the_device(
     assert (found["network"], found["batch"], found["epochs"]) == expected
     assert found["learning_rate"] == pytest.approx(0.5 * found["batch"] / 512)
     assert usual_pretraining(images, size, "vit", None, device)["network"] == "vit"
+
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+
+
+def test_the_network_follows_the_device_and_the_size_of_the_images() -> None:
+    assert usual_network(data(100, 3, 32), CPU) == "cnn-small"
+    assert usual_network(data(100, 3, 32), GPU) == "cnn"
+    assert usual_network(data(100, 1, 8), CPU) == "cnn"  # small already
+
+
+@given(st.integers(1, 400), st.sampled_from([8, 32, 64]))
+def test_on_a_cpu_large_sets_are_shown_fewer_times(hundreds: int, size: int) -> None:
+    images = data(100 * hundreds, 3, size)
+    there = usual_recipe(images, "cnn-small")
+    here = usual_recipe(images, "cnn-small", on_cpu=True)
+    assert here["epochs"] <= there["epochs"] and here | {"epochs": 0} == there | {"epochs": 0}
+    updates = here["epochs"] * (100 * hundreds // here["batch"])
+    assert updates >= min(LEAST_UPDATES, there["epochs"] * (100 * hundreds // there["batch"]))
+
+
+def test_five_seeds_where_that_does_not_take_hours() -> None:
+    assert usual_seeds(data(230, 3, 32), "cnn-small", 29, 0, True) == 5
+    assert usual_seeds(data(50_000, 3, 32), "resnet18", 4, 0, True) == 3
+    assert usual_seeds(data(50_000, 3, 32), "resnet18", 4, 0, False) == 5
+    assert usual_seeds(data(50_000, 3, 32), "resnet18", 4, 500, True) == 5

@@ -38,6 +38,9 @@ class ClassSummary:
 
     accuracy: float
     balanced_accuracy: float
+    balanced_low: float
+    balanced_high: float
+    """Ends of its 95 % interval for the number of test images."""
     macro_f1: float
     worst_class: str
     worst_recall: float
@@ -79,6 +82,24 @@ def balanced_accuracy(confusion: ArrayLike) -> NDArray[np.float64]:
     """Mean recall in per cent over the classes that have test images, one value per seed."""
     with np.errstate(invalid="ignore"):
         return PERCENT * np.nanmean(_recalls(_checked(confusion)), axis=1)
+
+
+def balanced_interval(confusion: ArrayLike) -> tuple[float, float, float]:
+    """Mean over seeds of the balanced accuracy in per cent, and the ends of its 95 % interval for
+    the number of test images of each class: Wilson's ends of the recalls, put together as those of
+    a sum (Zou and Donner, Construction of confidence limits about effect measures, 2008)."""
+    counts = _checked(confusion)
+    recall, asked = _recalls(counts), counts.sum(axis=2)[0]
+    there = np.flatnonzero(asked)
+    shares = np.array([_mean(recall[:, label]) for label in there])
+    ends = np.array(
+        [wilson(share, asked[label]) for label, share in zip(there, shares, strict=True)]
+    )
+    if not len(there):
+        return float("nan"), float("nan"), float("nan")
+    below, above = np.sqrt(((ends - shares[:, None]) ** 2).sum(axis=0)) / len(there)
+    mean = float(shares.mean())
+    return PERCENT * mean, PERCENT * max(mean - below, 0.0), PERCENT * min(mean + above, 1.0)
 
 
 def class_report(
@@ -179,9 +200,12 @@ def _summary(
         name: PERCENT * _mean(mean[[one == name for one in group]]) if name in group else None
         for name in GROUPS
     }
+    balanced, low, high = balanced_interval(counts)
     return ClassSummary(
         accuracy,
-        PERCENT * _mean(mean),
+        balanced,
+        low,
+        high,
         PERCENT * _mean(np.array([_mean(f1[seed][there[seed]]) for seed in range(len(f1))])),
         names[worst],
         PERCENT * mean[worst],
@@ -201,6 +225,7 @@ def _warnings(counts: NDArray[np.float64], table: pd.DataFrame, summary: ClassSu
             f"no better than always answering {summary.majority_class!r}, which is right on "
             f"{summary.majority_accuracy:.1f} % of the test images"
         )
+    table = table.iloc[::-1]  # the rarest first
     never = table[(table["answered"] == 0) & (table["n"] > 0)]["class"].tolist()
     if never:
         found.append(f"never answered: {_listed(never)}")
@@ -211,8 +236,8 @@ def _warnings(counts: NDArray[np.float64], table: pd.DataFrame, summary: ClassSu
     if len(small):
         fewest = int(small["n"].min())
         found.append(
-            f"{_listed(small['class'].tolist())}: {fewest} test images and more tell a recall "
-            f"only roughly; about {ENOUGH} per class tell it to within {PERCENT * WIDE:.0f} points"
+            f"{_listed(small['class'].tolist())}: test images are few (from {fewest} on), recall "
+            f"is a rough number; {ENOUGH} per class tell it to within {PERCENT * WIDE:.0f} points"
         )
     return found
 

@@ -87,18 +87,7 @@ def execute(
     operation, on a CPU one if not given: part of how a cell is computed, so that its bits do not
     depend on who computes it, and kept with the store.
     """
-    if max_seconds is not None and not max_seconds > 0:
-        raise bad_value("max_seconds", max_seconds, "must be more than 0")
-    if batch is not None and batch < 1:
-        raise bad_value("batch", batch, "must be at least 1")
-    if threads is not None and threads < 1:
-        raise bad_value("threads", threads, "must be at least 1")
-    if jobs is not None and jobs < 1:
-        raise bad_value("jobs", jobs, "must be at least 1")
-    if jobs is not None and jobs > 1 and not study.one_at_a_time:
-        raise bad_value(
-            "jobs", jobs, f"cells of {study.name} run together in one process already; use 1"
-        )
+    check_run(study, max_seconds, jobs, threads, batch)
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     where, kind = resolve_device(device), resolve_dtype(dtype)
     check_place(Path(out))
@@ -137,6 +126,28 @@ def execute(
     finally:
         store.close()
     return _result(store, note)
+
+
+def check_run(
+    study: Experiment,
+    max_seconds: float | None,
+    jobs: int | None,
+    threads: int | None,
+    batch: int | None = None,
+) -> None:
+    """Refuse what no run can be given."""
+    if max_seconds is not None and not max_seconds > 0:
+        raise bad_value("max_seconds", max_seconds, "must be more than 0")
+    if batch is not None and batch < 1:
+        raise bad_value("batch", batch, "must be at least 1")
+    if threads is not None and threads < 1:
+        raise bad_value("threads", threads, "must be at least 1")
+    if jobs is not None and jobs < 1:
+        raise bad_value("jobs", jobs, "must be at least 1")
+    if jobs is not None and jobs > 1 and not study.one_at_a_time:
+        raise bad_value(
+            "jobs", jobs, f"cells of {study.name} run together in one process already; use 1"
+        )
 
 
 def network_folder(study: Experiment, dtype: str, folder: Path, overwrite: bool) -> OutputFolder:

@@ -14,9 +14,8 @@ import numpy as np
 
 from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
-from rarefy.core.parameters import OneOf, Rule, Whole
+from rarefy.core.parameters import OneOf, Whole
 from rarefy.core.text import file_name
-from rarefy.measure.gradient_noise import LEAST_BATCHES
 from rarefy.nets.builder import identity
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.one_by_one import one_by_one, spread_epochs
@@ -28,9 +27,6 @@ from rarefy.train.recipe import Recipe
 
 DRAWN = ("fresh", "once")
 UNITS = ("pixel", "std")
-PROBE = Rule(
-    f"must be 0 or at least {LEAST_BATCHES}", lambda value: value == 0 or value >= LEAST_BATCHES
-)
 SMALLEST: dict[str, Any] = {
     "seeds": 2,
     "network": "lenet",
@@ -39,7 +35,6 @@ SMALLEST: dict[str, Any] = {
     "samples": 160,
     "test_samples": 100,
     "evaluations": 1,
-    "probe_batches": 10,
 }
 """What makes any of these experiments a matter of seconds."""
 CELL_BYTES = 1_000_000_000
@@ -56,7 +51,6 @@ class SparseTraining(Experiment):
     renamed: ClassVar[dict[str, str]] = {
         "drawn": "noise_resampling",
         "watched": "evaluations",
-        "probed": "probe_batches",
     }
     one_at_a_time: ClassVar[bool] = True
 
@@ -64,7 +58,7 @@ class SparseTraining(Experiment):
     data: str = "digits"
     """image set: digits, mnist, cifar10, cifar100, or a folder of class folders"""
     network: str = "cnn"
-    """lenet, cnn, resnet18, vit, or module:callable"""
+    """lenet, cnn, cnn-small, resnet18, vit, or module:callable"""
     keep: tuple[float, ...] = (1.0, 0.8, 0.5, 0.3, 0.1)
     """shares of the weights that stay, 1 is the dense network"""
     noise: tuple[float, ...] = (0.0,)
@@ -111,8 +105,6 @@ class SparseTraining(Experiment):
     """test images used, 0: all"""
     evaluations: Whole = 10
     """how often the test set is looked at on the way, for the curves"""
-    probe_batches: Annotated[int, PROBE] = 20
-    """batches of the probe that suggests a keep ratio before a dense training"""
     precision: str = "auto"
     """auto (bf16 on a GPU), bf16 or float32"""
     compile: bool = False
@@ -149,7 +141,6 @@ class SparseTraining(Experiment):
             watched=tuple(self.watched_epochs().tolist()),
             precision=self.precision,
             compiled=self.compile,
-            probed=self.probe_batches,
         )
 
     def watched_epochs(self) -> np.ndarray:
@@ -175,10 +166,6 @@ class SparseTraining(Experiment):
             Output("watched_accuracy", ("watched_epoch",), "on test images without noise, then"),
             Output("watched_loss", ("watched_epoch",), "on test images without noise, then"),
             Output("kept", (), "share of the weights that can be pruned which are not zero"),
-            Output(
-                "advised_low", (), "least keep that a probe at the start suggests (dense cells)"
-            ),
-            Output("advised_high", (), "largest keep that it suggests; 0: none promises anything"),
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
@@ -247,8 +234,6 @@ class SparseTraining(Experiment):
             "watched_accuracy": _filled(history.watched.get("accuracy", []), self._looks),
             "watched_loss": _filled(history.watched.get("loss", []), self._looks),
             "kept": outcome.kept,
-            "advised_low": outcome.advised[0],
-            "advised_high": outcome.advised[1],
         }
         if history.nonfinite_step >= 0:
             found = {name: np.full_like(np.asarray(one), np.nan) for name, one in found.items()}

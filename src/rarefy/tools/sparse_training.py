@@ -6,23 +6,19 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value, unknown
 from rarefy.core.rng import key
 from rarefy.data.images import ImageData, ImageSet
-from rarefy.measure.gradient_noise import LEAST_BATCHES
 from rarefy.nets.builder import build, identity
 from rarefy.tools.image_data import halves_of_test, on_device, places_of, some_of
-from rarefy.tools.keep_advisor import Advice, advise
 from rarefy.tools.network_evaluation import (
     Scorer,
     accuracy_without_noise,
@@ -61,8 +57,8 @@ class Task:
     """Epochs after which the test set is looked at (only to show it: nothing is chosen by it)."""
     precision: str = "auto"
     compiled: bool = False
-    probed: int = 0
-    """Batches of the probe that suggests a keep ratio, before a dense training; 0: no probe."""
+    confused: bool = False
+    """Whether test images are counted by true and answered class."""
     graphs: bool = True
     """On a GPU, start the network as recorded graphs: the same operations, without the waiting."""
 
@@ -98,9 +94,8 @@ class Outcome:
     kept: float
     """Share of the weights that can be pruned which are not zero in the end."""
     history: History
-    advised: tuple[float, float] = (float("nan"), float("nan"))
-    """Keep ratios that the probe suggested, lowest and highest; NaN where none was made, or where
-    it saw no signal."""
+    confusions: list[list[list[int]]] = field(default_factory=list)
+    """Per test noise, test images by (true class, answered class); where the task wants them."""
 
 
 def train_one(
@@ -115,10 +110,6 @@ def train_one(
     asked = train.take(places_of(train, TRAIN_SCORED))
     with own_random_state(run_key, context.device):
         training = new_training(task, spec, data, train, run_key, context)
-        advised = (float("nan"), float("nan"))
-        if task.probed and spec.keep == 1:
-            found = probe(training, task)
-            advised = (found.low, found.high)
         scorer = Scorer(training, Scaling(data.mean, data.std), run_key, context)
 
         def watch(now: Training) -> None:
@@ -154,13 +145,25 @@ def train_one(
             train_clean=scorer(network, asked, 0.0),
             kept=kept_share(training, network),
             history=history,
-            advised=advised,
+            confusions=[_confusion(scorer, network, parts, noise) for noise in task.test_noise]
+            if task.confused
+            else [],
         )
         if context.models is not None:
             save_network(context.models, name, network, data, _described(task, spec, outcome))
         if checkpoint is not None:
             checkpoint.remove()
     return outcome
+
+
+def _confusion(
+    scorer: Scorer, network: nn.Module, parts: tuple[ImageSet, ImageSet], noise: float
+) -> list[list[int]]:
+    first, second = (
+        scorer.confusion(network, part, noise, f"half {half}") for half, part in enumerate(parts)
+    )
+    found: list[list[int]] = (first + second).tolist()
+    return found
 
 
 # ------------------------------------------------------------------------------------- what is used
@@ -206,34 +209,6 @@ def training_on(
     )
     chosen = spec or PruningSpec()
     return Training(model, batches, task.recipe, chosen, precision, task.compiled, task.graphs)
-
-
-def probe(training: Training, task: Task) -> Advice:
-    """Ask the network at its first weights which keep ratios promise something. No image is used
-    twice: what chooses weights must know nothing of what measures them."""
-    shown = training.batches
-    images = len(shown.labels)
-    if images < 2 * LEAST_BATCHES:
-        raise bad_value("samples", images, f"a probe needs at least {2 * LEAST_BATCHES} images")
-    batch = min(shown.batch, images // LEAST_BATCHES)
-    some = (
-        (x.to(training.model_dtype), y)
-        for _, (x, y) in zip(range(task.probed), shown.in_batches_of(batch).epoch(0), strict=False)
-    )
-    model = copy.deepcopy(training.model)
-    for module in model.modules():
-        # a residual branch that begins switched off has no gradients to look at
-        if isinstance(module, _BatchNorm) and module.affine and not bool(module.weight.any()):
-            nn.init.ones_(module.weight)
-    return advise(model, some, lr=task.recipe.learning_rate, samples=images)
-
-
-def advised_for(task: Task, run_key: int, context: Context) -> Advice:
-    """The keep ratios that a probe of a new network suggests for a task, without training it."""
-    data = on_device(task.data, context.device)
-    train = some_of(data.train, task.samples)
-    with own_random_state(run_key, context.device):
-        return probe(new_training(task, PruningSpec(), data, train, run_key, context), task)
 
 
 @contextlib.contextmanager

@@ -9,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.measure.class_report import class_report
-from rarefy.tools.longtail.judging import JudgedSeed, decide_methods, guessing, report_of
+from rarefy.tools.decision import Decision
+from rarefy.tools.longtail.judging import (
+    JudgedSeed,
+    decide_judged,
+    decide_methods,
+    guessing,
+    report_of,
+)
 
 LITTLE = np.array([-0.2, -0.1, 0.0, 0.1, 0.2])
-GUESS = 25.0
 
 
 def scores(**means: float) -> dict[str, np.ndarray]:
@@ -48,53 +54,63 @@ def test_a_class_that_a_split_lacks_has_no_training_images() -> None:
 
 
 def test_what_gains_for_sure_is_used_and_stands_beside_raw_pixels() -> None:
-    told = decide_methods(scores(simclr=60, branches=63, pixels=50), GUESS)
+    told = decide_methods(scores(simclr=60, branches=63, pixels=50))
     assert (told.kind, told.choice) == ("use", "branches:0.1")
     assert told.sentence.startswith("use branches:0.1: +3.00 points of balanced accuracy over simc")
     assert told.sentence.endswith("; +13.00 points over raw pixels")
     unsure = scores(simclr=60, branches=63, pixels=62.9)
     unsure["pixels"] = unsure["pixels"] + np.array([1, -1, 1, -1, 0])
-    told = decide_methods(unsure, GUESS)
+    told = decide_methods(unsure)
     assert told.choice == "branches:0.1"
     assert told.sentence.endswith("; branches:0.1 is not told apart from raw pixels (+0.10)")
 
 
 def test_where_raw_pixels_are_better_the_sentence_says_so() -> None:
-    told = decide_methods(scores(simclr=60, branches=63, pixels=70, untrained=20), GUESS)
+    told = decide_methods(scores(simclr=60, branches=63, pixels=70, untrained=20))
     assert (told.kind, told.choice) == ("none", "pixels")
     assert told.sentence.startswith("none of these beats raw pixels: the best is branches:0.1, -7.")
     assert told.sentence.endswith("; use raw pixels")
     few = {name: values[:3] for name, values in scores(simclr=60, branches=63, pixels=70).items()}
-    told = decide_methods(few, GUESS)
+    told = decide_methods(few)
     assert told.kind == "cannot tell" and told.further_seeds == 2
     assert told.sentence.startswith("cannot tell branches:0.1 from simclr: about 2 more seeds woul")
     assert told.sentence.endswith("; ahead so far: raw pixels (+6.90 over branches:0.1)")
 
 
 def test_one_method_is_compared_with_what_needs_no_training() -> None:
-    told = decide_methods(scores(simclr=60, pixels=50), GUESS)
+    told = decide_methods(scores(simclr=60, pixels=50))
     assert (told.kind, told.choice) == ("use", "simclr")
     assert "over raw pixels" in told.sentence
-    assert decide_methods(scores(pixels=50, untrained=40), GUESS).kind == "none"
-    alone = decide_methods(scores(simclr=60), GUESS)
+    assert decide_methods(scores(pixels=50, untrained=40)).kind == "none"
+    alone = decide_methods(scores(simclr=60))
     assert alone.sentence == "cannot tell: nothing is compared with simclr yet"
 
 
-def test_what_only_guesses_is_never_advised() -> None:
-    none = np.full(5, GUESS)
-    told = decide_methods({"simclr": none, "branches:0.1": none + 0.1, "pixels": none - 1}, GUESS)
-    assert (told.kind, told.choice) == ("none", None)
-    assert told.sentence.startswith(
-        "none of these beats always answering the largest class: the best is branches:0.1, +0.10 p"
-    )
+def test_first_whether_anything_was_learnt() -> None:
+    """200 and 20 test images: for which the interval of a balanced accuracy is wide."""
+
+    def told(rare: int, **means: float) -> Decision:
+        report = class_report(np.array([[190, 10], [20 - rare, rare]]), (90, 9), ("a", "b"))
+        judged = {"simclr": report, "branches:0.1": report}
+        return decide_judged(scores(**means), judged)
+
+    none = told(0, simclr=50, branches=50)
+    assert (none.kind, none.choice) == ("none", "always answering the largest class")
+    assert none.sentence.startswith("none of these beats always answering the largest class: the b")
+    unsure = told(2, simclr=52, branches=55)
+    assert (unsure.kind, unsure.choice) == ("cannot tell", None)
+    assert unsure.sentence.startswith("cannot tell simclr from always answering the largest class")
+    assert "; among these: use branches:0.1: +3.00 points" in unsure.sentence
+    sure = told(15, simclr=85, branches=88)
+    assert (sure.kind, sure.choice) == ("use", "branches:0.1")
 
 
 def test_trainings_that_were_lost_decide_nothing() -> None:
     lost = np.full(5, np.nan)
-    told = decide_methods({"simclr": lost, "branches:0.1": lost, "pixels": lost + 1}, GUESS)
+    told = decide_methods({"simclr": lost, "branches:0.1": lost, "pixels": lost + 1})
     assert told.kind == "cannot tell" and told.choice is None
     known = scores(simclr=60, branches=63)
-    told = decide_methods({**known, "simclr": lost, "pixels": known["simclr"]}, GUESS)
+    told = decide_methods({**known, "simclr": lost, "pixels": known["simclr"]})
     assert told.kind == "cannot tell" and "nothing is compared with simclr" in told.sentence
 
 
@@ -105,7 +121,7 @@ values = st.lists(st.floats(26, 100), min_size=5, max_size=5).map(np.array)
 def test_whatever_the_scores_the_choice_is_a_method_and_the_sentence_names_it(
     plain: np.ndarray, masked: np.ndarray, pixels: np.ndarray
 ) -> None:
-    told = decide_methods({"simclr": plain, "branches:0.1": masked, "pixels": pixels}, GUESS)
+    told = decide_methods({"simclr": plain, "branches:0.1": masked, "pixels": pixels})
     assert told.choice in (None, "simclr", "branches:0.1", "pixels")
     assert told.kind in ("use", "none", "cannot tell")
     assert (told.choice is None) == (told.kind == "cannot tell")

@@ -13,7 +13,7 @@ import pandas as pd
 from rarefy.measure.class_report import ClassReport, wilson
 from rarefy.measure.statistics import Interval, mean_interval
 from rarefy.tools.decision import CANNOT_TELL, FEWEST, Decision
-from rarefy.tools.longtail.judging import FLOORS, JudgedSeed, decide_methods, guessing, report_of
+from rarefy.tools.longtail.judging import FLOORS, JudgedSeed, decide_judged, report_of
 from rarefy.tools.longtail.probing import ProbeResult
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT, baseline_of
 
@@ -132,6 +132,7 @@ def decide_probed(probed: Sequence[ProbeResult], protocol: str) -> Decision:
     how they were trained; what it says about the test images is told as a hint."""
     own = [one for one in probed if one.images != BALANCED]
     groups = {method: some for (method, _), some in groups_of(own).items()}
+    judged = {name: report_on(some, protocol) for name, some in groups.items()}
     named = [one.method not in (*FLOORS, "") for one in probed]
     if any(named):
         seeds = sorted({one.seed for some in groups.values() for one in some})
@@ -140,9 +141,8 @@ def decide_probed(probed: Sequence[ProbeResult], protocol: str) -> Decision:
             for one in some:
                 told = PERCENT * one.told(protocol).overall
                 scores[method][seeds.index(one.seed)] = told
-        guess = guessing(report_on(probed[:1], protocol))
-        return decide_methods(scores, guess, f"balanced accuracy ({protocol})")
-    return _of_single_networks({name: report_on(some, protocol) for name, some in groups.items()})
+        return decide_judged(scores, judged, f"balanced accuracy ({protocol})")
+    return _of_single_networks(judged)
 
 
 def _of_single_networks(judged: Mapping[str, ClassReport]) -> Decision:

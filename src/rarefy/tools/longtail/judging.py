@@ -7,6 +7,7 @@ untrained network) is the floor that all others have to beat.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +16,13 @@ from numpy.typing import NDArray
 
 from rarefy.measure.class_report import PERCENT, ClassReport, class_report
 from rarefy.measure.statistics import mean_interval
-from rarefy.tools.decision import FEWEST, NONE, WORTH, Decision, corrected, decide, spelled
+from rarefy.tools.decision import FEWEST, NONE, WORTH, Decision, beats_trivial, corrected, decide
 from rarefy.tools.longtail.readings import baseline_of
 from rarefy.train.simclr.method import Method
 
 FLOORS = {"pixels": "raw pixels", "untrained": "an untrained network"}
 """In words."""
+LARGEST = "always answering the largest class"
 Scores = Mapping[str, NDArray[np.float64]]
 
 
@@ -86,27 +88,43 @@ def guessing(report: ClassReport) -> float:
     return PERCENT / max(int((report.table["n"] > 0).sum()), 1)
 
 
-def decide_methods(
-    scores: Scores, guess: float, of: str = "balanced accuracy", worth: float = WORTH
+def decide_judged(
+    scores: Scores, judged: Mapping[str, ClassReport], of: str = "balanced accuracy"
 ) -> Decision:
+    """First whether anything was learnt at all, for the number of test images, then
+    ``decide_methods``.
+
+    Arguments:
+        scores: balanced accuracy in per cent by method, one per seed in the same order.
+        judged: the methods that are through with a seed.
+        of: what the scores are, for the sentence.
+    """
+    found = decide_methods(scores, of)
+    told = {name: one.summary for name, one in judged.items()}
+    first = next(iter(judged.values()))
+    learnt = beats_trivial(
+        {s: (t.balanced_accuracy, t.balanced_low, t.balanced_high) for s, t in told.items()},
+        {LARGEST: guessing(first)},
+        int(first.table["n"].sum()),
+        of,
+    )
+    if learnt is None or learnt.kind == NONE:
+        return learnt or found
+    return replace(learnt, sentence=f"{learnt.sentence}; among these: {found.sentence}")
+
+
+def decide_methods(scores: Scores, of: str = "balanced accuracy", worth: float = WORTH) -> Decision:
     """Which method to use, by scores in points, one per seed in the same order.
 
     Arguments:
         scores: by method, as ``rarefy pretrain`` spells them.
-        guess: score of always answering the largest class.
         of: what the scores are, for the sentence.
         worth: points below which a gain does not matter.
 
     Returns:
-        The decision among what was trained; where nothing beats always answering the largest
-        class, or nothing trained what needs no training, that is the decision.
+        The decision among what was trained; where nothing trained beats what needs no training,
+        that is the decision.
     """
-    gains = corrected({name: values - guess for name, values in scores.items()})
-    if all(one.n >= FEWEST and one.high < worth for one in gains.values()):
-        best = max(gains, key=lambda name: gains[name].mean)
-        told = f"the best is {best}, {spelled(gains[best], f' of {of}')}"
-        words = f"none of these beats always answering the largest class: {told}"
-        return Decision(NONE, None, f"{words}; train longer, a larger network, or on more images")
     baseline = baseline_of(list(scores))
     trained = {name: values for name, values in scores.items() if Method.parse(name).trained}
     floors = [name for name in scores if name not in trained]
@@ -118,7 +136,7 @@ def decide_methods(
         return _spelled(over, floors)
     found = decide(trained, baseline, of, worth)
     beside = _beside(trained, scores[floor], FLOORS[floor], found.choice)
-    return Decision(found.kind, found.choice, found.sentence + beside, found.further_seeds)
+    return replace(found, sentence=found.sentence + beside)
 
 
 def _beside(trained: Scores, floor: NDArray[np.float64], words: str, choice: str | None) -> str:
@@ -139,5 +157,4 @@ def _beside(trained: Scores, floor: NDArray[np.float64], words: str, choice: str
 def _spelled(decision: Decision, floors: Sequence[str]) -> Decision:
     """``choice`` as a method."""
     names = {FLOORS[name]: name for name in floors}
-    choice = names.get(decision.choice or "", decision.choice)
-    return Decision(decision.kind, choice, decision.sentence, decision.further_seeds)
+    return replace(decision, choice=names.get(decision.choice or "", decision.choice))

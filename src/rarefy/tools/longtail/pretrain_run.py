@@ -17,7 +17,7 @@ from rarefy.tools.compared_run import ComparedRun
 from rarefy.tools.decision import Decision
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.experiment import SMALLEST, LongTailPretraining
-from rarefy.tools.longtail.judging import Setting, decide_methods, guessing, judged_methods
+from rarefy.tools.longtail.judging import Setting, decide_judged, judged_methods
 from rarefy.tools.longtail.overtraining import courses
 from rarefy.tools.longtail.pretraining import PretrainResult
 from rarefy.tools.longtail.readings import LONG_TAIL, readings, rows
@@ -137,8 +137,7 @@ class PretrainRun(ComparedRun):
             for one in told.transpose("algorithm", "rho", "seed")
         }
         several = f", mean over {told.rho.size} rho" if told.rho.size > 1 else ""
-        guess = guessing(next(iter(self.reports.values())))
-        return decide_methods(scores, guess, f"balanced accuracy ({self.protocol}{several})")
+        return decide_judged(scores, self.judged, f"balanced accuracy ({self.protocol}{several})")
 
     def _classes(self) -> Sequence[str]:
         return on_device(self.experiment.parameters()["data"], torch.device("cpu")).classes

@@ -34,7 +34,6 @@ class KeepCurve(SparseTraining, Study):
     noise: tuple[float, ...] = (0.1,)
     test_noise: tuple[float, ...] = (0.0, 0.1)
     epochs: int = 10
-    probe_batches: int = 0
     batch: int = 512
 
     verdicts = judged.verdicts

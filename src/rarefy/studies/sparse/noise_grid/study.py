@@ -36,7 +36,6 @@ class NoiseGrid(SparseTraining, Study):
     evaluations: int = 5
     batch: int = 512
     compile: bool = True
-    probe_batches: int = 0
 
     verdicts = judged.verdicts
     picture = charts.pictures
