@@ -45,6 +45,16 @@ def class_table(
     return make_table(columns, lines, title, caption)
 
 
+def print_chosen(judged: Mapping[str, ClassReport], choice: str | None) -> None:
+    """What is chosen, or else the best, beside two others."""
+    if not judged:
+        return
+    best = max(judged, key=lambda one: judged[one].summary.balanced_accuracy)
+    name = choice if choice in judged else best
+    others = [one for one in judged if one != name][:2]
+    print_judged(judged[name], name, {one: judged[one] for one in others})
+
+
 def print_judged(
     report: ClassReport, name: str, beside: Mapping[str, ClassReport] | None = None
 ) -> None:

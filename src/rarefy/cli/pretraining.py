@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rarefy.cli.class_tables import print_judged
+from rarefy.cli.class_tables import print_chosen
 from rarefy.cli.frame import (
     app,
     exit_on_error,
@@ -242,9 +242,4 @@ def _print_judged(found: PretrainRun) -> None:
     print_(quality_table(found))
     for line in differences(found.experiment, found.dataset):
         typer.echo(line)
-    judged = found.judged
-    if judged:
-        name = found.decision and found.decision.choice
-        name = name or max(judged, key=lambda one: judged[one].summary.balanced_accuracy)
-        others = {one: report for one, report in judged.items() if one != name}
-        print_judged(judged[name], name, dict(list(others.items())[:2]))
+    print_chosen(found.judged, found.decision.choice if found.decision else None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rarefy.cli.class_tables import print_judged
+from rarefy.cli.class_tables import print_chosen
 from rarefy.cli.frame import print_
 from rarefy.cli.longtail_tables import LEGEND, largest_class, methods_table, spell_gain
 
@@ -52,11 +52,7 @@ def print_setting(found: list[ProbeResult], protocols: tuple[str, ...]) -> None:
         for (method, images), some in groups.items()
         if images != BALANCED
     }
-    if judged:
-        name = decisions(found, protocols)[protocols[0]].choice
-        name = name or max(judged, key=lambda one: judged[one].summary.balanced_accuracy)
-        others = {one: report for one, report in judged.items() if one != name}
-        print_judged(judged[name], name, dict(list(others.items())[:2]))
+    print_chosen(judged, decisions(found, protocols[:1])[protocols[0]].choice)
 
 
 def decisions(found: list[ProbeResult], protocols: tuple[str, ...]) -> dict[str, Decision]:
