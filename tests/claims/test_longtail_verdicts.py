@@ -107,7 +107,7 @@ def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
     ]
     assert [row[-1] for row in course.rows] == ["yes", "no", "no"]
     lines = differences(which, found)
-    assert lines[0].startswith("long-tail, simclr: over-trained: held-out kNN accuracy")
+    assert lines[0].startswith("simclr: over-trained: held-out kNN accuracy")
     assert "70.0 % (epoch 4) and ended at 60.0 %" in lines[0]
     assert sum("over-trained" in line for line in lines) == 1
     run = PretrainRun.of(which, Execution(found, Path("store"), 9, 9))

@@ -50,7 +50,7 @@ def print_chosen(judged: Mapping[str, ClassReport], choice: str | None) -> None:
     if not judged:
         return
     best = max(judged, key=lambda one: judged[one].summary.balanced_accuracy)
-    name = choice if choice in judged else best
+    name = choice if choice is not None and choice in judged else best
     others = [one for one in judged if one != name][:2]
     print_judged(judged[name], name, {one: judged[one] for one in others})
 

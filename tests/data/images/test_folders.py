@@ -140,7 +140,7 @@ def _make_text_only(root: Path) -> None:
 
 
 def test_a_class_may_be_called_train(tmp_path: Path) -> None:
-    """Without folders in it, among others; one with folders in it is the part that is trained on."""
+    """Without folders in it, among others; one with folders is the part that is trained on."""
     draws = np.random.default_rng(0)
     for name in ("train", "bus"):
         for number in range(5):
