@@ -19,7 +19,7 @@ from rarefy.studies.longtail.words import spoken
 from rarefy.sweep.grid import grid_of
 from rarefy.sweep.runner import Execution
 from rarefy.tools.longtail.experiment import _separability
-from rarefy.tools.longtail.pretrain_images import PretrainRun
+from rarefy.tools.longtail.pretrain_run import PretrainRun
 
 
 def judged(found: xr.Dataset, which: Study | None = None) -> dict[tuple[str, str], Verdict]:
@@ -107,7 +107,7 @@ def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
     ]
     assert [row[-1] for row in course.rows] == ["yes", "no", "no"]
     lines = differences(which, found)
-    assert lines[0].startswith("long-tail, simclr: over-trained: held-out kNN accuracy")
+    assert lines[0].startswith("simclr: over-trained: held-out kNN accuracy")
     assert "70.0 % (epoch 4) and ended at 60.0 %" in lines[0]
     assert sum("over-trained" in line for line in lines) == 1
     run = PretrainRun.of(which, Execution(found, Path("store"), 9, 9))

@@ -234,7 +234,7 @@ def test_a_file_is_no_place_for_a_store(only_toy: Path, capsys: pytest.CaptureFi
         (["run", "toy", "--form", "gram"], "form='gram': must be one of auto, primal, dual"),
         (["run", "toy", "--device", "tpu"], "unknown device 'tpu'; did you mean 'cpu'?"),
         (["run", "toy", "--dtype", "half"], "unknown dtype 'half'"),
-        (["run", "toy", "--max-seconds", "0"], "max_seconds=0.0: must be more than 0"),
+        (["run", "toy", "--max-seconds", "0"], "--max-seconds=0.0: must be more than 0"),
         (["verify", "nowhere"], "no store at nowhere"),
         (["verify"], "no committed results here"),
         (["report", "nowhere"], "no store at nowhere"),

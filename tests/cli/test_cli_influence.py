@@ -213,7 +213,7 @@ def test_removal_prints_accuracies_and_can_be_extended(capsys: pytest.CaptureFix
         (["digits", "--remove", "0.1", "--network", "lenett"], "did you mean 'lenet'"),
         (["digits", "--remove", "0.1", "--by", "influence"], "by='influence': is called high"),
         (["digits", "--memory", "nan"], "memory=nan: is not a number"),
-        (["digits", "--max-seconds", "-3"], "max_seconds=-3.0: must be more than 0"),
+        (["digits", "--max-seconds", "-3"], "--max-seconds=-3.0: must be more than 0"),
         (["digits", "--open", "--no-gallery"], "there is no page to open"),
     ],
 )

@@ -202,7 +202,7 @@ def test_the_same_test_noise_twice_is_refused(
 ) -> None:
     assert cli.main(["train", *SMALL, "--test-noise", "0.1,0.1", *HERE]) == 2
     said = capsys.readouterr().err
-    assert "test_noise" in said and "twice" in said and said.count("\n") == 1
+    assert "--test-noise" in said and "twice" in said and said.count("\n") == 1
     assert not (here / "runs").exists()
 
 
@@ -246,7 +246,7 @@ def test_ones_own_images_and_network(train: Train, here: Path) -> None:
         (["digits", "--keep", "1.5"], r"keep=1.5: must be a share, above 0 and at most 1"),
         (["digits", "--keep", "abc"], r"keep='abc': must be numbers, separated by commas"),
         (["digits", "--noise", "-1"], r"noise=-1.0: must be finite and at least 0"),
-        (["digits", "--test-noise", "-1"], r"test_noise=-1.0: must be finite and at least 0"),
+        (["digits", "--test-noise", "-1"], r"test-noise=-1.0: must be finite and at least 0"),
         (
             ["digits", "--update", "projct"],
             "update='projct': must be one of dense, masked, project",
@@ -256,7 +256,7 @@ def test_ones_own_images_and_network(train: Train, here: Path) -> None:
         (["digits", "--seeds", "0"], "seeds=0: must be at least 1"),
         (["digits", "--epochs", "0"], "epochs=0: must be at least 1"),
         (["digits", "--every", "-1"], "every=-1: must be at least 1, or 0 for once per epoch"),
-        (["digits", "--lr", "-1"], "learning_rate=-1.0: must be positive"),
+        (["digits", "--lr", "-1"], "lr=-1.0: must be positive"),
         (["digits", "--optimizer", "sdg"], "optimizer"),
         (["digits", "--schedule", "cosin"], "schedule"),
         (["digits", "--samples", "-5"], "samples=-5: must be at least 0"),

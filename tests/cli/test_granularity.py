@@ -15,7 +15,7 @@ from folders import seen_in
 from PIL import Image
 
 from rarefy import cli
-from rarefy.tools.granularity import forecasting
+from rarefy.tools import forecasting
 
 PARENTS = "child,parent\nbars,lines\ncolumns,lines\nblack,plain\nwhite,plain\n"
 HERE = ("--jobs", "1", "--device", "cpu", "--network", "small_trainings:tiny", "--epochs", "2")
@@ -43,7 +43,7 @@ def photos(here: Path) -> Path:
 @pytest.fixture
 def guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process to try a network in."""
-    monkeypatch.setattr(forecasting, "estimates", lambda several, device: [("", 36.0)])
+    monkeypatch.setattr(forecasting, "seconds_for", lambda experiment, device: 36.0)
 
 
 def rarefy(*words: str) -> int:
@@ -68,7 +68,8 @@ def test_a_folder_and_a_csv_of_parents_give_curve_table_and_sentence(
     first = shown.err.splitlines()[0]
     assert re.fullmatch(
         r"target parent, pre-trained on class, kmeans-within:2, random:3, beside re-training and "
-        r"one pass: 10 trainings of 2 \+ 1 epochs, 2 seeds; about [\d.]+ s \([\d.]+ s per seed\)",
+        r"one pass, 2 \+ 1 epochs: 10 trainings \(2 seeds\), 1 at once on the cpu: about [\d.]+ s "
+        r"\([\d.]+ s per seed\), [\d.]+ GB of memory; --seeds and --epochs change that",
         first,
     )
     table = lines[: next(place for place, line in enumerate(lines) if line.startswith("n = 2"))]
@@ -76,11 +77,19 @@ def test_a_folder_and_a_csv_of_parents_give_curve_table_and_sentence(
     starts = [line.split()[0] for line in table[3:]]
     assert starts == ["target", "once", "class", "kmeans-within:2", "random:3"]
     assert "warning: n = 2: fewer than 5 seeds decide nothing" in lines
-    assert lines[-2].startswith("cannot tell: ") and lines[-3].startswith("made labels are worth")
-    store, page = re.fullmatch(r"store: (\S+); page: (\S+)", lines[-1]).groups()  # type: ignore[union-attr]
+    assert lines[-1].startswith("cannot tell: ") and lines[-2].startswith("made labels are worth")
+    store, page = re.fullmatch(r"store: (\S+); page: (\S+)", lines[-3]).groups()  # type: ignore[union-attr]
+    # the target's classes, rarest first, beside re-training
+    heads = next(line for line in lines if line.startswith("class  group"))
+    assert heads.split()[-3:] == ["precision", "answered", "re-trained"]
+    assert {line.split()[0] for line in lines if line.startswith(("lines ", "plain "))} == {
+        *("lines", "plain"),
+    }
+    assert any(": test images are few (from " in line for line in lines)
     assert Path(store).is_dir()
     html = Path(page).read_text()
-    assert lines[-2].split(" [")[0][1:] in html and html.count("<tr><td>") == 5
+    assert lines[-1].split(" [")[0][1:] in html and html.count("<tr><td>") == 5 + 2 * 2
+    assert html.count("Target classes, rarest first: ") == 2
     assert 'src="data:image/svg+xml' in html and not re.search(r'(src|href)="https?:', html)
 
 
@@ -89,10 +98,13 @@ def test_json_has_it_all_and_more_seeds_extend_it(
 ) -> None:
     assert rarefy(*SHORT, "--json", "--made", "random:3") == 0
     shown = capsys.readouterr()
-    assert "8 trainings" in shown.err and "about 43 s (22 s per seed)" in shown.err
+    assert "8 trainings" in shown.err and "about 43 s (22 s per seed), " in shown.err
     found: dict[str, Any] = json.loads(shown.out)
     assert [row["labels"] for row in found["rows"]] == ["target", "once", "class", "random:3"]
     assert found["level"] is None and found["sentence"].startswith("cannot tell")
+    assert found["decision"]["sentence"] == found["sentence"]
+    assert [one["labels"] for one in found["judged"]] == ["target", "once", "class", "random:3"]
+    assert {row["class"] for row in found["judged"][0]["classes"]} == {"lines", "plain"}
     assert found["finished"] and isinstance(found["warnings"], list)
     assert rarefy(*SHORT, "--json", "--made", "random:3") == 0
     again = capsys.readouterr()
@@ -143,7 +155,9 @@ MISTAKES = {
     "few.csv: no 'parent' of class 'white'": ["--hierarchy", "few.csv"],
     "there is no file none.csv": ["--hierarchy", "none.csv"],
     "checkpoints='a': must be numbers": ["--checkpoints", "a"],
-    "seeds=0": ["--seeds", "0"],
+    "--seeds=0": ["--seeds", "0"],
+    "--samples=7: must be 0 (all) or at least two per class, 8": ["--samples", "7"],
+    "--lr=0.0: must be positive and finite": ["--lr", "0"],
 }
 
 

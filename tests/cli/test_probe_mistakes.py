@@ -88,7 +88,6 @@ def test_a_bad_network_is_told_before_any_is_judged(
         (("good.pt", "--protocols", "knn,knn"), "has the same one twice"),
         (("good.pt", "--protocols", ","), "must have at least one"),
         (("good.pt", "--shots", "0"), "shots=0: must be at least 1 label per class"),
-        (("good.pt", "--neighbours", "-1"), "neighbours=-1: must be at least 1, or 0"),
         (
             ("good.pt", "--table", "good.pt"),
             "table='good.pt': is what is read; name another --table",

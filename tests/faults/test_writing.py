@@ -80,7 +80,7 @@ def test_d1_an_input_is_never_an_output(name: str, told: Told) -> None:
     call = ["influence", name, "--label", "kind", "--csv", "--out", "."]
     for more in ([], ["--overwrite"]):
         assert main([*call, *more]) == 2
-        assert told() == f"error: out={name!r}: is what is read; name another --out"
+        assert told() == f"error: --out={name!r}: is what is read; name another --out"
     assert Path(name).read_bytes() == before and seen_in(Path()) == [Path(name)]
 
 

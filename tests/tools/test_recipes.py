@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarefy.data.images import ImageData, ImageSet
+from rarefy.tools.longtail.recipes import usual_pretraining
 from rarefy.tools.recipes import LEAST_UPDATES, usual_network, usual_recipe, usual_seeds
 from rarefy.train.image_batches import Augmentation
 from rarefy.train.recipe import Recipe
@@ -79,6 +80,28 @@ def test_every_recipe_can_be_used(network: str) -> None:
     Augmentation(found.pop("shift"), found.pop("flip"))
     assert found.pop("batch") >= 2
     Recipe(**found)
+
+
+@pytest.mark.parametrize(
+    ("images", "size", "device", "expected"),
+    [
+        (230, 32, "cpu", ("lenet", 64, 80)),  # a folder of photographs
+        (230, 32, "cuda", ("resnet18", 64, 80)),
+        (468, 8, "cpu", ("cnn", 128, 80)),  # digits with --rho 20
+        (12_406, 32, "cpu", ("lenet", 512, 20)),  # CIFAR10-LT: minutes, not days
+        (12_406, 32, "cuda", ("resnet18", 512, 500)),
+        (50_000, 32, "cpu", ("lenet", 512, 5)),
+        (2_000_000, 32, "cpu", ("lenet", 512, 1)),
+        (7, 32, "cpu", ("lenet", 2, 80)),
+    ],
+)
+def test_pretraining_by_the_images_and_the_device(
+    images: int, size: int, device: str, expected: tuple[str, int, int]
+) -> None:
+    found = usual_pretraining(images, size, None, None, device)
+    assert (found["network"], found["batch"], found["epochs"]) == expected
+    assert found["learning_rate"] == pytest.approx(0.5 * found["batch"] / 512)
+    assert usual_pretraining(images, size, "vit", None, device)["network"] == "vit"
 
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")

@@ -9,13 +9,14 @@ import errno
 import functools
 import math
 import os
+import re
 import shlex
 import signal
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_type_hints
 
 import typer
 
@@ -112,7 +113,7 @@ def exit_on_error(verb: Verb) -> Verb:
         except RarefyError as error:
             if _debug and not isinstance(error, OutOfTime):
                 raise
-            raise typer.Exit(complain(str(error), error.exit_code)) from None
+            raise typer.Exit(complain(_as_typed(str(error), verb), error.exit_code)) from None
         except BrokenPipeError:
             # the reader (head, less) has seen enough; nor must the last flush complain
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -130,6 +131,20 @@ def exit_on_error(verb: Verb) -> Verb:
             raise typer.Exit(complain(message, 1)) from None
 
     return wrapped  # type: ignore[return-value]
+
+
+def _as_typed(message: str, verb: Callable[..., None]) -> str:
+    """A complaint about a parameter (``learning_rate=0: ...``), with the option that is typed
+    (``--lr=0: ...``)."""
+    typed = {}
+    for name, hint in get_type_hints(verb, include_extras=True).items():
+        for info in getattr(hint, "__metadata__", ()):
+            if isinstance(info, typer.models.OptionInfo):
+                # (the first one that is declared stands where a default would)
+                declared = [one for one in (info.default, *(info.param_decls or ())) if one]
+                flags = [str(one).partition("/")[0] for one in declared if str(one)[0] == "-"]
+                typed[name.strip("_")] = (flags or [f"--{name.replace('_', '-')}"])[0]
+    return re.sub(r"^\w+(?=[=:])", lambda found: typed.get(found[0], found[0]), message)
 
 
 def _check_values(options: dict[str, Any]) -> None:

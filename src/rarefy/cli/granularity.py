@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rarefy.cli.class_tables import print_judged
 from rarefy.cli.frame import (
     app,
     complain,
@@ -35,7 +36,7 @@ from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
     from rarefy.tools.granularity.api import GranularityRun
-    from rarefy.tools.granularity.experiment import GranularityExperiment
+    from rarefy.tools.granularity.images import ImageGranularity
 
 AUTO = "By the kind and size of the set if not given."
 
@@ -138,7 +139,7 @@ def granularity(
     use_data_folder(folder)
     from rarefy.tools.granularity.api import granularity as compare
 
-    def before(experiment: GranularityExperiment, store: Path) -> None:
+    def before(experiment: ImageGranularity, store: Path) -> None:
         from rarefy.tools.granularity.forecasting import forecast
 
         if page is not None and page.suffix.lower() not in (".html", ".htm"):
@@ -185,14 +186,25 @@ def granularity(
         written = _write_page(found, _page(page, found.path), overwrite)
         if not as_json:
             print_(found.table())
+            _print_judged(found)
             for warning in found.advice.warnings:
                 typer.echo(f"warning: {warning}")
-            typer.echo(f"{found.advice.made}\n{found.advice.sentence}")
             typer.echo(f"store: {found.path}; page: {written}")
+            typer.echo(f"{found.advice.made}\n{found.advice.sentence}")
         if open_ and not webbrowser.open(written.absolute().as_uri()):
             complain("there is no browser here to open it with", 0)
     if not found.finished:
         raise OutOfTime(found.note)
+
+
+def _print_judged(found: GranularityRun) -> None:
+    """The target classes after the advised labels, or else the best, beside re-training."""
+    from rarefy.tools.granularity.sets import TARGET
+
+    name = found.shown
+    if name in found.reports:
+        beside = {"re-trained": found.reports[TARGET]} if TARGET in found.reports else {}
+        print_judged(found.reports[name], name, {} if name == TARGET else beside)
 
 
 def _words(text: str) -> list[str]:
@@ -205,7 +217,13 @@ def _page(page: Path | None, store: Path) -> Path:
 
 def _write_page(found: GranularityRun, path: Path, overwrite: bool) -> Path:
     from rarefy.report.granularity import write_granularity
+    from rarefy.tools.granularity.rows import KINDS
+    from rarefy.tools.granularity.sets import TARGET
 
     facts = [("store", found.path), *found.experiment.parameters().items()]
+    shown = dict.fromkeys((found.shown, TARGET))
+    classes = {
+        KINDS.get(name, name): found.reports[name].table for name in shown if name in found.reports
+    }
     advice = found.advice.described()
-    return write_granularity(path, advice, found.picture(), facts, overwrite)
+    return write_granularity(path, advice, found.picture(), facts, overwrite, classes)

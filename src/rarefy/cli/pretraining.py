@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rarefy.cli.class_tables import print_chosen
 from rarefy.cli.frame import (
     app,
     exit_on_error,
@@ -33,7 +34,10 @@ from rarefy.cli.options import (
 )
 from rarefy.core.errors import OutOfTime, RunError
 
-AUTO = "By the number and size of the images if not given."
+if TYPE_CHECKING:
+    from rarefy.tools.longtail.pretrain_run import PretrainImages, PretrainRun
+
+AUTO = "By the images and the device if not given."
 
 
 @app.command()
@@ -67,12 +71,13 @@ def pretrain(
     ] = None,
     epochs: Annotated[int | None, typer.Option(help=f"Passes over the images. {AUTO}")] = None,
     seeds: Annotated[
-        int,
+        int | None,
         typer.Option(
-            help="Repeats, with --rho each with another order of the classes and other images, "
-            "else with other weights and views alone."
+            help="Repeats, with --rho each with another order of the classes and other images (6 "
+            "if not given), else with other weights and views alone (5). Fewer than 5 decide "
+            "nothing."
         ),
-    ] = 4,
+    ] = None,
     control: Annotated[
         bool,
         typer.Option(
@@ -168,6 +173,13 @@ def pretrain(
     use_data_folder(folder)
     from rarefy.tools.longtail.pretrain_images import pretrain_images
 
+    def before(experiment: PretrainImages, store: Path) -> None:
+        from rarefy.tools.forecasting import forecast
+
+        trained = experiment.trained_share()
+        if trained and (words := forecast(experiment, store, device, jobs, overwrite, trained)):
+            typer.echo(f"{experiment.network}, {experiment.epochs} epochs: {words}", err=True)
+
     began = time.time()
     found = pretrain_images(
         data,
@@ -203,22 +215,31 @@ def pretrain(
         max_seconds=max_seconds,
         progress=True,
         go_on=typed_again(),
+        before=before,
     )
     if found is None:  # by several processes: the first has printed it
         return
     if as_json:
         typer.echo(json.dumps(found.described(), indent=1))
     elif found.cells_done:
-        if unlabelled:
-            typer.echo("no labels: nothing is judged; rarefy probe does, with labelled images")
-        else:
-            print_(quality_table(found.experiment, found.dataset))
-            for line in differences(found.experiment, found.dataset):
-                typer.echo(line)
+        if not unlabelled:
+            _print_judged(found)
         why = "all stopped, not finite" if found.all_stopped else ""
         why = why if found.trained else "nothing was trained"
         typer.echo(f"store: {found.path}" + spell_saved(save, began, why))
+        if unlabelled:
+            typer.echo("no labels: nothing is judged; rarefy probe does, with labelled images")
+        elif found.decision is not None:
+            typer.echo(found.decision.sentence)
     if not found.finished:
         raise OutOfTime(found.note)
     if found.all_stopped:
         raise RunError("no training came to its end: the loss is no number (see above)")
+
+
+def _print_judged(found: PretrainRun) -> None:
+    """All methods; then what is chosen, or else the best, per class (of the longest tail)."""
+    print_(quality_table(found))
+    for line in differences(found.experiment, found.dataset):
+        typer.echo(line)
+    print_chosen(found.judged, found.decision.choice if found.decision else None)

@@ -7,81 +7,120 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rarefy.cli.class_tables import print_chosen
 from rarefy.cli.frame import print_
-from rarefy.cli.longtail_tables import ACCURACIES, spell_gain
-from rarefy.core.tables import Table, make_table
+from rarefy.cli.longtail_tables import LEGEND, largest_class, methods_table, spell_gain
 
 if TYPE_CHECKING:
+    from rarefy.tools.decision import Decision
     from rarefy.tools.longtail.probing import ProbeResult
 
-LEGEND = (
-    "per cent of test images, mean over classes (and n seeds); many, medium, few: thirds of the "
-    "classes by their images in pre-training (in the set itself where that is another one); "
-    "Delta_20: head fifth less tail fifth; control: that of the balanced set of equal size; "
-    "spread: std of the thirds; [ ]: 95 % interval of the difference, seed by seed"
-)
 
-
-def print_grouped(found: list[ProbeResult], protocol: str) -> None:
-    """A table for each setting, and below it how far methods are from the baseline."""
-    from rarefy.tools.longtail.comparing import baseline_among, group_rows, settings_of
+def print_setting(found: list[ProbeResult], protocols: tuple[str, ...]) -> None:
+    """A table for each protocol, and below it how far methods are from the baseline; then what is
+    chosen, or else the best, per class."""
+    from rarefy.tools.longtail.comparing import (
+        baseline_among,
+        group_rows,
+        groups_of,
+        report_on,
+    )
     from rarefy.tools.longtail.evaluation import PROTOCOLS
-    from rarefy.tools.longtail.readings import READINGS, in_words
+    from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
 
-    for setting in settings_of(found):
-        here = [one for one in found if one.setting == setting]
-        lines, below = [], []
-        for row in group_rows(here, protocol):
-            control, gain = row["control_delta_20"], row["gain"]
-            readings = (row[name] for name in READINGS)
-            end = ("" if control is None else control, row["n"])
-            lines.append([row["method"], row["images"], *readings, *end])
-            if gain is not None:
+    groups = groups_of(found)
+    leading = (
+        ["method", "images"] if any(images == BALANCED for _, images in groups) else ["method"]
+    )
+    for protocol in protocols:
+        if protocol == LONG_TAIL != protocols[0] and all(one.saw_all for one in found):
+            continue  # (the same labels as of linear)
+        some = next(iter(groups.values()))
+        images = some[0].images
+        rows = group_rows(found, protocol)
+        last = largest_class(report_on(some, protocol), images=images)
+        title = f"{protocol}: {PROTOCOLS[protocol]}"
+        print_(methods_table([*rows, last], leading, title, found[0].setting))
+        for row in rows:
+            if gain := row["gain"]:
                 ends = (gain.low, gain.high) if gain.n > 1 else None
-                first = baseline_among(here)
-                words = spell_gain(gain.mean, ends, first)
-                difference = {"difference": gain.mean, "difference_interval": ends}
-                meaning = in_words({"stopped": 0, "pairs": gain.n, **difference}, first)
-                below.append(f"{row['method']}: {words}, n = {gain.n}; {meaning}")
-        accuracies = dict.fromkeys((*ACCURACIES, "spread", "control"), ".1f")
-        columns = {"method": "", "images": "", **accuracies, "n": "d"}
-        print_(make_table(columns, lines, f"{protocol}: {PROTOCOLS[protocol]}", setting))
-        for line in below:
-            typer.echo(line)
+                words = spell_gain(gain.mean, ends, baseline_among(found), gain.n)
+                typer.echo(f"{row['method']}: {words}")
+    typer.echo(LEGEND)
+    judged = {
+        method: report_on(some, protocols[0])
+        for (method, images), some in groups.items()
+        if images != BALANCED
+    }
+    print_chosen(judged, decisions(found, protocols[:1])[protocols[0]].choice)
 
 
-def each_table(found: list[ProbeResult], protocol: str) -> Table:
-    """A line for each network."""
-    from rarefy.tools.longtail.evaluation import PROTOCOLS
-    from rarefy.tools.longtail.readings import READINGS
+def decisions(found: list[ProbeResult], protocols: tuple[str, ...]) -> dict[str, Decision]:
+    """Of one setting, by protocol."""
+    from rarefy.tools.longtail.comparing import decide_probed
 
-    lines = []
-    for one in found:
-        accuracies = (100 * getattr(one.told(protocol), name) for name in READINGS)
-        lines.append([one.name, one.images, *accuracies, one.quality.strength.get(protocol, "")])
-    columns = {"network": "", "images": "", **dict.fromkeys((*ACCURACIES, "spread"), ".1f")}
-    return make_table({**columns, "strength": "g"}, lines, f"{protocol}: {PROTOCOLS[protocol]}")
+    return {protocol: decide_probed(found, protocol) for protocol in protocols}
+
+
+def last_lines(found: list[ProbeResult], protocols: tuple[str, ...], several: bool) -> list[str]:
+    """The sentence by the first protocol, below others that would choose something else."""
+    decided = decisions(found, protocols)
+    where = f"{found[0].setting or 'others'}: " if several else ""
+    first = decided[protocols[0]]
+    others = [
+        f"note: {where}by {protocol}: {one.sentence}"
+        for protocol, one in decided.items()
+        if one.choice is not None and first.choice is not None and one.choice != first.choice
+    ]
+    return [*others, f"{where}{first.sentence}"]
+
+
+def judged_by(found: list[ProbeResult], protocols: tuple[str, ...]) -> tuple[str, ...]:
+    """Protocols that all networks of a setting were judged by."""
+    return tuple(
+        protocol
+        for protocol in protocols
+        if all(protocol in one.quality.confusion for one in found)
+    )
 
 
 def describe(found: list[ProbeResult], protocols: tuple[str, ...]) -> dict[str, Any]:
     """For JSON."""
-    from rarefy.tools.longtail.comparing import baseline_among, paired_differences, settings_of
+    from rarefy.tools.longtail.comparing import (
+        baseline_among,
+        groups_of,
+        paired_differences,
+        report_on,
+        settings_of,
+    )
+    from rarefy.tools.longtail.probing import PIXELS
 
-    differences = []
+    differences, decided, judged = [], [], []
     for setting in settings_of(found):
         here = [one for one in found if one.setting == setting]
-        differences += [
-            {
-                "setting": setting,
-                "protocol": protocol,
-                "method": method,
-                "baseline": baseline_among(here),
-                "n": gain.n,
-                **{name: _number(getattr(gain, name)) for name in ("mean", "low", "high")},
-            }
-            for protocol in protocols
-            for method, gain in paired_differences(here, protocol).items()
+        asked = judged_by(here, protocols)
+        for protocol in asked:
+            about = {"setting": setting, "protocol": protocol}
+            differences += [
+                {
+                    **about,
+                    "method": method,
+                    "baseline": baseline_among(here),
+                    "n": gain.n,
+                    **{name: _number(getattr(gain, name)) for name in ("mean", "low", "high")},
+                }
+                for method, gain in paired_differences(here, protocol).items()
+            ]
+            judged += [
+                {**about, "method": method, "images": images, "n": len(some)}
+                | report_on(some, protocol).described()
+                for (method, images), some in groups_of(here).items()
+            ]
+        decided += [
+            {"setting": setting, "protocol": protocol, **one.described()}
+            for protocol, one in decisions(here, asked).items()
         ]
+    first = [one for one in decided if one["protocol"] == protocols[0]]
     return {
         "networks": [
             {
@@ -92,26 +131,22 @@ def describe(found: list[ProbeResult], protocols: tuple[str, ...]) -> dict[str, 
                 "seed": one.seed,
                 "class_order": one.order,
                 **{
-                    protocol: _judged(one, protocol)
+                    protocol: {
+                        **report_on([one], protocol).described(),
+                        "strength": one.quality.strength.get(protocol),
+                    }
                     for protocol in protocols
-                    if protocol in one.quality.accuracy
+                    if protocol in one.quality.confusion
                 },
                 "notes": list(one.quality.notes),
             }
             for one in found
+            if one.method != PIXELS
         ],
         "differences": differences,
-    }
-
-
-def _judged(one: ProbeResult, protocol: str) -> dict[str, Any]:
-    from rarefy.tools.longtail.readings import READINGS
-
-    told = one.told(protocol)
-    return {
-        **{name: _number(100 * getattr(told, name)) for name in READINGS},
-        "by_rank": [_number(100 * value) for value in told.by_rank],
-        "strength": one.quality.strength.get(protocol),
+        "judged": judged,
+        "decisions": decided,
+        "decision": first[-1] if first else None,
     }
 
 

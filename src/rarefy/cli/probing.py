@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarefy.cli.frame import app, exit_on_error, print_, use_data_folder
+from rarefy.cli.frame import app, exit_on_error, use_data_folder
 from rarefy.cli.options import AsJson, DataFolder, Device, Size, SkipBad, TestShare
-from rarefy.cli.probed_tables import LEGEND, describe, each_table, print_grouped
+from rarefy.cli.probed_tables import describe, judged_by, last_lines, print_setting
 from rarefy.core.errors import UsageError
 from rarefy.core.writing import check_output, write_output
 
@@ -46,17 +46,11 @@ def probe(
         ),
     ] = None,
     shots: Annotated[int, typer.Option(help="Labels per class of the protocol few.")] = 10,
-    neighbours: Annotated[
-        int, typer.Option(help="Of knn; 0: 200, or 20 below 10,000 references.")
-    ] = 0,
     network: Annotated[
         str | None, typer.Option(help="The module:callable that a file's network was made by.")
     ] = None,
-    each: Annotated[
-        bool, typer.Option("--each", help="A line for every network, not for every method.")
-    ] = False,
     table: Annotated[
-        Path | None, typer.Option(help="Write accuracy class by class to this CSV file.")
+        Path | None, typer.Option(help="Write every network class by class to this CSV file.")
     ] = None,
     device: Device = "auto",
     folder: DataFolder = None,
@@ -68,8 +62,9 @@ def probe(
     """Judge features with labels: linear probe, few labels, nearest neighbours; head and tail.
 
     Regularisation is chosen on a tenth of the training images, never on test images. Of files with
-    several methods and seeds, methods are compared seed by seed, with an interval: one order of
-    the classes says little, as head classes may just be easier.
+    several methods and seeds, methods are compared seed by seed, with an interval, and beside raw
+    pixels where the set is small. The last line says which method to use, or how many seeds more
+    would tell.
 
     Example: [bold]rarefy pretrain digits --rho 20 --save nets[/], then [bold]rarefy probe
     nets/*.pt[/]
@@ -81,19 +76,20 @@ def probe(
         check_output(table, "probe", networks, option="table")
     from rarefy.core.progress import Progress
     from rarefy.tools.image_data import with_options
-    from rarefy.tools.longtail.comparing import by_class, name_differences
+    from rarefy.tools.longtail.comparing import by_class, name_differences, settings_of
     from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation
     from rarefy.tools.longtail.probing import (
         check_file,
         open_network,
         probe_file,
         probe_network,
+        with_pixels,
     )
 
     words = tuple(PROTOCOLS)
     if protocols is not None:
         words = tuple(word.strip() for word in protocols.split(",") if word.strip())
-    how = Evaluation(words, shots, neighbours=neighbours)
+    how = Evaluation(words, shots)
     if on is not None and Path(on).is_dir():
         on = os.path.normpath(on)
     data = None if on is None else with_options(on, size, test_share, skip_bad)
@@ -122,23 +118,27 @@ def probe(
         from rarefy.core.cells import defused
 
         write_output(table, defused(by_class(found)).to_csv(index=False), "probe")
+    found = with_pixels(found, how)
     if as_json:
         typer.echo(json.dumps(describe(found, words), indent=1))
         return
-    for protocol in words:
-        judged = [one for one in found if protocol in one.quality.accuracy]
-        if not judged:
-            continue
-        if each:
-            print_(each_table(judged, protocol))
-        else:
-            print_grouped(judged, protocol)
-    typer.echo(LEGEND)
+    settings = settings_of(found)
+    last = []
+    for setting in settings:
+        here = [one for one in found if one.setting == setting]
+        by = judged_by(here, words)
+        print_setting(here, by)
+        last += last_lines(here, by, len(settings) > 1)
+    told: dict[str, list[str]] = {}
     for one in found:
         for note in one.quality.notes:
-            typer.echo(f"note: {one.name}: {note}")
+            told.setdefault(note, []).append(one.name)
+    for note, names in told.items():
+        typer.echo(f"note: {names[0] if len(names) == 1 else f'{len(names)} networks'}: {note}")
     if table is not None:
         typer.echo(f"class by class: {table}")
+    for line in last:
+        typer.echo(line)
 
 
 def _is_file(name: str) -> bool:

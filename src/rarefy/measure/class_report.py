@@ -38,6 +38,9 @@ class ClassSummary:
 
     accuracy: float
     balanced_accuracy: float
+    balanced_low: float
+    balanced_high: float
+    """Ends of its 95 % interval for the number of test images."""
     macro_f1: float
     worst_class: str
     worst_recall: float
@@ -51,7 +54,7 @@ class ClassSummary:
 
     def described(self) -> dict[str, Any]:
         """What JSON can hold."""
-        return {name: None if value != value else value for name, value in asdict(self).items()}
+        return {name: _or_none(value) for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,12 @@ class ClassReport:
     table: pd.DataFrame
     summary: ClassSummary
     warnings: tuple[str, ...]
+
+    def described(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        rows = self.table.to_dict("records")
+        classes = [{str(key): _or_none(value) for key, value in row.items()} for row in rows]
+        return {**self.summary.described(), "classes": classes, "warnings": list(self.warnings)}
 
 
 def confusion_of(labels: ArrayLike, answers: ArrayLike, classes: int) -> NDArray[np.int64]:
@@ -112,7 +121,7 @@ def class_report(
     recall, precision = _recalls(counts), _recalls(counts.swapaxes(1, 2))
     order = np.argsort(-train, kind="stable")
     group = _groups(train, order)
-    asked = counts.sum(axis=2)[0].astype(int)
+    asked = np.rint(counts.sum(axis=2)[0]).astype(int)  # (means over draws are counts too)
     answered = counts.sum(axis=1).mean(axis=0)
     rows = []
     for label in order:
@@ -191,9 +200,12 @@ def _summary(
         name: PERCENT * _mean(mean[[one == name for one in group]]) if name in group else None
         for name in GROUPS
     }
+    balanced, low, high = balanced_interval(counts)
     return ClassSummary(
         accuracy,
-        PERCENT * _mean(mean),
+        balanced,
+        low,
+        high,
         PERCENT * _mean(np.array([_mean(f1[seed][there[seed]]) for seed in range(len(f1))])),
         names[worst],
         PERCENT * mean[worst],
@@ -238,6 +250,10 @@ def _listed(names: list[str], most: int = 3) -> str:
 def _told(name: str, share: float, n: float) -> dict[str, float]:
     low, high = wilson(share, n)
     return {name: PERCENT * share, f"{name}_low": PERCENT * low, f"{name}_high": PERCENT * high}
+
+
+def _or_none(value: Any) -> Any:
+    return None if value != value else value
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rarefy import __version__
@@ -28,6 +29,14 @@ COLUMNS = {
     "worst_tenth": "worst tenth, %",
     "images_shown": "cost: images shown",
 }
+CLASSES = {
+    "class": "target class",
+    "train": "training images",
+    "n": "test images",
+    "recall": "recall, % [95 % interval]",
+    "precision": "precision, % [95 % interval]",
+    "answered": "answered",
+}
 OF = "granularity"
 """What the file is recorded as."""
 
@@ -38,8 +47,10 @@ def write_granularity(
     picture: Picture,
     facts: Sequence[tuple[str, object]] = (),
     overwrite: bool = False,
+    classes: Mapping[str, pd.DataFrame] | None = None,
 ) -> Path:
-    """Write the page of an ``Advice`` (as ``described``); ``facts`` say how it was measured."""
+    """Write the page of an ``Advice`` (as ``described``); ``facts`` say how it was measured;
+    ``classes`` are judging tables by name."""
     environment = Environment(
         loader=PackageLoader("rarefy.report"),
         autoescape=True,
@@ -55,6 +66,8 @@ def write_granularity(
         image=f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}",
         columns=list(COLUMNS.values()),
         rows=[[_cell(row, name) for name in COLUMNS] for row in advice["rows"]],
+        classes={name: _by_class(table) for name, table in (classes or {}).items()},
+        class_columns=list(CLASSES.values()),
         facts=facts,
         version=__version__,
     )
@@ -62,10 +75,19 @@ def write_granularity(
     return Path(path)
 
 
+def _by_class(table: pd.DataFrame) -> list[list[str]]:
+    """Rarest first."""
+    rows = table.iloc[::-1].to_dict("records")
+    for row in rows:
+        for name in ("recall", "precision"):
+            row[f"{name}_interval"] = [row[f"{name}_low"], row[f"{name}_high"]]
+    return [[_cell(row, name) for name in CLASSES] for row in rows]
+
+
 def _cell(row: Mapping[str, Any], name: str) -> str:
     value, ends = row[name], row.get(f"{name}_interval")
-    if value is None or isinstance(value, str):
-        return value or "-"
+    if value is None or value != value or isinstance(value, str):
+        return value if isinstance(value, str) and value else "-"
     if not isinstance(value, float):
         return f"{value:,}"
     form = "+.2f" if name == "gain" else ".2f"

@@ -139,6 +139,21 @@ def _make_text_only(root: Path) -> None:
         path.rename(path.with_suffix(".txt"))
 
 
+def test_a_class_may_be_called_train(tmp_path: Path) -> None:
+    """Without folders in it, among others; one with folders is the part that is trained on."""
+    draws = np.random.default_rng(0)
+    for name in ("train", "bus"):
+        for number in range(5):
+            path = tmp_path / "vehicles" / name / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(draws.integers(0, 256, (8, 8), dtype=np.uint8)).save(path)
+    found = load_images(str(tmp_path / "vehicles"))
+    assert found.train.classes == ("bus", "train") and len(found.train) == 8
+    (tmp_path / "vehicles" / "train" / "steam").mkdir()
+    with pytest.raises(UsageError, match="has train/ but no test/"):
+        load_images(str(tmp_path / "vehicles"))
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

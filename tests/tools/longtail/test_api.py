@@ -12,6 +12,7 @@ from torch import nn
 import rarefy
 from rarefy.core.errors import OutOfTime, RunError, UsageError
 from rarefy.data.images import load_images
+from rarefy.measure.class_report import COLUMNS
 
 SHORT = {"epochs": 2, "batch": 64, "learning_rate": 0.05, "progress": False, "device": "cpu"}
 
@@ -129,12 +130,21 @@ def test_probe_of_features_that_say_all() -> None:
     test = centres[asked] + random.standard_normal((100, 6)), asked
     found = rarefy.probe(train, test, counts=[10, 50, 40, 30, 20], shots=5, draws=2)
     assert found["protocol"].tolist() == ["linear", "few", "knn"]
-    assert (found["overall"] > 95).all() and (found["delta_20"].abs() < 10).all()
+    assert (found["balanced_accuracy"] > 95).all() and (found["delta_20"].abs() < 10).all()
+    assert (found["majority_accuracy"] == 20).all() and (found["majority_class"] == "1").all()
     # the head is class 1, the tail class 0
     spoilt = test[0].copy()
     spoilt[asked == 0] = centres[1]
     worse = rarefy.probe(train, (spoilt, asked), counts=[10, 50, 40, 30, 20], protocols=["knn"])
-    assert worse["delta_20"][0] == 100 and worse["by_class"][0][0] == 0
+    assert worse["delta_20"][0] == 100
+    assert (worse["worst_class"][0], worse["worst_recall"][0], worse["tail"][0]) == ("0", 0.0, 0.0)
+    assert worse["warnings"][0][0] == "never answered: '0'"
+    told = rarefy.probe(
+        train, (spoilt, asked), [10, 50, 40, 30, 20], protocols=["knn", "few"], per_class=True
+    )
+    assert list(told.columns) == ["protocol", *COLUMNS] and len(told) == 2 * 5
+    assert told["class"].tolist()[:5] == ["1", "2", "3", "4", "0"]
+    assert told["recall"].tolist()[4] == 0 and told["precision"].tolist()[0] == 50
     other = rarefy.probe(train, (spoilt, asked), counts=[50, 10, 40, 30, 20], protocols=["knn"])
     assert other["delta_20"][0] == -100
 

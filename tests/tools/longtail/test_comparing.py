@@ -5,12 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from rarefy.tools.longtail.comparing import (
     baseline_among,
     by_class,
+    decide_probed,
     group_rows,
     name_differences,
     paired_differences,
@@ -36,7 +38,12 @@ def probed(
         labelled=SimpleNamespace(classes=tuple("vwxyz")),
     )
     name = f"{method}-{seed}"
-    quality = Quality({"knn": accuracy}, {}, {})
+    right = torch.empty(RANKS, dtype=torch.float64)
+    right[list(parts.order)] = 1000 * accuracy
+    missed = (1000 - right).numpy()
+    # what is not right is taken for the next class
+    confusion = np.diag(right.numpy()) + np.roll(np.diag(missed), 1, axis=1)
+    quality = Quality({"knn": accuracy}, {}, {}, (), {"knn": confusion})
     order, conditions = more.pop("order", seed), more.pop("conditions", {})
     told = tuple((key, str(value)) for key, value in conditions.items())
     return ProbeResult(name, method, order, images, quality, parts, seed, setting, told)
@@ -46,15 +53,18 @@ def test_probed_networks_are_paired_by_seed_and_setting() -> None:
     found = [
         *(probed("branches:0.3", seed, value) for seed, value in ((0, 0.52), (1, 0.64), (2, 0.9))),
         *(probed("simclr", seed, value) for seed, value in ((1, 0.60), (0, 0.50), (5, 0.1))),
-        probed("simclr", 0, 0.99, "balanced"),
+        probed("simclr", 0, 0.8, "balanced"),
     ]
     assert baseline_among(found) == "simclr"  # whatever the order of the files
     gain = paired_differences(found, "knn")["branches:0.3"]
     assert gain.n == 2 and gain.mean == pytest.approx(3.0)
-    long, short = group_rows(found, "knn")[:2]
+    long, short, control = group_rows(found, "knn")
     assert (long["method"], long["n"], long["gain"]) == ("simclr", 3, None)
-    assert long["overall"] == pytest.approx(40.0) and long["control_delta_20"] == pytest.approx(20)
-    assert short["gain"] == gain and short["control_delta_20"] is None
+    assert long["balanced_accuracy"] == pytest.approx(40.0)
+    # thirds of five ranks: two, two, one
+    assert (long["head"], long["tail"]) == (pytest.approx(47.5), pytest.approx(30.0))
+    assert (long["worst_class"], long["majority_accuracy"]) == ("v", pytest.approx(20.0))
+    assert short["gain"] == gain and (control["images"], control["gain"]) == ("balanced", None)
 
 
 def test_networks_judged_on_another_set_keep_their_pairs() -> None:
@@ -116,11 +126,37 @@ def test_what_is_not_said_is_no_difference_unless_others_differ_in_it() -> None:
 def test_a_table_by_class_names_ranks_and_classes() -> None:
     table = by_class([probed("simclr", 0, 0.5)])
     assert table["class"].tolist() == ["z", "y", "x", "w", "v"]
-    assert table["rank"].tolist() == [1, 2, 3, 4, 5]
-    assert table["accuracy"].tolist() == pytest.approx([0.6, 0.55, 0.5, 0.45, 0.4])
+    assert table["train"].tolist() == [5, 4, 3, 2, 1]
+    assert table["recall"].tolist() == pytest.approx([60, 55, 50, 45, 40])
+    assert table["group"].tolist() == ["head", "head", "middle", "middle", "tail"]
 
 
 def test_networks_of_others_have_rows_of_their_own_and_no_difference() -> None:
     found = [probed("", 0, 0.5), probed("", 1, 0.7)]
     assert baseline_among(found) == "" and paired_differences(found, "knn") == {}
     assert [row["n"] for row in group_rows(found, "knn")] == [1, 1]
+    told = decide_probed(found, "knn")
+    assert (told.kind, told.choice, told.further_seeds) == ("cannot tell", None, 4)
+    assert told.sentence == (
+        "cannot tell -1 from -0: one network each decides nothing, 5 of each from other seeds "
+        "would; of these 5000 test images -1 is right on 70.0 % [68.7, 71.3], "
+        "-0 is right on 50.0 % [48.6, 51.4]"
+    )
+    alone = decide_probed(found[:1], "knn")
+    assert alone.sentence == "cannot tell: nothing is compared with -0"
+
+
+def test_networks_decide_by_method_over_the_seeds_that_they_share() -> None:
+    values = {"simclr": 0.60, "branches:0.3": 0.64, "pixels": 0.5}
+    found = [
+        probed(method, seed, value + seed / 100 + (seed % 2) / 1000 * (method == "branches:0.3"))
+        for method, value in values.items()
+        for seed in range(5)
+    ]
+    told = decide_probed([*found, probed("simclr", 0, 0.8, "balanced")], "knn")
+    assert (told.kind, told.choice) == ("use", "branches:0.3")
+    assert told.sentence.startswith("use branches:0.3: +4.04 points of balanced accuracy (knn) ov")
+    assert told.sentence.endswith("; +14.04 points over raw pixels")
+    fewer = [one for one in found if one.seed < 4 or one.method != "simclr"]
+    told = decide_probed(fewer, "knn")  # four pairs decide nothing
+    assert (told.kind, told.choice) == ("cannot tell", None) and ", n = 4; " in told.sentence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from small_longtail import made_up, seen_class
@@ -38,6 +39,14 @@ def test_every_protocol_finds_the_known_accuracies_head_first(quality: Quality) 
         assert by_rank.tolist() == [RIGHT[label] / 10 for label in ORDER], name
         assert by_rank.dtype == torch.float64
     assert quality.notes == ()
+
+
+def test_confusions_count_every_test_image_by_label_and_answer(quality: Quality) -> None:
+    """What does not look like its class looks like the next one; of few the mean over draws."""
+    expected = np.diag(RIGHT) + np.roll(np.diag([10 - right for right in RIGHT]), 1, axis=1)
+    assert list(quality.confusion) == list(PROTOCOLS)
+    for name, counts in quality.confusion.items():
+        assert counts == pytest.approx(expected), name
 
 
 def test_another_order_permutes_the_accuracies_and_changes_nothing_else(parts: Parts) -> None:

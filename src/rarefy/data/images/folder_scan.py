@@ -59,7 +59,12 @@ def both_splits(root: Path) -> tuple[Path, Path] | None:
 
 
 def _own_split(folders: dict[str, Path]) -> tuple[Path | None, Path | None]:
-    return _first(folders, TRAIN_NAMES), _first(folders, TEST_NAMES)
+    """A ``train`` without folders in it that stands among others is a class of that name."""
+    train, test = _first(folders, TRAIN_NAMES), _first(folders, TEST_NAMES)
+    others = [name for name in folders if name.lower() not in (*TRAIN_NAMES, *TEST_NAMES)]
+    if train is not None and others and not _subfolders(train):
+        return None, None
+    return train, test
 
 
 def _unsplit(root: Path, folders: dict[str, Path]) -> FolderFiles:

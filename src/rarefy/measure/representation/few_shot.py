@@ -30,12 +30,13 @@ from rarefy.measure.representation.linear_probe import (
 class FewShot:
     """by_class: (draw, class), accuracy on the test samples, NaN for a class without any; picked:
     (class,), samples a probe was trained on (fewer than asked where a class has fewer); choices and
-    converged: of every draw."""
+    converged: of every draw; answers: (draw, test sample), the label that was predicted."""
 
     by_class: Tensor
     picked: Tensor
     choices: tuple[StrengthChoice, ...]
     converged: tuple[bool, ...]
+    answers: Tensor
 
     @property
     def mean_by_class(self) -> Tensor:
@@ -91,13 +92,15 @@ def few_shot(
         raise bad_value("draws", draws, "must be at least 1")
     features, labels = check_labelled(train, classes, "training")
     held, theirs = check_labelled(test, classes, "test")
-    rows, choices, converged = [], [], []
+    answers, rows, choices, converged = [], [], [], []
     for draw in range(draws):
         picked = pick_few(labels, classes, per_class, seed, draw)
         few = features[picked], labels[picked]
         choice, probe = strength_path(few, validation, classes, strengths, PATH_TOLERANCE)
-        rows.append(accuracy_by_class(probe.predict(held), theirs, classes))
+        answers.append(probe.predict(held))
+        rows.append(accuracy_by_class(answers[-1], theirs, classes))
         choices.append(choice)
         converged.append(probe.converged)
     amount = class_counts(labels, classes).clamp(max=per_class).cpu()
-    return FewShot(torch.stack(rows), amount, tuple(choices), tuple(converged))
+    told = tuple(choices), tuple(converged), torch.stack(answers)
+    return FewShot(torch.stack(rows), amount, *told)

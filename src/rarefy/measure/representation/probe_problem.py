@@ -160,11 +160,19 @@ def _principal(features: Tensor, centre: Tensor, scale: Tensor) -> tuple[Tensor,
     """Variances along the principal directions of standardised features that have any, (k,), and
     these directions, (d, k)."""
     width = features.shape[1]
+    if len(features) < width:  # (of 230 rows of 3,072 pixels in 0.05 s where eigh takes 8)
+        rows = standardised(features, centre, scale)
+        _, sizes, across = torch.linalg.svd(rows, full_matrices=False)
+        return _told(sizes.square() / len(features), across.T, scale)
     scatter = torch.zeros(width, width, dtype=torch.float64, device=features.device)
     for part in _parts(features):
         rows = standardised(part, centre, scale)
         scatter.addmm_(rows.T, rows)
     variance, directions = torch.linalg.eigh(scatter / len(features))
-    there = variance > max(_FLAT * float(variance[-1]), 0.0)
+    return _told(variance, directions, scale)
+
+
+def _told(variance: Tensor, directions: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    there = variance > max(_FLAT * float(variance.max()), 0.0)
     # a constant column has no part in them, but for rounding
     return variance[there], torch.where((scale > 0)[:, None], directions[:, there], 0.0)

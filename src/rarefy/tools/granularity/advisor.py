@@ -23,7 +23,16 @@ from typing import Any
 
 import xarray as xr
 
-from rarefy.tools.decision import DOUBT, FEWEST, WORTH, spelled
+from rarefy.tools.decision import (
+    CANNOT_TELL,
+    DOUBT,
+    FEWEST,
+    NONE,
+    USE,
+    WORTH,
+    Decision,
+    spelled,
+)
 from rarefy.tools.granularity.cautions import about_baselines, about_labels
 from rarefy.tools.granularity.judged import Judged
 from rarefy.tools.granularity.rows import (
@@ -39,19 +48,30 @@ from rarefy.tools.granularity.sets import GIVEN, ONCE, TARGET
 
 @dataclass(frozen=True)
 class Advice:
-    """``level`` is what to pre-train on, None where nothing is advised; ``made``: what made labels
-    are worth next to given ones; ``rows``: what it stands on."""
+    """``decision`` has the sentence, and as its choice labels to pre-train on, ``once`` (one pass)
+    or ``target`` (no level helps); ``made``: what made labels are worth next to given ones;
+    ``rows``: what it stands on."""
 
-    sentence: str
-    level: str | None
+    decision: Decision
     made: str
     warnings: tuple[str, ...]
     rows: list[dict[str, Any]]
     target: str = TARGET
 
+    @property
+    def sentence(self) -> str:
+        return self.decision.sentence
+
+    @property
+    def level(self) -> str | None:
+        """What to pre-train on; None where nothing is advised."""
+        choice = self.decision.choice
+        return None if choice in (TARGET, ONCE) else choice
+
     def described(self) -> dict[str, Any]:
         """What JSON can hold."""
-        return {**asdict(self), "warnings": list(self.warnings)}
+        told = {"sentence": self.sentence, "level": self.level}
+        return {**asdict(self), **told, "warnings": list(self.warnings)}
 
 
 def advise(
@@ -76,16 +96,17 @@ def advise(
         {row["labels"]: row["classes"] for row in done},
         level,
     )
-    advised, sentence = None, "cannot tell: no level is compared with re-training yet"
+    decided = Decision(CANNOT_TELL, None, "cannot tell: no level is compared with re-training yet")
     if names:
-        advised, sentence = _decide(judged, target, worth)
+        decided = _decide(judged, target, worth)
+    advised = decided.choice if decided.choice in names else None
     warnings = about_labels(judged, rows, probe_accuracy(results), by_probe, advised, images)
     if names:
         warnings += about_baselines(judged, results, advised)
-    return Advice(sentence, advised, _made(judged), tuple(warnings), rows, target)
+    return Advice(decided, _made(judged), tuple(warnings), rows, target)
 
 
-def _decide(judged: Judged, target: str, worth: float) -> tuple[str | None, str]:
+def _decide(judged: Judged, target: str, worth: float) -> Decision:
     gains, best = judged.gains, judged.best
     if judged.gaining:
         found = judged.coarsest()
@@ -98,30 +119,33 @@ def _decide(judged: Judged, target: str, worth: float) -> tuple[str | None, str]
         return _beside_one_pass(judged, found, sentence, target)
     enough = all(it.n >= FEWEST for it in gains.values())
     if enough and all(it.high < worth for it in gains.values()):
-        return None, (
+        return Decision(
+            NONE,
+            TARGET,
             f"no level helps here: none gains {worth:g} points over re-training on {target}; "
-            f"the best is {judged.told(best)}"
+            f"the best is {judged.told(best)}",
         )
-    words = judged.more_seeds(worth)
+    further, words = judged.more_seeds(worth)
     ahead = gains[best].mean > 0
     so_far = (
         "the best so far is" if ahead else "none is ahead of re-training so far, the nearest is"
     )
-    return None, f"cannot tell: {words} would; {so_far} {judged.told(best)}"
+    told = f"cannot tell: {words} would; {so_far} {judged.told(best)}"
+    return Decision(CANNOT_TELL, None, told, further)
 
 
-def _beside_one_pass(
-    judged: Judged, found: str, sentence: str, target: str
-) -> tuple[str | None, str]:
+def _beside_one_pass(judged: Judged, found: str, sentence: str, target: str) -> Decision:
     """A budget of two stages can also be spent in one."""
     if ONCE not in judged.accuracy["labels"].values.tolist():
-        return found, sentence
+        return Decision(USE, found, sentence)
     best = judged.best
     over = gain(judged.accuracy, ONCE, best, judged.level)
     if over.n >= FEWEST and over.low > 0:
-        return None, (
+        return Decision(
+            USE,
+            ONCE,
             f"train once on {target}, as long as both stages together: {spelled(over)} over the "
-            f"best level, {judged.told(best)}"
+            f"best level, {judged.told(best)}",
         )
     over = gain(judged.accuracy, ONCE, found, judged.level)
     if over.n >= FEWEST and over.low > 0:  # the coarser one is not enough then
@@ -132,7 +156,7 @@ def _beside_one_pass(
         over = gain(judged.accuracy, ONCE, found, judged.level)
     if over.n and not over.high < 0:
         sentence += f"; not told apart from one pass of the same length ({-over.mean:+.2f})"
-    return found, sentence
+    return Decision(USE, found, sentence)
 
 
 def _made(judged: Judged) -> str:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+import pandas as pd
 import torch
 
 from rarefy.core.errors import UsageError, bad_value
@@ -17,13 +18,14 @@ from rarefy.data.hierarchy.levels import agreement, label_levels, level_of, pare
 from rarefy.data.hierarchy.made import check_spec
 from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images import ImageSet
+from rarefy.measure.class_report import COLUMNS, ClassReport
 from rarefy.nets.backbones import build_backbone
 from rarefy.sweep.runner import execute
 from rarefy.tools.compared_run import ComparedRun, given_or_usual, image_source
 from rarefy.tools.granularity.advisor import Advice, advise
 from rarefy.tools.granularity.cautions import ALIGNED
-from rarefy.tools.granularity.experiment import GranularityExperiment
-from rarefy.tools.granularity.sets import ONCE, TARGET, load_sets
+from rarefy.tools.granularity.images import ImageGranularity
+from rarefy.tools.granularity.sets import ONCE, TARGET
 from rarefy.tools.granularity.tables import error_picture, granularity_table
 from rarefy.tools.image_data import on_device, some_of
 from rarefy.tools.recipes import SMALL, usual_recipe
@@ -38,14 +40,34 @@ LEAST_IMAGES = 10
 @dataclass(frozen=True, kw_only=True)
 class GranularityRun(ComparedRun):
     """What ``rarefy.granularity`` gives: per pre-training labels the target accuracy in per cent,
-    its gain over re-training seed by seed, and what follows (``advice``)."""
+    its gain over re-training seed by seed, what follows (``advice``), and how the finished networks
+    do on each target class (``reports``, ``by_class``)."""
 
     @cached_property
     def advice(self) -> Advice:
-        experiment = cast(GranularityExperiment, self.experiment)
-        images = len(load_sets(experiment.source(), torch.device("cpu")).source)
-        epochs = experiment.cost().steps_per_cell
+        experiment = cast(ImageGranularity, self.experiment)
+        images, epochs = len(experiment.sets().source), experiment.cost().steps_per_cell
         return advise(self.dataset, experiment.target, images, epochs)
+
+    @cached_property
+    def reports(self) -> dict[str, ClassReport]:
+        """By pre-training labels."""
+        return cast(ImageGranularity, self.experiment).reports(self.dataset)
+
+    @property
+    def by_class(self) -> pd.DataFrame:
+        """The judging tables below each other, one row per labels and target class."""
+        tables = [one.table.assign(labels=labels) for labels, one in self.reports.items()]
+        columns = ["labels", *COLUMNS]
+        whole = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+        return whole[columns]
+
+    @property
+    def shown(self) -> str:
+        """The labels whose target classes are worth a look: the choice, else the best."""
+        known = {row["labels"]: row["accuracy"] or 0.0 for row in self.rows}
+        levels = [one for one in known if one not in (TARGET, ONCE)] or list(known)
+        return self.advice.decision.choice or max(levels, key=lambda one: known[one])
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -63,7 +85,8 @@ class GranularityRun(ComparedRun):
         return error_picture(self.rows, self.advice.target)
 
     def described(self) -> dict[str, Any]:
-        return {**super().described(), **self.advice.described()}
+        judged = [{"labels": name, **one.described()} for name, one in self.reports.items()]
+        return {**super().described(), **self.advice.described(), "judged": judged}
 
 
 def granularity(
@@ -102,7 +125,7 @@ def granularity(
     max_seconds: float | None = None,
     progress: bool = False,
     go_on: str = "the same call",
-    before: Callable[[GranularityExperiment, Path], None] | None = None,
+    before: Callable[[ImageGranularity, Path], None] | None = None,
 ) -> GranularityRun:
     """Pre-train on labels of each level, fine-tune on the target, and say how fine they should be.
 
@@ -137,7 +160,8 @@ def granularity(
 
     Returns:
         A run: ``advice`` has the sentence, the advised ``level`` and ``warnings``, ``frame`` is the
-        comparison as a DataFrame, ``path`` the store, ``dataset`` all that was measured.
+        comparison as a DataFrame, ``by_class`` that of the target classes, ``path`` the store,
+        ``dataset`` all that was measured.
 
     Example:
         >>> found = rarefy.granularity("digits", seeds=2, epochs=4)
@@ -147,6 +171,8 @@ def granularity(
     source, _ = image_source("granularity", str(data), **options)
     annotated = "" if hierarchy is None else str(hierarchy)
     images = with_hierarchy(on_device(source, torch.device("cpu")), annotated)
+    if 0 < samples < (least := 2 * len(images.classes)):
+        raise bad_value("samples", samples, f"must be 0 (all) or at least two per class, {least}")
     train = some_of(images.train, samples)
     target = _usual_target(train) if target is None else target
     labels = _labels(train, target, levels, made)
@@ -164,7 +190,7 @@ def granularity(
     if len(train) <= SMALL:  # many short trainings tell more than few long ones
         usual["epochs"] = -(-usual["epochs"] // 2)
     training = given_or_usual(given, usual)
-    experiment = GranularityExperiment.at(
+    experiment = ImageGranularity.at(
         "quick",
         data=source,
         hierarchy=annotated,

@@ -19,18 +19,19 @@ ENOUGH_TO_TELL = 20
 """Test images from which on a subclass counts, where one has so many."""
 
 
-@torch.no_grad()
 def right_answers(
     model: nn.Module, images: ImageSet, sets: TransferSets, precision: str, context: Context
 ) -> Tensor:
     """Per image: whether the network names its target class."""
-    answers = _answers(model, images.images, sets.scaling, precision, context)
+    answers = answers_of(model, images.images, sets.scaling, precision, context)
     return answers == sets.labels(images)
 
 
-def _answers(
+@torch.no_grad()
+def answers_of(
     model: nn.Module, images: Tensor, scaling: Scaling, precision: str, context: Context
 ) -> Tensor:
+    """Per image the target class that the network names."""
     was_training = model.training
     model.eval()
     layout = torch.channels_last if images.is_cuda else torch.contiguous_format

@@ -33,6 +33,7 @@ from rarefy.tools.granularity.sets import (
     ONCE,
     TARGET,
     Source,
+    TransferSets,
     check_labels,
     data_of,
     load_sets,
@@ -185,7 +186,7 @@ class GranularityExperiment(Experiment):
             precision=self.precision,
             compiled=self.compile,
         )
-        shown = self.coordinates()
+        shown = self._epochs()
         return TransferTask(
             pretraining, tuning, tuple(shown["checkpoint"].tolist()), tuple(shown["tuned"].tolist())
         )
@@ -232,6 +233,10 @@ class GranularityExperiment(Experiment):
         )
 
     def coordinates(self) -> dict[str, np.ndarray]:
+        return self._epochs()
+
+    def _epochs(self) -> dict[str, np.ndarray]:
+        """At which networks are looked at; no images are needed to tell."""
         ends = [max(1, round(share * self.epochs)) for share in self.checkpoints]
         return {
             "checkpoint": np.unique(ends),
@@ -240,7 +245,7 @@ class GranularityExperiment(Experiment):
         }
 
     def cost(self) -> Cost:
-        tuned = len(self.coordinates()["checkpoint"]) * self.tune_epochs
+        tuned = len(self._epochs()["checkpoint"]) * self.tune_epochs
         return Cost(bytes_per_cell=CELL_BYTES, steps_per_cell=self.epochs + tuned)
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
@@ -266,6 +271,7 @@ class GranularityExperiment(Experiment):
         found |= {"classes": labels.classes, "smallest": labels.smallest}
         found["agreement"] = labels.agreement
         if done.right is not None and done.nonfinite_step < 0:
+            found |= self._further(done, sets)
             subclasses = sets.subclasses()
             if subclasses is not None:
                 asked = level_of(sets.test, subclasses)[0]
@@ -287,6 +293,10 @@ class GranularityExperiment(Experiment):
                     "mirror_share": images.mirror.mean(),
                 }
         return self._measured(found, done.nonfinite_step)
+
+    def _further(self, done: Transferred, sets: TransferSets) -> dict[str, Any]:
+        """What an experiment with more outputs asks of the finished network."""
+        return {}
 
     def _measured(self, found: Mapping[str, Any], nonfinite_step: int) -> dict[str, np.ndarray]:
         shapes = {name: len(values) for name, values in self.coordinates().items()}

@@ -50,8 +50,8 @@ class Judged:
     def told(self, labels: str, over: str = "") -> str:
         return f"{self.named(labels)}: {spelled(self.gains[labels], over)}"
 
-    def more_seeds(self, worth: float) -> str:
-        """How many would decide, in words."""
+    def more_seeds(self, worth: float) -> tuple[int, str]:
+        """How many would decide, as a number and in words."""
         plain = self.accuracy.sel(labels=TARGET)
         pairs = {one: (self.accuracy.sel(labels=one) - plain).values for one in self.gains}
-        return more_seeds(pairs, worth)[1]
+        return more_seeds(pairs, worth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from rarefy.core.contracts import Context
 from rarefy.core.rng import key
@@ -13,7 +13,12 @@ from rarefy.data.images import ImageSet
 from rarefy.nets.backbones import Headed, build_backbone
 from rarefy.sweep.cached import hash_of
 from rarefy.tools.granularity.copies import Copies
-from rarefy.tools.granularity.evaluation import probe_backbone, right_answers, share
+from rarefy.tools.granularity.evaluation import (
+    answers_of,
+    probe_backbone,
+    right_answers,
+    share,
+)
 from rarefy.tools.granularity.sets import ONCE, TARGET, PretrainingLabels, TransferSets
 from rarefy.tools.sparse_training import Task, own_random_state, training_on
 from rarefy.train.checkpoints import Checkpoint
@@ -59,7 +64,9 @@ class Transferred:
     pretrained_test: float = float("nan")
     """After pre-training, where it was on the target labels."""
     right: Tensor | None = None
-    """Per test image: whether the finished network is right."""
+    """Per test image: whether the finished network is right,"""
+    answers: Tensor | None = None
+    """and what it says."""
     nonfinite_step: int = -1
 
 
@@ -164,8 +171,7 @@ def _one_pass(
     empty = [[float("nan")] * len(task.looks) for _ in task.checkpoints]
     found.held_out, found.test = empty, [list(row) for row in empty]
     found.probe_held_out = found.probe_test = [float("nan")] * len(task.checkpoints)
-    found.right = right_answers(training.model, sets.test, sets, task.precision(context), context)
-    found.test[-1][-1] = share(found.right)
+    found.test[-1][-1] = share(_finish(task, training.model, sets, found, context))
     found.held_out[-1][-1] = share(
         right_answers(training.model, sets.held_out, sets, task.precision(context), context)
     )
@@ -214,9 +220,23 @@ def _tune(
     short = [float("nan")] * len(task.looks)
     found.held_out.append((history.watched["held_out"] + short)[: len(short)])
     found.test.append((history.watched["test"] + short)[: len(short)])
-    found.right = right_answers(training.model, sets.test, sets, task.precision(context), context)
+    _finish(task, training.model, sets, found, context)
     if checkpoint is not None:
         checkpoint.remove()
+
+
+def _finish(
+    task: TransferTask,
+    model: nn.Module,
+    sets: TransferSets,
+    found: Transferred,
+    context: Context,
+) -> Tensor:
+    """What the finished network says of the test images, and whether it is right."""
+    precision = task.precision(context)
+    found.answers = answers_of(model, sets.test.images, sets.scaling, precision, context)
+    found.right = found.answers == sets.labels(sets.test)
+    return found.right
 
 
 def _probe(

@@ -6,9 +6,8 @@ import time
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +23,8 @@ from rarefy.core.settings import resolve_device
 from rarefy.data.images import ImageData, ImageSet
 from rarefy.data.images.ids import choose_by_content
 from rarefy.data.images.unlabelled import UNLABELLED
-from rarefy.measure.representation.groups import summary
+from rarefy.measure.class_report import COLUMNS, class_report
+from rarefy.measure.representation.groups import delta_20
 from rarefy.nets.backbones import Features
 from rarefy.tools.compared_run import given_or_usual
 from rarefy.tools.image_data import on_device
@@ -67,7 +67,7 @@ class PretrainedBackbone:
 
 def pretrain(
     images: Tensor | ArrayLike | str,
-    network: str | nn.Module = "resnet18",
+    network: str | nn.Module | None = None,
     method: str = "simclr",
     *,
     epochs: int | None = None,
@@ -95,8 +95,8 @@ def pretrain(
 
     Arguments:
         images: uint8 (n, channels, size, size), or a set by name (its training images).
-        network: a name, ``module:callable``, or a module that gives a row of numbers per image; a
-            module is trained in place.
+        network: a name, ``module:callable``, or a module that gives a row of numbers per image
+            (which is trained in place); by the images and the device if not given.
         method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ...
             (``rarefy.train.simclr.method``).
         epochs, batch, learning_rate, warm_up: by the number of images if not given.
@@ -121,7 +121,8 @@ def pretrain(
         raise bad_value("method", method, "learns nothing: there is nothing to train")
     parts = _parts_of(data)
     channels, size = parts.seen.images.shape[1:3]
-    usual = usual_pretraining(len(parts.seen), size, None, batch)
+    usual = usual_pretraining(len(parts.seen), size, None, batch, place.type)
+    network = usual["network"] if network is None else network
     given = {
         "epochs": epochs,
         "batch": batch,
@@ -261,15 +262,31 @@ def probe(
     draws: int = 5,
     neighbours: int = 0,
     seed: int = 0,
+    per_class: bool = False,
 ) -> pd.DataFrame:
-    """Judge features (n, d) with labels 0 .. classes - 1: one row per protocol, per cent of test
-    samples.
+    """Judge features (n, d) with labels 0 .. classes - 1, in per cent of test samples.
 
-    counts: samples of each class in whatever the features were learnt from, by label; they say
-    which classes are head and tail (those of ``train`` if not given). Regularisation is chosen on a
-    tenth of ``train``. Columns: overall (mean over classes), many, medium, few (thirds of the
-    classes by counts), delta_20 (head fifth less tail fifth), spread, strength, and by_class.
-    What went otherwise than asked (fewer labels than shots, say) is a warning.
+    Regularisation is chosen on a tenth of ``train``. What went otherwise than asked (fewer labels
+    than shots, say) is a warning.
+
+    Arguments:
+        train, test: features and labels each.
+        counts: samples of each class in whatever the features were learnt from, by label: they say
+            which classes are head and tail; those of ``train`` if not given.
+        protocols: linear, few (labels), knn.
+        shots, draws: labels per class of few, and how often they are drawn.
+        neighbours: of knn; 0: by the number of samples.
+        seed: of held-out samples and few labels.
+        per_class: a row per protocol and class, with the columns of
+            ``measure.class_report.COLUMNS``; else a row per protocol: balanced_accuracy, macro_f1,
+            head, middle, tail (thirds of the classes by counts), worst_class, majority_accuracy,
+            delta_20 (head fifth less tail fifth), strength, warnings.
+
+    Returns:
+        A DataFrame.
+
+    Example:
+        >>> rarefy.probe((features, labels), (test_features, answers), per_class=True)
     """
     x, y = (torch.as_tensor(np.asarray(part)) for part in train)
     asked, answers = (torch.as_tensor(np.asarray(part)) for part in test)
@@ -298,14 +315,20 @@ def probe(
     found = judge(ProbeData(x, y, out, asked, answers, classes), how, order, seed)
     for note in found.notes:
         warnings.warn(note, stacklevel=2)
-    rows = []
-    for protocol, by_rank in found.accuracy.items():
-        told = summary(by_rank.numpy(), [sizes[label] for label in order])
-        row: dict[str, Any] = {"protocol": protocol}
-        for name in ("overall", "many", "medium", "few", "delta_20", "spread"):
-            row[name] = 100 * getattr(told, name)
-        by_class = torch.empty_like(by_rank)
-        by_class[order] = by_rank
-        strength = found.strength.get(protocol, float("nan"))
-        rows.append({**row, "strength": strength, "by_class": (100 * by_class).tolist()})
-    return pd.DataFrame(rows)
+    told = {
+        name: class_report(confusion, sizes, [str(label) for label in range(classes)])
+        for name, confusion in found.confusion.items()
+    }
+    if per_class:
+        tables = [one.table.assign(protocol=name) for name, one in told.items()]
+        return pd.concat(tables, ignore_index=True)[["protocol", *COLUMNS]]
+    return pd.DataFrame(
+        {
+            "protocol": name,
+            **asdict(one.summary),
+            "delta_20": 100 * delta_20(found.accuracy[name].numpy()),
+            "strength": found.strength.get(name, float("nan")),
+            "warnings": list(one.warnings),
+        }
+        for name, one in told.items()
+    )

@@ -3,15 +3,19 @@ baseline seed by seed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from rarefy.measure.class_report import ClassReport, wilson
 from rarefy.measure.statistics import Interval, mean_interval
+from rarefy.tools.decision import CANNOT_TELL, FEWEST, Decision
+from rarefy.tools.longtail.judging import FLOORS, JudgedSeed, decide_judged, report_of
 from rarefy.tools.longtail.probing import ProbeResult
-from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT, READINGS, baseline_of
+from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT, baseline_of
 
 
 def name_differences(probed: Sequence[ProbeResult]) -> list[ProbeResult]:
@@ -35,30 +39,32 @@ def name_differences(probed: Sequence[ProbeResult]) -> list[ProbeResult]:
     return found
 
 
+def report_on(probed: Sequence[ProbeResult], protocol: str) -> ClassReport:
+    """The judging table of networks of one method, one per seed, or of a single network."""
+    seeds = [
+        JudgedSeed(one.quality.confusion[protocol], one.parts.order, one.parts.counts)
+        for one in probed
+    ]
+    return report_of(seeds, probed[0].parts.labelled.classes)
+
+
 def by_class(probed: Sequence[ProbeResult]) -> pd.DataFrame:
     """One row per network, protocol and class: for a spreadsheet."""
-    rows: list[dict[str, Any]] = []
+    tables = []
     for one in probed:
-        names = one.parts.labelled.classes
-        for protocol, accuracy in one.quality.accuracy.items():
-            for rank, value in enumerate(accuracy.tolist()):
-                label = one.parts.order[rank]
-                rows.append(
-                    {
-                        "network": one.name,
-                        "method": one.method,
-                        "images": one.images,
-                        "setting": one.setting,
-                        "class_order": one.order,
-                        "seed": one.seed,
-                        "protocol": protocol,
-                        "rank": rank + 1,
-                        "class": names[label],
-                        "images_of_class": one.parts.counts[rank],
-                        "accuracy": value,
-                    }
-                )
-    return pd.DataFrame(rows)
+        for protocol in one.quality.confusion:
+            told = {
+                "network": one.name,
+                "method": one.method,
+                "images": one.images,
+                "setting": one.setting,
+                "class_order": one.order,
+                "seed": one.seed,
+                "protocol": protocol,
+            }
+            table = report_on([one], protocol).table
+            tables.append(table.assign(**told)[[*told, *table.columns]])
+    return pd.concat(tables, ignore_index=True)
 
 
 def baseline_among(probed: Sequence[ProbeResult]) -> str:
@@ -90,38 +96,72 @@ def settings_of(probed: Sequence[ProbeResult]) -> list[str]:
     return list(dict.fromkeys(one.setting for one in probed))
 
 
+def groups_of(probed: Sequence[ProbeResult]) -> dict[tuple[str, str], list[ProbeResult]]:
+    """Of one setting, by method (or the name of a network that has none) and kind of images; the
+    baseline first, what needs no training last."""
+    first = baseline_among(probed)
+    found: dict[tuple[str, str], list[ProbeResult]] = {}
+    for one in probed:
+        found.setdefault((one.method or one.name, one.images), []).append(one)
+
+    def place(item: tuple[tuple[str, str], Any]) -> tuple[bool, bool, bool]:
+        method, images = item[0]
+        return images == BALANCED, method in FLOORS, method != first
+
+    return dict(sorted(found.items(), key=place))
+
+
 def group_rows(probed: Sequence[ProbeResult], protocol: str) -> list[dict[str, Any]]:
     """One row per setting, method and kind of images (or a network that has no method): means over
-    the seeds in per cent, Delta_20 of the control, and the difference to the baseline."""
-    several = settings_of(probed)
-    if len(several) > 1:
-        return [
-            row
-            for setting in several
-            for row in group_rows([one for one in probed if one.setting == setting], protocol)
-        ]
-    gains = paired_differences(probed, protocol)
-    groups: dict[tuple[str, str], list[ProbeResult]] = {}
-    for one in probed:
-        groups.setdefault((one.method or one.name, one.images), []).append(one)
-    first = baseline_among(probed)
+    the seeds in per cent, and the difference to the baseline."""
     rows = []
-    for (method, images), members in sorted(
-        groups.items(), key=lambda item: (item[0][1] != LONG_TAIL, item[0][0] != first)
-    ):
-        told = [one.told(protocol) for one in members]
-        row: dict[str, Any] = {"setting": several[0], "method": method, "images": images}
-        row["n"] = len(members)
-        row |= {
-            name: PERCENT * mean_interval([getattr(one, name) for one in told]).mean
-            for name in READINGS
-        }
-        control = groups.get((method, BALANCED), []) if images == LONG_TAIL else []
-        row["control_delta_20"] = (
-            PERCENT * mean_interval([one.told(protocol).delta_20 for one in control]).mean
-            if control
-            else None
-        )
-        row["gain"] = gains.get(method) if images == LONG_TAIL else None
-        rows.append(row)
+    for setting in settings_of(probed):
+        here = [one for one in probed if one.setting == setting]
+        gains = paired_differences(here, protocol)
+        for (method, images), members in groups_of(here).items():
+            report = report_on(members, protocol)
+            row = {"setting": setting, "method": method, "images": images, "n": len(members)}
+            row |= report.summary.described()
+            row["gain"] = gains.get(method) if images == LONG_TAIL else None
+            rows.append(row)
     return rows
+
+
+def decide_probed(probed: Sequence[ProbeResult], protocol: str) -> Decision:
+    """Which method to use, of networks of one setting. A single network of each says nothing about
+    how they were trained; what it says about the test images is told as a hint."""
+    own = [one for one in probed if one.images != BALANCED]
+    groups = {method: some for (method, _), some in groups_of(own).items()}
+    judged = {name: report_on(some, protocol) for name, some in groups.items()}
+    named = [one.method not in (*FLOORS, "") for one in probed]
+    if any(named):
+        seeds = sorted({one.seed for some in groups.values() for one in some})
+        scores = {method: np.full(len(seeds), np.nan) for method in groups}
+        for method, some in groups.items():
+            for one in some:
+                told = PERCENT * one.told(protocol).overall
+                scores[method][seeds.index(one.seed)] = told
+        return decide_judged(scores, judged, f"balanced accuracy ({protocol})")
+    return _of_single_networks(judged)
+
+
+def _of_single_networks(judged: Mapping[str, ClassReport]) -> Decision:
+    told = {
+        FLOORS.get(name, name): (one.summary.accuracy, int(one.table["n"].sum()))
+        for name, one in sorted(judged.items(), key=lambda item: -item[1].summary.accuracy)
+    }
+    names = list(told)[:2]
+    if len(names) < 2:
+        return Decision(CANNOT_TELL, None, f"cannot tell: nothing is compared with {names[0]}")
+    words = []
+    for name in names:
+        accuracy, n = told[name]
+        low, high = (PERCENT * end for end in wilson(accuracy / PERCENT, n))
+        words.append(f"{name} is right on {accuracy:.1f} % [{low:.1f}, {high:.1f}]")
+    return Decision(
+        CANNOT_TELL,
+        None,
+        f"cannot tell {names[0]} from {names[1]}: one network each decides nothing, {FEWEST} of "
+        f"each from other seeds would; of these {told[names[0]][1]} test images {', '.join(words)}",
+        FEWEST - 1,
+    )

@@ -4,14 +4,17 @@ never saw. What has to be chosen is chosen on held-out training images, never on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, median
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import bad_value, unknown
 from rarefy.data.images.ids import choose_by_content, digest_of
+from rarefy.measure.class_report import confusion_of
 from rarefy.measure.representation.few_shot import few_shot
 from rarefy.measure.representation.knn import knn_predict
 from rarefy.measure.representation.labelled import accuracy_by_class
@@ -68,6 +71,8 @@ class Quality:
     validation: dict[str, float]
     """Best balanced accuracy there: what a choice between methods may look at."""
     notes: tuple[str, ...] = ()
+    confusion: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    """By protocol, counts of (true label, answered label); of ``few`` the mean over draws."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,13 @@ def judge(data: ProbeData, how: Evaluation, order: Sequence[int], seed: int = 0)
     strength: dict[str, float] = {}
     validation: dict[str, float] = {}
     notes: list[str] = []
+    confusion: dict[str, NDArray[np.float64]] = {}
+
+    def counted(name: str, answers: Tensor) -> None:
+        """``answers``: (draw, sample)."""
+        asked = data.test_labels.cpu()
+        drawn = [confusion_of(asked, one, classes) for one in answers.cpu()]
+        confusion[name] = np.mean(drawn, axis=0)
 
     def linear(name: str, rows: Tensor | slice, held_out: Tensor) -> Tensor:
         found, choice = fit_chosen(
@@ -119,7 +131,9 @@ def judge(data: ProbeData, how: Evaluation, order: Sequence[int], seed: int = 0)
         strength[name], validation[name] = choice.best, _best(choice)
         if not found.converged:
             notes.append(f"{name}: the probe is not at its best weights (off by {found.error:.1g})")
-        return accuracy_by_class(found.predict(data.test_features), data.test_labels, classes)
+        answers = found.predict(data.test_features)
+        counted(name, answers[None])
+        return accuracy_by_class(answers, data.test_labels, classes)
 
     def few() -> Tensor:
         found = few_shot(
@@ -137,6 +151,7 @@ def judge(data: ProbeData, how: Evaluation, order: Sequence[int], seed: int = 0)
         fewer = int((found.picked < how.shots).sum())
         if fewer:
             notes.append(f"few: {fewer} of {classes} classes have fewer than {how.shots} labels")
+        counted("few", found.answers)
         return found.mean_by_class
 
     def neighbours() -> Tensor:
@@ -145,6 +160,7 @@ def judge(data: ProbeData, how: Evaluation, order: Sequence[int], seed: int = 0)
         vote = knn_predict(references, labels, data.test_features, classes, k, how.knn_temperature)
         if vote.limited and how.neighbours:
             notes.append(f"knn: all {vote.k} references vote, {k} were asked for")
+        counted("knn", vote.predicted[None])
         return accuracy_by_class(vote.predicted, data.test_labels, classes)
 
     for name in how.protocols:
@@ -157,7 +173,7 @@ def judge(data: ProbeData, how: Evaluation, order: Sequence[int], seed: int = 0)
         else:
             by_class = few() if name == "few" else neighbours()
         accuracy[name] = by_class[list(order)]
-    return Quality(accuracy, strength, validation, tuple(notes))
+    return Quality(accuracy, strength, validation, tuple(notes), confusion)
 
 
 def _places(parts: Parts) -> Tensor:

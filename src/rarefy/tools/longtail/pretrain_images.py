@@ -5,78 +5,30 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
 
 import torch
 
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.settings import resolve_device
 from rarefy.core.writing import check_output
 from rarefy.data.longtail import split_file
 from rarefy.data.longtail.split import LongTailSplit
 from rarefy.sweep.runner import execute, network_folder
-from rarefy.tools.compared_run import ComparedRun, given_or_usual, image_source
-from rarefy.tools.longtail.experiment import SMALLEST, LongTailPretraining
-from rarefy.tools.longtail.overtraining import courses
+from rarefy.tools.compared_run import given_or_usual, image_source
+from rarefy.tools.decision import FEWEST
+from rarefy.tools.longtail.experiment import LongTailPretraining
+from rarefy.tools.longtail.pretrain_run import PretrainImages, PretrainRun
 from rarefy.tools.longtail.pretraining import check_task
-from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, rows
+from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
 from rarefy.tools.longtail.recipes import usual_pretraining
 from rarefy.tools.longtail.sets import AS_IS, Tail, is_split_file, parts_of, tail_notes
 from rarefy.tools.longtail.several_processes import pretrain_together
 from rarefy.train.simclr.method import Method, parse_methods
 
-
-@dataclass(frozen=True, kw_only=True)
-class PretrainImages(LongTailPretraining):
-    """Any image set: what ``rarefy pretrain`` runs."""
-
-    name: ClassVar[str] = "pretrain-images"
-    title: ClassVar[str] = "Your own images: features learnt without labels, head and tail"
-    scales: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {
-            "rho": (4.0,),
-            "algorithm": ("simclr", "branches:0.1", "pixels"),
-            "images": ("long-tail",),
-            **SMALLEST,
-        },
-        "quick": {},
-        "paper": {"seeds": 10, "epochs": 200},
-    }
-
-    algorithm: tuple[str, ...] = ("simclr", "branches:0.1")
-    rho: tuple[float, ...] = (20.0,)
-    epochs: int = 40
-    batch: int = 128
-    learning_rate: float = 0.1
-    warm_up: float = 0.1
-    evaluations: int = 4
-
-
-class PretrainRun(ComparedRun):
-    """What ``rarefy.pretrain_images`` gives: per set and method, accuracies in per cent for head
-    and tail by the first protocol, and the difference to the baseline, seed by seed."""
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        return list(rows(self.dataset, self.experiment.parameters()["protocols"][0]))
-
-    @property
-    def trained(self) -> list[str]:
-        """The methods that train something."""
-        names = map(str, self.dataset["algorithm"].values)
-        return [name for name in names if Method.parse(name).trained]
-
-    @property
-    def all_stopped(self) -> bool:
-        """All that was trained ended with a loss that is no number."""
-        ended = self.dataset["nonfinite_step"].sel(algorithm=self.trained)
-        return bool(self.trained) and bool((ended >= 0).all())
-
-    def described(self) -> dict[str, Any]:
-        past = [one.described() for one in courses(self.dataset) if one.certain]
-        return {**super().described(), "past_best": past}
+ORDERS = 6
+"""Seeds where each has an order of the classes: three mirrored pairs."""
 
 
 def pretrain_images(
@@ -90,7 +42,7 @@ def pretrain_images(
     control: bool = True,
     save_split: Path | str | None = None,
     epochs: int | None = None,
-    seeds: int = 4,
+    seeds: int | None = None,
     batch: int | None = None,
     learning_rate: float | None = None,
     warm_up: float | None = None,
@@ -114,6 +66,7 @@ def pretrain_images(
     max_seconds: float | None = None,
     progress: bool = False,
     go_on: str = "the same call",
+    before: Callable[[PretrainImages, Path], None] | None = None,
 ) -> PretrainRun | None:
     """Learn features of a set without labels by several methods, and compare them, head and tail.
 
@@ -127,14 +80,15 @@ def pretrain_images(
         method: simclr, pruned:KEEP, branches:KEEP, sdclr; pixels, untrained. The first that trains
             without masks is what others are compared with.
         network: lenet, cnn, resnet18, vit, or yours as ``module:callable``.
-        network, epochs, batch, learning_rate, warm_up: by the number and size of the images if not
-            given.
+        network, epochs, batch, learning_rate, warm_up: by the number and size of the images and
+            the device if not given (``tools.longtail.recipes``).
         rho: makes the set long-tailed: images of the largest class over those of the smallest.
         split: shape of the tail: exponential, step, pareto; or a split file (.json, .txt).
         head: images of the largest class: full, sdclr (a tenth is left out) or a number.
         control: also train on the balanced set of equal size, with rho.
         save_split: a file (.json) for the images of the first seed.
-        seeds: repeats, each with another order of the classes where there is a tail.
+        seeds: repeats, each with another order of the classes where rho makes a tail; if not given
+            6 of those (three mirrored pairs), else 5. Fewer than 5 decide nothing.
         weight_decay, temperature: of the loss and its optimiser.
         crop: least share of an image that a view shows; 0: the usual one.
         protocols: how features are judged: linear, long-tail, few, knn.
@@ -144,19 +98,24 @@ def pretrain_images(
             max_seconds, progress, go_on: as in ``rarefy.train``.
         out: the store; ``runs/pretrain-DATA`` if not given.
         save: a folder into which the trained backbones are written.
+        before: is told what will be run and where it is kept, before it starts.
 
     Returns:
-        A run: ``frame`` is the comparison as a DataFrame, ``path`` the store, ``dataset`` all that
-        was measured. None under torchrun, where one training is printed by its first process.
+        A run: ``decision`` has the sentence, ``frame`` is the comparison as a DataFrame,
+        ``by_class`` the same per class, ``path`` the store, ``dataset`` all that was measured. None
+        under torchrun, where one training is printed by its first process.
 
     Example:
         >>> found = rarefy.pretrain_images("digits", ["simclr", "branches:0.1"], rho=20, seeds=3)
-        >>> found.frame[["method", "overall", "few", "difference"]]
+        >>> found.frame[["method", "balanced_accuracy", "tail", "difference"]]
+        >>> found.decision.sentence
     """
     data, save = str(data), None if save is None else Path(save)
     save_split = None if save_split is None else Path(save_split)
     protocols = (protocols,) if isinstance(protocols, str) else tuple(protocols)
     methods = parse_methods(method if isinstance(method, str) else ",".join(method))
+    # (what is trained first: by its first cell the time of all is told)
+    methods = tuple(sorted(methods, key=lambda one: not Method.parse(one).trained))
     if unlabelled and not Path(data).is_dir():
         raise bad_value("data", data, "--unlabelled is for folders, and there is none of this name")
     source, usual_store = image_source(
@@ -178,6 +137,9 @@ def pretrain_images(
         "learning_rate": learning_rate,
         "warm_up": warm_up,
     }
+    usual = usual_pretraining(
+        len(seen), seen.images.shape[2], network, batch, resolve_device(device).type
+    )
     experiment = PretrainImages.at(
         "quick",
         data=source,
@@ -186,7 +148,7 @@ def pretrain_images(
         algorithm=methods,
         split=tail.shape,
         head=tail.head,
-        seeds=seeds,
+        seeds=(ORDERS if rho is not None else FEWEST) if seeds is None else seeds,
         weight_decay=weight_decay,
         temperature=temperature,
         crop=crop,
@@ -194,7 +156,7 @@ def pretrain_images(
         shots=shots,
         precision=precision,
         compile=compiled,
-        **given_or_usual(given, usual_pretraining(len(seen), seen.images.shape[2], network, batch)),
+        **given_or_usual(given, usual),
     )
     store = Path(usual_store if out is None else out)
     if save is not None and not store.exists():  # (else it is for the store to say)
@@ -202,9 +164,18 @@ def pretrain_images(
     _check_before(experiment, save_split, overwrite)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         pretrain_together(
-            experiment.tasks(), methods, seeds, store, device, save, max_seconds, overwrite
+            experiment.tasks(),
+            methods,
+            experiment.seeds,
+            store,
+            device,
+            save,
+            max_seconds,
+            overwrite,
         )
         return None
+    if before is not None:
+        before(experiment, store)
     execution = execute(
         experiment,
         "quick",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +46,18 @@ class ProbeResult:
     """Further ones, which are named where they differ; those that a file does not say are not in
     it."""
 
+    @property
+    def saw_all(self) -> bool:
+        """All training images were seen in pre-training."""
+        return len(self.parts.seen) == len(self.parts.labelled)
+
     def told(self, protocol: str) -> Summary:
         """Accuracies are shares here."""
         return summary(self.quality.accuracy[protocol].numpy(), self.parts.counts)
 
 
 BY_COUNTS = -2
+PIXELS = "pixels"
 
 
 def probe_file(
@@ -171,6 +178,29 @@ def probe_network(
     scaling = Scaling(parts.mean, parts.std)
     quality = judge_backbone(backbone, parts, scaling, how or Evaluation(), place)
     return ProbeResult(name, "", order if tail else BY_COUNTS, AS_IS, quality, parts)
+
+
+CHEAP = 20_000_000
+"""Numbers in a set of training images up to which raw pixels are judged beside its networks."""
+
+
+def with_pixels(probed: Sequence[ProbeResult], how: Evaluation) -> list[ProbeResult]:
+    """Raw pixels beside the networks of each setting and seed, where that is cheap: what features
+    have to beat."""
+    found: dict[tuple[str, int], ProbeResult] = {}
+    known: dict[tuple[str, tuple[int, ...]], Quality] = {}
+    for one in probed:
+        parts = one.parts
+        if one.images == BALANCED or parts.labelled.images.numel() > CHEAP:
+            continue
+        which = one.setting, parts.order
+        if which not in known:
+            asked = replace(how, protocols=tuple(one.quality.accuracy))
+            scaling, place = Scaling(parts.mean, parts.std), parts.labelled.images.device
+            known[which] = judge_backbone(nn.Flatten(), parts, scaling, asked, place)
+        pixels = replace(one, name=PIXELS, method=PIXELS, quality=replace(known[which], notes=()))
+        found.setdefault((one.setting, one.seed), pixels)
+    return [*probed, *found.values()]
 
 
 def open_network(network: str, data: str, device: str = "auto") -> Features:

@@ -94,22 +94,6 @@ def baseline_of(methods: list[str]) -> str:
     return (plain or trained or methods or [""])[0]
 
 
-def in_words(row: dict[str, Any], baseline: str) -> str:
-    """What the difference means: told from luck or not."""
-    if row["stopped"]:
-        return f"{row['stopped']} stopped: not finite"
-    if row["difference"] is None:
-        return ""
-    if row["pairs"] < FEWEST or row["difference_interval"] is None:
-        return f"too few seeds to tell: {FEWEST} or more"
-    low, high = row["difference_interval"]
-    if low > 0:
-        return f"better than {baseline}"
-    if high < 0:
-        return f"worse than {baseline}"
-    return f"not told apart from {baseline}"
-
-
 def _mean(values: xr.DataArray) -> float | None:
     found = values.values[np.isfinite(values.values)]
     return float(found.mean()) if found.size else None

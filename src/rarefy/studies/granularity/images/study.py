@@ -8,10 +8,10 @@ import xarray as xr
 
 from rarefy.core.contracts import Study, Verdict
 from rarefy.studies.granularity.images import charts
-from rarefy.tools.granularity.experiment import GranularityExperiment
+from rarefy.tools.granularity.images import ImageGranularity
 
 
-class GranularityImages(GranularityExperiment, Study):
+class GranularityImages(ImageGranularity, Study):
     """What ``rarefy granularity`` runs. It judges no claim: answers are about the papers' data, the
     tool's own sentence about the user's."""
 
@@ -29,8 +29,8 @@ class GranularityImages(GranularityExperiment, Study):
     )
 
     scales: ClassVar[dict[str, dict[str, Any]]] = {
-        **GranularityExperiment.scales,
-        "tiny": {**GranularityExperiment.scales["tiny"], "judged": True},
+        **ImageGranularity.scales,
+        "tiny": {**ImageGranularity.scales["tiny"], "judged": True},
     }
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from rarefy.core.contracts import Study
 from rarefy.studies.longtail import charts, tables
 from rarefy.studies.longtail import claims as judged
-from rarefy.tools.longtail.pretrain_images import PretrainImages
+from rarefy.tools.longtail.pretrain_run import PretrainImages
 
 
 class PretrainImagesStudy(PretrainImages, Study):
