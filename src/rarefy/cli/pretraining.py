@@ -157,7 +157,9 @@ def pretrain(
     order of the classes, and all methods start from the same weights and see the same views, so
     that differences can be told from luck. With --rho the set is made long-tailed, and its
     balanced control of equal size is trained on too: head classes may just be easier. A training
-    whose features were certainly better on the way than at its end is named. What is finished is
+    whose features were certainly better on the way than at its end is named. A line says first how
+    long it takes, the last one which method to use or how many seeds more would tell, beside raw
+    pixels and always answering the largest class; rare classes come first. What is finished is
     kept: stopped or killed, the same command goes on. [bold]rarefy probe[/] judges
     saved backbones again, [bold]rarefy report[/] makes a page of the store. Under torchrun one
     method and seed is trained by all processes together (unfinished has exit code 0 there: torchrun
