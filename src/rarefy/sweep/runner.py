@@ -7,11 +7,8 @@ import dataclasses
 import math
 import os
 import shutil
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -27,13 +24,12 @@ from rarefy.core.provenance import provenance
 from rarefy.core.settings import (
     can_compile,
     free_memory,
-    keep_freed_memory,
-    prepare_cpu,
     resolve_device,
     resolve_dtype,
 )
 from rarefy.core.writing import OutputFolder, check_place
 from rarefy.sweep.arrays import CHUNK_RUNS
+from rarefy.sweep.process_state import prepared_cpu, sigterm_as_interrupt
 from rarefy.sweep.spec import spec_hash, spec_of
 from rarefy.sweep.store import Store
 from rarefy.sweep.workers import MEMORY_SHARE, compute, threads_at_once, usual_jobs
@@ -216,8 +212,8 @@ def _fill_batches(
         total, before = len(pending) * steps, int((~pending).sum()) * steps
         report = stack.enter_context(Progress(study.name, total, before))
         context = dataclasses.replace(context, advance=report.advance, say=report.say)
-    stack.enter_context(_sigterm_as_interrupt())
-    stack.enter_context(_prepared_cpu())
+    stack.enter_context(sigterm_as_interrupt())
+    stack.enter_context(prepared_cpu())
     context.check_time()
     # windows of the run axis, not of what is pending: a resumed run then makes the same batches as
     # an undisturbed one, and gives the same bits
@@ -322,33 +318,3 @@ def _choose_threads(
     # on a GPU a number that nobody asked for decides nothing
     if number := asked or before or (1 if device.type == "cpu" else 0):
         chosen["threads"] = number
-
-
-@contextlib.contextmanager
-def _prepared_cpu() -> Iterator[None]:
-    """The caller's own arithmetic must find its denormal numbers again afterwards."""
-    had_denormals = sys.float_info.min / 2 > 0
-    prepare_cpu()
-    keep_freed_memory()
-    try:
-        yield
-    finally:
-        if had_denormals:
-            torch.set_flush_denormal(False)
-
-
-@contextlib.contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """Being asked to end (a batch system's limit) is the same to us as Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may set handlers
-        return
-
-    def stop(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before: Any = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
