@@ -15,7 +15,7 @@ import rarefy
 from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Study, Verdict
 from rarefy.core.threads import exactly
 from rarefy.studies import load_studies
-from rarefy.sweep.runner import _prepared_cpu
+from rarefy.sweep.process_state import prepared_cpu
 
 STUDIES = load_studies()
 TOGETHER = {name: kind for name, kind in STUDIES.items() if not kind.one_at_a_time}
@@ -43,7 +43,7 @@ class Batch(NamedTuple):
 
     def again(self, study: Study) -> Returned:
         """The same batch, computed once more as a run does."""
-        with _prepared_cpu(), exactly(1):
+        with prepared_cpu(), exactly(1):
             return study.simulate(self.cells, replace(self.context, scratch=None))
 
 
