@@ -29,7 +29,9 @@ WIDTH = 128
 """Features from which their leading principal components are taken instead."""
 TRAINED = 20_000
 """Samples that a classifier is fitted to at most; of rare classes all, or at least 50."""
-STEPS, KERNEL_FEATURES, TREES = 100, 300, 100
+LOGISTIC, KERNEL, TREES = "logistic regression", "kernel logistic regression", "trees"
+CLASSIFIERS = (LOGISTIC, KERNEL, TREES)
+STEPS, KERNEL_FEATURES, GROWN = 100, 300, 100
 EVEN = 100.0
 """Samples' worth of trust that all classifiers have alike before the labels are asked."""
 ROUNDS, FEW = 2, 5000
@@ -42,30 +44,23 @@ PIECE = 1 << 25
 Numbers = NDArray[np.float32]
 
 
-def classifiers(count: int, width: int) -> dict[str, Callable[[], Any]]:
-    """Makers of classifiers for so many samples of so many features."""
+def classifier(name: str, fitted: int, count: int, width: int) -> Any:
+    """One of ``CLASSIFIERS``, to be fitted to so many of so many samples."""
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    def kernel() -> Any:
-        # distances between standardised rows are about sqrt(2 width)
-        kept = max(1, min(KERNEL_FEATURES, int(0.7 * count)))
-        features = Nystroem(gamma=0.5 / width, n_components=kept, random_state=0)
-        fitted = LogisticRegression(C=10.0, max_iter=STEPS)
-        return make_pipeline(StandardScaler(), features, fitted)
-
-    return {
-        "logistic regression": lambda: make_pipeline(
-            StandardScaler(), LogisticRegression(max_iter=STEPS)
-        ),
-        "kernel logistic regression": kernel,
-        "trees": lambda: ExtraTreesClassifier(
-            TREES, min_samples_leaf=2, random_state=0, n_jobs=-1 if count > SMALL else None
-        ),
-    }
+    if name == TREES:
+        threads = -1 if count > SMALL else None
+        return ExtraTreesClassifier(GROWN, min_samples_leaf=2, random_state=0, n_jobs=threads)
+    if name == LOGISTIC:
+        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=STEPS))
+    kept = max(1, min(KERNEL_FEATURES, int(0.7 * count), fitted))
+    # distances between standardised rows are about sqrt(2 width)
+    features = Nystroem(gamma=0.5 / width, n_components=kept, random_state=0)
+    return make_pipeline(StandardScaler(), features, LogisticRegression(C=10.0, max_iter=STEPS))
 
 
 def numbers_of(samples: Samples, device: torch.device) -> Numbers:
@@ -97,24 +92,24 @@ def class_probabilities(
     is spread. A class of which the other folds have no sample has probability 0: one of a single
     sample, asked for that sample."""
     rounds = ROUNDS if len(labels) <= FEW else 1
-    makers = classifiers(len(labels), numbers.shape[1])
-    found = np.zeros((len(makers), len(labels), classes))
+    found = np.zeros((len(CLASSIFIERS), len(labels), classes))
     each = [(turn, fold) for turn in range(rounds) for fold in range(folds)]
     for turn, left_out in each:
         asked = _folds(labels, folds, turn) == left_out
         told, known = np.flatnonzero(asked), np.flatnonzero(~asked)
         if len(known) > TRAINED:
             known = known[reference_rows(labels[known], classes, TRAINED)]
-        for place, make in enumerate(makers.values()):
+        for place, name in enumerate(CLASSIFIERS):
             if deadline is not None and deadline():
                 raise OutOfTime("stopped while checking labels")
             if len(told):
-                found[place][told] += (
-                    _probabilities(make, numbers[known], labels[known], numbers[told], classes)
-                    / rounds
+                model = classifier(name, len(known), len(labels), numbers.shape[1])
+                found[place][told] += _probabilities(
+                    model, numbers[known], labels[known], numbers[told], classes
                 )
             if progress is not None:
-                progress(1 / (len(each) * len(makers)))
+                progress(1 / (len(each) * len(CLASSIFIERS)))
+    found /= rounds
     own = found[:, np.arange(len(labels)), labels]
     mixed: NDArray[np.float64] = np.tensordot(mixture(own), found, axes=1)
     return mixed
@@ -142,7 +137,7 @@ def _folds(labels: NDArray[np.int64], folds: int, turn: int) -> NDArray[np.int64
 
 
 def _probabilities(
-    make: Callable[[], Any], known: Numbers, labels: NDArray[np.int64], told: Numbers, classes: int
+    model: Any, known: Numbers, labels: NDArray[np.int64], told: Numbers, classes: int
 ) -> NDArray[np.float64]:
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -156,6 +151,6 @@ def _probabilities(
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         # its regularised optimum is near long before the last digit settles
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = make().fit(known, labels)
+        model.fit(known, labels)
         found[:, model.classes_] = model.predict_proba(told)
     return found

@@ -77,6 +77,6 @@ def _check_flops(samples: Samples) -> float:
     fitted = min(0.8 * count, check.TRAINED)
     steps = 4.0 * fitted * classes * check.STEPS * (width + check.KERNEL_FEATURES)
     kernels = 2.0 * (fitted + 0.2 * count) * check.KERNEL_FEATURES * width
-    trees = FLOPS_A_SPLIT * check.TREES * fitted * math.log2(fitted + 1) * math.sqrt(width)
+    trees = FLOPS_A_SPLIT * check.GROWN * fitted * math.log2(fitted + 1) * math.sqrt(width)
     rounds = check.ROUNDS if count <= check.FEW else 1
     return rounds * check.FOLDS * (steps + kernels + trees)
