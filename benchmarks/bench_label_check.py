@@ -39,8 +39,10 @@ from rarefy.tools.samples.samples import Samples
 
 TABLES = {"wine": "load_wine", "cancer": "load_breast_cancer", "digits": "load_digits"}
 RHOS, SHARES = size((1, 20, 100), (20,)), size((0.02, 0.05, 0.1), (0.1,))
-OF_IMAGES = {1: 200, 20: 600, 100: 600}
-"""Images of the largest class, by rho."""
+WHOLE = ("wine", "cancer")
+"""Balanced draws of these have all samples; others are drawn too."""
+HEADS = {1: 100, 20: 300, 100: 300}
+"""Samples of the largest class, by rho, where the smallest class of the data has as many."""
 LEAST = 4
 CPU = torch.device("cpu")
 
@@ -57,8 +59,8 @@ def drawn(name: str, rho: int, share: float, seed: int) -> tuple[Samples, np.nda
     """Samples with wrong labels among them, and which these are."""
     samples, draws = loaded(name), Draws([key("label check", name, rho, share, seed)])
     classes = len(samples.classes)
-    if rho > 1 or name not in TABLES:
-        head = int(samples.counts.min()) if name in TABLES else OF_IMAGES[rho]
+    if rho > 1 or name not in WHOLE:
+        head = min(int(samples.counts.min()), HEADS[rho])
         order, ranked = (
             drawn_order(draws, what, count)
             for what, count in (("samples", len(samples)), ("classes", classes))
@@ -117,46 +119,49 @@ def compared(setting: tuple[str, int, float, int]) -> dict[str, Any]:
     return found
 
 
+def versions() -> dict[str, str]:
+    found = {}
+    for package in ("cleanlab", "sklearn", "numpy"):
+        try:
+            found[package] = str(importlib.import_module(package).__version__)
+        except ModuleNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def row_of(setting: tuple[str, int, float], draws: list[dict[str, Any]]) -> dict[str, Any]:
+    """All draws of a setting: lists, one number per draw."""
+    row: dict[str, Any] = dict(zip(("data", "rho", "share"), setting, strict=True))
+    row |= {what: [one[what] for one in draws] for what in ("n", "wrong")}
+    told = []
+    for tool in ("ours", "cleanlab"):
+        if tool in draws[0]:
+            row[tool] = {what: [one[tool][what] for one in draws] for what in draws[0][tool]}
+            means = [f"{what} {np.mean(row[tool][what]):.3f}" for what in ("auroc", "recall")]
+            told.append(f"{tool}: {', '.join(means)}")
+    print(f"{setting[0]}, rho {setting[1]}, {100 * setting[2]:g} %: {'; '.join(told)}", flush=True)
+    return row
+
+
 def main() -> None:
-    data = [*TABLES, "mnist", "cifar10"]
-    arguments = asked(__doc__ or "", data=size(data, ["wine"]), seeds=size(10, 1), processes=2)
-    names = []
+    data = size([*TABLES, "mnist", "cifar10"], ["wine"])
+    arguments = asked(__doc__ or "", data=data, seeds=size(10, 1), processes=2)
+    seeds = arguments.seeds
     for name in arguments.data:
         try:
             loaded(name)
-            names.append(name)
         except RarefyError as error:
             print(f"{name}: left out ({error})")
-    settings = [(name, rho, share) for name in names for rho in RHOS for share in SHARES]
-    jobs = [(*setting, seed) for setting in settings for seed in range(arguments.seeds)]
-    if arguments.tiny:
-        found = [compared(job) for job in jobs]
-    else:
+            continue
+        settings = [(name, rho, share) for rho in RHOS for share in SHARES]
+        jobs = [(*setting, seed) for setting in settings for seed in range(seeds)]
         with ProcessPoolExecutor(arguments.processes) as pool:
-            found = list(pool.map(compared, jobs))
-    results = []
-    for place, (name, rho, share) in enumerate(settings):
-        mine = found[place * arguments.seeds : (place + 1) * arguments.seeds]
-        row: dict[str, Any] = {"data": name, "rho": rho, "share": share}
-        row |= {what: [one[what] for one in mine] for what in ("n", "wrong")}
-        for tool in ("ours", "cleanlab"):
-            if tool in mine[0]:
-                row[tool] = {what: [one[tool][what] for one in mine] for what in mine[0][tool]}
-        results.append(row)
-        line = "; ".join(
-            f"{tool}: {what} {np.mean(row[tool][what]):.3f}"
-            for tool in ("ours", "cleanlab")
-            if tool in row
-            for what in ("auroc", "recall")
-        )
-        print(f"{name}, rho {rho}, {100 * share:g} %: {line}")
-    versions = {}
-    for package in ("cleanlab", "sklearn", "numpy"):
-        try:
-            versions[package] = str(importlib.import_module(package).__version__)
-        except ModuleNotFoundError:
-            versions[package] = "not installed"
-    keep(arguments, "label-check", {"versions": versions, "results": results})
+            found = list(map(compared, jobs) if arguments.tiny else pool.map(compared, jobs))
+        results = [
+            row_of(setting, found[place * seeds : (place + 1) * seeds])
+            for place, setting in enumerate(settings)
+        ]
+        keep(arguments, f"label-check-{name}", {"versions": versions(), "results": results})
 
 
 if __name__ == "__main__":

@@ -99,10 +99,12 @@ def test_one_sample_per_class_cannot_be_checked() -> None:
 
 
 def test_too_many_samples_and_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(label_check, "MOST", 100)
     X, labels = clouds((40, 30))
-    with pytest.raises(UsageError, match=r"70 samples of 2 classes are too many \(their product"):
-        check_labels(as_samples(X, labels), CPU)
+    for limit, least in (("MOST", 100), ("MOST_CLASSES", 1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(label_check, limit, least)
+            with pytest.raises(UsageError, match="70 samples of 2 classes are too many"):
+                check_labels(as_samples(X, labels), CPU)
 
 
 # --------------------------------------------------------------------------------------- the pieces

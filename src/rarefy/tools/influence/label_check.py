@@ -28,8 +28,8 @@ from rarefy.tools.samples.samples import Samples
 NEAR, TIMES = 0.8, 4.0
 """Of its threshold, and as likely as the given label: what a suggested class must have. Chosen on
 made-up tables, iris, and parts of MNIST and CIFAR-100 that no comparison uses."""
-MOST = 50_000_000
-"""Probabilities (samples times classes) up to which labels are checked."""
+MOST_CLASSES, MOST = 500, 50_000_000
+"""Classes, and probabilities (samples times classes), up to which labels are checked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +51,10 @@ def why_unchecked(samples: Samples) -> str:
     present = int((samples.counts > 0).sum())
     if samples.counts.max() < 2:
         return "labels are not checked: no class has two samples, one to learn from, one to ask"
-    if len(samples) * present > MOST:
+    if present > MOST_CLASSES or len(samples) * present > MOST:
         sizes = f"{len(samples):,} samples of {present:,} classes"
-        return f"labels are not checked: {sizes} are too many (their product at most {MOST:,})"
+        limits = f"at most {MOST_CLASSES} classes, {MOST:,} samples times classes"
+        return f"labels are not checked: {sizes} are too many ({limits})"
     return ""
 
 
