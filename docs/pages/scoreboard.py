@@ -142,7 +142,7 @@ def _where_it_loses(results: xr.Dataset) -> str:
     if flips:
         best = _best_column(results, flips)
         told = (
-            f"For wrong labels use the label check (below), or of the columns that need no training "
+            "For wrong labels use the label check (below), or of the columns that need no training "
             f"`{best}` (mean AUROC {_mean(results, best, flips).mean():.2f}, "
             f"the score's {_mean(results, SCORE, flips).mean():.2f})"
         )

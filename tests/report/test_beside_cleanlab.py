@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from pages import ROOT, beside_cleanlab
 
 

@@ -235,9 +235,9 @@ def influence(
         typer.echo(json.dumps(describe(scored, written), indent=1))
     else:
         print_(classes_table(scored))
-        print_(top_table(scored.table))
         if scored.table["label_issue"].any():
             print_(doubts_table(scored.table))
+        print_(top_table(scored.table))
         for what, path in written.items():
             typer.echo(f"{what}: {path}")
         if check_labels:

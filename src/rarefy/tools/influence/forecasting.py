@@ -26,7 +26,7 @@ from rarefy.tools.samples.samples import Samples
 CPU = torch.device("cpu")
 SURELY_SHORT = 1e10
 """Operations that take no time worth telling, nor measuring, on any machine."""
-FLOPS_A_SPLIT = 300.0
+FLOPS_A_SPLIT = 500.0
 """What a tree does for each sample, level and feature tried, in operations of matrix products that
 take as long."""
 
