@@ -106,7 +106,10 @@ def section(folder: Path) -> str:
         "standardised features, and ranks and flags by its defaults. Long tails: rho is the "
         "largest class over the smallest, which has at least 4 samples before labels are changed.",
         f"**{_counted(results)}** A difference is told where the 95 % interval of paired "
-        f"differences over n = {draws} draws is off 0.",
+        f"differences over n = {draws} draws is off 0. (Of so many settings one in forty would be "
+        "told on either side by chance.) The ranking differs by the classifiers alone: cleanlab "
+        "takes anybody's probabilities, and given ours would rank as we do. What is called wrong "
+        "differs by the rule too.",
         *(
             f"{name}, ours / cleanlab, difference ± half its interval:\n\n"
             f"{_by_setting(results, what)}"
