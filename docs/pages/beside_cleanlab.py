@@ -41,7 +41,7 @@ def _by_setting(results: list[Row], what: str) -> str:
     rhos = sorted({row["rho"] for row in results})
     rows: dict[tuple[str, float], list[str]] = {}
     for row in results:
-        head = [NAMES.get(row["data"], row["data"]), f"{100 * row['share']:g} %"]
+        head = [str(NAMES.get(row["data"], row["data"])), f"{100 * row['share']:g} %"]
         rows.setdefault((row["data"], row["share"]), head).append(_cell(row, what))
     heads = ["balanced" if rho == 1 else f"rho {rho}" for rho in rhos]
     return table(["data", "wrong labels", *heads], [*rows.values()])

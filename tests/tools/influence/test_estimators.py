@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import rarefy
-from rarefy.tools.influence import class_probabilities
 
 ESTIMATORS = [rarefy.InfluenceScorer(), rarefy.LabelCheck()]
 CHECKS = [
@@ -22,11 +21,8 @@ CHECKS = [
 @pytest.mark.parametrize(
     ("name", "check"), CHECKS, ids=[f"{name}-{each.func.__name__}" for name, each in CHECKS]
 )
-def test_the_contract_of_scikit_learn(
-    name: str, check: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(class_probabilities, "GROWN", 5)
-    monkeypatch.setattr(class_probabilities, "ROUNDS", 1)
+@pytest.mark.usefixtures("quick")
+def test_the_contract_of_scikit_learn(name: str, check: object) -> None:
     check(getattr(rarefy, name)())  # type: ignore[operator]
 
 

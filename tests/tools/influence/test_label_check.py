@@ -70,6 +70,7 @@ def test_wrong_labels_in_a_class_of_three() -> None:
     assert (found.suggested_probability[[0, 70]] > found.given_probability[[0, 70]]).all()
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_class_of_one_sample_is_left_out_and_told() -> None:
     X, labels = clouds((30, 30, 1, 1))
     found = check_labels(as_samples(X, labels), CPU)
@@ -82,6 +83,7 @@ def test_a_class_of_one_sample_is_left_out_and_told() -> None:
     assert any("neighbour rule is off" in told for told in table.attrs["notes"])
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_class_that_cannot_be_told_from_another_is_named() -> None:
     X, labels = clouds((80, 6), apart=0.0)
     found = check_labels(as_samples(X, labels), CPU)
@@ -108,12 +110,6 @@ def test_too_many_samples_and_classes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # --------------------------------------------------------------------------------------- the pieces
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(class_probabilities, "GROWN", 10)
-    monkeypatch.setattr(class_probabilities, "ROUNDS", 1)
 
 
 @pytest.mark.usefixtures("quick")
