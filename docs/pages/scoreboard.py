@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from pages import ROOT, beside_cleanlab
 from pages.markdown import table
 from rarefy.core.contracts import Study
 from rarefy.measure.estimates import Interval
@@ -141,7 +142,8 @@ def _where_it_loses(results: xr.Dataset) -> str:
     if flips:
         best = _best_column(results, flips)
         told = (
-            f"For wrong labels use `{best}` (mean AUROC {_mean(results, best, flips).mean():.2f}, "
+            "For wrong labels use the label check (below), or of the columns that need no training "
+            f"`{best}` (mean AUROC {_mean(results, best, flips).mean():.2f}, "
             f"the score's {_mean(results, SCORE, flips).mean():.2f})"
         )
         of_score = best in (SCORE, "influence")
@@ -263,19 +265,20 @@ def page(study: Study, scale: str, results: xr.Dataset) -> str:
         _where_it_loses(results),
         "## Which column to sort by",
         "Mean AUROC over data sets, in brackets the lowest. Columns of the table that "
-        "`rarefy influence` writes; all of them need no model and no training.",
+        "`rarefy influence` writes that need no model and no training.",
         _recommendation(results),
         "The score says how far a sample stretches its class along directions in which the class "
         "varies anyway. It is there to look at a class's extremes and to ask what removing them "
         "does, not to clean labels. A rare mode and a wrong label look alike to all of these; the "
-        "column `triage` puts score and neighbours together.",
+        "column `triage` puts score, neighbours and label check together.",
         *_poor(results),
+        beside_cleanlab.section(ROOT / "benchmarks" / "results"),
         *(_section(results, kind, mine) for kind, mine in _kinds(injections).items()),
         "## How this was measured",
         how,
         PUBLIC,
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def newest(folder: Path) -> tuple[Study, str, xr.Dataset]:

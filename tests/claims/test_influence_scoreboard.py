@@ -103,7 +103,7 @@ def test_the_page_is_made_of_results_and_begins_with_where_the_score_loses(
         "none of 3 searches for injected samples come out best" in first
         and "no detector of label errors" in first
     )
-    assert "use `disagreement`" in first
+    assert "no training `disagreement`" in first
     assert text.count("\n## ") == 6
     for words in WORDS.values():
         assert text.count(f"| {words} |") == 3
