@@ -5,7 +5,8 @@
 the answers to what the papers claim. ``rarefy.Pruner(model, optimizer,
 keep=0.3)`` prunes any PyTorch model while it trains, ``rarefy.train(data, keep=0.3)`` compares
 dense and pruned networks on images. ``rarefy.influence(X, y)`` says which samples of a labelled
-set are atypical, without a model. ``rarefy.pretrain(images, network, "branches:0.1")`` learns
+set are atypical and which labels may be wrong, ``rarefy.LabelCheck().fit(X, y)`` the latter alone.
+``rarefy.pretrain(images, network, "branches:0.1")`` learns
 features without labels, ``rarefy.probe(train, test)`` judges them, ``rarefy.pretrain_images(data,
 methods)`` compares methods, head and tail. ``rarefy.granularity(data)`` says how fine the labels
 of pre-training should be.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rarefy.pruning.models.pruner import Pruner
     from rarefy.studies.api import judge, run
     from rarefy.tools.granularity.api import granularity
+    from rarefy.tools.influence.estimators import InfluenceScorer, LabelCheck
     from rarefy.tools.influence.scoring import influence
     from rarefy.tools.longtail.api import pretrain, probe
     from rarefy.tools.longtail.pretrain_images import pretrain_images
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Experiment",
+    "InfluenceScorer",
+    "LabelCheck",
     "Pruner",
     "Study",
     "Verdict",
@@ -54,6 +58,8 @@ _HOMES = {
     "judge": "rarefy.studies.api",
     "granularity": "rarefy.tools.granularity.api",
     "influence": "rarefy.tools.influence.scoring",
+    "InfluenceScorer": "rarefy.tools.influence.estimators",
+    "LabelCheck": "rarefy.tools.influence.estimators",
     "pretrain": "rarefy.tools.longtail.api",
     "pretrain_images": "rarefy.tools.longtail.pretrain_images",
     "probe": "rarefy.tools.longtail.api",

@@ -25,23 +25,20 @@ from rarefy.cli.options import (
     Threads,
 )
 from rarefy.cli.removing import Removing, removed, with_folder_options
-from rarefy.cli.scored_tables import classes_table, describe, top_table
+from rarefy.cli.scored_tables import advice, classes_table, describe, doubts_table, top_table
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.text import folder_name
 from rarefy.core.writing import RECORDS, OutputFolder, remove_output
 
 if TYPE_CHECKING:
     from rarefy.tools.influence.scored_samples import ScoredSamples
+    from rarefy.tools.influence.scoring import ScoreSettings
     from rarefy.tools.samples.samples import Samples
 
 NEIGHBOURS = 10
 TABLE, CSV, CSV_FACTS, GALLERY = "scores.parquet", "scores.csv", "scores.csv.json", "gallery.html"
 UNFINISHED = f"{RECORDS}/unfinished"
 """In the folder that is written: what an interrupted command goes on from."""
-LITTLE_SAID = (
-    "most samples' nearest neighbours have other labels: distances between features as they are "
-    "say little here, and no label is called in doubt by them; --embed scores what a model sees"
-)
 WORTH_SAYING = 5.0
 """Seconds from which a forecast is told before the work."""
 
@@ -70,8 +67,12 @@ def influence(
     ] = None,
     image: Annotated[str | None, typer.Option(help="Of a hf: set: its image column.")] = None,
     standardize: Annotated[
-        bool, typer.Option("--standardize", help="Of a table: bring columns to std 1 first.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--standardize/--no-standardize",
+            help="Bring features to mean 0 and std 1; all but images are, unless --embed is given.",
+        ),
+    ] = None,
     split: Annotated[
         str | None, typer.Option(help="train, test or all; train where there is one.")
     ] = None,
@@ -82,6 +83,13 @@ def influence(
     neighbours: Annotated[
         int, typer.Option(help="Nearest samples asked for their label; 0 saves that time.")
     ] = NEIGHBOURS,
+    check_labels: Annotated[
+        bool,
+        typer.Option(
+            "--check-labels/--no-check-labels",
+            help="Ask classifiers that have not seen a sample for its label; takes most time.",
+        ),
+    ] = True,
     ddof: Annotated[int, typer.Option(help="Covariance divided by n - ddof: 0 or 1.")] = 1,
     memory: Annotated[
         float, typer.Option(help="GB that scoring may use besides the features.")
@@ -129,13 +137,13 @@ def influence(
     max_seconds: MaxSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find atypical samples without a model and without training, and look at them.
+    """Find labels that may be wrong and atypical samples, and look at them.
 
-    A sample's influence is what the squared norm of its class's covariance loses when it is left
-    out (003 Eq. (10)), exactly. Beside it stand plainer scores, a percentile within the class, and
-    a word for what a curator should look at it for. A page of pictures and a table are written.
-    It does not find wrong labels well: for those look at the column disagreement (the docs say
-    how much better it is).
+    Classifiers that have not seen a sample are asked for its label; where they are sure of another
+    one, that is suggested. A sample's influence is what the squared norm of its class's covariance
+    loses when it is left out (003 Eq. (10)), exactly. Beside it stand plainer scores, a percentile
+    within the class, and a word for what a curator should look at it for. A page of pictures and a
+    table are written.
 
     Example: [bold]rarefy influence digits --open[/]
 
@@ -150,10 +158,11 @@ def influence(
         only_for_scores = {
             "names": names,
             "image": image,
-            "standardize": standardize or None,
+            "standardize": standardize,
             "split": split,
             "embed": embed,
             "neighbours": None if neighbours == NEIGHBOURS else neighbours,
+            "check_labels": None if check_labels else False,
             "ddof": None if ddof == 1 else ddof,
             "memory": None if memory == 1.0 else memory,
             "csv": csv or None,
@@ -190,6 +199,8 @@ def influence(
         raise bad_value("memory", memory, "must be above 0 (GB) and below 1e9")
     if max_seconds is not None and not max_seconds > 0:
         raise bad_value("max_seconds", max_seconds, "must be more than 0")
+    from rarefy.tools.influence.scoring import ScoreSettings
+
     began = time.monotonic()
     samples = _open(
         data,
@@ -202,7 +213,7 @@ def influence(
         size=size,
         test_share=test_share,
         skip_bad=skip_bad,
-        standardize=standardize,
+        standardize=False if standardize is None and embed is not None else standardize,
     )
     for note in samples.notes:
         complain(note, 0)
@@ -216,18 +227,21 @@ def influence(
     if overwrite:
         shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     deadline = None if max_seconds is None else began + max_seconds
-    scored = _score(samples, embed, neighbours, ddof, memory, device, target, deadline)
+    settings = ScoreSettings(ddof, neighbours, check_labels, int(memory * 1e9), device)
+    scored = _score(samples, embed, settings, target, deadline)
     written = _write(scored, written_to, csv, gallery)
     shutil.rmtree(target / UNFINISHED, ignore_errors=True)
-    if scored.doubtful_neighbours():
-        complain(LITTLE_SAID, 0)
     if as_json:
         typer.echo(json.dumps(describe(scored, written), indent=1))
     else:
         print_(classes_table(scored))
         print_(top_table(scored.table))
+        if scored.table["label_issue"].any():
+            print_(doubts_table(scored.table))
         for what, path in written.items():
             typer.echo(f"{what}: {path}")
+        if check_labels:
+            typer.echo(advice(scored.table))
     if open_ and "gallery" in written:
         webbrowser.open(written["gallery"].resolve().as_uri())
 
@@ -244,26 +258,22 @@ def _open(data: str, **options: Any) -> Samples:
 def _score(
     samples: Samples,
     embed: str | None,
-    neighbours: int,
-    ddof: int,
-    memory: float,
-    device: str,
+    settings: ScoreSettings,
     target: Path,
     deadline: float | None,
 ) -> ScoredSamples:
     from rarefy.core.progress import Progress
     from rarefy.core.settings import resolve_device
     from rarefy.tools.influence.forecasting import forecast
-    from rarefy.tools.influence.scoring import ScoreSettings, score_samples
+    from rarefy.tools.influence.scoring import score_samples
     from rarefy.tools.samples.features import embed as embedded
 
-    settings = ScoreSettings(ddof, neighbours, int(memory * 1e9), device)
     state = target / UNFINISHED
     if embed is not None:
         samples = embedded(
             samples,
             embed,
-            device=str(resolve_device(device)),
+            device=str(resolve_device(settings.device)),
             folder=state / "features",
             progress=True,
         )

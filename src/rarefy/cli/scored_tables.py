@@ -27,7 +27,10 @@ def describe(scored: ScoredSamples, written: dict[str, Path]) -> dict[str, Any]:
         "classes": len(scored.samples.classes),
         "undefined": int(table["influence"].isna().sum()),
         "triage": {word: int(count) for word, count in words.items() if word},
+        "label_issues": int(table["label_issue"].sum()),
+        "doubts": doubts_of(table)[list(DOUBTS)].to_dict("records"),
         "highest": highest_of(table)[columns].to_dict("records"),
+        "notes": list(table.attrs["notes"]),
         "seconds": table.attrs["seconds"],
         "written": {what: str(path) for what, path in written.items()},
     }
@@ -39,6 +42,47 @@ def highest_of(table: pd.DataFrame) -> pd.DataFrame:
     moved = table["own"] + table["shared"]
     times = moved / moved.groupby(table["label"]).transform("mean")
     return table.assign(times=times).dropna(subset=["times"]).nlargest(TOP, "times")
+
+
+DOUBTS = ("id", "name", "label", "given_probability", "suggested_label", "suggested_probability")
+
+
+def doubts_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Labels in doubt, the least likely ones."""
+    return table[table["label_issue"]].nsmallest(TOP, "given_probability")
+
+
+def doubts_table(table: pd.DataFrame) -> Table:
+    columns = {"sample": "", "label": "", "its probability": ".1%", "suggested": ""}
+    columns |= {"probability": ".1%", "neighbours disagree": ".0%"}
+    rows = [
+        (
+            printable(str(row.name or row.index)),
+            *(str(row.label), row.given_probability, str(row.suggested_label)),
+            *(row.suggested_probability, row.disagreement),
+        )
+        for row in doubts_of(table).itertuples()
+    ]
+    caption = "probabilities by classifiers that have not seen the sample"
+    return make_table(columns, rows, "labels most in doubt", caption)
+
+
+def advice(table: pd.DataFrame) -> str:
+    """What to do with the labels, in a sentence."""
+    checked = int(table["given_probability"].notna().sum())
+    doubted = table[table["label_issue"]]
+    if not checked:
+        return "no label was checked: see the notes"
+    if not len(doubted):
+        return f"no label is in doubt, of {checked:,} checked"
+    shares = table.groupby("label", sort=False)["label_issue"].mean()
+    worst = str(shares.idxmax())
+    several = "label is" if len(doubted) == 1 else "labels are"
+    return (
+        f"{len(doubted):,} {several} in doubt, of {checked:,} checked; most in class {worst!r} "
+        f"({int(doubted['label'].eq(worst).sum())} of {int(table['label'].eq(worst).sum())}): look "
+        "at these first"
+    )
 
 
 def classes_table(scored: ScoredSamples) -> Table:

@@ -15,6 +15,7 @@ from rarefy.tools.influence.triage import (
     Rules,
     add_triage,
     robust_deviation,
+    silent_neighbours,
 )
 
 
@@ -31,6 +32,10 @@ def ordinary(count: int = 40) -> pd.DataFrame:
             "neighbour_label": ["a", "b"] * (count // 2),
             "copies": 0,
             "conflict": False,
+            "given_probability": 0.9,
+            "suggested_label": ["a", "b"] * (count // 2),
+            "suggested_probability": 0.9,
+            "label_issue": False,
         }
     )
 
@@ -54,6 +59,11 @@ def test_ordinary_samples_have_no_word() -> None:
         ({"distance": 9.0}, CORRUPT, "robust stds"),
         ({"norm": 0.0}, CORRUPT, "robust stds"),
         ({"disagreement": 0.9, "neighbour_label": "b"}, MISLABELLED, "90 % of its neighbours"),
+        (
+            {"label_issue": True, "given_probability": 0.04, "suggested_label": "b"},
+            MISLABELLED,
+            "label check: 'b' at 90 %, its own label at 4 %",
+        ),
         ({"percentile": 97.5, "disagreement": 0.1}, RARE, "percentile 97.5"),
     ],
 )
@@ -68,6 +78,18 @@ def test_the_most_certain_word_counts() -> None:
     assert with_(0, **every, neighbour_label="b").loc[0, "triage"] == CONFLICT
 
 
+def test_both_rules_are_told_where_both_fire() -> None:
+    doubted = {"label_issue": True, "suggested_label": "b"}
+    told = with_(0, **doubted, disagreement=1.0, neighbour_label="b").loc[0, "rule"]
+    assert told.startswith("label check: 'b'") and "100 % of its neighbours" in told
+
+
+def test_far_from_the_mean_of_a_class_that_it_is_not_of() -> None:
+    doubted = {"label_issue": True, "suggested_label": "b"}
+    assert with_(0, **doubted, distance=99.0).loc[0, "triage"] == MISLABELLED
+    assert with_(0, **doubted, norm=99.0).loc[0, "triage"] == CORRUPT
+
+
 def test_a_rare_sample_whose_neighbours_disagree_is_not_called_right() -> None:
     assert with_(0, percentile=99.0, disagreement=0.7).loc[0, "triage"] == ""
 
@@ -77,14 +99,18 @@ def test_neighbours_that_say_nothing_call_no_label_in_doubt() -> None:
     table["disagreement"] = np.where(table["label"] == "a", 0.9, 0.2)
     table["neighbour_label"] = "c"
     assert set(add_triage(table)["triage"]) == {""}
+    (note,) = silent_neighbours(table, Rules())
+    assert note.startswith("neighbour rule is off for class a (most neighbours of")
+    table["disagreement"] = 0.9
+    assert "off for 2 classes: a; b" in silent_neighbours(table, Rules())[0]
+    assert silent_neighbours(ordinary(), Rules()) == []
 
 
 def test_without_neighbours_only_content_and_distance_speak() -> None:
     table = ordinary()
     table["disagreement"] = np.nan
     table.loc[0, "percentile"] = 99.0
-    assert set(add_triage(table)["triage"]) == {""}
-    assert set(add_triage(table.drop(columns="disagreement"))["triage"]) == {""}
+    assert set(add_triage(table)["triage"]) == {""} and not silent_neighbours(table, Rules())
 
 
 def test_classes_without_spread_or_numbers_fire_nothing() -> None:

@@ -95,7 +95,7 @@ def test_by_what_the_text_is(
         ),
         ("set.npz", {"size": 3}, "size=3: does not fit .npz files"),
         ("digits", {"label": "kind"}, "label='kind': does not fit images, which take split, size"),
-        ("hf:x", {"standardize": True}, "standardize=True: does not fit Hugging Face sets"),
+        ("digits", {"standardize": True}, "standardize=True: does not fit images, whose pixels"),
         ("pets?sise=2", {}, "unknown option of a folder 'sise'; did you mean 'size'"),
     ],
 )
@@ -130,21 +130,21 @@ def test_hugging_face_sets_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = open_samples("hf:owner/set", split="valid", label="label")
     assert asked == [("hf:owner/set", "valid")]
     assert samples.name == "owner/set"
-    assert as_samples(Stand()).features.tolist() == [[1], [2], [3]]
+    assert as_samples(Stand()).as_read.tolist() == [[1], [2], [3]]
     assert as_samples(Stand(), "label").labels.tolist() == [0, 1, 1]
 
 
 def test_objects(files: Path) -> None:
     samples = as_samples(X, Y)
     assert as_samples(samples) is samples
-    assert as_samples("table.csv", label="kind").features.tolist() == X.tolist()
+    assert as_samples("table.csv", label="kind").as_read.tolist() == X.tolist()
     assert as_samples(X.tolist(), Y.tolist(), names=list("abcd")).files == tuple("abcd")
-    assert as_samples(torch.tensor(X), torch.tensor(Y)).features.tolist() == X.tolist()
+    assert as_samples(torch.tensor(X), torch.tensor(Y)).as_read.tolist() == X.tolist()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     assert as_samples(frame, Y).feature_names == ("a", "b", "c")
     assert as_samples(frame.assign(kind=Y), "kind", columns=["b"]).features.shape == (4, 1)
     pairs = TensorDataset(torch.tensor(X), torch.tensor(Y))
-    assert as_samples(pairs).features.tolist() == X.tolist()
+    assert as_samples(pairs).as_read.tolist() == X.tolist()
     for data in (X, X.tolist(), torch.tensor(X), frame, frame["a"]):
         with pytest.raises(UsageError, match="labels=None: must be given: one label per sample"):
             as_samples(data)
@@ -188,7 +188,8 @@ class Columns:
         (Columns(), "x", {"label": "x"}, "label='x': give either label or labels"),
         ("samples", Y, {}, "labels='ndarray': does not fit samples that are made already$"),
         ("samples", None, {"size": 3}, "size=3: does not fit samples that are made already$"),
-        (X, Y, {"standardize": True}, "standardize=True: does not fit arrays, which take names, c"),
+        (X, Y, {"standardize": 2}, "standardize=2: must be True, False or None"),
+        ("samples", None, {"standardize": True}, "standardize=True: does not fit samples that are"),
         (X, Y, {"label": "kind"}, "label='kind': does not fit arrays"),
         (pd.DataFrame(X), "0", {"size": 3}, "size=3: does not fit tables, which take columns, na"),
         (TensorDataset(torch.ones(2, 2)), None, {"size": 3}, "size=3: does not fit data sets of p"),

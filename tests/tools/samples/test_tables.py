@@ -98,27 +98,7 @@ def test_a_column_that_counts_rows_is_no_feature(tmp_path: Path) -> None:
     assert from_table(path, "kind", ["", "width"]).feature_names == ("", "width")
 
 
-def test_columns_in_different_units_are_told_and_can_be_standardized() -> None:
-    frame = pd.DataFrame(
-        {
-            "age": [1.0, 2, 4],
-            "tall": [0.1, 0.3, 0.2],
-            "income": [1e4, 5e5, 2e5],
-            "same": [1, 1, 1],
-            "kind": [0, 1, 1],
-        }
-    )
-    samples = from_frame(frame, "kind")
-    assert "'income' varies" in samples.notes[0] and "standardize" in samples.notes[0]
-    equal = from_frame(frame, "kind", standardize=True)
-    assert equal.notes == ()
-    np.testing.assert_allclose(equal.features.std(axis=0), [1, 1, 1, 0])
-    np.testing.assert_allclose(equal.features.mean(axis=0), 0, atol=1e-12)
-
-
-def test_ids_are_those_of_the_table_whatever_is_done_to_it() -> None:
-    plain = from_frame(FRAME, "kind")
-    assert from_frame(FRAME, "kind", standardize=True).ids == plain.ids
+def test_ids_do_not_depend_on_the_type_of_a_column() -> None:
     whole = pd.DataFrame({"x": [1, 2, 4], "kind": list("abb")})
     assert from_frame(whole.astype({"x": float}), "kind").ids == from_frame(whole, "kind").ids
 
@@ -128,8 +108,6 @@ def test_infinite_numbers_are_told_without_a_warning_before(tmp_path: Path) -> N
     path.write_text("x,y,kind\n1,2,a\ninf,3,b\n2,5,a\n")
     with pytest.raises(UsageError, match=r"infinite in row 1 \(counting from 0\), of 3 samples"):
         from_table(path, "kind").check_finite()
-    with pytest.raises(UsageError, match=r"t.csv: column 'x' is NaN or infinite in row 1 \("):
-        from_table(path, "kind", standardize=True)
 
 
 def test_yes_and_no_are_numbers() -> None:

@@ -45,6 +45,7 @@ class Source:
             "label": self.label or None,
             "labels": self.labels or None,
             "columns": self.columns.split(",") if self.columns else None,
+            "standardize": False,  # committed results are of features as they are
         }
         return {name: value for name, value in chosen.items() if value is not None}
 

@@ -78,15 +78,12 @@ class ScoredSamples:
         }
 
     def columns(self, row: int) -> list[tuple[str, float]]:
-        """The features of a sample, by name."""
+        """The features of a sample, by name, in the units in which they were read."""
         samples = self.samples
-        values = np.asarray(samples.features[row][:MOST_COLUMNS], dtype=np.float64) * samples.scale
+        held = samples.features if samples.as_read is None else samples.as_read
+        values = np.asarray(held[row][:MOST_COLUMNS], dtype=np.float64) * samples.scale
         names = samples.feature_names or tuple(str(place) for place in range(len(values)))
         return [(name, float(value)) for name, value in zip(names, values, strict=False)]
-
-    def doubtful_neighbours(self) -> bool:
-        """Whether neighbours of the median sample mostly have other labels."""
-        return bool(self.table["disagreement"].median() > 0.5)
 
     def words(self) -> list[str]:
         """Those that occur, in order of certainty."""

@@ -1,4 +1,4 @@
-"""Score every sample of a labelled set: one table, no model, no training (003 Eq. (10))."""
+"""Score every sample of a labelled set, and check its labels: one table (003 Eq. (10))."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from rarefy.core.settings import resolve_device
 from rarefy.core.text import printable
 from rarefy.data.images.ids import short_hash
 from rarefy.measure.influence.passes import ClassScores, score_classes
+from rarefy.tools.influence.label_check import CheckedLabels, check_labels, why_unchecked
 from rarefy.tools.influence.neighbours import NeighbourLabels, neighbour_labels, references_of
 from rarefy.tools.influence.percentiles import percentiles
 from rarefy.tools.influence.scored_samples import ScoredSamples
-from rarefy.tools.influence.triage import Rules, add_triage
+from rarefy.tools.influence.triage import Rules, add_triage, silent_neighbours
 from rarefy.tools.samples.opening import as_samples
 from rarefy.tools.samples.row_ids import copies_of
 from rarefy.tools.samples.samples import Samples
 
 MEMORY = 1 << 30
 NEIGHBOURS = 10
-SCORING_SHARE = 0.5
-"""Of the progress bar, beside looking for neighbours; a rough guess."""
+SHARES = {"scores": 1.0, "neighbours": 1.0, "labels": 3.0}
+"""Of the progress bar, to each other; a rough guess."""
 COLUMNS = (
     *("id", "index", "name", "label", "influence", "percentile", "own", "shared", "shrinking"),
     *("distance", "mahalanobis", "norm", "disagreement", "neighbour_label", "copies", "conflict"),
+    *("given_probability", "suggested_label", "suggested_probability", "label_issue"),
     *("triage", "rule"),
 )
 
@@ -45,6 +47,8 @@ class ScoreSettings:
     """0 or 1: covariance divided by n or by n - 1"""
     neighbours: int = NEIGHBOURS
     """Nearest samples that are asked for their label; 0: none, a large part of the time saved."""
+    check_labels: bool = True
+    """Whether classifiers that have not seen a sample are asked for its label; most of the time."""
     memory: int = MEMORY
     """Bytes that scoring may use besides the features."""
     device: str = "auto"
@@ -65,27 +69,34 @@ def influence(
     *,
     ddof: int = 1,
     neighbours: int = NEIGHBOURS,
+    check_labels: bool = True,
     embedding: Any = None,
     memory: int = MEMORY,
     device: str = "auto",
     **options: Any,
 ) -> pd.DataFrame:
-    """Which samples of a labelled set are atypical, one row per sample in the order of the data.
+    """Which samples of a labelled set are atypical, and which labels are in doubt: one row per
+    sample in the order of the data.
 
     data: an array or tensor (any rank, rows are flattened) with its ``labels``; a DataFrame with
     the name of its label column; a PyTorch data set of pairs; a Hugging Face data set; or a text:
     the name of an image set (``digits``, ``mnist`` ...), a folder of class folders, a table, an
     array file. ``embedding``: a callable or module whose outputs are scored instead of the data as
-    they are. Further options are those of ``rarefy.tools.samples``.
+    they are. Tables and arrays are standardised (``standardize=False``: left in their units),
+    images and what an embedding is given are not. ``check_labels=False`` and ``neighbours=0`` save
+    time. Further options are those of ``rarefy.tools.samples``.
 
     ``influence`` is what a class's squared covariance norm loses without the sample; compare
-    samples of different classes by ``percentile``. ``docs/influence.md`` says what it is good for
-    and where plainer columns beside it are better.
+    samples of different classes by ``percentile``. ``label_issue`` says whether a label is in
+    doubt, ``given_probability`` how likely it is (lowest first to look at), ``suggested_label``
+    what it might be instead. ``docs/influence.md`` says what each column is good for.
     """
     from rarefy.tools.samples.features import embed
 
+    if embedding is not None:
+        options = {"standardize": False, **options}
     samples = as_samples(data, labels, **options)
-    settings = ScoreSettings(ddof=ddof, neighbours=neighbours, memory=memory, device=device)
+    settings = ScoreSettings(ddof, neighbours, check_labels, memory, device)
     if embedding is not None:
         samples = embed(samples, embedding, device=str(resolve_device(device)))
     return score_samples(samples, settings).table
@@ -110,11 +121,12 @@ def score_samples(
         return deadline is not None and time.monotonic() > deadline
 
     asked = references_of(samples) if settings.neighbours else 0
-    part = SCORING_SHARE if asked else 1.0
+    checked = settings.check_labels and not why_unchecked(samples)
+    parts = {"scores"} | ({"neighbours"} if asked else set()) | ({"labels"} if checked else set())
+    whole = sum(SHARES[part] for part in parts)
 
-    def done(share: float) -> None:
-        if progress is not None:
-            progress(share)
+    def done(part: str) -> Callable[[float], None]:
+        return lambda share: progress and progress(share * SHARES[part] / whole)
 
     try:
         scores = score_classes(
@@ -127,7 +139,7 @@ def score_samples(
             device=device,
             state=state,
             content="" if state is None else short_hash(samples.ids),
-            progress=lambda share: done(part * share),
+            progress=done("scores"),
             deadline=late,
         )
     except UsageError as error:
@@ -140,22 +152,38 @@ def score_samples(
             samples,
             settings.neighbours,
             device,
-            progress=lambda share: done((1 - part) * share),
+            progress=done("neighbours"),
             deadline=late,
         )
-    table = add_triage(_table(samples, scores, near), settings.rules)[list(COLUMNS)]
+    found = None
+    if checked:
+        found = check_labels(samples, device, progress=done("labels"), deadline=late)
+    table = add_triage(_table(samples, scores, near, found), settings.rules)[list(COLUMNS)]
+    notes = [*samples.notes, *_silent(samples, settings, near, found)]
+    notes += silent_neighbours(table, settings.rules)
     table.attrs = _facts(samples, settings, scores, near, device, time.monotonic() - began)
+    table.attrs["notes"] = notes
     return ScoredSamples(samples, table, scores, settings.memory, device)
 
 
-def influence_of(samples: Samples, device: torch.device) -> ClassScores:
+def influence_of(samples: Samples, device: torch.device, ddof: int = 1) -> ClassScores:
     """The numbers alone."""
     return score_classes(
-        samples.features, samples.labels, len(samples.classes), scale=samples.scale, device=device
+        samples.features,
+        samples.labels,
+        len(samples.classes),
+        scale=samples.scale,
+        ddof=ddof,
+        device=device,
     )
 
 
-def _table(samples: Samples, scores: ClassScores, near: NeighbourLabels | None) -> pd.DataFrame:
+def _table(
+    samples: Samples,
+    scores: ClassScores,
+    near: NeighbourLabels | None,
+    found: CheckedLabels | None,
+) -> pd.DataFrame:
     names = np.array([printable(name) for name in samples.classes], dtype=object)
     copied = copies_of(samples.ids, samples.labels)
     count = len(samples)
@@ -180,8 +208,29 @@ def _table(samples: Samples, scores: ClassScores, near: NeighbourLabels | None) 
             ),
             "copies": copied.copies,
             "conflict": copied.conflict,
+            "given_probability": np.nan if found is None else found.given_probability,
+            "suggested_label": pd.Series(
+                names[samples.labels if found is None else found.suggested], dtype=object
+            ),
+            "suggested_probability": np.nan if found is None else found.suggested_probability,
+            "label_issue": False if found is None else found.issue,
         }
     )
+
+
+def _silent(
+    samples: Samples,
+    settings: ScoreSettings,
+    near: NeighbourLabels | None,
+    found: CheckedLabels | None,
+) -> list[str]:
+    """What was asked for and could not be said, and why."""
+    notes = []
+    if settings.neighbours and near is None:
+        notes.append(f"{len(samples.classes):,} classes are too many to ask neighbours for labels")
+    if settings.check_labels:
+        notes += [why_unchecked(samples)] if found is None else found.notes
+    return notes
 
 
 class _Shared(list[Any]):
@@ -202,9 +251,6 @@ def _facts(
 ) -> dict[str, Any]:
     made = provenance(device, "float64", seconds)
     routes = pd.Series(scores.routes).value_counts()
-    notes = [*samples.notes]
-    if settings.neighbours and near is None:
-        notes.append(f"{len(samples.classes):,} classes are too many to ask neighbours for labels")
     return {
         "data": samples.name,
         "source": Path(samples.source).name if samples.source else "",
@@ -221,7 +267,6 @@ def _facts(
         "routes": {str(route): int(count) for route, count in routes.items() if route},
         "memory": int(scores.memory),
         "seconds": round(seconds, 2),
-        "notes": notes,
         "left_out": list(samples.left_out),
         **{name: made[name] for name in ("torch", "numpy", "machine", "date")},
     }

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rarefy.core.errors import bad_value
+from rarefy.data.images.listing import listed
 
 CONFLICT, CORRUPT = "duplicate in conflict", "maybe corrupt"
 MISLABELLED, RARE = "maybe mislabelled", "rare but right"
@@ -34,8 +35,8 @@ class Rules:
     """Least share of neighbours with another label for a label to be in doubt."""
     agreeing: float = 0.5
     """Largest such share with which a label still counts as right. Where the median sample of a
-    class has more, neighbours say nothing about labels (raw pixels of photographs), and no label
-    of that class is called in doubt by them."""
+    class has more, neighbours say nothing about labels (a rare class among larger ones, raw pixels
+    of photographs): no label of that class is called in doubt by them, and a note says so."""
     atypical: float = 95.0
     """Percentile of the influence within its class from which a sample is rare."""
 
@@ -71,39 +72,68 @@ def _found(table: pd.DataFrame, rules: Rules):  # type: ignore[no-untyped-def]
         table["conflict"].to_numpy(dtype=bool),
         lambda row: f"{copies[row]} other samples have the same content, not all the same label",
     )
+    checked = table["label_issue"].to_numpy(dtype=bool)
     distance = robust_deviation(table["distance"].to_numpy(), label)
     norm = np.abs(robust_deviation(table["norm"].to_numpy(), label))
     yield (
         CORRUPT,
-        (distance > rules.far) | (norm > rules.far),
+        # far from the mean of the class that it may not be of: a norm of its own says more
+        (norm > rules.far) | ((distance > rules.far) & ~checked),
         lambda row: (
             f"distance from the class mean {distance[row]:.1f}, norm {norm[row]:.1f} robust stds "
             f"from the class's median (from {rules.far:g} on)"
         ),
     )
-    if "disagreement" not in table or table["disagreement"].isna().all():
-        return
-    other = table["disagreement"].to_numpy()
-    median = table.groupby("label")["disagreement"].transform("median").to_numpy()
+    given, likelier = table["given_probability"], table["suggested_probability"]
+    suggested = table["suggested_label"]
+    other = table["disagreement"].to_numpy(dtype=np.float64)
     named = table["neighbour_label"].to_numpy()
-    yield (
-        MISLABELLED,
-        (other >= rules.disagreeing) & (named != label) & (median <= rules.agreeing),
-        lambda row: (
-            f"{100 * other[row]:.0f} % of its neighbours have another label, most of all "
-            f"{named[row]!r} (from {100 * rules.disagreeing:g} % on)"
-        ),
-    )
+    near = (other >= rules.disagreeing) & (named != label)
+    near &= ~table["label"].isin(_silent_classes(table, rules)).to_numpy()
+
+    def doubts(row: int) -> str:
+        told = []
+        if checked[row]:
+            told.append(
+                f"label check: {suggested[row]!r} at {100 * likelier[row]:.0f} %, its own label at "
+                f"{100 * given[row]:.0f} %"
+            )
+        if near[row]:
+            told.append(
+                f"{100 * other[row]:.0f} % of its neighbours have another label, most of all "
+                f"{named[row]!r} (from {100 * rules.disagreeing:g} % on)"
+            )
+        return "; ".join(told)
+
+    yield MISLABELLED, checked | near, doubts
     percentile = table["percentile"].to_numpy()
     yield (
         RARE,
-        (percentile >= rules.atypical) & (other <= rules.agreeing),
+        (percentile >= rules.atypical) & (other <= rules.agreeing),  # (not without neighbours)
         lambda row: (
             f"influence at percentile {percentile[row]:.1f} of its class (from "
             f"{rules.atypical:g} on), and {100 - 100 * other[row]:.0f} % of its neighbours share "
             "its label"
         ),
     )
+
+
+def _silent_classes(table: pd.DataFrame, rules: Rules) -> list[str]:
+    """Classes whose median sample's neighbours mostly have other labels."""
+    median = table.groupby("label", sort=False)["disagreement"].median()
+    return [str(label) for label in median.index[median > rules.agreeing]]
+
+
+def silent_neighbours(table: pd.DataFrame, rules: Rules) -> list[str]:
+    """For which classes neighbours say nothing about labels, in a line."""
+    silent = _silent_classes(table, rules)
+    if not silent:
+        return []
+    classes = "class" if len(silent) == 1 else f"{len(silent):,} classes:"
+    return [
+        f"neighbour rule is off for {classes} {listed(silent)} (most neighbours of its median "
+        "sample have other labels)"
+    ]
 
 
 def robust_deviation(values: NDArray[np.float64], label: NDArray[np.object_]) -> NDArray:

@@ -73,6 +73,7 @@ def embed(
     return replace(
         samples,
         features=features,
+        as_read=None,
         scale=1.0,
         image=None,
         channels_last=False,

@@ -19,6 +19,7 @@ from rarefy.tools.samples.hugging_face import PREFIX, from_hugging_face, load_hu
 from rarefy.tools.samples.images import from_images
 from rarefy.tools.samples.pairs import from_pairs
 from rarefy.tools.samples.samples import Samples
+from rarefy.tools.samples.standardizing import standardized
 from rarefy.tools.samples.tables import ENDINGS, ending_of, from_frame, from_table
 
 
@@ -34,13 +35,15 @@ def open_samples(
     size: int | None = None,
     test_share: float | None = None,
     skip_bad: bool = False,
-    standardize: bool = False,
+    standardize: bool | None = None,
     folder: str | Path | None = None,
 ) -> Samples:
     """By what the text is: the name of a built-in set, a folder of class folders, a .npy file
     (``labels``: another, or the labels; by default ``labels.npy`` beside it), an .npz file, a table
-    (``label``, ``columns``, ``names``, ``standardize``), or ``hf:NAME`` (``label``, ``columns``,
-    ``image``). An option that does not fit the kind of data is an error."""
+    (``label``, ``columns``, ``names``), or ``hf:NAME`` (``label``, ``columns``, ``image``). An
+    option that does not fit the kind of data is an error.
+
+    standardize: features at mean 0 and std 1; by default all but images are."""
     word = str(text)
     given: dict[str, Any] = {
         "split": split,
@@ -52,10 +55,14 @@ def open_samples(
         "size": size,
         "test_share": test_share,
         "skip_bad": skip_bad or None,
-        "standardize": standardize or None,
         "folder": folder,
     }
     options = {key: value for key, value in given.items() if value is not None}
+    return standardized(_opened(word, options), standardize)
+
+
+def _opened(word: str, options: dict[str, Any]) -> Samples:
+    split, label, labels = (options.get(name) for name in ("split", "label", "labels"))
     if word.startswith(PREFIX):
         fit = ("split", "label", "columns", "image", "size", "skip_bad", "folder")
         _fitting(options, fit, "Hugging Face sets")
@@ -76,28 +83,38 @@ def open_samples(
         _fitting(options, ("split",), ".npz files")
         return from_npz(path, split)
     if ending_of(path) is not None:
-        _fitting(options, ("label", "columns", "names", "standardize"), "tables")
+        _fitting(options, ("label", "columns", "names"), "tables")
         if label is None and path.is_file():
             raise bad_value("label", None, f"{word}: name the column that has the classes")
-        return from_table(path, label or "", columns, names, standardize)
+        return from_table(path, label or "", options.get("columns"), options.get("names"))
     _need_known(word)
     _fitting(options, ("split", "size", "test_share", "skip_bad"), "images")
     return from_images(word, **options)
 
 
-def as_samples(data: object, labels: object = None, **options: Any) -> Samples:
+def as_samples(
+    data: object, labels: object = None, *, standardize: bool | None = None, **options: Any
+) -> Samples:
     """The same for objects: samples as they are, text and paths by ``open_samples`` (``labels``: a
     column, or the labels of an .npy file), DataFrames (``labels``: a column, or the labels),
     Hugging Face sets (``labels``: a column), PyTorch data sets of pairs, and otherwise arrays with
     their labels. ``label`` is another word for a column's name. An option that does not fit is an
     error."""
+    if standardize not in (None, True, False):
+        raise bad_value("standardize", _shown(standardize), "must be True, False or None")
     _need_options(options)
     options = {key: value for key, value in options.items() if _is_given(value)}
     if isinstance(data, Samples):
-        _fitting({"labels": labels, **options}, (), "samples that are made already")
+        given = {"labels": labels, "standardize": standardize, **options}
+        _fitting(given, (), "samples that are made already")
         return data
     if isinstance(data, str | Path):
-        return open_samples(data, **_with_labels(str(data), labels, options))
+        given = _with_labels(str(data), labels, options)
+        return open_samples(data, standardize=standardize, **given)
+    return standardized(_made(data, labels, options), standardize)
+
+
+def _made(data: object, labels: object, options: dict[str, Any]) -> Samples:
     hugging = hasattr(data, "column_names")
     framed = not hugging and hasattr(data, "columns") and hasattr(data, "iloc")
     if hugging or framed:
@@ -144,7 +161,8 @@ def _need_options(options: Mapping[str, Any]) -> None:
 def _with_labels(text: str, labels: object, options: dict[str, Any]) -> dict[str, Any]:
     """Options of ``open_samples``; what it calls ``label`` may have come as ``labels``."""
     taken = inspect.signature(open_samples).parameters
-    _fitting(options, [name for name in taken if name not in ("text", "labels")], "files and names")
+    apart = ("text", "labels", "standardize")
+    _fitting(options, [name for name in taken if name not in apart], "files and names")
     if labels is None:
         return options
     tabular = text.startswith(PREFIX) or ending_of(text) is not None

@@ -51,6 +51,8 @@ class Samples:
     """What could not be read, each with the reason (only where that was asked for)."""
     ids_from: Callable[[], tuple[str, ...]] | None = None
     """Where ids come from, if not from these features: the images of which they are embeddings."""
+    as_read: NDArray[Any] | None = None
+    """Features in their own units, (n, d), where ``features`` are standardised."""
 
     def __post_init__(self) -> None:
         shape, dtype = self.features.shape, self.features.dtype
@@ -109,6 +111,7 @@ class Samples:
             self,
             features=self.features[rows if isinstance(rows, slice) else places],
             labels=self.labels[places],
+            as_read=None if self.as_read is None else self.as_read[places],
             files=None if files is None else tuple(files[place] for place in places),
             images=None if pictures is None else lambda index: pictures(int(places[index])),
             # hashed anew, the second of two copies would be its own first

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from rarefy.data.images.listing import counted, listed
 from rarefy.data.images.unpack_limit import LimitedGzip
 from rarefy.tools.samples.labels import encode_labels
 from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
-from rarefy.tools.samples.row_ids import row_ids
 from rarefy.tools.samples.samples import Samples
 
 if TYPE_CHECKING:
@@ -29,8 +27,6 @@ TEXT = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 """How a text in that encoding begins, as some spreadsheets save it."""
 ENDINGS = (".parquet", ".pq", ".feather", *TEXT)
-FAR_APART = 100.0
-"""Columns whose spreads differ by more than this factor are worth a note."""
 
 
 def from_table(
@@ -38,19 +34,17 @@ def from_table(
     label: str,
     columns: Sequence[str] | None = None,
     names: str | None = None,
-    standardize: bool = False,
     classes: Sequence[str] | None = None,
 ) -> Samples:
     """A table file with one row per sample.
 
     label: the column with the classes. columns: what is scored; by default the one column that
     holds lists of numbers of one length (embeddings), or else all columns of numbers, but for one
-    that only counts the rows. names: a column of file names or other names. standardize: bring
-    every column to mean 0 and std 1, where they are in different units.
+    that only counts the rows. names: a column of file names or other names.
     """
     table = _read(Path(path), label, columns, names)
     about = Path(path).name
-    return _samples(table, label, columns, names, standardize, classes, about, str(path))
+    return _samples(table, label, columns, names, classes, about, str(path))
 
 
 def from_frame(
@@ -58,7 +52,6 @@ def from_frame(
     label: str,
     columns: Sequence[str] | None = None,
     names: str | None = None,
-    standardize: bool = False,
     classes: Sequence[str] | None = None,
 ) -> Samples:
     """The same of a DataFrame."""
@@ -70,7 +63,7 @@ def from_frame(
         table = pa.Table.from_pandas(texts, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise UsageError(f"the table cannot be read ({in_a_line(error)})") from None
-    return _samples(table, label, columns, names, standardize, classes, "table", "a DataFrame")
+    return _samples(table, label, columns, names, classes, "table", "a DataFrame")
 
 
 def ending_of(path: str | Path) -> str | None:
@@ -148,7 +141,6 @@ def _samples(
     label: str,
     columns: Sequence[str] | None,
     names: str | None,
-    standardize: bool,
     classes: Sequence[str] | None,
     about: str,
     source: str,
@@ -164,13 +156,6 @@ def _samples(
         raise UsageError(f"{about}: column {label!r}: {error}") from None
     if len(known) == table.num_rows:
         notes.append(f"column {label!r} names samples, not classes: no value occurs twice")
-    ids_from = None
-    if standardize:
-        # of what stands in the table: the same row has one id, however it is scored
-        ids_from = partial(row_ids, features, labels)
-        features = _standardized(features, feature_names, about)
-    elif len(chosen) > 1:
-        notes += _units(features, feature_names)
     files = None
     if names is not None:
         files = tuple("" if text is None else str(text) for text in table.column(names).to_pylist())
@@ -183,7 +168,6 @@ def _samples(
         feature_names=feature_names,
         source=source,
         notes=tuple(notes),
-        ids_from=ids_from,
     )
 
 
@@ -300,33 +284,3 @@ def _rows_of_lists(values: Any, column: str, about: str) -> NDArray[Any]:
         missing = np.flatnonzero(compute.is_null(flat).to_numpy()) // lengths[0]
         raise UsageError(f"{about}: column {column!r} has gaps in {rows_text(np.unique(missing))}")
     return np.asarray(flat.to_numpy()).reshape(len(values), -1)
-
-
-def _standardized(
-    features: NDArray[Any], names: tuple[str, ...], about: str
-) -> NDArray[np.float64]:
-    values = features.astype(np.float64)
-    endless = ~np.isfinite(values)
-    if endless.any():  # told here: it would make NaN of every row
-        column = int(endless.any(axis=0).argmax())
-        where = rows_text(np.flatnonzero(endless[:, column]))
-        raise UsageError(f"{about}: column {names[column]!r} is NaN or infinite in {where}")
-    values -= values.mean(axis=0)
-    spread = values.std(axis=0)
-    return values / np.where(spread > 0, spread, 1.0)
-
-
-def _units(features: NDArray[Any], names: tuple[str, ...]) -> list[str]:
-    """A covariance is ruled by the columns with the largest numbers; that should be told."""
-    with np.errstate(invalid="ignore", over="ignore"):  # infinite numbers are told elsewhere
-        spread = features.astype(np.float64).std(axis=0)
-    if not np.isfinite(spread).all() or not (spread > 0).any():
-        return []
-    largest, typical = float(spread.max()), float(np.median(spread[spread > 0]))
-    if largest <= FAR_APART * typical:
-        return []
-    name = names[int(spread.argmax())]
-    return [
-        f"column {name!r} varies {largest / typical:.0f} times as much as the middle one and rules "
-        "the score; standardize brings all columns to std 1"
-    ]
