@@ -63,6 +63,16 @@ def free_memory(device: torch.device) -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
+def peak_memory(device: torch.device) -> int:
+    """Most bytes that this process has used on a device so far; on a CPU with all it imported."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_reserved(device)
+    import resource  # (not on Windows)
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else 1024 * used
+
+
 def prepare_cpu() -> None:
     """Dying weights become denormal numbers, which are many times slower on most CPUs."""
     torch.set_flush_denormal(True)

@@ -75,6 +75,21 @@ def balanced_accuracy(confusion: ArrayLike) -> NDArray[np.float64]:
         return PERCENT * np.nanmean(_recalls(_checked(confusion)), axis=1)
 
 
+def balanced_interval(confusion: ArrayLike, level: float = 0.95) -> tuple[float, float, float]:
+    """Mean over seeds of the balanced accuracy in per cent, and the ends of its interval for the
+    number of test images of each class (shares with two more of either kind, after Agresti and
+    Coull, since a class may have been right every time)."""
+    counts = _checked(confusion)
+    asked, share = counts.sum(axis=2)[0], np.nanmean(_recalls(counts), axis=0)
+    there = asked > 0
+    n = asked[there] + 4
+    near = (share[there] * asked[there] + 2) / n
+    mean = _mean(share)
+    width = norm.ppf(0.5 + level / 2) * np.sqrt((near * (1 - near) / n).sum()) / there.sum()
+    ends = max(mean - width, 0.0), min(mean + width, 1.0)
+    return PERCENT * mean, PERCENT * ends[0], PERCENT * ends[1]
+
+
 def class_report(
     confusion: ArrayLike, train_counts: Sequence[int], classes: Sequence[str]
 ) -> ClassReport:

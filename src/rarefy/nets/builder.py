@@ -10,6 +10,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from rarefy.nets.vit import ViT
 NETWORKS: dict[str, Callable[[int, int, int], nn.Module]] = {
     "lenet": LeNet,
     "cnn": ImageCNN,
+    "cnn-small": partial(ImageCNN, width=16),
     "resnet18": ResNet18,
     "vit": ViT,
 }

@@ -91,10 +91,11 @@ def _probe_all(line: Connection) -> None:
         for turn in itertools.count():
             experiment, device = line.recv()
             line.send("ready")
-            line.send(_probe(experiment, torch.device(device), warm_up=turn == 0))
+            line.send(seconds_for(experiment, torch.device(device), warm_up=turn == 0))
 
 
-def _probe(experiment: Experiment, device: torch.device, warm_up: bool) -> float | str:
+def seconds_for(experiment: Experiment, device: torch.device, warm_up: bool = True) -> float | str:
+    """Seconds that its whole grid would take, tried in this process, or why nobody knows."""
     cost, grid, free = experiment.cost(), grid_of(experiment), free_memory(device)
     if cost.bytes_per_cell > free:
         return "does not fit into memory"

@@ -57,6 +57,7 @@ def decide(
     baseline: str,
     of: str = "balanced accuracy",
     worth: float = WORTH,
+    cheapest_first: Sequence[str] = (),
 ) -> Decision:
     """One sentence from scores in points (per cent), one per seed in the same order, NaN where a
     seed failed.
@@ -66,6 +67,8 @@ def decide(
         baseline: what the others are compared with.
         of: what the scores are, for the sentence.
         worth: points below which a gain does not matter.
+        cheapest_first: candidates that are also cheaper to use than the baseline: where none is
+            better for sure, the sentence names the first that costs less than ``worth`` for sure.
     """
     if baseline not in scores:
         raise bad_value("baseline", baseline, f"must be one of {', '.join(scores)}")
@@ -86,18 +89,58 @@ def decide(
         if gains[best].high < worth:
             words += f"; a sure gain, but of less than {worth:g} points"
         return Decision(USE, best, words)
+    so_far = spelled(gains[best], f" of {of}")
+    free = _free(gains, worth, *cheapest_first)
     if all(gains[name].n >= FEWEST and gains[name].high < worth for name in told):
-        words = (
-            f"none of these beats {baseline}: the best is {best}, {spelled(gains[best])} of {of}"
-        )
-        return Decision(NONE, baseline, f"{words}; use {baseline}")
+        words = f"none of these beats {baseline}: the best is {best}, {so_far}"
+        return Decision(NONE, baseline, f"{words}; use {baseline}{free}")
     further, words = more_seeds(pairs, worth)
+    words = f"cannot tell {best} from {baseline}: {words} would; so far {so_far}"
+    return Decision(CANNOT_TELL, None, f"{words}{free}", further)
+
+
+def beats_trivial(
+    found: Mapping[str, tuple[float, float, float]],
+    trivial: Mapping[str, float],
+    images: int,
+    of: str = "balanced accuracy",
+) -> Decision | None:
+    """Whether anything was learnt at all: a sentence where the best is not better for sure than
+    what costs nothing, None where it is.
+
+    Arguments:
+        found: mean and ends of its interval in per cent (of test images), by name.
+        trivial: scores of what needs no network, by name.
+        images: how many were tested on, for the sentence.
+        of: what the scores are.
+    """
+    best, bar = max(found, key=lambda name: found[name][0]), max(trivial, key=trivial.__getitem__)
+    mean, low, high = found[best]
+    if low > trivial[bar]:
+        return None
+    words = f"{mean:.1f} % of {of} [{low:.1f}, {high:.1f}] against {trivial[bar]:.1f} %"
+    if mean <= trivial[bar]:
+        return Decision(
+            NONE,
+            bar,
+            f"none of these beats {bar}: the best is {best}, {words} on {images} test images; "
+            "train longer, or another network or more images, before comparing",
+        )
+    needed = math.ceil(images * ((high - low) / 2 / (mean - trivial[bar])) ** 2)
     return Decision(
         CANNOT_TELL,
         None,
-        f"cannot tell {best} from {baseline}: {words} would; so far {spelled(gains[best])} of {of}",
-        further,
+        f"cannot tell {best} from {bar}: {words} on {images} test images; about "
+        f"{max(needed, images + 1)} would",
     )
+
+
+def _free(gains: Mapping[str, Interval], worth: float, *names: str) -> str:
+    for name in names:
+        gain = gains[name]
+        if gain.n >= FEWEST and gain.low > -worth:
+            return f"; {name} costs less than {worth:g} points for sure ({spelled(gain)})"
+    return ""
 
 
 def corrected(pairs: Mapping[str, NDArray[np.float64]]) -> dict[str, Interval]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from rarefy.core.contracts import Context
 from rarefy.core.rng import key
 from rarefy.data.images import ImageSet
+from rarefy.measure.class_report import confusion_of
 from rarefy.pruning.finishing.batchnorm import reestimate
-from rarefy.train.evaluation import Score, evaluate
+from rarefy.train.evaluation import Score, evaluate, outputs
 from rarefy.train.image_batches import Scaling
 from rarefy.train.precision import mixed_precision
 from rarefy.train.supervised import Training
@@ -31,10 +36,21 @@ class Scorer:
     def __call__(
         self, network: nn.Module, images: ImageSet, noise: float, which: str = ""
     ) -> Score:
-        return evaluate(
-            network,
-            images.images,
-            images.labels,
+        return evaluate(network, images.images, images.labels, *self._how(noise, which))
+
+    def confusion(
+        self, network: nn.Module, images: ImageSet, noise: float, which: str = ""
+    ) -> NDArray[np.int64]:
+        """Counts of (true class, answered class)."""
+        found = [
+            one.argmax(dim=1).cpu()
+            for one in outputs(network, images.images, *self._how(noise, which))
+        ]
+        answers = torch.cat(found) if found else torch.empty(0)
+        return confusion_of(images.labels.cpu(), answers, len(images.classes))
+
+    def _how(self, noise: float, which: str) -> tuple[Any, ...]:
+        return (
             self._scaling,
             noise,
             key(self._run_key, which),  # no two sets of images have the same noise

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from rarefy.data.images import ImageData
 
 SMALL, MIDDLE = 5_000, 20_000
 """Training images up to which a set is small or of middle size."""
+
+
+SEEDS, FEW_SEEDS = 5, 3
+"""Repeats where they are affordable (fewer than five decide nothing), and where they are not."""
+AFFORDABLE = 600.0
+"""Seconds of one core for a training of which ten are affordable: under an hour on two cores."""
+SHOWN = 200_000
+"""Images of 32 x 32 that a training is shown on a CPU: about two minutes of the small network on
+one core."""
+PACE = {"lenet": 0.25e-3, "cnn-small": 0.7e-3, "cnn": 5e-3, "vit": 3e-3, "resnet18": 36e-3}
+"""Seconds of one core for an image of 32 x 32 in training; others' networks are taken for a cnn."""
+TINY = 16
+"""Pixels per side below which the usual cnn is small already."""
 
 
 LEAST_BATCH, LEAST_STEPS, LEAST_UPDATES = 8, 8, 400
@@ -15,8 +30,30 @@ LEAST_BATCH, LEAST_STEPS, LEAST_UPDATES = 8, 8, 400
 network, and even more a pruned one, is still on its way."""
 
 
-def usual_recipe(data: ImageData, network: str, samples: int = 0) -> dict[str, Any]:
+def usual_network(data: ImageData, device: torch.device) -> str:
+    """The cnn on a GPU; on a CPU its small form, a seventh of the work: seven convolutions that
+    begin with 16 filters."""
+    return "cnn" if device.type == "cuda" or data.shape[1] < TINY else "cnn-small"
+
+
+def usual_seeds(data: ImageData, network: str, epochs: int, samples: int, on_cpu: bool) -> int:
+    """Five, or three where five would take hours."""
+    images = min(samples or len(data.train), len(data.train))
+    seconds = PACE.get(network, PACE["cnn"]) * images * epochs * _size(data)
+    return FEW_SEEDS if on_cpu and seconds > AFFORDABLE else SEEDS
+
+
+def _size(data: ImageData) -> float:
+    """Of an image, in those of 32 x 32."""
+    return data.shape[1] * data.shape[2] / 32**2
+
+
+def usual_recipe(
+    data: ImageData, network: str, samples: int = 0, on_cpu: bool = False
+) -> dict[str, Any]:
     """Parameters of a training: batch, epochs, learning rate and what is done to the images.
+
+    ``on_cpu``: a large set is shown fewer times there.
 
     A small set needs small batches for enough updates. Photographs (three channels) are moved by an
     eighth of their size and mirrored, as is usual for CIFAR; grey images may be digits or letters,
@@ -29,6 +66,8 @@ def usual_recipe(data: ImageData, network: str, samples: int = 0) -> dict[str, A
     while batch > LEAST_BATCH and images // batch < LEAST_STEPS:
         batch //= 2
     epochs = 10 if images > MIDDLE and channels == 1 else 20
+    if on_cpu:
+        epochs = min(epochs, max(round(SHOWN / images / _size(data)), 1))
     found: dict[str, Any] = {
         "batch": batch,
         "epochs": max(epochs, -(-LEAST_UPDATES // max(images // batch, 1))),

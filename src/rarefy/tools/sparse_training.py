@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -63,6 +63,8 @@ class Task:
     compiled: bool = False
     probed: int = 0
     """Batches of the probe that suggests a keep ratio, before a dense training; 0: no probe."""
+    confused: bool = False
+    """Whether test images are counted by true and answered class."""
     graphs: bool = True
     """On a GPU, start the network as recorded graphs: the same operations, without the waiting."""
 
@@ -101,6 +103,8 @@ class Outcome:
     advised: tuple[float, float] = (float("nan"), float("nan"))
     """Keep ratios that the probe suggested, lowest and highest; NaN where none was made, or where
     it saw no signal."""
+    confusions: list[list[list[int]]] = field(default_factory=list)
+    """Per test noise, test images by (true class, answered class); where the task wants them."""
 
 
 def train_one(
@@ -155,12 +159,25 @@ def train_one(
             kept=kept_share(training, network),
             history=history,
             advised=advised,
+            confusions=[_confusion(scorer, network, parts, noise) for noise in task.test_noise]
+            if task.confused
+            else [],
         )
         if context.models is not None:
             save_network(context.models, name, network, data, _described(task, spec, outcome))
         if checkpoint is not None:
             checkpoint.remove()
     return outcome
+
+
+def _confusion(
+    scorer: Scorer, network: nn.Module, parts: tuple[ImageSet, ImageSet], noise: float
+) -> list[list[int]]:
+    first, second = (
+        scorer.confusion(network, part, noise, f"half {half}") for half, part in enumerate(parts)
+    )
+    found: list[list[int]] = (first + second).tolist()
+    return found
 
 
 # ------------------------------------------------------------------------------------- what is used

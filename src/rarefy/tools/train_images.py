@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import contextlib
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from rarefy.core.tables import Table
+from rarefy.core.contracts import Context, Output
+from rarefy.core.errors import bad_value
+from rarefy.core.settings import resolve_device
+from rarefy.core.threads import exactly
 from rarefy.nets.builder import build
+from rarefy.sweep.cached import cached_npz, hash_of
+from rarefy.sweep.examine import examine
 from rarefy.sweep.runner import execute
-from rarefy.tools.compared_run import ComparedRun, given_or_usual, image_source
-from rarefy.tools.comparison import comparison, in_words
-from rarefy.tools.image_data import on_device
-from rarefy.tools.recipes import usual_recipe
+from rarefy.tools.compared_run import given_or_usual, image_source
+from rarefy.tools.forecasting import forecast
+from rarefy.tools.image_data import on_device, some_of, with_options
+from rarefy.tools.keep_race import AUTO, race
+from rarefy.tools.pixel_baseline import pixel_confusion
+from rarefy.tools.recipes import usual_network, usual_recipe, usual_seeds
 from rarefy.tools.sparse_experiment import SMALLEST, SparseTraining
+from rarefy.tools.sparse_training import Outcome, Task
+from rarefy.tools.train_run import TrainRun
+
+CPU = torch.device("cpu")
+PRUNING = 1.5
+"""How much longer a training is than its dense one by its epochs alone, on average: choosing masks
+at every update, and looking at test images."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,58 +52,63 @@ class TrainImages(SparseTraining):
     keep: tuple[float, ...] = (1.0, 0.3)
     batch: int = 64
     learning_rate: float = 0.05
+    classes: tuple[str, ...] = ()
+    """names of the classes, so that a store says them without its images; none: those of data"""
+
+    def task(self, noise: float, drawn: str, to_pixels: float = 1.0) -> Task:
+        return replace(super().task(noise, drawn, to_pixels), confused=True)
+
+    def outputs(self) -> tuple[Output, ...]:
+        by_class = ("true_class", "answered_class")
+        return (
+            *super().outputs(),
+            Output("confusion", ("test_noise", *by_class), "test images by class and answer"),
+            Output("pixel_confusion", by_class, "the same of a logistic regression on pixels"),
+            Output("train_images", ("true_class",), "training images of each class"),
+        )
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        names = np.array(self.classes or on_device(self.data, CPU).classes)
+        return {**super().coordinates(), "true_class": names, "answered_class": names}
+
+    def _train(self, cell: Mapping[str, Any], key: int, context: Context) -> dict[str, np.ndarray]:
+        return super()._train(cell, key, context) | self._without_network(context)
+
+    def _without_network(self, context: Context) -> dict[str, np.ndarray]:
+        """What is the same in all cells: computed by the first."""
+        data = on_device(self.data, CPU)
+        if self.classes and self.classes != data.classes:
+            raise bad_value("classes", self.classes, f"must be those of {self.data}")
+        train, test = some_of(data.train, self.samples), some_of(data.test, self.test_samples)
+
+        def compute() -> dict[str, np.ndarray]:
+            counts = torch.bincount(train.labels, minlength=len(data.classes))
+            found = {"pixel_confusion": pixel_confusion(train, test), "train_images": counts}
+            return {name: np.asarray(one, dtype=np.float64) for name, one in found.items()}
+
+        if context.scratch is None:
+            return compute()
+        named = hash_of("pixels", data.fingerprint, self.samples, self.test_samples)
+        return cached_npz(context.scratch / f"{named}.npz", compute, context.advance, 0)
+
+    def _measured(self, outcome: Outcome) -> dict[str, np.ndarray]:
+        found = super()._measured(outcome)
+        counted = np.asarray(outcome.confusions, dtype=np.float64)
+        failed = found["nonfinite_step"] >= 0
+        return found | {"confusion": np.full_like(counted, np.nan) if failed else counted}
 
     @property
     def setting(self) -> str:
         return f"{self.data}, {self.network}"
 
 
-class TrainRun(ComparedRun):
-    """What ``rarefy.train`` gives: per noise level and share kept, accuracies in per cent and the
-    difference from the dense network, seed by seed, with its 95 % interval."""
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        return list(comparison(self.dataset))
-
-    def table(self) -> Table:
-        """For a terminal."""
-        told, rows = self.experiment.parameters(), self.rows
-        noisy = any(row["noise"] or row["test_noise"] for row in rows)
-        table = Table(
-            title=f"{told['data']}, {told['network']}, {told['epochs']} epochs, "
-            f"pruned by {told['granularity']} ({told['update'][0]}, every {told['every']})",
-            caption="means over n seeds; train: over the last epoch; [ ]: 95 % interval of the "
-            "difference, seed by seed",
-        )
-        for head in (("noise", "test noise") if noisy else ()) + (
-            *("keep", "weights left", "train %", "test %", "from dense", "n", ""),
-        ):
-            table.add_column(head, justify="left" if head == "" else "right")
-        for row in rows:
-            ends = row["difference_interval"]
-            gain = "" if row["difference"] is None else f"{row['difference']:+.2f}"
-            gain += f" [{ends[0]:+.2f}, {ends[1]:+.2f}]" if ends else ""
-            table.add_row(
-                *((f"{row['noise']:g}", f"{row['test_noise']:g}") if noisy else ()),
-                "dense" if row["keep"] == 1 else f"{row['keep']:g}",
-                _number(row["weights_kept"], 100, ".1f", " %"),
-                _number(row["train_accuracy"]),
-                _number(row["test_accuracy"]),
-                gain,
-                str(row["n"]),
-                in_words(row),
-            )
-        return table
-
-
 def train(
     data: str | Path,
-    keep: float | Sequence[float] = 0.3,
-    network: str = "cnn",
+    keep: float | Sequence[float] | str = 0.3,
+    network: str | None = None,
     *,
     epochs: int | None = None,
-    seeds: int = 3,
+    seeds: int | None = None,
     update: str = "project",
     granularity: str = "filter",
     every: int = 1,
@@ -124,11 +146,12 @@ def train(
 
     Arguments:
         data: digits, mnist, cifar10, cifar100, or a folder of class folders.
-        keep: shares of the weights to keep; the dense network is always trained too.
-        network: lenet, cnn, resnet18, vit, or yours as ``module:callable``.
-        epochs, batch, optimizer, learning_rate, weight_decay, shift, flip: by the kind and size of
-            the set if not given (``rarefy.tools.recipes``).
-        seeds: repeats, each dense and pruned from one start.
+        keep: shares of the weights to keep, or "auto": one is chosen by a short race on held-out
+            training images. The dense network is always trained too.
+        network: lenet, cnn, cnn-small, resnet18, vit, or yours as ``module:callable``.
+        seeds: repeats, each dense and pruned from one start; fewer than 5 decide nothing.
+        network, seeds, epochs, batch, optimizer, learning_rate, weight_decay, shift, flip: by the
+            kind and size of the set and the device if not given (``rarefy.tools.recipes``).
         update: of pruned weights: project (zero, trained on), dense or masked.
         granularity: of what the share is kept: filter, layer, global or neuron.
         every: updates between two choices of masks.
@@ -149,22 +172,29 @@ def train(
         save: a folder into which the trained networks are written.
         overwrite: replace what was written before.
         max_seconds: stop cleanly after so many seconds.
-        progress: show a bar.
+        progress: say how long it will take, and show a bar.
         go_on: what a message tells to do when it is not finished.
 
     Returns:
-        A run: ``frame`` is the comparison as a DataFrame, ``path`` the store (``rarefy report``
-        makes a page of it), ``dataset`` all that was measured, ``finished`` false when time was
-        over before all was trained.
+        A run: ``decision`` says what to use, ``classes`` is the judging table per class and
+        ``frame`` the comparison, both as DataFrames; ``path`` is the store (``rarefy report`` makes
+        a page of it), ``dataset`` all that was measured, ``finished`` false when time was over
+        before all was trained.
 
     Example:
         >>> found = rarefy.train("digits", keep=(0.5, 0.3), network="lenet", epochs=2)
-        >>> found.frame[["keep", "test_accuracy", "difference", "difference_interval"]]
+        >>> print(found.decision.sentence)
+        >>> found.classes[["keep", "class", "n", "recall", "recall_low", "recall_high"]]
     """
-    source, usual_store = image_source(
-        "train", str(data), network, size=size, test_share=test_share, skip_bad=skip_bad
-    )
-    images = on_device(source, torch.device("cpu"))
+    options: dict[str, Any] = {"size": size, "test_share": test_share, "skip_bad": skip_bad}
+    images = on_device(with_options(str(data), **options), CPU)
+    where = resolve_device(device)
+    network = usual_network(images, where) if network is None else network
+    source, usual_store = image_source("train", str(data), network, **options)
+    store = usual_store if out is None else Path(out)
+    # before anything is written: a model that cannot take these images never will
+    channels, side, _ = images.shape
+    build(network, channels=channels, size=side, classes=len(images.classes))
     given = {
         "epochs": epochs,
         "batch": batch,
@@ -174,11 +204,15 @@ def train(
         "shift": shift,
         "flip": flip,
     }
+    recipe = usual_recipe(images, network, samples, where.type == "cpu")
+    chosen = given_or_usual(given, recipe)
+    if seeds is None:
+        seeds = usual_seeds(images, network, chosen["epochs"], samples, where.type == "cpu")
     experiment = TrainImages.at(
         "quick",
         data=source,
         network=network,
-        keep=tuple(dict.fromkeys((1.0, *_several(keep)))),
+        keep=(1.0,) if keep == AUTO else tuple(dict.fromkeys((1.0, *_several(keep)))),
         noise=_several(noise),
         test_noise=_several(test_noise),
         noise_resampling=("once" if noise_once else "fresh",),
@@ -190,16 +224,23 @@ def train(
         seeds=seeds,
         precision=precision,
         compile=compiled,
-        **given_or_usual(given, usual_recipe(images, network, samples)),
+        classes=images.classes,
+        **chosen,
     )
-    # before anything is written: a model that cannot take these images never will
-    channels, side, _ = images.shape
-    build(network, channels=channels, size=side, classes=len(images.classes))
+    began, choice = time.monotonic(), ""
+    if keep == AUTO:
+        experiment, choice = _with_keep(experiment, store, where, overwrite, max_seconds)
+        if progress:
+            print(choice, file=sys.stderr)
+        if max_seconds is not None:
+            max_seconds = max(max_seconds - (time.monotonic() - began), 1e-9)
+    if progress and (words := forecast(experiment, store, device, jobs, overwrite, PRUNING)):
+        print(words, file=sys.stderr)
     execution = execute(
         experiment,
         "quick",
         device,
-        out=usual_store if out is None else out,
+        out=store,
         overwrite=overwrite,
         max_seconds=max_seconds,
         progress=progress,
@@ -208,13 +249,30 @@ def train(
         models=None if save is None else Path(save),
         threads=threads,
     )
-    return TrainRun.of(experiment, execution)
+    return replace(TrainRun.of(experiment, execution), choice=choice)
 
 
-def _several(values: float | Sequence[float]) -> tuple[float, ...]:
-    many = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
+def _with_keep(
+    experiment: TrainImages,
+    store: Path,
+    device: torch.device,
+    overwrite: bool,
+    max_seconds: float | None,
+) -> tuple[TrainImages, str]:
+    """With the keep of a race, and why; a store that was begun keeps the one it has."""
+    before = None if overwrite else examine(store)
+    if before is not None:
+        keeps = tuple(before["spec"]["parameters"].get("keep", ()))
+        words = ", ".join(f"{keep:g}" for keep in keeps if keep != 1)
+        return replace(experiment, keep=keeps), f"keep {words}: chosen when the store was begun"
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
+    with exactly(1) if device.type == "cpu" else contextlib.nullcontext():
+        found = race(experiment, Context(device=device, deadline=deadline))
+    return replace(experiment, keep=(1.0, found.chosen)), found.sentence
+
+
+def _several(values: float | Sequence[float] | str) -> tuple[float, ...]:
+    if isinstance(values, str):
+        raise bad_value("keep", values, f"must be shares of the weights, or {AUTO!r}")
+    many = isinstance(values, Sequence | np.ndarray)
     return tuple(values) if many else (values,)  # type: ignore[arg-type,return-value]
-
-
-def _number(value: float | None, unit: float = 1, form: str = ".2f", mark: str = "") -> str:
-    return "-" if value is None else format(unit * value, form) + mark

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rarefy.core.contracts import Study
+from rarefy.studies.sparse.images import charts, tables
 from rarefy.studies.sparse.images import claims as judged
-from rarefy.studies.sparse.keep_curve import charts, tables
 from rarefy.tools.train_images import TrainImages
 
 

@@ -1,0 +1,100 @@
+"""``keep="auto"``: which share of the weights to keep, by a short race on held-out training images.
+
+Of four ways to choose without training everything, this one lost least in the committed runs
+(``docs/training.md``). Test images are never looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from rarefy.core.contracts import Context
+from rarefy.core.errors import bad_value
+from rarefy.core.rng import key
+from rarefy.data.images.ids import choose_by_content, digest_of
+from rarefy.measure.class_report import balanced_accuracy
+from rarefy.tools.image_data import on_device, some_of
+from rarefy.tools.network_evaluation import Scorer, final_network
+from rarefy.tools.sparse_experiment import SparseTraining
+from rarefy.tools.sparse_training import new_training, own_random_state
+from rarefy.train.image_batches import Scaling
+from rarefy.train.pruning_spec import PruningSpec
+
+AUTO = "auto"
+KEEPS = (1.0, 0.8, 0.5, 0.3, 0.1)
+SEEDS = 2
+HELD_OUT = 0.2
+"""Share of the training images of each class."""
+SHORT = 0.25
+"""Share of the epochs that the race takes."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """``scores``: balanced accuracy in per cent of each keep, means over seeds (NaN: it failed)."""
+
+    scores: dict[float, float]
+    epochs: int
+    images: int
+
+    @property
+    def chosen(self) -> float:
+        """The best of the pruned; of equals the one that keeps most."""
+        pruned = {keep: score for keep, score in self.scores.items() if keep < 1}
+        return max(pruned, key=lambda keep: (np.nan_to_num(pruned[keep], nan=-1.0), keep))
+
+    @property
+    def sentence(self) -> str:
+        others = ", ".join(
+            f"{'dense' if keep == 1 else f'{keep:g}'} {score:.1f}"
+            for keep, score in self.scores.items()
+            if keep != self.chosen
+        )
+        first = "best" if self.scores[self.chosen] >= self.scores[1.0] else "best of the pruned"
+        return (
+            f"keep {self.chosen:g} is chosen: {first} after {self.epochs} epochs on {self.images} "
+            f"held-out training images, {self.scores[self.chosen]:.1f} % of balanced accuracy "
+            f"({others})"
+        )
+
+
+def race(experiment: SparseTraining, context: Context) -> Race:
+    """Train every one of ``KEEPS`` for a short while on most of the training images, and ask it for
+    the rest of them."""
+    data = on_device(experiment.data, context.device)
+    train = some_of(data.train, experiment.samples)
+    contents = [digest_of(one) for one in train.ids]
+    out = torch.tensor(choose_by_content(contents, train.labels.tolist(), HELD_OUT, "race"))
+    if not out.any():
+        raise bad_value(
+            "keep", AUTO, "needs a class with two different training images; name shares, e.g. 0.3"
+        )
+    rest, held = train.take(~out), train.take(out)
+    task = experiment.task(experiment.noise[0], experiment.noise_resampling[0])
+    epochs = max(1, math.ceil(SHORT * task.recipe.epochs))
+    recipe = replace(task.recipe, epochs=epochs)
+    task = replace(task, recipe=recipe, batch=min(task.batch, max(len(rest), 2)))
+    scores: dict[float, float] = {}
+    for keep in KEEPS:
+        spec = PruningSpec()
+        if keep < 1:
+            rule = experiment.update[0]
+            spec = PruningSpec.parse(rule, keep, experiment.granularity, experiment.every)
+        found = []
+        for seed in range(SEEDS):
+            run_key = key(experiment.name, "race", seed)
+            context.say(f"choosing a keep: {keep:g}, seed {seed}")
+            with own_random_state(run_key, context.device):
+                training = new_training(task, spec, data, rest, run_key, context)
+                history = training.run(context)
+                network = final_network(training)
+                scorer = Scorer(training, Scaling(data.mean, data.std), run_key, context)
+                confusion = scorer.confusion(network, held, task.test_noise[0])
+            failed = history.nonfinite_step >= 0
+            found.append(math.nan if failed else float(balanced_accuracy(confusion)[0]))
+        scores[keep] = float(np.mean(found))
+    return Race(scores, epochs, len(held))
