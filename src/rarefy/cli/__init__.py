@@ -2,6 +2,7 @@
 
 from rarefy.cli import advising as advising
 from rarefy.cli import checking as checking
+from rarefy.cli import checkup as checkup
 from rarefy.cli import claiming as claiming
 from rarefy.cli import granularity as granularity
 from rarefy.cli import images as images
