@@ -18,12 +18,12 @@ from rarefy.data.hierarchy.clusters import comparable, k_means
 from rarefy.data.hierarchy.levels import CLASS
 from rarefy.data.images import ImageData
 from rarefy.data.images.checking import examine
+from rarefy.data.images.ids import digest_of
 from rarefy.measure.class_report import ENOUGH
 from rarefy.tools.checkup.sections import SKIPPED, Rows, Section
 from rarefy.tools.influence.scoring import ScoreSettings, score_samples
-from rarefy.tools.influence.triage import RARE
+from rarefy.tools.influence.triage import MISLABELLED, RARE
 from rarefy.tools.longtail.pretrain_images import pretrain_images
-from rarefy.tools.samples.row_ids import copies_of
 from rarefy.tools.samples.samples import Samples
 from rarefy.tools.train_images import train
 
@@ -68,16 +68,12 @@ def the_set(of: Subject) -> Section:
     samples = of.samples
     counts, names = samples.counts, samples.classes
     order = [int(one) for one in np.argsort(counts, kind="stable") if counts[one]]
-    copied = copies_of(samples.ids, samples.labels)
     numbers: dict[str, Any] = {
         "samples": len(samples),
         "classes": len(order),
         "largest": int(counts.max()),
         "smallest": int(counts[order[0]]),
-        "copies": len(samples) - len({one.partition("-")[0] for one in samples.ids})
-        if of.images is None
-        else 0,
-        "conflicts": int(copied.conflict.sum()),
+        "copies": len(samples) - len({digest_of(one) for one in samples.ids}),
         "broken": len(samples.left_out),
         "first_broken": samples.left_out[0] if samples.left_out else "",
     }
@@ -85,7 +81,7 @@ def the_set(of: Subject) -> Section:
     if of.images is not None:
         found = examine(of.images)
         numbers |= {"shared": found.shared, "test": found.test.images}
-        numbers |= {"copies": found.train.copies, "broken": len(found.bad_files)}
+        numbers["broken"] = len(found.bad_files)
         numbers["first_broken"] = found.bad_files[0] if found.bad_files else ""
     ratio = numbers["largest"] / numbers["smallest"]
     words = f"{len(samples):,} samples of {len(order)} classes"
@@ -108,8 +104,9 @@ def the_samples(of: Subject) -> Section:
     settings = ScoreSettings(device=of.device)
     scored = score_samples(of.samples, settings, deadline=of.deadline)
     table = scored.table
-    issues = table[table["label_issue"].astype(bool)].sort_values("given_probability")
-    odd = table[~table["label_issue"].astype(bool)].sort_values("percentile", ascending=False)
+    doubtful = table["triage"] == MISLABELLED
+    issues = table[doubtful].sort_values("given_probability")
+    odd = table[~doubtful].sort_values("percentile", ascending=False)
     numbers: dict[str, Any] = {
         "samples": len(table),
         "issues": len(issues),
@@ -128,18 +125,15 @@ def the_samples(of: Subject) -> Section:
         "Labels in doubt, least likely first",
         ("sample", "label", "its probability", "suggested"),
         tuple(
-            (_named(row), str(row.label), f"{row.given_probability:.3f}", str(row.suggested_label))
+            (_named(row), str(row.label), f"{row.given_probability:.3f}", _suggested(row))
             for row in shown.itertuples()
         ),
         tuple(int(one) for one in shown["index"]),
     )
     atypical = Rows(
         "Most atypical of their class",
-        ("sample", "label", "percentile", "triage"),
-        tuple(
-            (_named(row), str(row.label), f"{row.percentile:.1f}", str(row.triage) or "-")
-            for row in far.itertuples()
-        ),
+        ("sample", "label", "what it may be"),
+        tuple((_named(row), str(row.label), str(row.triage) or "-") for row in far.itertuples()),
         tuple(int(one) for one in far["index"]),
     )
     words = f"{len(issues):,} of {len(table):,} labels are in doubt"
@@ -292,6 +286,12 @@ def _skipped(part: str, title: str, reason: str, command: str = "") -> Section:
 
 def _named(row: Any) -> str:
     return str(row.name) if getattr(row, "name", "") else f"row {row.index}"
+
+
+def _suggested(row: Any) -> str:
+    """By classifiers, or else by its neighbours."""
+    label = str(row.label)
+    return str(row.suggested_label if row.suggested_label != label else row.neighbour_label)
 
 
 def _mean(values: Any) -> float | None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rarefy.data.images.listing import counted
 from rarefy.tools.checkup.sections import DONE, Section
 
 FIRST = 3
@@ -54,7 +55,7 @@ def _broken(of: Mapping[str, Numbers], data: str) -> ToDo | None:
     told = of.get("set", {})
     if not told.get("broken"):
         return None
-    what = f"mend or remove {told['broken']:,} files that cannot be read"
+    what = f"mend or remove {counted(told['broken'], 'file')} that cannot be read"
     share = told["broken"] / (told["broken"] + told["samples"])
     return ToDo(what, f"first: {told['first_broken']}", f"rarefy data check {data}", SPOILS, share)
 
