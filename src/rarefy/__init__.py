@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rarefy.ledger.api import claims
     from rarefy.pruning.models.pruner import Pruner
     from rarefy.studies.api import judge, run
+    from rarefy.tools.checkup.api import checkup
     from rarefy.tools.clean.cleaning import clean
     from rarefy.tools.granularity.api import granularity
     from rarefy.tools.influence.estimators import InfluenceScorer, LabelCheck
@@ -42,6 +43,7 @@ __all__ = [
     "Study",
     "Verdict",
     "__version__",
+    "checkup",
     "claims",
     "clean",
     "granularity",
@@ -56,6 +58,7 @@ __all__ = [
 
 # Names are fetched on first use: importing torch takes seconds, and ``rarefy --help`` has none.
 _HOMES = {
+    "checkup": "rarefy.tools.checkup.api",
     "claims": "rarefy.ledger.api",
     "run": "rarefy.studies.api",
     "judge": "rarefy.studies.api",

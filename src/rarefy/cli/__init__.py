@@ -1,6 +1,7 @@
 """The command line: ``frame`` holds the app, the other files its verbs."""
 
 from rarefy.cli import checking as checking
+from rarefy.cli import checkup as checkup
 from rarefy.cli import claiming as claiming
 from rarefy.cli import cleaning as cleaning
 from rarefy.cli import granularity as granularity

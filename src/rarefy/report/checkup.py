@@ -1,0 +1,38 @@
+"""The page of ``rarefy checkup``: the three things to do first, then what each part found, in one
+offline file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from rarefy import __version__
+from rarefy.core.writing import write_output
+from rarefy.report.gallery.pictures import Pictures
+from rarefy.tools.checkup.api import Checkup
+from rarefy.tools.checkup.sections import Rows
+
+OF = "checkup"
+"""What the file is recorded as."""
+
+
+def write_checkup(path: Path | str, found: Checkup, overwrite: bool = False) -> Path:
+    """Write the page of a ``Checkup``."""
+    environment = Environment(
+        loader=PackageLoader("rarefy.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pictures = Pictures(found.samples.images)
+
+    def shown(table: Rows) -> list[str]:
+        return [pictures.address(row) for row in table.samples] if pictures.any() else []
+
+    page = environment.get_template("checkup.html.j2").render(
+        found=found, shown=shown, version=__version__
+    )
+    write_output(Path(path), page, OF, overwrite)
+    return Path(path)

@@ -1,0 +1,1 @@
+"""One look at a labelled set: what it is, what is odd in it, what can be learnt from it."""

@@ -1,0 +1,222 @@
+"""What to do first: a page of plain rules.
+
+Each rule looks at what the parts found, and gives nothing or one thing to do with its evidence and
+its command. Things are sorted by how much they spoil:
+
+3   what makes every other number wrong: files that cannot be read, test images that are also
+    training images, the same content under two labels
+2   what costs rare classes: labels in doubt, a network that learns no more than the largest class,
+    classes that are never answered or far behind, too few test images to tell
+1   what may be worth trying: pruning, features without labels, finer labels, a look at odd samples
+
+Within a level by the share of the samples (or of the accuracy) that is concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rarefy.data.images.listing import counted
+from rarefy.tools.checkup.sections import DONE, Section
+
+FIRST = 3
+SPOILS, COSTS, TRY = 3, 2, 1
+GAP = 10.0
+"""Points of recall between head and tail from which the tail is behind."""
+CLEAR = 0.25
+"""Silhouette from which two groups inside a class are more than chance (Kaufman, Rousseeuw)."""
+
+
+@dataclass(frozen=True)
+class ToDo:
+    """``level`` and ``share`` sort; ``command`` does it or looks closer."""
+
+    what: str
+    evidence: str
+    command: str
+    level: int
+    share: float
+
+
+Numbers = Mapping[str, Any]
+Rule = Callable[[Mapping[str, Numbers], str], ToDo | None]
+
+
+def things_to_do(sections: Sequence[Section], data: str) -> list[ToDo]:
+    """All that the rules find, what spoils most first; ``data`` as it is typed."""
+    numbers = {one.part: one.numbers for one in sections if one.status == DONE}
+    found = [rule(numbers, data) for rule in RULES]
+    return sorted(filter(None, found), key=lambda one: (-one.level, -one.share))
+
+
+def _broken(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("set", {})
+    if not told.get("broken"):
+        return None
+    what = f"mend or remove {counted(told['broken'], 'file')} that cannot be read"
+    share = told["broken"] / (told["broken"] + told["samples"])
+    return ToDo(what, f"first: {told['first_broken']}", f"rarefy data check {data}", SPOILS, share)
+
+
+def _leaked(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("set", {})
+    if not told.get("shared"):
+        return None
+    return ToDo(
+        "take training images out of the test part",
+        f"{told['shared']:,} of {told['test']:,} test images are also training images, pixel for "
+        "pixel: accuracies are too high",
+        f"rarefy data check {data}",
+        SPOILS,
+        told["shared"] / told["test"],
+    )
+
+
+def _contradicting(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("samples", {})
+    if not told.get("conflicts"):
+        return None
+    return ToDo(
+        "decide which label copies have",
+        f"{told['conflicts']:,} samples have the same content as others under another label",
+        _gallery(data),
+        SPOILS,
+        told["conflicts"] / told["samples"],
+    )
+
+
+def _labels(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("samples", {})
+    if not told.get("issues"):
+        return None
+    return ToDo(
+        f"look at {told['issues']:,} labels that are in doubt, then write the cleaned set",
+        f"{100 * told['issues'] / told['samples']:.1f} % of the samples; most of class "
+        f"{told['issue_class']!r} ({told['issue_class_count']:,} of {told['issue_class_size']:,})",
+        _gallery(data),
+        COSTS,
+        told["issues"] / told["samples"],
+    )
+
+
+def _learns_nothing(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("learning", {})
+    if not told.get("no_better_than"):
+        return None
+    return ToDo(
+        "do not trust a plain accuracy on this set",
+        f"a quick network is no better than {told['no_better_than']}: balanced accuracy "
+        f"{told['balanced']:.1f} %",
+        f"rarefy train {data} --keep auto",
+        COSTS,
+        1.0,
+    )
+
+
+def _behind(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("learning", {})
+    head, tail = told.get("head"), told.get("tail")
+    if told.get("no_better_than") or head is None or tail is None or not head - tail > GAP:
+        return None
+    return ToDo(
+        f"collect more of {told['worst_class']!r}, or give rare classes more weight",
+        f"a quick network finds {tail:.0f} % of the rare classes' images and {head:.0f} % of the "
+        f"common ones'; {told['worst_class']!r} {told['worst_recall']:.0f} % "
+        f"({told['worst_train']:,} training images)",
+        f"rarefy pretrain {data}",
+        COSTS,
+        (head - tail) / 100,
+    )
+
+
+def _untold(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("learning", {})
+    if not told.get("untold"):
+        return None
+    return ToDo(
+        f"give rare classes more test images, about {told['enough']} each",
+        f"{told['untold']} classes have too few to tell how well they are known, "
+        f"{told['untold_class']!r} {told['untold_images']}",
+        f"rarefy data check {data}",
+        COSTS,
+        told["untold"] / told["classes"] / 10,  # (nothing is wrong yet, it is only not known)
+    )
+
+
+def _copies(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("set", {})
+    if not told.get("copies") or told["copies"] < 0.01 * told["samples"]:
+        return None
+    return ToDo(
+        "thin out exact copies",
+        f"{told['copies']:,} of {told['samples']:,} training samples repeat another one",
+        _gallery(data),
+        TRY,
+        told["copies"] / told["samples"],
+    )
+
+
+def _pruning(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("learning", {})
+    if told.get("decision") != "use":
+        return None
+    return ToDo(
+        "prune while training",
+        told["sentence"],
+        f"rarefy train {data} --keep auto",
+        TRY,
+        told["gain"] / 100,
+    )
+
+
+def _features(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("features", {})
+    gain = told.get("tail_gain")
+    if gain is None or not gain > 0:
+        return None
+    return ToDo(
+        "pre-train without labels before you train",
+        f"features learnt without labels know {gain:.1f} points more of the rare classes than "
+        f"pixels do (n = {told['n']}, too few to be sure)",
+        f"rarefy pretrain {data} --save backbones",
+        TRY,
+        gain / 100,
+    )
+
+
+def _finer(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("finer", {})
+    if told.get("levels"):
+        evidence = f"it has levels: {', '.join(told['levels'])}"
+    elif told.get("silhouette", 0.0) > CLEAR:
+        evidence = f"class {told['clear_class']!r} falls into two clear groups"
+    else:
+        return None
+    return ToDo(
+        "try finer labels in pre-training", evidence, f"rarefy granularity {data}", TRY, 0.01
+    )
+
+
+def _odd(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+    told = of.get("samples", {})
+    if not told.get("rare"):
+        return None
+    return ToDo(
+        "look at what is rare but right, and keep it",
+        f"{told['rare']:,} samples are far out in their class and agree with their neighbours",
+        _gallery(data),
+        TRY,
+        0.0,
+    )
+
+
+def _gallery(data: str) -> str:
+    return f"rarefy influence {data} --open"
+
+
+RULES: tuple[Rule, ...] = (
+    *(_broken, _leaked, _contradicting, _labels, _learns_nothing, _behind, _untold),
+    *(_copies, _pruning, _features, _finer, _odd),
+)

@@ -1,0 +1,80 @@
+"""What to do first: made-up findings, and the rule that each must wake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rarefy.tools.checkup.ranking import COSTS, SPOILS, TRY, things_to_do
+from rarefy.tools.checkup.sections import FAILED, SKIPPED, Section
+
+FINE: dict[str, dict[str, Any]] = {
+    "set": {"samples": 1000, "test": 200, "shared": 0, "copies": 0, "broken": 0},
+    "samples": {"samples": 1000, "issues": 0, "conflicts": 0, "rare": 0},
+    "learning": {
+        **{"balanced": 90.0, "no_better_than": "", "head": 92.0, "tail": 88.0, "classes": 4},
+        **{"worst_class": "d", "worst_recall": 70.0, "worst_train": 8, "untold": 0},
+        **{"untold_class": "", "untold_images": 0, "enough": 25, "decision": "none"},
+        **{"sentence": "use keep 0.3: it gains", "gain": 2.0},
+    },
+    "features": {"tail_gain": -1.0, "n": 2},
+    "finer": {"silhouette": 0.1, "clear_class": "a"},
+}
+
+
+def found(**changed: dict[str, Any]):  # type: ignore[no-untyped-def]
+    sections = [
+        Section(part, part, "", numbers={**numbers, **changed.get(part, {})})
+        for part, numbers in FINE.items()
+    ]
+    return things_to_do(sections, "photos")
+
+
+def test_nothing_is_found_where_nothing_is_wrong() -> None:
+    assert found() == []
+
+
+@pytest.mark.parametrize(
+    ("part", "changed", "level", "words"),
+    [
+        ("set", {"broken": 3, "first_broken": "a.png"}, SPOILS, "3 files that cannot be read"),
+        ("set", {"shared": 20}, SPOILS, "take training images out"),
+        ("samples", {"conflicts": 4}, SPOILS, "which label copies have"),
+        (
+            "samples",
+            {"issues": 5, "issue_class": "d", "issue_class_count": 5, "issue_class_size": 8},
+            COSTS,
+            "look at 5 labels",
+        ),
+        ("learning", {"no_better_than": "always answering 'a'"}, COSTS, "do not trust"),
+        ("learning", {"tail": 40.0}, COSTS, "collect more of 'd'"),
+        ("learning", {"untold": 2, "untold_class": "d", "untold_images": 2}, COSTS, "about 25"),
+        ("set", {"copies": 50}, TRY, "thin out"),
+        ("learning", {"decision": "use"}, TRY, "prune while training"),
+        ("features", {"tail_gain": 5.0}, TRY, "pre-train without labels"),
+        ("finer", {"levels": ["species"]}, TRY, "finer labels"),
+        ("finer", {"silhouette": 0.6}, TRY, "finer labels"),
+        ("samples", {"rare": 7}, TRY, "rare but right"),
+    ],
+)
+def test_each_rule(part: str, changed: dict[str, Any], level: int, words: str) -> None:
+    (one,) = found(**{part: changed})
+    assert one.level == level and words in one.what
+    assert one.evidence and one.command.startswith("rarefy ") and "photos" in one.command
+
+
+def test_what_spoils_comes_first_then_what_concerns_more() -> None:
+    issue = {"issue_class": "d", "issue_class_count": 5, "issue_class_size": 8}
+    things = found(
+        set={"copies": 900, "shared": 2},
+        samples={"issues": 5, "rare": 7, **issue},
+        learning={"tail": 30.0},
+    )
+    assert [one.level for one in things] == [SPOILS, COSTS, COSTS, TRY, TRY]
+    assert things[1].what.startswith("collect") and things[-1].what.startswith("look at what is")
+
+
+@pytest.mark.parametrize("status", [SKIPPED, FAILED])
+def test_parts_that_did_not_run_say_nothing(status: str) -> None:
+    assert things_to_do([Section("set", "", "", status, numbers={"broken": 3})], "photos") == []
