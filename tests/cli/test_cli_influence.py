@@ -248,7 +248,7 @@ def test_removal_prints_accuracies_and_can_be_extended(capsys: pytest.CaptureFix
         (["digts"], "did you mean 'digits'"),
         (["digits", "--ddof", "3"], "ddof=3: must be 0 or 1"),
         (["digits", "--standardize"], "standardize=True: does not fit images, whose pixels have"),
-        (["digits", "--remove", "0.1", "--no-check-labels"], "check_labels=False: does not fit"),
+        (["digits", "--remove", "0.1", "--no-check-labels"], "--check-labels=False: does not fit"),
         (["one.csv", "--label", "kind"], "one.csv: column 'kind': all 3 samples have the label"),
         (["gap.csv", "--label", "kind"], "gap.csv: column 'x' has no value in row 1"),
         (["x.npy", "--labels", "y.npy"], "labels='3 labels': must be 2, one per sample"),

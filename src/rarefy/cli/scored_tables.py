@@ -77,11 +77,15 @@ def advice(table: pd.DataFrame) -> str:
         return f"no label is in doubt, of {checked:,} checked"
     shares = table.groupby("label", sort=False)["label_issue"].mean()
     worst = str(shares.idxmax())
+    from rarefy.tools.influence.label_check import KNOWN
+
     several = "label is" if len(doubted) == 1 else "labels are"
+    known = table.attrs["label_accuracy"] >= KNOWN
+    first = "look at these first" if known else "most are not wrong, see the notes"
     return (
         f"{len(doubted):,} {several} in doubt, of {checked:,} checked; most in class {worst!r} "
-        f"({int(doubted['label'].eq(worst).sum())} of {int(table['label'].eq(worst).sum())}): look "
-        "at these first"
+        f"({int(doubted['label'].eq(worst).sum())} of {int(table['label'].eq(worst).sum())}): "
+        f"{first}"
     )
 
 

@@ -29,7 +29,8 @@ def write_checkup(path: Path | str, found: Checkup, overwrite: bool = False) -> 
     pictures = Pictures(found.samples.images)
 
     def shown(table: Rows) -> list[str]:
-        return [pictures.address(row) for row in table.samples] if pictures.any() else []
+        pictured = found.samples.images is not None
+        return [pictures.address(row) for row in table.samples] if pictured else []
 
     page = environment.get_template("checkup.html.j2").render(
         found=found, shown=shown, version=__version__

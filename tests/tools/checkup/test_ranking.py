@@ -11,7 +11,7 @@ from rarefy.tools.checkup.sections import FAILED, SKIPPED, Section
 
 FINE: dict[str, dict[str, Any]] = {
     "set": {"samples": 1000, "test": 200, "shared": 0, "copies": 0, "broken": 0},
-    "samples": {"samples": 1000, "issues": 0, "conflicts": 0, "rare": 0},
+    "samples": {"samples": 1000, "issues": 0, "conflicts": 0, "rare": 0, "label_accuracy": 0.9},
     "learning": {
         **{"balanced": 90.0, "no_better_than": "", "head": 92.0, "tail": 88.0, "classes": 4},
         **{"worst_class": "d", "worst_recall": 70.0, "worst_train": 8, "untold": 0},
@@ -47,6 +47,7 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
             COSTS,
             "look at 5 labels",
         ),
+        ("samples", {"issues": 300, "label_accuracy": 0.5}, TRY, "with an embedding"),
         ("learning", {"no_better_than": "always answering 'a'"}, COSTS, "do not trust"),
         ("learning", {"tail": 40.0}, COSTS, "collect more of 'd'"),
         ("learning", {"untold": 2, "untold_class": "d", "untold_images": 2}, COSTS, "about 25"),

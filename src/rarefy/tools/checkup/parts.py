@@ -112,6 +112,7 @@ def the_samples(of: Subject) -> Section:
         "issues": len(issues),
         "conflicts": int(table["conflict"].sum()),
         "rare": int((table["triage"] == RARE).sum()),
+        "label_accuracy": table.attrs["label_accuracy"],
     }
     if len(issues):
         per_class = issues["label"].value_counts()
@@ -224,19 +225,21 @@ def the_features(of: Subject) -> Section:
         raise OutOfTime(found.note)
     rows = {row["method"]: row for row in found.rows}
     learnt, pixels = rows["simclr"], rows["pixels"]
-    tails = (learnt["few"], pixels["few"])
+    tails = (learnt["tail"], pixels["tail"])
     gain = None if None in tails else float(tails[0] - tails[1])
     lines = tuple(
         (
             name,
-            *(_number(row[one]) for one in ("overall", "many", "few", "delta_20")),
+            *(_number(row[one]) for one in ("balanced_accuracy", "head", "tail", "delta_20")),
             str(row["n"]),
         )
         for name, row in rows.items()
     )
     columns = ("features", "all classes, %", "common, %", "rare, %", "head less tail", "n")
-    words = f"a linear probe is right on {learnt['overall']:.1f} % of each class on average"
-    words += f", of raw pixels on {pixels['overall']:.1f} %"
+    words = (
+        f"a linear probe is right on {learnt['balanced_accuracy']:.1f} % of each class on average"
+    )
+    words += f", of raw pixels on {pixels['balanced_accuracy']:.1f} %"
     return Section(
         "features", title, words, tables=(Rows("Linear probes", columns, lines),),
         numbers={"tail_gain": gain, "n": learnt["n"]}, command=command,

@@ -20,6 +20,7 @@ from typing import Any
 
 from rarefy.data.images.listing import counted
 from rarefy.tools.checkup.sections import DONE, Section
+from rarefy.tools.influence.label_check import KNOWN
 
 FIRST = 3
 SPOILS, COSTS, TRY = 3, 2, 1
@@ -91,6 +92,16 @@ def _labels(of: Mapping[str, Numbers], data: str) -> ToDo | None:
     told = of.get("samples", {})
     if not told.get("issues"):
         return None
+    known = told["label_accuracy"]
+    if known is not None and known < KNOWN:
+        return ToDo(
+            "check labels with an embedding",
+            f"by these features classifiers name {100 * known:.0f} % of the labels: most of their "
+            f"{told['issues']:,} doubts are mistakes of their own",
+            f"rarefy influence {data} --embed module:callable --open",
+            TRY,
+            0.02,
+        )
     return ToDo(
         f"look at {told['issues']:,} labels that are in doubt, then write the cleaned set",
         f"{100 * told['issues'] / told['samples']:.1f} % of the samples; most of class "

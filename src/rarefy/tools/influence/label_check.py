@@ -28,6 +28,10 @@ from rarefy.tools.samples.samples import Samples
 NEAR, TIMES = 0.8, 4.0
 """Of its threshold, and as likely as the given label: what a suggested class must have. Chosen on
 made-up tables, iris, and parts of MNIST and CIFAR-100 that no comparison uses."""
+KNOWN = 0.8
+"""Share of the labels that classifiers must name for their doubt to be worth a look first. A rule
+of thumb: on raw pixels of photographs they name half, and most of their doubts are mistakes of
+their own."""
 MOST_CLASSES, MOST = 500, 50_000_000
 """Classes, and probabilities (samples times classes), up to which labels are checked."""
 
@@ -42,6 +46,8 @@ class CheckedLabels:
     """The class that it more likely is; its own where nothing else is suggested."""
     suggested_probability: NDArray[np.float64]
     issue: NDArray[np.bool_]
+    accuracy: float
+    """Share of the samples whose label the classifiers name, unseen."""
     notes: tuple[str, ...]
     """Which classes could not be checked, and why."""
 
@@ -84,6 +90,12 @@ def check_labels(
     )
     names = [printable(samples.classes[label]) for label in present]
     suggested, issue, notes = judged(chances, codes, names)
+    accuracy = float((chances.argmax(axis=1) == codes).mean())
+    if accuracy < KNOWN:
+        notes += (
+            f"label check says little here: its classifiers name {100 * accuracy:.0f} % of the "
+            "labels, so most doubts are mistakes of their own; features of an embedding help",
+        )
     rows = np.arange(len(samples))
     single = samples.counts[samples.labels] < 2
     return CheckedLabels(
@@ -91,6 +103,7 @@ def check_labels(
         present[suggested],
         np.where(single, np.nan, chances[rows, suggested]),
         issue,
+        accuracy,
         notes,
     )
 

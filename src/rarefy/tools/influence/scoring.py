@@ -163,6 +163,7 @@ def score_samples(
     notes += silent_neighbours(table, settings.rules)
     table.attrs = _facts(samples, settings, scores, near, device, time.monotonic() - began)
     table.attrs["notes"] = notes
+    table.attrs["label_accuracy"] = None if found is None else found.accuracy
     return ScoredSamples(samples, table, scores, settings.memory, device)
 
 
