@@ -104,7 +104,7 @@ def test_the_page_is_made_of_results_and_begins_with_where_the_score_loses(
         and "no detector of label errors" in first
     )
     assert "no training `disagreement`" in first
-    assert text.count("\n## ") == 6
+    assert text.count("\n## ") == 7
     for words in WORDS.values():
         assert text.count(f"| {words} |") == 3
     assert "n = 3 draws" in text and "influence-scoreboard --scale tiny" in text

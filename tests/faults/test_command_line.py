@@ -95,7 +95,7 @@ def test_d10_progress_bars_read_no_markup(monkeypatch: pytest.MonkeyPatch) -> No
         (f"pretrain digits --batch {LARGE}", "batch='9999"),
         (f"influence digits --neighbours {LARGE}", "neighbours='9999"),
         ("influence digits --memory 1e300", "memory=1e+300: must be above 0 (GB) and below"),
-        ("train digits --lr nan", "learning_rate=nan: is not a number"),
+        ("train digits --lr nan", "--lr=nan: is not a number"),
         ("train digits --keep inf", "keep="),
         ("train ''", "data='': is empty"),
         ("run contrast-init --scale tiny --out .", "out='.': has no name of its own"),

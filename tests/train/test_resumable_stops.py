@@ -241,9 +241,11 @@ COMMAND = (
 SLOW_ONCE = f"""
 import runpy, sys, time
 from rarefy.core import progress
+from rarefy.tools import forecasting
 from rarefy.train.simclr.pretraining import Pretraining
 
 progress.LINE_EVERY_SECONDS = 0.0
+forecasting.seconds_for = lambda *asked: "not tried"
 quick = Pretraining.gradients_of
 
 def slow(self, views):
