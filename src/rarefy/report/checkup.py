@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from rarefy import __version__
 from rarefy.core.writing import write_output
 from rarefy.report.gallery.pictures import Pictures
+from rarefy.report.templating import template
 from rarefy.tools.checkup.api import Checkup
 from rarefy.tools.checkup.sections import Rows
 
@@ -19,21 +18,12 @@ OF = "checkup"
 
 def write_checkup(path: Path | str, found: Checkup, overwrite: bool = False) -> Path:
     """Write the page of a ``Checkup``."""
-    environment = Environment(
-        loader=PackageLoader("rarefy.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     pictures = Pictures(found.samples.images)
 
     def shown(table: Rows) -> list[str]:
         pictured = found.samples.images is not None
         return [pictures.address(row) for row in table.samples] if pictured else []
 
-    page = environment.get_template("checkup.html.j2").render(
-        found=found, shown=shown, version=__version__
-    )
+    page = template("checkup.html.j2").render(found=found, shown=shown, version=__version__)
     write_output(Path(path), page, OF, overwrite)
     return Path(path)

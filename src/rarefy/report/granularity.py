@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rarefy import __version__
 from rarefy.core.picture import Picture
 from rarefy.core.writing import write_output
 from rarefy.report import static
+from rarefy.report.templating import template
 
 COLUMNS = {
     "labels": "pre-trained on",
@@ -51,15 +51,8 @@ def write_granularity(
 ) -> Path:
     """Write the page of an ``Advice`` (as ``described``); ``facts`` say how it was measured;
     ``classes`` are judging tables by name."""
-    environment = Environment(
-        loader=PackageLoader("rarefy.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     drawn = static.as_svg(static.draw_panel(picture.panels[0]))
-    page = environment.get_template("granularity.html.j2").render(
+    page = template("granularity.html.j2").render(
         advice=advice,
         about=dict(facts),
         picture=picture,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import xarray as xr
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rarefy import __version__
 from rarefy.core.contracts import Study
@@ -16,6 +15,7 @@ from rarefy.ledger.claims import SIGNS
 from rarefy.report import interactive, static, style
 from rarefy.report.findings import Finding, find_findings
 from rarefy.report.sections import Entry, PanelView, Section, section, slug
+from rarefy.report.templating import template
 
 MOST_BYTES = 8_000_000
 """What a page should not exceed. Pictures give way before it does: they become small bitmaps, then
@@ -109,16 +109,8 @@ def _give_way(sections: Sequence[Section], findings: Sequence[Finding], excess: 
 
 
 def _filled(sections: Sequence[Section], findings: Sequence[Finding]) -> str:
-    environment = Environment(
-        loader=PackageLoader("rarefy.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["number"] = style.number
     live = any(panel.live for entry in sections for panel in entry.panels())
-    return environment.get_template("report.html.j2").render(
+    return template("report.html.j2", number=style.number).render(
         findings=findings,
         sections=sections,
         signs={**style.OUTCOMES, **SIGNS},

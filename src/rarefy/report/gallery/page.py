@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 
 from rarefy import __version__
@@ -26,6 +25,7 @@ from rarefy.report.gallery.numbers import as_json, payload
 from rarefy.report.gallery.pictures import Pictures, Thumbnail
 from rarefy.report.gallery.plan import Plan, first_plan, longest, rows_for, with_neighbours
 from rarefy.report.gallery.table import Rows, ScoreTable, plain_text, read_table
+from rarefy.report.templating import template
 from rarefy.tools.clean.picks import FORMAT
 
 MOST_BYTES = 10_000_000
@@ -183,14 +183,6 @@ def _fitted(
 def _filled(content: _Content, plan: Plan, rows: Rows, near: Mapping[int, Sequence[int]]) -> str:
     """The template with everything in it."""
     samples, choice, pictures = content.samples, content.choice, content.pictures
-    environment = Environment(
-        loader=PackageLoader("rarefy.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["count"] = lambda value: f"{value:,}"
     addresses = [pictures.address(int(row)) for row in rows]
     features, where = content.features, content.positions
     cells = Cells(samples, rows, addresses, features)
@@ -199,7 +191,7 @@ def _filled(content: _Content, plan: Plan, rows: Rows, near: Mapping[int, Sequen
     told["pictures"] = [int(bool(address)) for address in addresses]
     told["origin"] = {"format": FORMAT, **content.origin}
     sizes = samples.sizes()
-    return environment.get_template("gallery.html.j2").render(
+    return template("gallery.html.j2", count=lambda value: f"{value:,}").render(
         title=plain_text(content.title),
         facts=[
             (plain_text(name), plain_text(value))

@@ -1,0 +1,21 @@
+"""Templates of all pages: what is printed is escaped, what is missing is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+
+def template(name: str, **filters: Callable[[Any], str]) -> Template:
+    """One of ``rarefy/report/templates`` by its file; ``filters`` by their names in it."""
+    environment = Environment(
+        loader=PackageLoader("rarefy.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(filters)
+    return environment.get_template(name)
