@@ -29,7 +29,7 @@ from rarefy.tools.train_images import train
 
 SHOWN = 12
 """Lines of a table."""
-LEARNT_FROM, PRETRAINED_ON = 5_000, 5_000
+LEARNT_FROM, PRETRAINED_ON = 2_000, 5_000
 """Images of a quick network, and at most of a short pre-training, on a CPU."""
 PRETRAIN_SEEDS = 2
 GROUPED = 400
