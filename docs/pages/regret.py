@@ -34,10 +34,11 @@ best keep is found on one half of the test images (means over the other seeds) a
 judged on the other half, so that luck helps nobody; both ways round, for every seed. A *setting* is
 one set, network and noise level; images are asked without noise where nothing else is said.
 
-- **Race**: the keep that is best on one seed after about a fifth of the epochs, judged in the other
-  seeds. It reads the accuracy of test images that the runs stored on the way, always without noise,
-  since held-out training images were not stored; `rarefy train --keep auto` itself looks at
-  held-out training images, with the noise of the test, and never at test images.
+- **Race**: the keep, or dense, that is best on one seed after about a fifth of the epochs, judged
+  in the other seeds (the tool takes a quarter of them and two seeds). It reads the accuracy of test
+  images that the runs stored on the way, always without noise, since held-out training images were
+  not stored; `rarefy train --keep auto` itself looks at held-out training images, with the noise of
+  the test, and never at test images.
 - **Always 0.5**: or the nearest keep that was run.
 - **Middle of the advised range**: what `rarefy advise` suggested from gradients before training, as
   it was until it was removed; no range counts as dense.

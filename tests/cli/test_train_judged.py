@@ -93,9 +93,9 @@ def test_a_keep_is_raced_for_and_stays(train: Train, here: Path) -> None:
     asked = ("photos", "--network", "small_trainings:tiny", "--epochs", "4", "--keep", "auto")
     first = train(*asked, "--seeds", "1")
     chosen = first["rows"][1]["keep"]
-    assert first["choice"].startswith(f"keep {chosen:g} is chosen: best")
+    assert first["choice"].endswith(f"; keep {chosen:g} is trained beside it")
     more = train(*asked, "--seeds", "2")
-    assert more["choice"] == f"keep {chosen:g}: chosen when the store was begun"
+    assert more["choice"] == f"keep {chosen:g}: as the store was begun with"
     assert [row["n"] for row in more["rows"]] == [2, 2]
 
 

@@ -70,6 +70,13 @@ def test_a_network_that_answers_the_largest_class_is_told() -> None:
     assert not class_report(np.diag([40, 30, 30]), [200, 60, 20], NAMES).warnings
 
 
+def test_who_finds_rare_classes_is_not_called_no_better() -> None:
+    # right less often than the largest class is there, and far better than guessing
+    found = class_report(np.array([[60, 30], [0, 10]]), [900, 100], NAMES[:2])
+    assert found.summary.accuracy < found.summary.majority_accuracy
+    assert not any("no better" in words for words in found.warnings)
+
+
 def test_a_class_without_test_images() -> None:
     found = class_report(np.diag([40, 30, 0]), [200, 60, 20], NAMES)
     assert "without test images: 'c'; nothing is known of them" in found.warnings

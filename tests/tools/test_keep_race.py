@@ -39,16 +39,18 @@ def test_no_test_image_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_best_is_chosen_and_of_equals_the_larger() -> None:
     assert Race({1.0: 80.0, 0.5: 81.0, 0.3: 82.0}, 5, 40).chosen == 0.3
-    assert Race({1.0: 90.0, 0.5: 82.0, 0.3: 82.0}, 5, 40).chosen == 0.5
-    assert Race({1.0: 90.0, 0.5: float("nan"), 0.3: 2.0}, 5, 40).chosen == 0.3
+    dense = Race({1.0: 90.0, 0.5: 82.0, 0.3: 82.0}, 5, 40)
+    assert (dense.chosen, dense.beside) == (1.0, 0.5)
+    assert Race({1.0: 90.0, 0.5: float("nan"), 0.3: 2.0}, 5, 40).beside == 0.3
 
 
 def test_it_says_what_it_chose_and_why() -> None:
     assert Race({1.0: 80.0, 0.5: 81.0, 0.3: 82.25}, 5, 40).sentence == (
         "keep 0.3 is chosen: best after 5 epochs on 40 held-out training images, 82.2 % of "
-        "balanced accuracy (dense 80.0, 0.5 81.0)"
+        "balanced accuracy (dense 80.0, keep 0.5 81.0)"
     )
-    assert "is chosen: best of the pruned after" in Race({1.0: 80.0, 0.5: 8.0}, 5, 40).sentence
+    lost = Race({1.0: 80.0, 0.5: 8.0}, 5, 40).sentence
+    assert lost.startswith("dense is chosen") and lost.endswith("keep 0.5 is trained beside it")
 
 
 def test_nothing_can_be_held_out() -> None:

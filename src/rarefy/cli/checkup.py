@@ -92,6 +92,8 @@ def checkup(
         typer.echo(found.sentence)
     if open_:
         webbrowser.open(page.resolve().as_uri())
+    if found.failed:
+        raise typer.Exit(1)
     if not found.finished:
         missing = ", ".join(found.missing)
         raise OutOfTime(f"time is over: {missing} not run; go on with: {typed_again()}")

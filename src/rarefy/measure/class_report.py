@@ -197,8 +197,7 @@ def _summary(
     worst = int(np.nanargmin(mean)) if np.isfinite(mean).any() else 0
     largest = int(train.argmax())
     parts = {
-        name: PERCENT * _mean(mean[[one == name for one in group]]) if name in group else None
-        for name in GROUPS
+        name: _or_none(PERCENT * _mean(mean[[one == name for one in group]])) for name in GROUPS
     }
     balanced, low, high = balanced_interval(counts)
     return ClassSummary(
@@ -220,7 +219,9 @@ def _warnings(counts: NDArray[np.float64], table: pd.DataFrame, summary: ClassSu
     found = []
     images = counts[0].sum()
     low, _ = wilson(summary.accuracy / PERCENT, images)
-    if images and not PERCENT * low > summary.majority_accuracy:
+    # (who finds rare classes may be right less often than who answers the largest)
+    found_more = summary.balanced_low > PERCENT / max(int((table["n"] > 0).sum()), 1)
+    if images and not PERCENT * low > summary.majority_accuracy and not found_more:
         found.append(
             f"no better than always answering {summary.majority_class!r}, which is right on "
             f"{summary.majority_accuracy:.1f} % of the test images"

@@ -107,7 +107,8 @@ def beats_trivial(
     worth: float = WORTH,
 ) -> Decision | None:
     """Whether anything was learnt at all: a sentence where the best is not better for sure than
-    what costs nothing, None where it is.
+    what costs nothing, None where it is. The burden of proof is the network's: where its mean is no
+    better, none beats it, however wide the interval.
 
     Arguments:
         found: mean and ends of its interval in per cent (of test images), by name.

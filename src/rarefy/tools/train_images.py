@@ -125,6 +125,7 @@ def train(
     shift: int | None = None,
     flip: bool | None = None,
     samples: int = 0,
+    test_samples: int = 0,
     precision: str = "auto",
     compiled: bool = False,
     size: int | None = None,
@@ -161,7 +162,7 @@ def train(
         test_noise: stds of noise in the test; every network is asked at all of them.
         noise_once: training noise is drawn once per image, not anew each time.
         schedule: of the learning rate: cosine, step or constant.
-        samples: training images used; 0: all.
+        samples, test_samples: images used; 0: all.
         precision: auto (bf16 on a GPU), bf16 or float32.
         compiled: by ``torch.compile``; pays for large networks on a GPU.
         size, test_share, skip_bad: of a folder: side of the images, share for the test, whether
@@ -192,7 +193,8 @@ def train(
     images = on_device(with_options(str(data), **options), CPU)
     where = resolve_device(device)
     network = usual_network(images, where) if network is None else network
-    source, usual_store = image_source("train", str(data), network, **options)
+    named = (network, AUTO) if keep == AUTO else (network,)
+    source, usual_store = image_source("train", str(data), *named, **options)
     store = usual_store if out is None else Path(out)
     # before anything is written: a model that cannot take these images never will
     channels, side, _ = images.shape
@@ -223,6 +225,7 @@ def train(
         every=every,
         schedule=schedule,
         samples=samples,
+        test_samples=test_samples,
         seeds=seeds,
         precision=precision,
         compile=compiled,
@@ -270,11 +273,11 @@ def _with_keep(
     if before is not None:
         keeps = tuple(before["spec"]["parameters"].get("keep", ()))
         words = ", ".join(f"{keep:g}" for keep in keeps if keep != 1)
-        return replace(experiment, keep=keeps), f"keep {words}: chosen when the store was begun"
+        return replace(experiment, keep=keeps), f"keep {words}: as the store was begun with"
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     with exactly(1) if device.type == "cpu" else contextlib.nullcontext():
         found = race(experiment, Context(device=device, deadline=deadline))
-    return replace(experiment, keep=(1.0, found.chosen)), found.sentence
+    return replace(experiment, keep=(1.0, found.beside)), found.sentence
 
 
 def _several(values: float | Sequence[float] | str) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rarefy.tools.checkup.ranking import COSTS, SPOILS, TRY, things_to_do
+from rarefy.tools.checkup.ranking import COSTS, SPOILS, TRY, commands_for, things_to_do
 from rarefy.tools.checkup.sections import FAILED, SKIPPED, Section
 
 FINE: dict[str, dict[str, Any]] = {
@@ -28,7 +28,7 @@ def found(**changed: dict[str, Any]):  # type: ignore[no-untyped-def]
         Section(part, part, "", numbers={**numbers, **changed.get(part, {})})
         for part, numbers in FINE.items()
     ]
-    return things_to_do(sections, "photos")
+    return things_to_do(sections, commands_for("photos"))
 
 
 def test_nothing_is_found_where_nothing_is_wrong() -> None:
@@ -45,7 +45,7 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
             "samples",
             {"issues": 5, "issue_class": "d", "issue_class_count": 5, "issue_class_size": 8},
             COSTS,
-            "look at 5 labels",
+            "look at 5 labels in doubt",
         ),
         ("samples", {"issues": 300, "label_accuracy": 0.5}, TRY, "with an embedding"),
         ("learning", {"no_better_than": "always answering 'a'"}, COSTS, "do not trust"),
@@ -55,7 +55,7 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
         ("learning", {"decision": "use"}, TRY, "prune while training"),
         ("features", {"tail_gain": 5.0}, TRY, "pre-train without labels"),
         ("finer", {"levels": ["species"]}, TRY, "finer labels"),
-        ("finer", {"silhouette": 0.6}, TRY, "finer labels"),
+        ("finer", {"silhouette": 0.6}, TRY, "is two classes"),
         ("samples", {"rare": 7}, TRY, "rare but right"),
     ],
 )
@@ -78,4 +78,20 @@ def test_what_spoils_comes_first_then_what_concerns_more() -> None:
 
 @pytest.mark.parametrize("status", [SKIPPED, FAILED])
 def test_parts_that_did_not_run_say_nothing(status: str) -> None:
-    assert things_to_do([Section("set", "", "", status, numbers={"broken": 3})], "photos") == []
+    assert (
+        things_to_do(
+            [Section("set", "", "", status, numbers={"broken": 3})], commands_for("photos")
+        )
+        == []
+    )
+
+
+def test_commands_carry_what_the_data_were_read_with() -> None:
+    commands = commands_for("my photos", size=32, hierarchy="h.csv", label="kind", skip_bad=True)
+    assert commands("train", "--keep auto") == (
+        "rarefy train 'my photos' --size 32 --skip-bad --keep auto"
+    )
+    assert commands("granularity").endswith("--skip-bad --hierarchy h.csv")
+    assert commands_for("wine.csv", label="kind", size=None)("influence", "--open") == (
+        "rarefy influence wine.csv --label kind --open"
+    )

@@ -192,3 +192,15 @@ def test_many_features_are_seen_by_their_principal_components() -> None:
     assert numbers_of(as_samples(X, labels), CPU).shape == (20, 20)  # of 20 samples
     pixels = np.random.default_rng(0).integers(0, 255, (200, 20, 20)).astype(np.uint8)
     assert numbers_of(as_samples(pixels, np.arange(200) % 2), CPU).shape == (200, 128 + 128)
+
+
+def test_copies_of_a_sample_are_not_what_it_is_judged_by() -> None:
+    draws = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 60)
+    features = draws.normal(size=(180, 6)) + 3 * np.eye(6)[labels]
+    wrong = [0, 70, 130]
+    given = labels.copy()
+    given[wrong] = (given[wrong] + 1) % 3
+    copied = np.concatenate([np.arange(180), *[wrong] * 4])
+    table = rarefy.influence(features[copied], given[copied])
+    assert table["label_issue"].to_numpy()[wrong].all()

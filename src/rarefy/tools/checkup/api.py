@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,17 @@ from typing import Any
 import pandas as pd
 import torch
 
-from rarefy.core.errors import OutOfTime, RunError, UsageError, unknown
+from rarefy.core.errors import OutOfTime, RunError, UsageError, bad_value, unknown
+from rarefy.core.settings import resolve_device
 from rarefy.core.text import folder_name
 from rarefy.core.version import __version__
+from rarefy.data.hierarchy.levels import levels_identity
 from rarefy.data.hierarchy.reading import with_hierarchy
 from rarefy.data.images.catalog import SETS
 from rarefy.data.images.ids import short_hash
 from rarefy.tools.checkup.parts import PARTS, Subject, timed
-from rarefy.tools.checkup.ranking import FIRST, ToDo, things_to_do
-from rarefy.tools.checkup.sections import FAILED, Section, keep_section, kept_section
+from rarefy.tools.checkup.ranking import FIRST, ToDo, commands_for, things_to_do
+from rarefy.tools.checkup.sections import DONE, FAILED, Section, keep_section, kept_section
 from rarefy.tools.image_data import on_device, with_options
 from rarefy.tools.samples.opening import open_samples
 from rarefy.tools.samples.samples import Samples
@@ -55,9 +56,15 @@ class Checkup:
     @property
     def sentence(self) -> str:
         """The decision."""
+        words = "nothing to do first: no rule found anything"
         if self.todo:
-            return f"do first: {self.todo[0].what} ({self.todo[0].command})"
-        return "nothing to do first: no rule found anything"
+            words = f"do first: {self.todo[0].what} ({self.todo[0].command})"
+        return f"{words}; {', '.join(self.failed)} failed" if self.failed else words
+
+    @property
+    def failed(self) -> list[str]:
+        """Parts that could not be run."""
+        return [one.part for one in self.sections if one.status == FAILED]
 
     def described(self) -> dict[str, Any]:
         """What JSON can hold."""
@@ -116,24 +123,22 @@ def checkup(
     """
     wanted = _wanted(only, skip)
     if max_seconds is not None and not max_seconds > 0:
-        raise UsageError(f"max_seconds={max_seconds}: must be more than 0")
+        raise bad_value("max_seconds", max_seconds, "must be more than 0")
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
-    subject = _subject(str(data), hierarchy, label, size, test_share, device, out, deadline)
-    key = short_hash(
-        [subject.samples.fingerprint, subject.text, subject.hierarchy, __version__]
-        + ([] if subject.images is None else [subject.images.fingerprint])
-    )
+    given = {"label": label, "size": size, "test_share": test_share, "hierarchy": hierarchy}
+    subject = _subject(str(data), given, device, out, overwrite, deadline)
     sections, missing = [], []
     for part in wanted:
         kept = subject.folder / f"{part}.json"
-        found = None if overwrite else kept_section(kept, key)
+        found = None if overwrite else kept_section(kept, subject.key)
         if found is None:
             if say is not None:
                 say(f"{part} ...")
             try:
                 subject.seconds_left()
                 found = timed(part, subject)
-                keep_section(kept, key, found)
+                if found.status == DONE:  # (what was skipped here may be run elsewhere)
+                    keep_section(kept, subject.key, found)
             except OutOfTime:
                 missing.append(part)
                 continue
@@ -142,7 +147,7 @@ def checkup(
         if say is not None:
             say(f"{part}: {found.answer}")
         sections.append(found)
-    todo = tuple(things_to_do(sections, subject.typed))
+    todo = tuple(things_to_do(sections, subject.commands))
     return Checkup(
         str(data), subject.samples, tuple(sections), todo, tuple(missing), subject.folder
     )
@@ -160,29 +165,35 @@ def _wanted(only: Sequence[str], skip: Sequence[str]) -> list[str]:
 
 def _subject(
     data: str,
-    hierarchy: str | Path | None,
-    label: str | None,
-    size: int | None,
-    test_share: float | None,
+    given: Mapping[str, Any],
     device: str,
     out: Path | str | None,
+    overwrite: bool,
     deadline: float | None,
 ) -> Subject:
     pictured = data in SETS or Path(data).is_dir()
-    if hierarchy is not None and not pictured:
-        raise UsageError("hierarchy: of images, which a table or an array has none of")
+    folder_alone = ("size", "test_share") if not Path(data).is_dir() else ()
+    for name in (*folder_alone, *(() if pictured else ("hierarchy",))):
+        if given[name] is not None:
+            kind = "images" if name == "hierarchy" else "folders"
+            raise bad_value(name, str(given[name]), f"is for {kind}, and {data} is none")
     usual = Path("runs") / folder_name("checkup", Path(data).name, source=data)
     folder = usual if out is None else Path(out)
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"out={str(folder)!r}: is a file; name a folder")
-    typed = shlex.quote(data)
+        raise bad_value("out", str(folder), "is a file; name a folder")
+    where = resolve_device(device)
     if not pictured:
-        samples = open_samples(data, label=label)
-        return Subject(data, typed, samples, None, "", device, folder, deadline)
-    for name, value in (("size", size), ("test_share", test_share)):
-        if value is not None and data in SETS:
-            raise UsageError(f"{name}={value:g}: is for folders, and {data} is none")
-    text = with_options(data, size, test_share, skip_bad=data not in SETS)
-    samples = open_samples(text, label=label)
-    images = with_hierarchy(on_device(text, torch.device("cpu")), hierarchy or "")
-    return Subject(text, typed, samples, images, str(hierarchy or ""), device, folder, deadline)
+        samples = open_samples(data, label=given["label"])
+        images, text, broken = None, data, False
+    else:
+        text = with_options(data, given["size"], given["test_share"], skip_bad=data not in SETS)
+        samples = open_samples(text, label=given["label"])
+        images = with_hierarchy(on_device(text, torch.device("cpu")), given["hierarchy"] or "")
+        broken = bool(images.left_out)
+    parts = [samples.fingerprint, text, where.type, __version__]
+    if images is not None:
+        parts += [images.fingerprint, levels_identity(images)]
+    commands = commands_for(data, **given, skip_bad=broken)
+    return Subject(
+        text, commands, samples, images, device, folder, short_hash(parts), overwrite, deadline
+    )

@@ -20,6 +20,7 @@ from rarefy.data.images import ImageData
 from rarefy.data.images.checking import examine
 from rarefy.data.images.ids import digest_of
 from rarefy.measure.class_report import ENOUGH
+from rarefy.tools.checkup.ranking import Commands
 from rarefy.tools.checkup.sections import SKIPPED, Rows, Section
 from rarefy.tools.influence.scoring import ScoreSettings, score_samples
 from rarefy.tools.influence.triage import MISLABELLED, RARE
@@ -30,7 +31,7 @@ from rarefy.tools.train_images import train
 SHOWN = 12
 """Lines of a table."""
 LEARNT_FROM, PRETRAINED_ON = 2_000, 5_000
-"""Images of a quick network, and at most of a short pre-training, on a CPU."""
+"""Images of a quick network (as many to test it), and at most of a short pre-training, on a CPU."""
 PRETRAIN_SEEDS = 2
 GROUPED = 400
 """Samples of a class whose groups are looked for."""
@@ -41,13 +42,15 @@ class Subject:
     """What is checked. ``text`` is what tools take, ``images`` None for tables and arrays."""
 
     text: str
-    typed: str
-    """As it stands in commands for a person."""
+    commands: Commands
+    """What a person would type."""
     samples: Samples
     images: ImageData | None
-    hierarchy: str
     device: str
     folder: Path
+    key: str
+    """Stands for data and options: of what was found before."""
+    overwrite: bool = False
     deadline: float | None = None
 
     def seconds_left(self) -> float | None:
@@ -95,7 +98,7 @@ def the_set(of: Subject) -> Section:
     table = Rows("Rarest classes", ("class", "samples", "share"), tuple(rows[:SHOWN]))
     return Section(
         "set", "What it is", words, tables=(table,), notes=tuple(notes), numbers=numbers,
-        command=f"rarefy data check {of.typed}" if of.images is not None else "",
+        command=of.commands("data check") if of.images is not None else "",
     )  # fmt: skip
 
 
@@ -142,7 +145,7 @@ def the_samples(of: Subject) -> Section:
         "samples", "Odd samples and labels", words,
         tables=((doubted,) if len(shown) else ()) + (atypical,),
         notes=tuple(table.attrs["notes"]), numbers=numbers,
-        command=f"rarefy influence {of.typed} --open",
+        command=of.commands("influence", "--open"),
     )  # fmt: skip
 
 
@@ -153,10 +156,11 @@ def the_learning(of: Subject) -> Section:
         return _skipped("learning", title, "rarefy train takes images; this is a table or an array")
     if len(of.images.classes) < 2:
         return _skipped("learning", title, "there is one class")
-    some = LEARNT_FROM if of.on_cpu and len(of.images.train) > LEARNT_FROM else 0
+    parts = (of.images.train, of.images.test)
+    some, asked_of = (LEARNT_FROM if of.on_cpu and len(one) > LEARNT_FROM else 0 for one in parts)
     found = train(
-        of.text, samples=some, device=of.device, jobs=None, out=of.folder / "train",
-        max_seconds=of.seconds_left(),
+        of.text, samples=some, test_samples=asked_of, device=of.device, jobs=None,
+        out=of.folder / f"train-{of.key}", overwrite=of.overwrite, max_seconds=of.seconds_left(),
     )  # fmt: skip
     if not found.finished:
         raise OutOfTime(found.note)
@@ -202,14 +206,14 @@ def the_learning(of: Subject) -> Section:
     return Section(
         "learning", title, decision.sentence, tables=(Rows("Worst classes first", columns, lines),),
         notes=tuple(found.warnings) + ((f"trained on {some:,} of its images",) if some else ()),
-        numbers=numbers, command=f"rarefy train {of.typed} --keep auto",
+        numbers=numbers, command=of.commands("train", "--keep auto"),
     )  # fmt: skip
 
 
 def the_features(of: Subject) -> Section:
     """Head and tail of features that a short pre-training learns without labels."""
     title = "What features know without labels"
-    command = f"rarefy pretrain {of.typed}"
+    command = of.commands("pretrain")
     if of.images is None:
         return _skipped("features", title, "rarefy pretrain takes images", command)
     images = len(of.images.train)
@@ -218,7 +222,8 @@ def the_features(of: Subject) -> Section:
         return _skipped("features", title, reason, command)
     found = pretrain_images(
         of.text, ("simclr", "pixels"), seeds=PRETRAIN_SEEDS, device=of.device, jobs=None,
-        out=of.folder / "pretrain", max_seconds=of.seconds_left(),
+        out=of.folder / f"pretrain-{of.key}", overwrite=of.overwrite,
+        max_seconds=of.seconds_left(),
     )  # fmt: skip
     assert found is not None
     if not found.finished:
@@ -248,13 +253,15 @@ def the_features(of: Subject) -> Section:
 
 def the_finer(of: Subject) -> Section:
     """Whether finer labels might help: levels that are there, or clear groups inside classes."""
-    title, command = "Would finer labels help?", f"rarefy granularity {of.typed}"
-    levels = {} if of.images is None else examine(of.images).hierarchy
-    others = [name for name in levels if name != CLASS]
+    title, command = "Would finer labels help?", of.commands("granularity")
+    if of.images is None:
+        return _skipped("finer", title, "rarefy granularity takes images")
+    others = [name for name in examine(of.images).hierarchy if name != CLASS]
     if others:
         words = f"it has levels beside its classes: {', '.join(others)}"
         numbers: dict[str, Any] = {"levels": others}
         return Section("finer", title, words, numbers=numbers, command=command)
+    command = of.commands("influence", "--open")
     found = [
         (name, _separation(of.samples, label)) for label, name in enumerate(of.samples.classes)
     ]

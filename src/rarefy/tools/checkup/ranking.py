@@ -14,6 +14,7 @@ Within a level by the share of the samples (or of the accuracy) that is concerne
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,15 @@ from rarefy.tools.checkup.sections import DONE, Section
 from rarefy.tools.influence.label_check import KNOWN
 
 FIRST = 3
+READ = ("data check", "influence", "train", "pretrain", "granularity")
+OPTIONS = {
+    "label": ("influence",),
+    "size": READ,
+    "test_share": READ,
+    "skip_bad": READ,
+    "hierarchy": ("granularity",),
+}
+"""Of reading data, and the verbs that have them."""
 SPOILS, COSTS, TRY = 3, 2, 1
 GAP = 10.0
 """Points of recall between head and tail from which the tail is behind."""
@@ -42,26 +52,44 @@ class ToDo:
 
 
 Numbers = Mapping[str, Any]
-Rule = Callable[[Mapping[str, Numbers], str], ToDo | None]
+Commands = Callable[..., str]
+"""A verb and further options to what a person would type."""
+Rule = Callable[[Mapping[str, Numbers], Commands], ToDo | None]
 
 
-def things_to_do(sections: Sequence[Section], data: str) -> list[ToDo]:
-    """All that the rules find, what spoils most first; ``data`` as it is typed."""
+def commands_for(data: str, **options: object) -> Commands:
+    """Commands about ``data`` with the options it was read with, as far as a verb has them."""
+
+    def command(verb: str, *further: str) -> str:
+        known = [name for name, verbs in OPTIONS.items() if verb in verbs and options.get(name)]
+        words = [_spelled(name, options[name]) for name in known]
+        return " ".join(["rarefy", verb, shlex.quote(data), *words, *further])
+
+    return command
+
+
+def _spelled(name: str, value: object) -> str:
+    option = f"--{name.replace('_', '-')}"
+    return option if value is True else f"{option} {shlex.quote(str(value))}"
+
+
+def things_to_do(sections: Sequence[Section], commands: Commands) -> list[ToDo]:
+    """All that the rules find, what spoils most first."""
     numbers = {one.part: one.numbers for one in sections if one.status == DONE}
-    found = [rule(numbers, data) for rule in RULES]
+    found = [rule(numbers, commands) for rule in RULES]
     return sorted(filter(None, found), key=lambda one: (-one.level, -one.share))
 
 
-def _broken(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _broken(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("set", {})
     if not told.get("broken"):
         return None
     what = f"mend or remove {counted(told['broken'], 'file')} that cannot be read"
     share = told["broken"] / (told["broken"] + told["samples"])
-    return ToDo(what, f"first: {told['first_broken']}", f"rarefy data check {data}", SPOILS, share)
+    return ToDo(what, f"first: {told['first_broken']}", commands("data check"), SPOILS, share)
 
 
-def _leaked(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _leaked(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("set", {})
     if not told.get("shared"):
         return None
@@ -69,26 +97,26 @@ def _leaked(of: Mapping[str, Numbers], data: str) -> ToDo | None:
         "take training images out of the test part",
         f"{told['shared']:,} of {told['test']:,} test images are also training images, pixel for "
         "pixel: accuracies are too high",
-        f"rarefy data check {data}",
+        commands("data check"),
         SPOILS,
         told["shared"] / told["test"],
     )
 
 
-def _contradicting(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _contradicting(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("samples", {})
     if not told.get("conflicts"):
         return None
     return ToDo(
         "decide which label copies have",
         f"{told['conflicts']:,} samples have the same content as others under another label",
-        _gallery(data),
+        commands("influence", "--open"),
         SPOILS,
         told["conflicts"] / told["samples"],
     )
 
 
-def _labels(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _labels(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("samples", {})
     if not told.get("issues"):
         return None
@@ -98,21 +126,21 @@ def _labels(of: Mapping[str, Numbers], data: str) -> ToDo | None:
             "check labels with an embedding",
             f"by these features classifiers name {100 * known:.0f} % of the labels: most of their "
             f"{told['issues']:,} doubts are mistakes of their own",
-            f"rarefy influence {data} --embed module:callable --open",
+            commands("influence", "--embed module:callable", "--open"),
             TRY,
             0.02,
         )
     return ToDo(
-        f"look at {told['issues']:,} labels that are in doubt, then write the cleaned set",
+        f"look at {counted(told['issues'], 'label')} in doubt, then write the cleaned set",
         f"{100 * told['issues'] / told['samples']:.1f} % of the samples; most of class "
         f"{told['issue_class']!r} ({told['issue_class_count']:,} of {told['issue_class_size']:,})",
-        _gallery(data),
+        commands("influence", "--open"),
         COSTS,
         told["issues"] / told["samples"],
     )
 
 
-def _learns_nothing(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _learns_nothing(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("learning", {})
     if not told.get("no_better_than"):
         return None
@@ -120,13 +148,13 @@ def _learns_nothing(of: Mapping[str, Numbers], data: str) -> ToDo | None:
         "do not trust a plain accuracy on this set",
         f"a quick network is no better than {told['no_better_than']}: balanced accuracy "
         f"{told['balanced']:.1f} %",
-        f"rarefy train {data} --keep auto",
+        commands("train", "--keep auto"),
         COSTS,
         1.0,
     )
 
 
-def _behind(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _behind(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("learning", {})
     head, tail = told.get("head"), told.get("tail")
     if told.get("no_better_than") or head is None or tail is None or not head - tail > GAP:
@@ -136,13 +164,13 @@ def _behind(of: Mapping[str, Numbers], data: str) -> ToDo | None:
         f"a quick network finds {tail:.0f} % of the rare classes' images and {head:.0f} % of the "
         f"common ones'; {told['worst_class']!r} {told['worst_recall']:.0f} % "
         f"({told['worst_train']:,} training images)",
-        f"rarefy pretrain {data}",
+        commands("pretrain"),
         COSTS,
         (head - tail) / 100,
     )
 
 
-def _untold(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _untold(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("learning", {})
     if not told.get("untold"):
         return None
@@ -150,39 +178,39 @@ def _untold(of: Mapping[str, Numbers], data: str) -> ToDo | None:
         f"give rare classes more test images, about {told['enough']} each",
         f"{told['untold']} classes have too few to tell how well they are known, "
         f"{told['untold_class']!r} {told['untold_images']}",
-        f"rarefy data check {data}",
+        commands("data check"),
         COSTS,
         told["untold"] / told["classes"] / 10,  # (nothing is wrong yet, it is only not known)
     )
 
 
-def _copies(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _copies(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("set", {})
     if not told.get("copies") or told["copies"] < 0.01 * told["samples"]:
         return None
     return ToDo(
         "thin out exact copies",
         f"{told['copies']:,} of {told['samples']:,} training samples repeat another one",
-        _gallery(data),
+        commands("influence", "--open"),
         TRY,
         told["copies"] / told["samples"],
     )
 
 
-def _pruning(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _pruning(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("learning", {})
     if told.get("decision") != "use":
         return None
     return ToDo(
         "prune while training",
         told["sentence"],
-        f"rarefy train {data} --keep auto",
+        commands("train", "--keep auto"),
         TRY,
         told["gain"] / 100,
     )
 
 
-def _features(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _features(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("features", {})
     gain = told.get("tail_gain")
     if gain is None or not gain > 0:
@@ -191,40 +219,40 @@ def _features(of: Mapping[str, Numbers], data: str) -> ToDo | None:
         "pre-train without labels before you train",
         f"features learnt without labels know {gain:.1f} points more of the rare classes than "
         f"pixels do (n = {told['n']}, too few to be sure)",
-        f"rarefy pretrain {data} --save backbones",
+        commands("pretrain", "--save backbones"),
         TRY,
         gain / 100,
     )
 
 
-def _finer(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _finer(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("finer", {})
     if told.get("levels"):
         evidence = f"it has levels: {', '.join(told['levels'])}"
-    elif told.get("silhouette", 0.0) > CLEAR:
-        evidence = f"class {told['clear_class']!r} falls into two clear groups"
-    else:
+        what = "try finer labels in pre-training"
+        return ToDo(what, evidence, commands("granularity"), TRY, 0.01)
+    if not told.get("silhouette", 0.0) > CLEAR:
         return None
     return ToDo(
-        "try finer labels in pre-training", evidence, f"rarefy granularity {data}", TRY, 0.01
+        f"look whether {told['clear_class']!r} is two classes",
+        f"its samples fall into two clear groups (silhouette {told['silhouette']:.2f})",
+        commands("influence", "--open"),
+        TRY,
+        0.01,
     )
 
 
-def _odd(of: Mapping[str, Numbers], data: str) -> ToDo | None:
+def _odd(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
     told = of.get("samples", {})
     if not told.get("rare"):
         return None
     return ToDo(
         "look at what is rare but right, and keep it",
-        f"{told['rare']:,} samples are far out in their class and agree with their neighbours",
-        _gallery(data),
+        f"{counted(told['rare'], 'sample')} far out in the class, with the label of the neighbours",
+        commands("influence", "--open"),
         TRY,
         0.0,
     )
-
-
-def _gallery(data: str) -> str:
-    return f"rarefy influence {data} --open"
 
 
 RULES: tuple[Rule, ...] = (

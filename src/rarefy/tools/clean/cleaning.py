@@ -91,9 +91,8 @@ def clean(
     Example:
         >>> table = rarefy.influence("wine.csv", label="kind")
         >>> wrong = table[table["triage"] == "maybe mislabelled"]
-        >>> picks = wrong.assign(decision="relabel", new_label=wrong["neighbour_label"])
+        >>> picks = wrong.assign(decision="relabel", new_label=wrong["suggested_label"])
         >>> print(rarefy.clean("wine.csv", picks, "wine-clean", label="kind"))
-        kept 172, dropped 0, relabelled 6 of 178 samples
     """
     found, target = read_picks(picks), Path(out).expanduser()
     told = _check_out(target, data)

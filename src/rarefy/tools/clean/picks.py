@@ -79,8 +79,9 @@ def read_picks(source: Picks | pd.DataFrame | str | Path) -> Picks:
     where = str(source)
     try:
         text = Path(source).expanduser().read_text("utf-8")
-    except FileNotFoundError:
-        raise bad_value("picks", where, "there is no such file") from None
+    except OSError as error:
+        why = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise bad_value("picks", where, f"{why}; give the JSON file of a gallery") from None
     except UnicodeDecodeError:
         raise bad_value("picks", where, "is no text; give the JSON file of a gallery") from None
     try:

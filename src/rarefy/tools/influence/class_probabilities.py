@@ -84,18 +84,20 @@ def class_probabilities(
     labels: NDArray[np.int64],
     classes: int,
     *,
+    content: NDArray[np.int64] | None = None,
     folds: int = FOLDS,
     progress: Callable[[float], None] | None = None,
     deadline: Callable[[], bool] | None = None,
 ) -> NDArray[np.float64]:
     """(n, classes): of each sample by classifiers fitted to the other folds, over which every class
     is spread. A class of which the other folds have no sample has probability 0: one of a single
-    sample, asked for that sample."""
+    sample, asked for that sample. ``content``: the same for copies, (n,)."""
+    content = np.arange(len(labels)) if content is None else content
     rounds = ROUNDS if len(labels) <= FEW else 1
     found = np.zeros((len(CLASSIFIERS), len(labels), classes))
     each = [(turn, fold) for turn in range(rounds) for fold in range(folds)]
     for turn, left_out in each:
-        asked = _folds(labels, folds, turn) == left_out
+        asked = _folds(labels, content, folds, turn) == left_out
         told, known = np.flatnonzero(asked), np.flatnonzero(~asked)
         if len(known) > TRAINED:
             known = known[reference_rows(labels[known], classes, TRAINED)]
@@ -128,12 +130,19 @@ def mixture(own: NDArray[np.float64], even: float = EVEN) -> NDArray[np.float64]
     return (count * weights + even / len(own)) / (count + even)
 
 
-def _folds(labels: NDArray[np.int64], folds: int, turn: int) -> NDArray[np.int64]:
-    """Which fold each sample is in, every class spread over as many as it has samples."""
-    order = np.random.default_rng(turn).permutation(len(labels))
+def _folds(
+    labels: NDArray[np.int64], content: NDArray[np.int64], folds: int, turn: int
+) -> NDArray[np.int64]:
+    """Which fold each sample is in, every class spread over as many as it has samples. Copies stand
+    in one fold, or a classifier would have seen what it is asked for."""
+    _, first, same = np.unique(content, return_index=True, return_inverse=True)
+    first.sort()
+    order = first[np.random.default_rng(turn).permutation(len(first))]
     found = np.empty(len(labels), dtype=np.int64)
     found[order] = pd.Series(labels[order]).groupby(labels[order]).cumcount() % folds
-    return found
+    leads = np.full(same.max() + 1, -1)
+    leads[same[first]] = first
+    return found[leads[same]]
 
 
 def _probabilities(

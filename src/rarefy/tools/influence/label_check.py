@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError
 from rarefy.core.text import printable
+from rarefy.data.images.ids import digest_of
 from rarefy.data.images.listing import listed
 from rarefy.tools.influence.class_probabilities import FOLDS, class_probabilities, numbers_of
 from rarefy.tools.samples.samples import Samples
@@ -84,6 +85,7 @@ def check_labels(
         numbers_of(samples, device)[order],
         codes[order],
         len(present),
+        content=np.unique([digest_of(one) for one in samples.ids], return_inverse=True)[1][order],
         folds=folds,
         progress=progress,
         deadline=deadline,
