@@ -90,7 +90,7 @@ def clean(
 
     Example:
         >>> table = rarefy.influence("wine.csv", label="kind")
-        >>> wrong = table[table["triage"] == "maybe mislabelled"]
+        >>> wrong = table[table["label_issue"]]
         >>> picks = wrong.assign(decision="relabel", new_label=wrong["suggested_label"])
         >>> print(rarefy.clean("wine.csv", picks, "wine-clean", label="kind"))
     """
