@@ -129,9 +129,9 @@ def test_tables_of_methods_and_of_each(
     *_, first, second = shown.splitlines()
     assert first.startswith("digits, lenet, 2 epochs, rho 8, 24: cannot tell pruned:0.5 from simc")
     assert second.startswith("digits, lenet, 2 epochs, rho 2, 24: cannot tell simclr from raw pix")
-    assert cli.main(["probe", *files, *CHEAP[2:], "--protocols", "few", "--shots", "200"]) == 0
+    assert cli.main(["probe", *files[:2], *CHEAP[2:], "--protocols", "few", "--shots", "200"]) == 0
     few = capsys.readouterr().out
-    assert "note: 6 networks: few: 10 of 10 classes have fewer than 200 labels" in few
+    assert "note: 2 networks: few: 10 of 10 classes have fewer than 200 labels" in few
 
 
 @pytest.fixture
