@@ -207,9 +207,10 @@ def influence(
     if max_seconds is not None and not max_seconds > 0:
         raise bad_value("max_seconds", max_seconds, "must be more than 0")
     from rarefy.tools.influence.scoring import ScoreSettings
+    from rarefy.tools.samples.opening import open_samples
 
     began = time.monotonic()
-    read = {
+    read: dict[str, Any] = {
         "split": split,
         "label": label,
         "labels": labels and str(labels),
@@ -221,7 +222,7 @@ def influence(
         "skip_bad": skip_bad,
     }
     plain = standardize is None and embed is not None
-    samples = _open(data, standardize=False if plain else standardize, **read)
+    samples = open_samples(data, standardize=False if plain else standardize, **read)
     for note in samples.notes:
         complain(note, 0)
     chosen: list[Any] = [label, labels and str(labels), columns, names, image, standardize]
@@ -258,12 +259,6 @@ def influence(
 
 
 # -------------------------------------------------------------------------------- score and gallery
-
-
-def _open(data: str, **options: Any) -> Samples:
-    from rarefy.tools.samples.opening import open_samples
-
-    return open_samples(data, **options)
 
 
 def _score(
