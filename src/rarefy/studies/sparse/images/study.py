@@ -24,8 +24,8 @@ class TrainImagesStudy(TrainImages, Study):
     paper_says: ClassVar[str] = (
         "The TopK paper, App. A.2, finds that a network that keeps some of its weights while it "
         "trains does better on test images than the dense one. This study asks it of any image "
-        "set: rarefy train DATA --keep 0.3 runs it. The same seed means the same first weights, the "
-        "same batches and the same noise for the dense and the pruned network."
+        "set: rarefy train DATA --keep 0.3 runs it. The same seed means the same first weights, "
+        "the same batches and the same noise for the dense and the pruned network."
     )
 
     def verdicts(self, results: xr.Dataset, scale: str) -> list[Verdict]:
