@@ -43,9 +43,11 @@ class MaskedBranch:
             if name.rpartition(".")[2] in STATISTICS
         }
         self.own: dict[str, nn.Parameter] = {}
+        self.factors: dict[str, Tensor] = {}
+        """By what a weight is multiplied in place of its mask, if anybody puts something here."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        weights = {name: self._weight(each) for name, each in self.pruned.items()}
+        weights = {name: self._weight(name, each) for name, each in self.pruned.items()}
         self._match_device()
         inside = {**weights, **self.own, **self.buffers}
         return torch.func.functional_call(self.model, inside, args, kwargs)
@@ -67,11 +69,11 @@ class MaskedBranch:
         self.own |= given
         return list(given.values())
 
-    def _weight(self, pruned: PrunedParameter) -> Tensor:
+    def _weight(self, name: str, pruned: PrunedParameter) -> Tensor:
         weight = pruned.parameter
         if pruned.kept.device != weight.device or pruned.kept.dtype != weight.dtype:
             pruned.adopt_user_write()
-        masked = weight * pruned.kept.to(weight)
+        masked = weight * self.factors.get(name, pruned.kept).to(weight)
         return masked if self.masked_gradients else weight + (masked - weight).detach()
 
     def _match_device(self) -> None:

@@ -125,7 +125,7 @@ def pretrain_one(
         if training.world.rank > 0:  # the first process judges, and saves
             return PretrainResult(None, None, None, history, parts)
         encoder = final_encoder(training)
-        masked = training.export_encoder("masked") if training.pruner is not None else None
+        masked = training.export_encoder("masked") if method.masked else None
         found = _measured(task, training, encoder, masked, parts)
         seen = (history.watched.get(word, ()) for word in ("knn", "knn_error"))
         notes = [overtraining_note(method, task.watched, *seen)]
@@ -233,7 +233,7 @@ def _measured(
         return evaluate_features(features, parts, task.evaluation)
 
     mechanism = None
-    if training.pruner is not None:
+    if training.method.masked:
         mechanism = look_inside(training, encoder, parts)
     return PretrainResult(
         quality(encoder),

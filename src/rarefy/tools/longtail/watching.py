@@ -87,6 +87,6 @@ class Watcher:
             self._known = f", kNN {100 * found['knn'][0]:.1f} %"
         words = f"{self.name}: epoch {now.epoch}/{now.epochs}, loss {seen.loss[-1]:.3f}, "
         words += f"alignment {seen.alignment[-1]:.2f}, uniformity {seen.uniformity[-1]:.2f}"
-        if now.pruner is not None:
+        if now.method.masked:
             words += f", churn {100 * seen.churn[-1]:.2f} %"
         self.context.say(words + self._known)

@@ -19,11 +19,20 @@ one-sided                 the loss of 000 with its stopped gradient (else: the s
 schedule                  temperature up and down between 0.1 and 1 (Kukleva et al. 2023)
 straight                  branches: the masked one updates all weights
 own-norms                 branches: each has the weights of its normalisation layers
+
+Controls of branches, which ask what it is about the mask:
+
+random                    masks drawn at random, anew each time they are chosen
+frozen                    masks chosen once, from the first weights
+both                      both views through the masked network; what stays is the dense one
+dropout, noise            no mask but random factors (0 or 1; Gaussian), drawn anew at every update,
+                          that disturb every layer as much as the mask would (``Disturbance``)
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rarefy.core.errors import UsageError, bad_value, unknown
@@ -32,8 +41,10 @@ FLOORS = ("untrained", "pixels")
 KINDS = ("simclr", "pruned", "branches", "sdclr", *FLOORS)
 PRUNED = ("pruned", "branches")
 GRANULARITIES = ("layer", "filter", "neuron")
-WORDS = (*GRANULARITIES, "step", "epoch", "one-sided", "schedule", "straight", "own-norms")
-_OF_BRANCHES = ("straight", "own-norms")
+DISTURBANCES = ("dropout", "noise")
+CONTROLS = ("random", "frozen", "both", *DISTURBANCES)
+_OF_BRANCHES = ("straight", "own-norms", *CONTROLS)
+WORDS = (*GRANULARITIES, "step", "epoch", "one-sided", "schedule", *_OF_BRANCHES)
 _OF_MASKS = (*GRANULARITIES, "step", "epoch")
 
 
@@ -49,6 +60,11 @@ class Method:
     schedule: bool = False
     straight: bool = False
     own_norms: bool = False
+    # (not in the repr, by which checkpoints go: those of other methods stay what they are)
+    random: bool = field(default=False, repr=False)
+    frozen: bool = field(default=False, repr=False)
+    both: bool = field(default=False, repr=False)
+    disturbance: str = field(default="", repr=False)
     head_depth: int = 0
     words: str = field(default="simclr", compare=False)
     """What it was parsed from."""
@@ -73,7 +89,8 @@ class Method:
             found = cls(kind, keep, every_step=kind == "pruned")
         for word in further:
             found = found._with(word, text)
-        if found.own_norms and not found.masked:
+        _check_controls(found, further, text)
+        if found.own_norms and found.keep == 1:
             raise bad_value(
                 "method",
                 text,
@@ -97,16 +114,33 @@ class Method:
             return replace(self, every_step=word == "step")
         if word == "one-sided":
             return replace(self, objective="one-sided")
-        changed = {"schedule": "schedule", "straight": "straight", "own-norms": "own_norms"}
-        return replace(self, **{changed[word]: True})  # type: ignore[arg-type]
+        if word in DISTURBANCES:
+            return replace(self, disturbance=word)
+        return replace(self, **{word.replace("-", "_"): True})  # type: ignore[arg-type]
 
     @property
     def masked(self) -> bool:
-        return self.kind in PRUNED and self.keep < 1
+        """Whether there is a masked network."""
+        return self.kind in PRUNED and self.keep < 1 and not self.disturbance
 
     @property
     def trained(self) -> bool:
         return self.kind not in FLOORS
+
+
+def _check_controls(method: Method, words: Sequence[str], text: str) -> None:
+    asked = [word for word in CONTROLS if word in words]
+    if asked and method.keep == 1:
+        raise bad_value("method", text, f"{asked[0]} is about masks, and all weights are kept")
+    if method.frozen and ("step" in words or "epoch" in words):
+        raise bad_value("method", text, "frozen masks are chosen once, not at every step or epoch")
+    if method.disturbance and len([word for word in asked if word != "both"]) > 1:
+        one_of = ", ".join(word for word in CONTROLS if word != "both")
+        raise bad_value(
+            "method", text, f"{method.disturbance} takes the place of masks: one of {one_of}"
+        )
+    if method.both and method.own_norms:
+        raise bad_value("method", text, "both views see one network: no norms of their own")
 
 
 def _share(text: str, share: str) -> float:

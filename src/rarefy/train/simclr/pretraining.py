@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from rarefy.core.compilation import let_compiled_code_see_hooks, or_plain
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, RunError, UsageError, bad_value
+from rarefy.core.rng import key
 from rarefy.core.settings import can_compile
 from rarefy.nets.backbones import Encoder, following_norms
 from rarefy.pruning.models.pruner import Pruner
@@ -26,6 +27,7 @@ from rarefy.train.pruning_spec import USUAL
 from rarefy.train.rate_schedules import rate_factor
 from rarefy.train.recipe import Recipe
 from rarefy.train.resumable import Resumable
+from rarefy.train.simclr.disturbance import Disturbance
 from rarefy.train.simclr.method import Method, temperature
 from rarefy.train.simclr.objective import Contrast, contrast
 from rarefy.train.simclr.view_batches import ViewBatches
@@ -73,6 +75,9 @@ class Pretraining(Resumable):
         self.world.broadcast([*encoder.parameters(), *encoder.buffers()])
         self.optimizer = recipe.make_optimizer(encoder)
         self.pruner = self._attach()
+        self.disturbance: Disturbance | None = None
+        if self.pruner is not None and method.disturbance:
+            self.disturbance = Disturbance(self.pruner, method.disturbance, batches.run_key)
         self._two = method.kind == "branches"
         """Whether each view has a pass of its own (and with it its own batch statistics)."""
         self._memory = (
@@ -98,7 +103,7 @@ class Pretraining(Resumable):
     def _attach(self) -> Pruner | None:
         """Masks of the backbone; the projection is thrown away in the end, and stays whole."""
         method = self.method
-        if not method.masked:
+        if not method.masked and not method.disturbance:
             return None
 
         def of_backbone(name: str, module: nn.Module) -> bool:
@@ -112,11 +117,14 @@ class Pretraining(Resumable):
             keep=method.keep,
             update="dense",
             granularity=method.granularity,
+            score="random" if method.random else "magnitude",
             schedule=constant(every),
+            freeze_at=0 if method.frozen else None,
             layers=of_backbone,
             activations=self._filters() if method.granularity == "neuron" else None,
             branches=branches,
             masked_gradients=branches and not method.straight,
+            seed=key(self.batches.run_key, "masks") & (2**63 - 1),
         )
         if method.own_norms:
             norms = [
@@ -168,7 +176,7 @@ class Pretraining(Resumable):
         """Where the loss sees the two views of a batch: (b, k) each."""
         if self._two:
             other = self.model if self.pruner is None else self.pruner.masked_branch
-            first, second = self.model(views[0]), other(views[1])
+            first, second = (other if self.method.both else self.model)(views[0]), other(views[1])
             return first, second
         both: Tensor = self.model(views.flatten(0, 1))
         first, second = both.chunk(2)
@@ -189,6 +197,8 @@ class Pretraining(Resumable):
         epoch = self.step / self.batches.steps
         self._tau.fill_(temperature(self.method, self.usual_tau, epoch, self.epochs))
         self.model.train()
+        if self.disturbance is not None:
+            self.disturbance.draw(self.step)
         if self._to_record:
             self._record(batch)
         if self.recording is None:
@@ -269,11 +279,13 @@ class Pretraining(Resumable):
         """A plain copy of the encoder: all its weights, or those that the mask keeps ("masked").
 
         Statistics of normalisation layers are those of the training. They belong to other weights
-        where masks were in force: for ``pruned`` estimate them anew before asking dense weights
-        (``rarefy.pruning.finishing.batchnorm``).
+        where masks were in force: for ``pruned`` and ``+both`` estimate them anew before asking
+        dense weights (``rarefy.pruning.finishing.batchnorm``).
         """
         if self.pruner is None:
             return copy.deepcopy(self.model)
+        if self.disturbance is not None and weights != "dense":
+            raise bad_value("weights", weights, f"{self.disturbance.kind} has no mask: only dense")
         found = self.pruner.copy_of(weights)
         assert isinstance(found, Encoder)
         return found
@@ -281,4 +293,4 @@ class Pretraining(Resumable):
     @property
     def has_foreign_statistics(self) -> bool:
         """Whether the dense encoder was never the one that saw the images."""
-        return self.pruner is not None and self.method.kind == "pruned"
+        return self.pruner is not None and (self.method.kind == "pruned" or self.method.both)
