@@ -35,6 +35,11 @@ METHODS = (
     "branches:0.3+straight+step",
     "branches:0.3+own-norms+filter",
     "sdclr",
+    "branches:0.7+random",
+    "branches:0.3+frozen",
+    "branches:0.3+both",
+    "branches:0.3+dropout",
+    "branches:0.3+noise+own-norms",
 )
 
 
@@ -110,8 +115,12 @@ def everything(made: Pretraining) -> Everything:
     if made.pruner is not None:
         if made.pruner.branch is not None:
             found |= {f"branch {name}": one for name, one in made.pruner.branch.state().items()}
-        kept = made.export_encoder("masked").state_dict()
-        found |= {f"masked {name}": one for name, one in kept.items()}
+        if made.method.masked:
+            kept = made.export_encoder("masked").state_dict()
+            found |= {f"masked {name}": one for name, one in kept.items()}
+        else:
+            assert made.pruner.branch is not None
+            found |= {f"factor {name}": one for name, one in made.pruner.branch.factors.items()}
     return found | {
         f"learnt {name}": one for name, one in made.export_encoder().state_dict().items()
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rarefy.core.errors import UsageError
-from rarefy.train.simclr.method import Method, parse_methods, temperature
+from rarefy.train.simclr.method import CONTROLS, Method, parse_methods, temperature
 
 
 def test_words_and_what_they_mean() -> None:
@@ -19,6 +19,10 @@ def test_words_and_what_they_mean() -> None:
     assert Method.parse("sdclr:0.3").keep == 0.3
     assert Method.parse("simclr+one-sided").objective == "one-sided"
     assert Method.parse("simclr+schedule").schedule
+    assert Method.parse("branches:0.1+random+frozen") == Method(
+        "branches", 0.1, random=True, frozen=True
+    )
+    assert Method.parse("branches:0.1+both").both
     assert not Method.parse("simclr").masked
     assert Method.parse("pruned:0.5").masked and not Method.parse("pruned:1").masked
 
@@ -39,12 +43,43 @@ def test_words_and_what_they_mean() -> None:
         ("pruned:0.5+fast", "after a + there can be layer, filter"),
         ("sdclr:1", "norms of their own are those of a masked branch; without masks: branches:1"),
         ("branches:1+own-norms", "norms of their own are those of a masked branch"),
+        *((f"pruned:0.5+{word}", f"{word} is about branches") for word in CONTROLS),
+        *((f"simclr+{word}", f"{word} is about branches") for word in CONTROLS),
+        *(
+            (f"branches:1+{word}", f"{word} is about masks, and all weights are kept")
+            for word in CONTROLS
+        ),
+        ("branches:0.5+frozen+step", "frozen masks are chosen once, not at every step or epoch"),
+        ("branches:0.5+epoch+frozen", "frozen masks are chosen once, not at every step or epoch"),
+        ("branches:0.5+noise+dropout", "takes the place of masks: one of random, frozen, dropout"),
+        ("branches:0.5+random+dropout", "dropout takes the place of masks: one of random, frozen"),
+        ("branches:0.5+noise+frozen", "noise takes the place of masks: one of random, frozen"),
+        ("branches:0.5+own-norms+both", "both views see one network: no norms of their own"),
+        ("sdclr+both", "both views see one network: no norms of their own"),
     ],
 )
 def test_what_is_no_method(text: str, said: str) -> None:
     with pytest.raises(UsageError) as error:
         Method.parse(text)
-    assert said in str(error.value)
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("word", ["dropout", "noise"])
+def test_a_disturbance_is_no_mask(word: str) -> None:
+    found = Method.parse(f"branches:0.1+{word}")
+    assert (found.disturbance, found.keep, found.masked) == (word, 0.1, False)
+    assert Method.parse(f"sdclr+{word}").own_norms
+
+
+def test_checkpoints_of_methods_without_controls_are_still_found() -> None:
+    """They go by the repr, which knows methods with controls by their words alone."""
+    assert repr(Method.parse("sdclr")) == (
+        "Method(kind='branches', keep=0.1, granularity='global', every_step=False, "
+        "objective='nt-xent', schedule=False, straight=False, own_norms=True, head_depth=3, "
+        "words='sdclr')"
+    )
+    controls = {repr(Method.parse(f"branches:0.1+{word}")) for word in CONTROLS}
+    assert len(controls | {repr(Method.parse("branches:0.1"))}) == len(CONTROLS) + 1
 
 
 def test_several_at_once() -> None:

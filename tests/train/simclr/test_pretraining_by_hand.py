@@ -11,10 +11,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rarefy.core.contracts import Context
+from rarefy.core.rng import key
+from rarefy.train.image_batches import generator_for
 from rarefy.train.simclr.pretraining import Pretraining
 
 RATE, DECAY, TAU, EPOCHS = 0.125, 0.01, 0.25, 2
 UPDATES = EPOCHS * STEPS
+RUN, CPU = 17, torch.device("cpu")
 KERNELS = ("backbone.network.0.weight", "backbone.network.4.weight")
 TIGHT = {"atol": 1e-9, "rtol": 0.0}
 """float64: rounding, which eight updates make grow; a wrong gradient is off by 1e-3 or more."""
@@ -50,6 +53,7 @@ class ByHand:
         self.kind, _, share = kind.partition(":")
         self.keep, self.words = float(share or 1), words.split("+")
         self.every = 1 if "step" in words or self.kind == "pruned" else STEPS
+        self.draws = torch.Generator().manual_seed(key(RUN, "masks") & (2**63 - 1))
         self.dense, self.masked = encoder().double(), encoder().double()
         self.weights = {name: one.detach().clone() for name, one in self.dense.named_parameters()}
         norms = [
@@ -66,17 +70,38 @@ class ByHand:
         shown = batches(dtype=torch.float64)
         views = [one for epoch in range(EPOCHS) for one in shown.epoch(epoch)]
         for step in range(UPDATES):
-            if step % self.every == 0:
-                self.masks = largest(self.weights, self.keep)
-            self._update(views[step])
-        self.masks = largest(self.weights, self.keep)  # due after the last update as well
+            self._choose(step)
+            self._update(views[step], self._factors(step))
+        self._choose(UPDATES)  # due after the last update as well
 
-    def _update(self, views: Tensor) -> None:
-        left = {name: self.weights[name] * mask for name, mask in self.masks.items()}
+    def _choose(self, step: int) -> None:
+        if step % self.every or ("frozen" in self.words and step):
+            return
+        scores = self.weights
+        if "random" in self.words:
+            shapes = {name: scores[name].shape for name in KERNELS}
+            scores = {n: torch.rand(shape, generator=self.draws) for n, shape in shapes.items()}
+        self.masks = largest(scores, self.keep)
+
+    def _factors(self, step: int) -> dict[str, Tensor]:
+        draws, found = generator_for(CPU, RUN, "disturbance", step), dict(self.masks)
+        for name in KERNELS if "noise" in self.words or "dropout" in self.words else ():
+            squares = self.weights[name] ** 2
+            out = (squares * (1 - self.masks[name])).sum() / squares.sum()
+            like = {"size": squares.shape, "generator": draws, "dtype": torch.float64}
+            if "dropout" in self.words:
+                found[name] = (torch.rand(**like) < 1 - out).double()
+            else:
+                found[name] = 1 + out.sqrt() * torch.randn(**like)
+        return found
+
+    def _update(self, views: Tensor, factors: dict[str, Tensor]) -> None:
+        left = {name: self.weights[name] * factor for name, factor in factors.items()}
         self.dense.load_state_dict(self.weights, strict=False)
         self.masked.load_state_dict({**self.weights, **left, **self.own}, strict=False)
         if self.kind == "branches":
-            a, b = self.dense(views[0]), self.masked(views[1])
+            first = self.masked if "both" in self.words else self.dense
+            a, b = first(views[0]), self.masked(views[1])
         else:
             a, b = self.masked(torch.cat([views[0], views[1]])).chunk(2)
         (one_sided_loss if "one-sided" in self.words else symmetric_loss)(a, b).backward()
@@ -84,7 +109,7 @@ class ByHand:
         for name, parameter in self.dense.named_parameters():
             first, second = (taken(one) for one in (parameter, theirs[name]))
             if self.kind == "branches" and name in self.masks and "straight" not in self.words:
-                second = second * self.masks[name]
+                second = second * factors[name]
             if name in self.own:
                 self.own[name] -= RATE * second
                 second = torch.zeros_like(second)
@@ -124,6 +149,15 @@ METHODS = (
     "branches:0.3+straight",
     "branches:0.3+own-norms",
     "branches:0.3+own-norms+straight+step",
+    "branches:0.3+random",
+    "branches:0.3+frozen",
+    "branches:0.3+random+frozen",
+    "branches:0.3+both",
+    "branches:0.3+both+straight",
+    "branches:0.3+dropout",
+    "branches:0.3+noise",
+    "branches:0.3+noise+both",
+    "branches:0.3+dropout+own-norms+straight+step",
 )
 
 
@@ -135,12 +169,14 @@ def test_a_training_is_the_one_written_out(method: str) -> None:
     close(dict(dense.named_parameters()), hand.weights)
     seen = hand.dense if hand.kind == "branches" else hand.masked
     close(dict(made.model.named_buffers()), dict(seen.named_buffers()))
+    assert made.has_foreign_statistics == (hand.kind == "pruned" or "both" in hand.words)
     if made.pruner is None:
         return
     assert all(torch.equal(made.pruner.masks[name], hand.masks[name] != 0) for name in KERNELS)
-    masked = dict(made.export_encoder("masked").named_parameters())
-    left = {name: hand.weights[name] * mask for name, mask in hand.masks.items()}
-    close(masked, {**hand.weights, **left, **hand.own})
+    if made.method.masked:
+        masked = dict(made.export_encoder("masked").named_parameters())
+        left = {name: hand.weights[name] * mask for name, mask in hand.masks.items()}
+        close(masked, {**hand.weights, **left, **hand.own})
     if made.pruner.branch is not None:
         close(dict(made.pruner.branch.buffers), dict(hand.masked.named_buffers()))
         close(dict(made.pruner.branch.own), hand.own)

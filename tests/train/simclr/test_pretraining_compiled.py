@@ -64,7 +64,10 @@ def advanced(
 
 
 @pytest.mark.skipif(not can_compile(torch.device("cpu")), reason="needs a C++ compiler")
-@pytest.mark.parametrize("method", ["pruned:0.5", "branches:0.3+own-norms"])
+@pytest.mark.parametrize(
+    "method",
+    ["pruned:0.5", "branches:0.3+own-norms", "branches:0.3+both+random", "branches:0.3+noise"],
+)
 @pytest.mark.usefixtures("quickly")
 def test_masks_act_in_a_training_compiled_for_real(method: str) -> None:
     made, masks, losses = advanced(method, True, small())
@@ -74,7 +77,7 @@ def test_masks_act_in_a_training_compiled_for_real(method: str) -> None:
     for one, two in zip(masks, its_masks, strict=True):
         assert torch.equal(one, two)
     assert losses == pytest.approx(its_losses, abs=CLOSE["atol"])
-    for which in ("dense", "masked"):
+    for which in ("dense", "masked") if made.method.masked else ("dense",):
         theirs = eager.export_encoder(which).state_dict()
         for name, value in made.export_encoder(which).state_dict().items():
             torch.testing.assert_close(value, theirs[name], msg=f"{which} {name}", **CLOSE)
@@ -88,7 +91,11 @@ def test_masks_act_in_a_training_compiled_for_real(method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["simclr+schedule", "pruned:0.5", "pruned:0.5+neuron", "branches:0.3+step", "sdclr"]
+    "method",
+    [
+        *("simclr+schedule", "pruned:0.5", "pruned:0.5+neuron", "branches:0.3+step", "sdclr"),
+        *("branches:0.3+random+both", "branches:0.3+dropout", "branches:0.3+noise+straight"),
+    ],
 )
 def test_one_graph_for_all_masks_and_temperatures(
     method: str, monkeypatch: pytest.MonkeyPatch

@@ -54,7 +54,8 @@ def same(first: Pretraining, second: Pretraining) -> None:
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_training_with_and_without_a_recording_agrees(method: str, compiled: bool) -> None:
-    if compiled and method not in ("simclr", "pruned:0.5", "sdclr"):
+    one_of_each = ("simclr", "pruned:0.5", "sdclr", "branches:0.3+both", "branches:0.3+dropout")
+    if compiled and method not in one_of_each:
         pytest.skip("compiling takes long: one of each kind")
     plain, graphed = on_gpu(method, False), on_gpu(method, True, compiled=compiled)
     seen: list[bool] = []
