@@ -8,16 +8,21 @@ from typing import Any
 
 import pytest
 import torch
-from small_longtail import made_up
+from small_longtail import made_up, task
+from small_pretrainings import pretraining
 from torch import Tensor, nn
 
+from rarefy.core.contracts import Context
 from rarefy.data.images import ImageSet
 from rarefy.nets.backbones import Encoder, Features
 from rarefy.pruning.filters import Filters
+from rarefy.tools.longtail.features import final_encoder
 from rarefy.tools.longtail.mechanism import look_inside
+from rarefy.tools.longtail.pretraining import pretrain_one
 from rarefy.tools.longtail.sets import Parts
 from rarefy.tools.longtail.watching import watched_features
 from rarefy.train.image_batches import Scaling
+from rarefy.train.simclr.method import Method
 
 CLASSES, UNITS, SIDE, EACH = 10, 8, 4, 12
 ORDER = (3, 7, 1, 0, 9, 5, 2, 8, 6, 4)
@@ -145,3 +150,24 @@ def test_a_held_out_image_does_not_find_itself() -> None:
     )
     nothing = watched_features(encoder, training(detectors(), {}), alone)["knn"][0]
     assert nothing != nothing
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("word", ["random", "noise"])
+def test_where_there_is_no_mask_nothing_is_said_of_one(word: str) -> None:
+    said: list[str] = []
+    method = Method.parse(f"branches:0.3+{word}")
+    found = pretrain_one(task(), method, 0, 0, Context(say=said.append), "one")
+    assert found.quality is not None and said
+    there = {found.mechanism is not None, found.masked_quality is not None}
+    assert there | {any("churn" in words for words in said)} == {word == "random"}
+
+
+def test_the_dense_network_that_saw_no_image_gets_statistics_of_its_own() -> None:
+    made = pretraining("branches:0.3+both")
+    made.run(Context())
+    mean = "backbone.network.5.running_mean"
+    assert not made.export_encoder().get_buffer(mean).any()
+    found, masked = final_encoder(made), made.export_encoder("masked")
+    assert bool(found.get_buffer(mean).any())
+    assert not torch.allclose(found.get_buffer(mean), masked.get_buffer(mean), atol=1e-3)
