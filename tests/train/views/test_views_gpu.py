@@ -9,7 +9,6 @@ import torch
 
 from rarefy.train.image_batches import Scaling
 from rarefy.train.views import Views
-from rarefy.train.views.view_parameters import ViewParameters
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -28,7 +27,7 @@ def test_views_are_those_of_a_cpu(kind: str, compile_it: bool) -> None:
     images = torch.randint(0, 256, (100, 3, side, side), dtype=torch.uint8, device="cuda")
     generator = torch.Generator("cuda").manual_seed(0)
     drawn = views.draw(100, side, side, generator)
-    there = views.show(images.cpu(), ViewParameters(*(one.cpu() for one in drawn)), SCALING)
+    there = views.show(images.cpu(), drawn.each(torch.Tensor.cpu), SCALING)
     wanted = there.unflatten(0, (-1, 2)).transpose(0, 1)
     # a pixel to 1e-5, divided by the least std; matrices may be rounded to TF32 if someone says so
     found = views.make(images, generator.manual_seed(0), SCALING, compile_it=compile_it)

@@ -17,6 +17,11 @@ layer, filter, neuron     what competes (else ``global``: all weights of the bac
 step, epoch               when masks are chosen (else: pruned at every step, branches every epoch)
 one-sided                 the loss of 000 with its stopped gradient (else: the symmetric one)
 schedule                  temperature up and down between 0.1 and 1 (Kukleva et al. 2023)
+boost                     rare images are changed more, by the loss remembered of each (Zhou et al.
+                          2022, "Contrastive Learning with Boosted Memorization", BCL-I)
+harmonise                 points are shared among 100 directions (harmonise:20: among 20) in the
+                          second half of the training (Zhou et al. 2023, "Combating Representation
+                          Learning Disparity with Geometric Harmonization")
 straight                  branches: the masked one updates all weights
 own-norms                 branches: each has the weights of its normalisation layers
 
@@ -46,6 +51,9 @@ CONTROLS = ("random", "frozen", "both", *DISTURBANCES)
 _OF_BRANCHES = ("straight", "own-norms", *CONTROLS)
 WORDS = (*GRANULARITIES, "step", "epoch", "one-sided", "schedule", *_OF_BRANCHES)
 _OF_MASKS = (*GRANULARITIES, "step", "epoch")
+REMEMBERING = ("boost", "harmonise")
+TARGETS = 100
+"""Of harmonise: what the paper has, whatever the data (nobody knows classes without labels)."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,9 @@ class Method:
     both: bool = field(default=False, repr=False)
     disturbance: str = field(default="", repr=False)
     head_depth: int = 0
+    boost: bool = field(default=False, repr=False)  # (checkpoints of other methods stay)
+    targets: int = field(default=0, repr=False)
+    """Of harmonise; 0: not so."""
     words: str = field(default="simclr", compare=False)
     """What it was parsed from."""
 
@@ -88,8 +99,11 @@ class Method:
         else:
             found = cls(kind, keep, every_step=kind == "pruned")
         for word in further:
-            found = found._with(word, text)
+            remembers = word.partition(":")[0] in REMEMBERING
+            found = (found._remembering if remembers else found._with)(word, text)
         _check_controls(found, further, text)
+        if found.boost and found.objective != "nt-xent":
+            raise bad_value("method", text, "boost remembers the symmetric loss: not one-sided")
         if found.own_norms and found.keep == 1:
             raise bad_value(
                 "method",
@@ -100,7 +114,7 @@ class Method:
 
     def _with(self, word: str, text: str) -> Method:
         if word not in WORDS:
-            known = ", ".join(WORDS)
+            known = ", ".join((*WORDS, *REMEMBERING))
             raise bad_value("method", text, f"after a + there can be {known}")
         if word in _OF_MASKS and self.kind == "simclr":
             raise bad_value("method", text, f"{word} is about masks, and simclr has none")
@@ -117,6 +131,18 @@ class Method:
         if word in DISTURBANCES:
             return replace(self, disturbance=word)
         return replace(self, **{word.replace("-", "_"): True})  # type: ignore[arg-type]
+
+    def _remembering(self, word: str, text: str) -> Method:
+        name, colon, targets = word.partition(":")
+        if self.boost if name == "boost" else self.targets:
+            raise bad_value("method", text, f"has {name} twice")
+        if name == "boost":
+            if colon:
+                raise bad_value("method", text, "behind boost stands no number")
+            return replace(self, boost=True)
+        if colon and not (targets.isdecimal() and int(targets) >= 2):
+            raise bad_value("method", text, "behind harmonise: stands the number of targets, as 20")
+        return replace(self, targets=int(targets) if colon else TARGETS)
 
     @property
     def masked(self) -> bool:

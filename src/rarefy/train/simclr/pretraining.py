@@ -30,6 +30,7 @@ from rarefy.train.resumable import Resumable
 from rarefy.train.simclr.disturbance import Disturbance
 from rarefy.train.simclr.method import Method, temperature
 from rarefy.train.simclr.objective import Contrast, contrast
+from rarefy.train.simclr.remembering import Remembering
 from rarefy.train.simclr.view_batches import ViewBatches
 
 NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm)
@@ -78,6 +79,7 @@ class Pretraining(Resumable):
         self.disturbance: Disturbance | None = None
         if self.pruner is not None and method.disturbance:
             self.disturbance = Disturbance(self.pruner, method.disturbance, batches.run_key)
+        self.remembering = Remembering(method, encoder, batches, recipe.epochs)
         self._two = method.kind == "branches"
         """Whether each view has a pass of its own (and with it its own batch statistics)."""
         self._memory = (
@@ -188,7 +190,10 @@ class Pretraining(Resumable):
         with mixed_precision(views.device, self.precision, remember_casts=False):
             first, second = self._forward(views)
         first, second = self.world.all_gather(first), self.world.all_gather(second)
-        return self._contrast(first, second, self._tau, self.method.objective)
+        given = (first, second, self._tau, self.method.objective)
+        if not self.method.boost and not self.method.targets:
+            return self._contrast(*given)
+        return self.remembering.of(self._contrast(*given, self.method.boost), first, second)
 
     def update(self, batch: Tensor) -> Tensor:
         factor = rate_factor(self.recipe.schedule, self.step, self.steps, self.recipe.warm_up)
@@ -196,6 +201,7 @@ class Pretraining(Resumable):
             group["lr"] = rate * factor
         epoch = self.step / self.batches.steps
         self._tau.fill_(temperature(self.method, self.usual_tau, epoch, self.epochs))
+        self.remembering.begin(self.step)
         self.model.train()
         if self.disturbance is not None:
             self.disturbance.draw(self.step)
@@ -208,6 +214,7 @@ class Pretraining(Resumable):
             found = self.recording(batch)
         self.world.all_reduce_gradients(self._trained())
         self.optimizer.step()
+        self.remembering.see(found, self.step)
         self._sums += torch.stack([found.alignment, found.uniformity])
         return found.loss.clone()  # (a recording has the next one in the same place)
 
@@ -215,7 +222,7 @@ class Pretraining(Resumable):
         """As ``loss_of``, without a graph: gradients lie in the weights."""
         found = self.loss_of(views)
         found.loss.backward()
-        return Contrast(*(one.detach() for one in found))
+        return Contrast(*(None if one is None else one.detach() for one in found))  # type: ignore[arg-type]
 
     def _record(self, batch: Tensor) -> None:
         self._to_record = False
@@ -229,6 +236,7 @@ class Pretraining(Resumable):
     def end_of_epoch(self, losses: Tensor) -> None:
         alignment, uniformity = (self._sums / self.batches.steps).tolist()
         self._sums.zero_()
+        self.remembering.refresh(self.epoch)
         self.history.loss.append(float(losses.mean()))
         self.history.alignment.append(alignment)
         self.history.uniformity.append(uniformity)
@@ -265,13 +273,14 @@ class Pretraining(Resumable):
             )
 
     def state_dict(self) -> dict[str, object]:
-        return {**super().state_dict(), "sums": self._sums}
+        return {**super().state_dict(), "sums": self._sums, **self.remembering.state_dict()}
 
     def load_state_dict(self, state: dict[str, object]) -> None:
         super().load_state_dict(state)
         sums = state["sums"]
         assert isinstance(sums, Tensor)
         self._sums.copy_(sums)
+        self.remembering.load_state_dict(state)
 
     # ------------------------------------------------------------------------------- what it learnt
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rarefy.core.errors import bad_value
 from rarefy.train.image_batches import Scaling, generator_for
+from rarefy.train.simclr.boosted_memory import BoostedMemory
 from rarefy.train.simclr.data_parallel import World
 from rarefy.train.views.views import Views
 
@@ -39,6 +40,8 @@ class ViewBatches:
         self.images, self.views, self.scaling, self.batch = images, views, scaling, batch
         self.run_key, self.dtype, self.world = run_key, dtype, world or World()
         self.device = images.device
+        self.memory: BoostedMemory | None = None
+        """By which images are changed more or less, if anybody puts one here."""
         self._share = self.world.share(batch)
         # all batches have one size: every epoch leaves out others
         self.steps = len(images) // batch
@@ -47,19 +50,29 @@ class ViewBatches:
 
     def epoch(self, number: int, begin: int = 0) -> Iterator[Tensor]:
         """The batches of an epoch, from batch ``begin`` on."""
-        order = torch.randperm(
-            len(self.images), generator=self._draws("order", number), device=self.device
-        )
+        order = self.order(number)
         for part in range(begin // self._part, -(-self.steps // self._part)):
             first = part * self._part
             last = min(first + self._part, self.steps)
             chosen = order[first * self.batch : last * self.batch]
+            augment = None
+            if self.memory is not None:
+                augment = self.memory.augment(chosen, self._draws("boost", number, part))
             made = self.views.make(
-                self.images[chosen], self._draws("views", number, part), self.scaling, self.dtype
+                self.images[chosen],
+                self._draws("views", number, part),
+                self.scaling,
+                self.dtype,
+                augment=augment,
             )
             for step in range(max(begin, first), last):
                 whole = made[:, (step - first) * self.batch : (step - first + 1) * self.batch]
                 yield whole[:, self._share]
+
+    def order(self, number: int) -> Tensor:
+        """Images of an epoch: batch s has rows s * batch, ..., (s + 1) * batch - 1 of it."""
+        draws = self._draws("order", number)
+        return torch.randperm(len(self.images), generator=draws, device=self.device)
 
     def _draws(self, stream: str, *parts: object) -> torch.Generator:
         return generator_for(self.device, self.run_key, stream, *parts)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from rarefy.train.views.rand_augment import Augment
 
 VIEWS = 2
 """Of every image. Row ``VIEWS * i + v`` of what is drawn belongs to view v of image i: what belongs
@@ -30,15 +33,23 @@ class ViewParameters(NamedTuple):
     """(m,): of the blur, in pixels."""
     blurred: Tensor
     solarised: Tensor
+    augment: Augment | None = None
+    """What comes behind all of them, if anything."""
 
     def of_images(self, first: int, last: int) -> ViewParameters:
         """What belongs to images first, ..., last - 1."""
-        return ViewParameters(*(one[VIEWS * first : VIEWS * last] for one in self))
+        return self.each(lambda rows: rows[VIEWS * first : VIEWS * last])
 
     def pad_to(self, images: int) -> ViewParameters:
         """As if the last view were there again and again, up to so many images."""
         missing = VIEWS * images - len(self.boxes)
-        return ViewParameters(*(pad_rows(one, missing) for one in self))
+        return self.each(lambda rows: pad_rows(rows, missing))
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> ViewParameters:
+        """The same change of all that was drawn."""
+        *views, augment = self
+        more = None if augment is None else Augment(*map(change, augment))
+        return ViewParameters(*map(change, views), more)  # type: ignore[arg-type, call-arg]
 
 
 def pad_rows(rows: Tensor, missing: int) -> Tensor:

@@ -30,6 +30,7 @@ from rarefy.train.views.colour import (
 )
 from rarefy.train.views.crop import REACH, draw_crops, resized_crop
 from rarefy.train.views.parts import SMALLEST, Change, compiled, images_at_once, in_parts
+from rarefy.train.views.rand_augment import Augment, rand_augment
 from rarefy.train.views.view_parameters import VIEWS, ViewParameters
 
 
@@ -135,6 +136,9 @@ class Views:
         if self.solarise:
             inverted = tuple(solarise(plane) for plane in planes)
             planes = chosen(drawn.solarised[:, None], inverted, planes)
+        if drawn.augment is not None:
+            views = torch.stack(planes, dim=1).unflatten(2, (self.size, self.size))
+            planes = rand_augment(views, drawn.augment).flatten(2).unbind(1)
         return self._as_seen(planes, scaling, dtype, memory_format)
 
     def _blurred(self, planes: Planes, drawn: ViewParameters) -> Planes:
@@ -168,16 +172,18 @@ class Views:
         dtype: torch.dtype = torch.float32,
         memory_format: torch.memory_format = torch.contiguous_format,
         compile_it: bool | None = None,
+        augment: Augment | None = None,
     ) -> Tensor:
         """Both views of ``images`` (n, c, h, w), uint8, as the network sees them:
         (2, n, c, size, size) on their device. The more images at once, the less a GPU waits.
 
         memory_format: of each view, that is of ``views[0]`` and ``views[1]``.
         compile_it: None compiles on a GPU, where a part of a minute is well spent.
+        augment: what RandAugment does to the views in the end, rows as in ``ViewParameters``.
         """
         self._check(images, generator, scaling)
         count, channels, height, width = images.shape
-        drawn = self.draw(count, height, width, generator)
+        drawn = self.draw(count, height, width, generator)._replace(augment=augment)
         # the type that is computed in is the one asked for, where that is wider than float32
         if dtype == torch.float64:
             images = images.double() / 255
