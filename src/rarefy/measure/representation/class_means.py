@@ -42,6 +42,22 @@ def nearest_mean_accuracy(features: Tensor, labels: Tensor, classes: int) -> Ten
     return (right / counts).cpu()
 
 
+def class_share(features: Tensor, labels: Tensor, classes: int) -> float:
+    """Share of the variance of features that lies between the means of their classes (eta squared),
+    0 to 1; NaN where nothing varies. Of n samples whose classes mean nothing, (classes - 1)/(n - 1)
+    in the mean. Give it as many samples of each class, or it is about the largest.
+
+    Arguments:
+        features: (n, d); labels: (n,), whole numbers below ``classes``.
+    """
+    features, labels = check_labelled((features, labels), classes, "measured")
+    rows = features.double() - features.double().mean(dim=0)
+    counts = class_counts(labels, classes).double()
+    sums = class_sums(rows, labels, classes)
+    between = (sums.square().sum(dim=1) / counts.clamp(min=1)).sum()
+    return float(between / rows.square().sum())
+
+
 def _spans(rows: Tensor, width: int) -> list[tuple[int, int]]:
     """First and last row of parts that make no more than so many numbers of ``width`` a row."""
     step = max(1, _VALUES[rows.device.type] // width)

@@ -23,6 +23,7 @@ from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation, Quality
 from rarefy.tools.longtail.pretraining import PretrainResult, PretrainTask, pretrain_one
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
 from rarefy.tools.longtail.sets import AS_IS, Tail, read_split
+from rarefy.tools.longtail.watching import Look
 from rarefy.train.recipe import Recipe
 from rarefy.train.simclr.method import Method
 from rarefy.train.views.views import Views
@@ -58,6 +59,8 @@ class LongTailPretraining(Experiment):
     axes: ClassVar[tuple[str, ...]] = ("images", "rho", "algorithm")
     renamed: ClassVar[dict[str, str]] = {"way": "algorithm", "watched": "evaluations"}
     one_at_a_time: ClassVar[bool] = True
+    look: ClassVar[Look | None] = None
+    """What is seen at a look on the way; None: the usual."""
 
     seeds: int = 4
     data: str = "digits"
@@ -138,6 +141,7 @@ class LongTailPretraining(Experiment):
             watched=tuple(self.watched_epochs().tolist()),
             precision=self.precision,
             compiled=self.compile,
+            look=type(self).look,
         )
 
     def tasks(self) -> list[PretrainTask]:
@@ -257,7 +261,7 @@ class LongTailPretraining(Experiment):
             "epoch_uniformity": self._curve(seen.uniformity),
             "epoch_churn": self._curve(seen.churn),
             "watched_knn": _filled(seen.watched.get("knn", ()), watched),
-            "separability": _separability(
+            "separability": by_look(
                 seen.watched.get("separability", ()), len(parts.order), (watched, ranks)
             ),
             "mask_excess": _filled(nothing if inside is None else inside.excess, ranks),
@@ -281,11 +285,12 @@ class LongTailPretraining(Experiment):
         return np.stack([_filled(quality.accuracy[name], ranks) for name in self.protocols])
 
 
-def _separability(values: Any, classes: int, shape: tuple[int, int]) -> np.ndarray:
-    """(look, rank) of what a watcher wrote one look after the other, each with its classes."""
-    looks = np.asarray(values, dtype=np.float64).reshape(-1, classes)
+def by_look(values: Any, each: int, shape: tuple[int, int]) -> np.ndarray:
+    """(look, rank, say) of what a watcher wrote one look after the other, ``each`` numbers at a
+    time; NaN for what is not there."""
+    looks = np.asarray(values, dtype=np.float64).reshape(-1, each)
     found = np.full(shape, np.nan)
-    found[: len(looks), :classes] = looks[: len(found)]
+    found[: len(looks), :each] = looks[: len(found), : shape[1]]
     return found
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from rarefy.measure.representation.selective_units import class_selectivity, masked_by_class
 from rarefy.nets.backbones import Encoder, following_norms
 from rarefy.pruning.filters import TRANSPOSED
-from rarefy.tools.longtail.sets import Parts
+from rarefy.tools.longtail.sets import Parts, balanced_places
 from rarefy.train.image_batches import unit_pixels
 from rarefy.train.precision import mixed_precision
 from rarefy.train.simclr.pretraining import Pretraining
@@ -44,7 +44,9 @@ def look_inside(training: Pretraining, encoder: Encoder, parts: Parts) -> Mechan
     assert pruner is not None
     masks = pruner.masks
     layers = {name.rpartition(".")[0]: name for name in masks}
-    places = _balanced(parts)
+    places = balanced_places(parts.test.labels, parts.classes, IMAGES_A_CLASS)
+    # nothing is chosen by it, and training images would be known ones in the head and new ones in
+    # the tail
     images, labels = parts.test.images[places], parts.test.labels[places]
     activations = _activations(encoder, list(layers), images, training)
     preferred, selectivity, shares, strata = [], [], [], []
@@ -74,18 +76,6 @@ def look_inside(training: Pretraining, encoder: Encoder, parts: Parts) -> Mechan
         found_all.high[order] - middle,
         found_all.units[order],
         _spearman(excess),
-    )
-
-
-def _balanced(parts: Parts) -> Tensor:
-    """The same number of test images of each class: (image,). Nothing is chosen by it, and training
-    images would be known ones in the head and new ones in the tail."""
-    labels = parts.test.labels
-    # (a class may have training images alone)
-    smallest = min(count for count in torch.bincount(labels).tolist() if count)
-    wanted = min(IMAGES_A_CLASS, smallest)
-    return torch.cat(
-        [(labels == label).nonzero().flatten()[:wanted] for label in range(parts.classes)]
     )
 
 

@@ -25,7 +25,7 @@ from rarefy.tools.longtail.features import STATISTICS_BATCHES, features_of, fina
 from rarefy.tools.longtail.mechanism import Mechanism, look_inside
 from rarefy.tools.longtail.overtraining import overtraining_note
 from rarefy.tools.longtail.sets import Parts, Tail, parts_of
-from rarefy.tools.longtail.watching import Watcher
+from rarefy.tools.longtail.watching import Look, Watcher
 from rarefy.tools.saved_networks import BACKBONE, save_network
 from rarefy.tools.sparse_training import own_random_state
 from rarefy.train.checkpoints import Checkpoint
@@ -67,6 +67,8 @@ class PretrainTask:
     compiled: bool = False
     graphs: bool = field(default=True, repr=False)  # (checkpoints go by the rest)
     """On a GPU, start an update as a recorded graph: the same operations, without the waiting."""
+    look: Look | None = field(default=None, repr=False)
+    """What is seen at a look; None: the usual (``watching.watched_features``)."""
 
     def __post_init__(self) -> None:
         for name, least in (("batch", 2), ("head_depth", 1), ("head_out", 1)):
@@ -108,7 +110,7 @@ def pretrain_one(
         return _untrained(task, method, parts, run_key, context)
     with own_random_state(run_key, context.device):
         training = new_pretraining(task, method, parts, run_key, context, world)
-        watch = Watcher(task.watched, parts, context, name)
+        watch = Watcher(task.watched, parts, context, name, task.look)
         checkpoint = None
         if context.scratch is not None:
             # another file for other settings: none may go on with another one's training

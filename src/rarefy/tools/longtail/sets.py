@@ -138,6 +138,15 @@ def _parts(data: str, folder: str | None, tail: Tail, seed: int, device: torch.d
     )
 
 
+def balanced_places(labels: Tensor, classes: int, most: int) -> Tensor:
+    """Places of the same number of images of each class that has some, at most ``most``, class by
+    class: (image,)."""
+    # (a class may have training images alone)
+    smallest = min(count for count in torch.bincount(labels).tolist() if count)
+    wanted = min(most, smallest)
+    return torch.cat([(labels == label).nonzero().flatten()[:wanted] for label in range(classes)])
+
+
 FAR = 1.5
 """Times that a set may differ from what was asked for without a word."""
 

@@ -3,7 +3,7 @@ Only to be seen: nothing is chosen by it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import torch
 
@@ -19,6 +19,8 @@ from rarefy.train.simclr.pretraining import Pretraining
 
 MOST = 2000
 """Held-out images that are looked at."""
+Look = Callable[[Encoder, Pretraining, Parts], dict[str, list[float]]]
+"""What is seen of an encoder on its way, by name; ``knn``, a number, among it."""
 
 
 def watched_features(
@@ -74,14 +76,22 @@ def _not_held_out(parts: Parts) -> torch.Tensor:
 class Watcher:
     """After every epoch a few words; after some, a look at the features."""
 
-    def __init__(self, watched: Collection[int], parts: Parts, context: Context, name: str) -> None:
+    def __init__(
+        self,
+        watched: Collection[int],
+        parts: Parts,
+        context: Context,
+        name: str,
+        look: Look | None = None,
+    ) -> None:
         self.watched, self.parts, self.context, self.name = watched, parts, context, name
+        self._look = look or watched_features
         self._known = ""
 
     def __call__(self, now: Pretraining) -> None:
         seen = now.history
         if now.epoch in self.watched and self.parts.has_labels:
-            found = watched_features(final_encoder(now), now, self.parts)
+            found = self._look(final_encoder(now), now, self.parts)
             for name, values in found.items():
                 seen.watched.setdefault(name, []).extend(values)
             self._known = f", kNN {100 * found['knn'][0]:.1f} %"

@@ -1,0 +1,1 @@
+"""What happens inside SimCLR when it is trained too long?."""

@@ -1,0 +1,84 @@
+"""What is read of features on the way: each measure by its name, (seed, look), and two looks that
+are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from rarefy.measure.statistics import Interval, mean_interval
+from rarefy.tools.longtail.readings import LONG_TAIL, PERCENT
+
+EARLY = 0.4
+"""Share of the training after which the first of the two looks is taken: fixed, because the best of
+many looks is the best by luck too. (The one long training known before was at its best there.)"""
+
+
+class Measure(NamedTuple):
+    """``words`` for a table or an axis; ``take``: from results of one method."""
+
+    words: str
+    take: Callable[[xr.Dataset], xr.DataArray]
+    digits: int = 1
+
+
+def _known(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
+    return lambda at: PERCENT * at["retrieval"].sel(known=name)
+
+
+def _drawn(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
+    return lambda at: at["augmentation"].sel(drawn=name)
+
+
+MEASURES = {
+    "knn": Measure("neighbours right, %", lambda at: PERCENT * at["unseen_knn"].mean("rank")),
+    "class": Measure("variance between classes, %", lambda at: PERCENT * at["class_share"]),
+    "trained": Measure("own view found, trained images, %", _known("trained")),
+    "unseen": Measure("own view found, unseen images, %", _known("unseen")),
+    "memorised": Measure(
+        "difference of both, points", lambda at: _known("trained")(at) - _known("unseen")(at)
+    ),
+    "crop": Measure("crop read, R²", _drawn("crop"), 3),
+    "colour": Measure("colour read, R²", _drawn("colour"), 3),
+    "rank": Measure("effective rank", lambda at: at["effective_rank"]),
+    "alignment": Measure("distance of views", lambda at: at["unseen_alignment"], 3),
+    "uniformity": Measure("uniformity", lambda at: at["unseen_uniformity"], 3),
+    "held-out": Measure(
+        "neighbours of held-out images right, %", lambda at: PERCENT * at["watched_knn"]
+    ),
+}
+TABLED = tuple(name for name in MEASURES if name != "held-out")
+
+
+def of_method(results: xr.Dataset, method: str) -> xr.Dataset:
+    """Of the long-tailed images, at the largest imbalance."""
+    return results.sel(images=LONG_TAIL, rho=results["rho"].max(), algorithm=method, drop=True)
+
+
+def seen(results: xr.Dataset, method: str, name: str) -> np.ndarray:
+    """A measure on the way: (seed, look)."""
+    taken = MEASURES[name].take(of_method(results, method))
+    return np.asarray(taken.transpose("seed", "watched_epoch").values)
+
+
+def early_look(results: xr.Dataset) -> int:
+    """Which look is the first of the two that are compared (the second is the last)."""
+    epochs = results["watched_epoch"].values
+    return int(np.abs(epochs - EARLY * epochs[-1]).argmin())
+
+
+def change(results: xr.Dataset, method: str, name: str) -> np.ndarray:
+    """The last look less the early one, order by order: (seed,)."""
+    values = seen(results, method, name)
+    return np.asarray(values[:, -1] - values[:, early_look(results)])
+
+
+def two_looks(results: xr.Dataset, method: str, name: str) -> tuple[float, float, Interval]:
+    """Means at the early and at the last look, of orders that have both, and the change."""
+    values = seen(results, method, name)[:, [early_look(results), -1]]
+    values = values[np.isfinite(values).all(axis=1)]
+    means = values.mean(axis=0) if len(values) else (np.nan, np.nan)
+    return float(means[0]), float(means[1]), mean_interval(values[:, 1] - values[:, 0])
