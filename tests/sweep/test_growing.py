@@ -48,16 +48,27 @@ def test_only_new_seeds_are_run(committed: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "study",
     [
-        Toy.at("tiny", seeds=2),
         Toy.at("tiny", seeds=4, steps=5),
         Toy.at("quick", seeds=40),
     ],
-    ids=["no new seeds", "other parameters", "another scale"],
+    ids=["other parameters", "another scale with others"],
 )
 def test_nothing_is_taken(study: Toy, committed: Path, tmp_path: Path) -> None:
     scale = "quick" if study.seeds == 40 else "tiny"
     assert not begin_with_results(study, scale, "float32", committed, tmp_path / "grown")
     assert not (tmp_path / "grown").exists()
+
+
+def test_cells_of_other_scales_and_values_are_taken(committed: Path, tmp_path: Path) -> None:
+    old = Toy.at("tiny", seeds=2)
+    drift = (*old.drift[1:], old.drift[0] + 0.125)  # one is new, one is not asked for
+    study, store = Toy.at("tiny", seeds=3, drift=drift), tmp_path / "mixed"
+    taken = begin_with_results(study, "quick", "float32", committed, store)
+    assert taken == 2 * (len(drift) - 1) * len(study.sigma)
+    mixed = execute(study, "quick", out=store).dataset
+    whole = execute(study, "quick", out=tmp_path / "whole").dataset
+    for name in whole.data_vars:
+        np.testing.assert_allclose(mixed[name], whole[name], rtol=1e-4)
 
 
 def test_a_store_that_is_there_goes_on(committed: Path, tmp_path: Path) -> None:
@@ -74,5 +85,5 @@ def test_the_verb_says_what_it_takes(
     options = ["--scale", "tiny", "--seeds", "3", "--results", str(committed)]
     ran = CliRunner().invoke(app, ["run", "toy", *options, "--out", str(tmp_path / "grown")])
     assert ran.exit_code == 0, ran.output
-    assert "cells are taken from" in ran.output and "only new seeds are run" in ran.output
+    assert "cells are taken from" in ran.output and "only the others are run" in ran.output
     assert json.loads((committed / "toy-tiny.json").read_text())["spec"]["parameters"]["seeds"] == 3

@@ -115,7 +115,7 @@ def run(
     if results is not None and not overwrite:
         taken = begin_with_results(at_scale, scale, dtype, results, store)
         if taken:
-            complain(f"{taken} cells are taken from {results}; only new seeds are run", 0)
+            complain(f"{taken} cells are taken from {results}; only the others are run", 0)
     execution = run_study(
         at_scale, scale, store, device, dtype, overwrite, max_seconds, jobs, threads=threads
     )

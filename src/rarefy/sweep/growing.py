@@ -1,47 +1,82 @@
-"""More seeds for committed results: a store begins with the cells that they have."""
+"""A store begins with the cells that committed results of the study have, of whatever scale: only
+new seeds and new values of axes are left to run."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from rarefy.core.contracts import Experiment
 from rarefy.sweep.examine import examine
-from rarefy.sweep.results import read_results
-from rarefy.sweep.spec import differences
+from rarefy.sweep.grid import grid_of
+from rarefy.sweep.renames import with_names_of_today
+from rarefy.sweep.results import read_description, read_results
+from rarefy.sweep.spec import Spec, differences, spec_of
 from rarefy.sweep.store import Store
 
 
 def begin_with_results(study: Experiment, scale: str, dtype: str, folder: Path, path: Path) -> int:
-    """Where ``folder`` has results of this very study and scale with fewer seeds, and there is no
-    store at ``path``: make one of them, so that only new seeds are left to run. Gives how many
-    cells it has (0: there was nothing to take). Where and when they were made stays in their
-    provenance."""
-    found = folder / f"{study.name}-{scale}.parquet"
-    if not found.exists() or not found.with_suffix(".json").exists() or examine(path) is not None:
+    """Where ``folder`` has results of this very study that differ at most in seeds and values of
+    axes, and there is no store at ``path``: make one of the cells that both have. Gives how many
+    (0: there was nothing to take). Where and when they were made stays in their provenance."""
+    if examine(path) is not None:
         return 0
-    stored, _, dataset = read_results(found, lambda name: type(study))
-    spec = {"study": stored.name, "version": stored.version, "dtype": dataset.attrs["dtype"]}
-    spec["parameters"] = json.loads(dataset.attrs["parameters"])
-    if stored.seeds >= study.seeds or differences(spec, study, dtype):
-        return 0
-    store = Store(path, dataclasses.replace(study, seeds=stored.seeds), scale, dtype)
-    made = json.loads(dataset.attrs["provenance"])
-    store.begin()
+    store = Store(path, study, scale, dtype)
+    wanted = {cell: place for place, cell in enumerate(_cells(study))}
+    earlier: list[dict[str, Any]] = []
+    taken = 0
     try:
-        flat = dataset.transpose("seed", *study.axes, ...)
-        cells = len(store.grid)
-        outputs = {
-            name: flat[name].values.reshape(cells, *shape) for name, shape in store.shapes.items()
-        }
-        if "inputs" in made:
-            store.remember(inputs=made["inputs"])
-        earlier = made.pop("earlier", [])
-        store.remember(provenance={"earlier": [made, *earlier]})
-        store.write(np.arange(cells), outputs, float(made.get("wall_seconds", 0)))
+        for dataset, theirs in _fitting(study, scale, dtype, folder):
+            both = {here: wanted.pop(cell) for here, cell in enumerate(theirs) if cell in wanted}
+            if not both:
+                continue
+            made = json.loads(dataset.attrs["provenance"])
+            if not taken:
+                store.begin()
+                if "inputs" in made:
+                    store.remember(inputs=made["inputs"])
+            flat = dataset.transpose("seed", *study.axes, ...)
+            outputs = {
+                name: flat[name].values.reshape(len(theirs), *shape)[list(both)]
+                for name, shape in store.shapes.items()
+            }
+            seconds = float(made.get("wall_seconds", 0)) * len(both) / len(theirs)
+            store.write(np.array(list(both.values())), outputs, seconds)
+            earlier += [made, *made.pop("earlier", [])]
+            taken += len(both)
+        if taken:
+            store.remember(provenance={"earlier": earlier})
     finally:
         store.close()
-    return cells
+    return taken
+
+
+def _cells(study: Experiment) -> list[tuple[Any, ...]]:
+    """What stands for each cell: its values and the key that it draws from."""
+    grid = grid_of(study)
+    columns = [grid.values[name].tolist() for name in ("seed", *study.axes)]
+    return list(zip(*columns, grid.keys.tolist(), strict=True))
+
+
+def _fitting(
+    study: Experiment, scale: str, dtype: str, folder: Path
+) -> Iterator[tuple[xr.Dataset, list[tuple[Any, ...]]]]:
+    """Results and their cells, those of the same scale first."""
+    axes = {name: spec_of(study, dtype)["parameters"][name] for name in study.axes}
+    own = folder / f"{study.name}-{scale}.parquet"
+    for found in sorted(folder.glob(f"{study.name}-*.parquet"), key=lambda one: one != own):
+        if not found.with_suffix(".json").exists():
+            continue
+        spec: Spec = read_description(found.with_suffix(".json"))["spec"]
+        if spec["study"] != study.name:  # (a name may begin another one)
+            continue
+        asked = {**with_names_of_today(study.renamed, spec["parameters"]), **axes}
+        if differences({**spec, "parameters": asked}, study, dtype):
+            continue
+        stored, _, dataset = read_results(found, lambda name: type(study))
+        yield dataset, _cells(stored)
