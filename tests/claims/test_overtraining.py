@@ -16,6 +16,7 @@ from pages.longtail.overtraining import SECTIONS, page
 from pages.longtail.rows import Found
 from rarefy.core.contracts import Study
 from rarefy.studies import get_study
+from rarefy.studies.longtail.overtraining.claims import CONTROLS
 from rarefy.studies.longtail.overtraining.measures import early_look, two_looks
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -53,23 +54,24 @@ def made(
     return study, results
 
 
+PRIMARIES = ("Q5.1", "Q5.2", "Q5.3", "Q6.1", "Q6.2", "Q6.3")
 LOSES = {"simclr": (0.6, 0.5), "branches:0.1": (0.6, 0.62), "branches:1": (0.6, 0.5)}
 KEEPS = {"simclr": (0.5, 0.6), "branches:0.1": (0.5, 0.52), "branches:1": (0.5, 0.6)}
 
 
 def outcomes(study: Study, results: xr.Dataset) -> dict[str, str]:
     told = study.verdicts(results, "tiny")
-    return {one.claim: one.outcome for one in told if one.role == "primary"}
+    return {one.claim: one.outcome for one in told if one.claim in PRIMARIES}
 
 
 def test_classes_lost_images_learnt_and_masks_that_keep_them() -> None:
     found = outcomes(*made(LOSES))
-    assert found == dict.fromkeys(("Q5.1", "Q5.2", "Q5.3", "Q6.1", "Q6.2", "Q6.3"), "holds")
+    assert found == dict.fromkeys(PRIMARIES, "holds")
 
 
 def test_a_training_that_goes_on_learning_says_the_contrary() -> None:
     found = outcomes(*made(KEEPS, by_heart=(0.4, 0.1)))
-    assert found == dict.fromkeys(("Q5.1", "Q5.2", "Q5.3", "Q6.1", "Q6.2", "Q6.3"), "fails")
+    assert found == dict.fromkeys(PRIMARIES, "fails")
 
 
 def test_numbers_are_points_between_two_fixed_looks() -> None:
@@ -85,6 +87,23 @@ def test_without_the_control_nothing_is_said_of_it() -> None:
     study, results = made(LOSES)
     told = study.verdicts(results.sel(algorithm=["simclr", "branches:0.1"]), "tiny")
     assert {one.claim for one in told} == {"Q5.1", "Q5.2", "Q5.3", "Q5", "Q6.1", "Q6.2"}
+
+
+def test_each_control_of_the_mask_is_read_by_itself() -> None:
+    random, dropout, noise = CONTROLS[:3]
+    level = {random: (0.6, 0.7), dropout: (0.6, 0.1), noise: (0.6, 0.5)}
+    study, results = made({**LOSES, **level})
+    told = {one.claim: one for one in study.verdicts(results, "tiny") if "Q7." in one.claim}
+    outcomes = [told[f"Q7.{number}"].outcome for number in (1, 2, 3)]
+    assert outcomes == ["holds", "fails", "inconclusive"]
+    assert (
+        told["Q7.1"].value == pytest.approx(20)
+        and "kept, random, less SimCLR" in told["Q7.1"].setting
+    )
+    near = [one for one in study.verdicts(results, "tiny") if one.claim == "Q7"]
+    assert len(near) == 3 and all("neighbours" in one.setting for one in near)
+    said = page({"small-controls-1000": Found(study, "small-controls-1000", results)})
+    assert "two branches, 0.1 kept, random, less two branches, 0.1 kept, at the end: +8.00" in said
 
 
 # ----------------------------------------------------------------------------------------- the page

@@ -13,6 +13,7 @@ from rarefy.measure.statistics import mean_interval
 from rarefy.report.static import as_png, draw_picture
 from rarefy.studies.api import read_results
 from rarefy.studies.longtail.overtraining.charts import UNSEEN, looks_table, trained
+from rarefy.studies.longtail.overtraining.claims import CONTROLS, FREE, MASKED
 from rarefy.studies.longtail.overtraining.measures import (
     MEASURES,
     TABLED,
@@ -78,9 +79,9 @@ def story(one: Found, method: str) -> str:
 
 
 def gains(one: Found) -> Iterator[str]:
-    """What every other method has at the end over SimCLR, and over two branches without masks."""
+    """What every other method has at the end over SimCLR; masks over none, controls over masks."""
     for method in trained(one.results):
-        for other in (BASELINE, "branches:1"):
+        for other in (BASELINE, MASKED if method in CONTROLS else FREE):
             if method in (BASELINE, other) or other not in one.ways:
                 continue
             near = mean_interval(_end(one, method) - _end(one, other))
