@@ -4,6 +4,7 @@
                                           docs/index.md, from the ledger and results/
     python docs/make.py faults            docs/faults.md, from the tests in tests/faults
     python docs/make.py longtail-table    docs/longtail-table.md and its pictures, from results/
+    python docs/make.py overtraining      docs/overtraining.md and its pictures, from results/
     python docs/make.py regret            docs/keep.md, from results/ and their history
     python docs/make.py scoreboard        docs/scoreboard.md, from results/
     python docs/make.py pictures          pictures of the README and of pages, from results/
@@ -25,6 +26,7 @@ FILES: dict[str, Callable[[Path], Mapping[str, str | bytes]]] = {
     "claims": claims.files,
     "faults": lambda results: {"faults.md": faults.page()},
     "longtail-table": longtail.files,
+    "overtraining": longtail.overtraining.files,
     "regret": regret.files,
     "scoreboard": lambda results: {"scoreboard.md": scoreboard.page(*scoreboard.newest(results))},
     "pictures": pictures.files,

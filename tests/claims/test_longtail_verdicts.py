@@ -18,7 +18,7 @@ from rarefy.studies import get_study
 from rarefy.studies.longtail.words import spoken
 from rarefy.sweep.grid import grid_of
 from rarefy.sweep.runner import Execution
-from rarefy.tools.longtail.experiment import _separability
+from rarefy.tools.longtail.experiment import by_look
 from rarefy.tools.longtail.pretrain_run import PretrainRun
 
 
@@ -163,10 +163,10 @@ def test_methods_have_words_of_their_own() -> None:
 
 
 def test_a_split_that_lacks_classes_keeps_its_looks_apart() -> None:
-    found = _separability([1.0, 2.0, 3.0, 4.0], 2, (3, 4))
+    found = by_look([1.0, 2.0, 3.0, 4.0], 2, (3, 4))
     assert found[:2, :2].tolist() == [[1.0, 2.0], [3.0, 4.0]]
     assert np.isnan(found[2]).all() and np.isnan(found[:, 2:]).all()
-    assert np.isnan(_separability((), 2, (3, 4))).all()
+    assert np.isnan(by_look((), 2, (3, 4))).all()
 
 
 def test_the_largest_rho_is_shown_wherever_it_stands() -> None:

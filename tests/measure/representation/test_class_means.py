@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rarefy.core.errors import UsageError
 from rarefy.measure.representation import class_means
-from rarefy.measure.representation.class_means import nearest_mean_accuracy
+from rarefy.measure.representation.class_means import class_share, nearest_mean_accuracy
 
 
 def rows(samples: int, width: int, seed: int = 0) -> Tensor:
@@ -52,6 +52,22 @@ def test_a_part_of_the_rows_at_a_time(monkeypatch):
     monkeypatch.setitem(class_means._VALUES, "cpu", 20)  # two rows
     assert torch.equal(nearest_mean_accuracy(features, labels, 4), whole)
     assert 0 < whole.mean() < 1
+
+
+def test_share_between_classes_of_points_on_two_levels():
+    features = torch.tensor([[1.0, 3.0], [1.0, -3.0], [-1.0, 3.0], [-1.0, -3.0]])
+    labels = torch.tensor([0, 0, 1, 1])
+    assert class_share(features, labels, 2) == pytest.approx(0.1)  # 1 of 1 + 9
+    assert class_share(features + 7, labels, 5) == pytest.approx(0.1)
+    assert class_share(features[:, :1], labels, 2) == pytest.approx(1)
+    assert class_share(torch.ones(4, 2), labels, 2) != class_share(torch.ones(4, 2), labels, 2)
+
+
+def test_share_between_classes_that_mean_nothing():
+    labels = torch.arange(200) % 10
+    found = torch.tensor([class_share(rows(200, 4, seed), labels, 10) for seed in range(50)])
+    error = float(found.std() / 50**0.5)
+    assert abs(float(found.mean()) - 9 / 199) < 4 * error
 
 
 def test_errors():

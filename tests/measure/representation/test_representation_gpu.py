@@ -6,12 +6,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from rarefy.measure.representation.class_means import nearest_mean_accuracy
+from rarefy.measure.representation.class_means import class_share, nearest_mean_accuracy
 from rarefy.measure.representation.few_shot import few_shot, pick_few
+from rarefy.measure.representation.instance import instance_retrieval, readable
 from rarefy.measure.representation.knn import knn_predict
 from rarefy.measure.representation.labelled import accuracy_by_class
 from rarefy.measure.representation.linear_probe import choose_strength, fit_chosen, fit_linear
 from rarefy.measure.representation.selective_units import class_selectivity
+from rarefy.measure.representation.spectrum import effective_rank, spectrum
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -90,3 +92,24 @@ def test_class_means_and_units():
     torch.testing.assert_close(cpu.selectivity, gpu.selectivity)
     right = accuracy_by_class(theirs, labels, CLASSES)
     assert right[5].isnan() and right.nansum() == 6
+
+
+def test_what_features_are_made_of():
+    (first, labels), (second, _) = data(0), data(1)
+    here, there = first.cuda(), second.cuda()
+    close = {"rel": 1e-6, "abs": 1e-9}
+    assert class_share(here, labels, CLASSES) == pytest.approx(
+        class_share(first, labels, CLASSES), **close
+    )
+    assert effective_rank(here) == pytest.approx(effective_rank(first), **close)
+    torch.testing.assert_close(spectrum(here), spectrum(first), rtol=1e-6, atol=1e-9)
+    # two of 1,400 views may have neighbours that are equally near in float32
+    near = instance_retrieval(first, first + 0.5 * second)
+    assert instance_retrieval(here, here + 0.5 * there) == pytest.approx(near, abs=2 / 1400)
+    groups = torch.arange(len(first)) // 2
+    torch.testing.assert_close(
+        readable(here, second.cuda()[:, :3] + here[:, :3], groups.cuda()),
+        readable(first, second[:, :3] + first[:, :3], groups),
+        rtol=1e-5,
+        atol=1e-6,
+    )

@@ -37,7 +37,8 @@ def spoken(method: str) -> str:
         words = f", {rest[1:]} kept" if rest.startswith(":") else rest
         return f"two branches as in SDCLR{words}"
     if found.kind == "branches":
-        return f"two branches, {method.removeprefix('branches:')} kept"
+        share, *further = method.removeprefix("branches:").split("+")
+        return ", ".join(["two branches", f"{share} kept", *further])
     if not found.trained:
         return {"pixels": "raw pixels", "untrained": "untrained network"}[found.kind]
     return method.replace("simclr", "SimCLR")

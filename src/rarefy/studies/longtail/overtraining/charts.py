@@ -10,6 +10,7 @@ import xarray as xr
 
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.curves import mean_curve
+from rarefy.measure.estimates import mean_band
 from rarefy.measure.representation.groups import groups
 from rarefy.studies.longtail import charts, tables
 from rarefy.studies.longtail.overtraining.experiment import OvertrainingExperiment
@@ -54,7 +55,7 @@ def _lines(
 
 
 def _measure(results: xr.Dataset, name: str, title: str = "") -> Lines:
-    return _lines(results, MEASURES[name].words, lambda one: seen(results, one, name), title)
+    return _lines(results, MEASURES[name].label, lambda one: seen(results, one, name), title)
 
 
 def _neighbours(results: xr.Dataset) -> Picture:
@@ -65,7 +66,7 @@ def _neighbours(results: xr.Dataset) -> Picture:
         return PERCENT * np.asarray(here.transpose("seed", "watched_epoch").values)
 
     panels = [
-        _lines(results, MEASURES["knn"].words, partial(values, which), name)
+        _lines(results, MEASURES["knn"].label, partial(values, which), name)
         for name, which in zip(("many", "medium", "few"), ranks, strict=True)
         if which
     ]
@@ -113,9 +114,7 @@ def _views(results: xr.Dataset) -> Picture:
 def _geometry(results: xr.Dataset) -> Picture:
     paths = []
     for one in trained(results):
-        x, y = (
-            np.nanmean(seen(results, one, name), axis=0) for name in ("alignment", "uniformity")
-        )
+        x, y = (mean_band(seen(results, one, name)).mean for name in ("alignment", "uniformity"))
         paths.append(Curve(spoken(one), x, y, role=one))
     caption = (
         f"{UNSEEN}. Effective rank: exp of the entropy of the singular values (Roy and Vetterli "
@@ -125,7 +124,7 @@ def _geometry(results: xr.Dataset) -> Picture:
     panels = [
         _measure(results, "rank"),
         _measure(results, "alignment"),
-        Lines(paths, MEASURES["alignment"].words, MEASURES["uniformity"].words, "the way"),
+        Lines(paths, MEASURES["alignment"].label, MEASURES["uniformity"].label, "the way"),
     ]
     return Picture("geometry", "How features are spread", caption, panels)
 
@@ -138,12 +137,12 @@ def _spectrum(results: xr.Dataset) -> Picture:
         for one in trained(results):
             here = of_method(results, one)["spectrum"].isel(watched_epoch=look)
             values = here.transpose("seed", "direction").values
-            values = np.where(values > 0, values, np.nan)  # (nothing to see on a log axis)
-            curves.append(mean_curve(spoken(one), direction, values, one))
+            mean = mean_band(np.where(values > 0, values, np.nan)).mean  # (the axis is a log one)
+            curves.append(Curve(spoken(one), direction, mean, role=one))
         labels = ("direction, the largest first", "share of the variance")
         title = f"epoch {epochs[look]}"
         panels.append(Lines(curves, *labels, title, x_log=True, y_log=True))
-    return Picture("spectrum", "The spectrum of features", f"{UNSEEN}.", panels)
+    return Picture("spectrum", "The spectrum of features", f"{UNSEEN}: means alone.", panels)
 
 
 def looks_table(results: xr.Dataset) -> Table:
@@ -151,17 +150,16 @@ def looks_table(results: xr.Dataset) -> Table:
     rows = []
     for method in trained(results):
         for name in TABLED:
-            words, digits = MEASURES[name].words, MEASURES[name].digits
             early, last, moved = two_looks(results, method, name)
             if moved.n:
-                told = (f"{value:.{digits}f}" for value in (early, last))
-                rows.append((spoken(method), words, *told, shown(moved, True), moved.n))
+                told = (f"{early:.2f}", f"{last:.2f}", shown(moved, True), moved.n)
+                rows.append((spoken(method), MEASURES[name].label, *told))
     epochs = results["watched_epoch"].values
     return Table(
         "looks",
         "What became of the features",
-        f"{UNSEEN}. The look at {EARLY:.0%} of the training against the last one; the change with "
-        "its 95 % interval, order by order.",
+        f"{UNSEEN}. The look at {PERCENT * EARLY:.0f} % of the training against the last one; the "
+        "change with its 95 % interval, order by order.",
         ("method", "measure", f"epoch {epochs[early_look(results)]}", f"epoch {epochs[-1]}")
         + ("change", "n"),
         rows,

@@ -1,4 +1,4 @@
-"""Verdicts of ``longtail-overtraining``: Q5 and Q6, our own questions."""
+"""Verdicts of ``longtail-overtraining``: Q5 to Q7, our own questions."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ from rarefy.tools.longtail.readings import LONG_TAIL, readings
 
 SIMCLR, MASKED, FREE = "simclr", "branches:0.1", "branches:1"
 """What is trained too long, what is said to help, and the same without masks."""
+CONTROLS = tuple(
+    f"{MASKED}+{word}" for word in ("random", "dropout", "noise", "frozen", "both", "straight")
+)
+"""Ways to disturb a network that are not a mask of its smallest weights in one branch."""
+PRIMARY = 3
+"""Of these the first so many, which choose nothing."""
+PAIRS = "points, order by order, at the end"
 
 
 def verdicts(experiment: OvertrainingExperiment, results: xr.Dataset, scale: str) -> list[Verdict]:
@@ -34,10 +41,14 @@ def verdicts(experiment: OvertrainingExperiment, results: xr.Dataset, scale: str
             strict=True,
         ):
             found.append(judge_difference(named(claim, what), gains, "positive", note=PAIRS))
+    for number, control in enumerate(CONTROLS, start=1):
+        if control not in methods:
+            continue
+        (what, gains), (near, closer) = _gains(experiment, results, control, SIMCLR)
+        claim = f"Q7.{number}" if number <= PRIMARY else "Q7"
+        found.append(judge_difference(named(claim, what), gains, "positive", note=PAIRS))
+        found.append(judge_difference(named("Q7", near), closer, "positive", note=PAIRS))
     return found
-
-
-PAIRS = "points, order by order, at the end"
 
 
 def _lost(results: xr.Dataset) -> Iterator[tuple[str, str, np.ndarray, str]]:

@@ -18,11 +18,15 @@ many looks is the best by luck too. (The one long training known before was at i
 
 
 class Measure(NamedTuple):
-    """``words`` for a table or an axis; ``take``: from results of one method."""
+    """What it is called, its unit, and how it is taken from the results of one method."""
 
     words: str
+    unit: str
     take: Callable[[xr.Dataset], xr.DataArray]
-    digits: int = 1
+
+    @property
+    def label(self) -> str:
+        return f"{self.words}, {self.unit}" if self.unit else self.words
 
 
 def _known(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
@@ -30,24 +34,26 @@ def _known(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
 
 
 def _drawn(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
-    return lambda at: at["augmentation"].sel(drawn=name)
+    return lambda at: PERCENT * at["augmentation"].sel(drawn=name)
 
 
 MEASURES = {
-    "knn": Measure("neighbours right, %", lambda at: PERCENT * at["unseen_knn"].mean("rank")),
-    "class": Measure("variance between classes, %", lambda at: PERCENT * at["class_share"]),
-    "trained": Measure("own view found, trained images, %", _known("trained")),
-    "unseen": Measure("own view found, unseen images, %", _known("unseen")),
+    "knn": Measure("neighbours right", "%", lambda at: PERCENT * at["unseen_knn"].mean("rank")),
+    "class": Measure("variance between classes", "%", lambda at: PERCENT * at["class_share"]),
+    "trained": Measure("own view found, trained images", "%", _known("trained")),
+    "unseen": Measure("own view found, unseen images", "%", _known("unseen")),
     "memorised": Measure(
-        "difference of both, points", lambda at: _known("trained")(at) - _known("unseen")(at)
+        "learnt by heart",
+        "points",
+        lambda at: _known("trained")(at) - _known("unseen")(at),
     ),
-    "crop": Measure("crop read, R²", _drawn("crop"), 3),
-    "colour": Measure("colour read, R²", _drawn("colour"), 3),
-    "rank": Measure("effective rank", lambda at: at["effective_rank"]),
-    "alignment": Measure("distance of views", lambda at: at["unseen_alignment"], 3),
-    "uniformity": Measure("uniformity", lambda at: at["unseen_uniformity"], 3),
+    "crop": Measure("crop read from a view", "% of its variance", _drawn("crop")),
+    "colour": Measure("colours read from a view", "% of their variance", _drawn("colour")),
+    "rank": Measure("effective rank", "", lambda at: at["effective_rank"]),
+    "alignment": Measure("distance of views", "", lambda at: at["unseen_alignment"]),
+    "uniformity": Measure("uniformity", "", lambda at: at["unseen_uniformity"]),
     "held-out": Measure(
-        "neighbours of held-out images right, %", lambda at: PERCENT * at["watched_knn"]
+        "neighbours of held-out images right", "%", lambda at: PERCENT * at["watched_knn"]
     ),
 }
 TABLED = tuple(name for name in MEASURES if name != "held-out")

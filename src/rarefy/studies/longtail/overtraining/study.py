@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from rarefy.core.contracts import Study
 from rarefy.studies.longtail.overtraining import charts
 from rarefy.studies.longtail.overtraining import claims as judged
-from rarefy.studies.longtail.overtraining.claims import FREE, MASKED, SIMCLR
+from rarefy.studies.longtail.overtraining.claims import CONTROLS, FREE, MASKED, SIMCLR
 from rarefy.studies.longtail.overtraining.experiment import OvertrainingExperiment
 from rarefy.studies.longtail.table.study import ON_CIFAR, ON_DIGITS
 from rarefy.tools.longtail.experiment import SMALLEST
@@ -34,7 +34,7 @@ class LongTailOvertraining(OvertrainingExperiment, Study):
     title: ClassVar[str] = "What happens inside SimCLR when it is trained too long?"
     papers: ClassVar[tuple[str, ...]] = ("000",)
     shows: ClassVar[str] = "our own questions on Table 2"
-    claims: ClassVar[tuple[str, ...]] = ("Q5", "Q6")
+    claims: ClassVar[tuple[str, ...]] = ("Q5", "Q6", "Q7")
     needs: ClassVar[str] = "a CPU for digits; CIFAR-10 and a GPU for the rest"
     paper_says: ClassVar[str] = (
         "000 Table 2 reports that pruning raises the linear probe's accuracy on long-tailed images "
@@ -49,7 +49,7 @@ class LongTailOvertraining(OvertrainingExperiment, Study):
         "tiny": {
             **SMALLEST,
             "rho": (8.0,),
-            "algorithm": (SIMCLR, MASKED, FREE),
+            "algorithm": (SIMCLR, MASKED, FREE, *CONTROLS[:3]),
             "images": ("long-tail",),
             "evaluations": 2,
         },
@@ -64,6 +64,7 @@ class LongTailOvertraining(OvertrainingExperiment, Study):
         "paper": WHOLE,
         "small-1000": SMALL,
         "small-decay-1000": {**SMALL, "weight_decay": 5e-4, "algorithm": (SIMCLR, MASKED)},
+        "small-controls-1000": {**SMALL, "algorithm": (SIMCLR, MASKED, *CONTROLS), "seeds": 1},
         "cifar10-2000": {**WHOLE, "seeds": 1},
     }
 

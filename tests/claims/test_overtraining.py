@@ -1,0 +1,145 @@
+"""Verdicts and page of ``longtail-overtraining``, of made-up looks."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from registered_studies import tiny
+
+from pages import DOCS
+from pages.longtail.overtraining import SECTIONS, page
+from pages.longtail.rows import Found
+from rarefy.core.contracts import Study
+from rarefy.studies import get_study
+from rarefy.studies.longtail.overtraining.claims import CONTROLS
+from rarefy.studies.longtail.overtraining.measures import early_look, two_looks
+
+pytestmark = pytest.mark.usefixtures("eager")
+LITTLE = np.array([-0.001, 0.001])
+"""Between the two seeds."""
+
+
+def made(
+    knn: dict[str, tuple[float, float]], by_heart: tuple[float, float] = (0.1, 0.4)
+) -> tuple[Study, xr.Dataset]:
+    """``knn``: of unseen images at the two looks, by method; class share follows it; the linear
+    probe is as good as the last look; ``by_heart``: trained less unseen images at these looks."""
+    study, results = tiny(get_study("longtail-overtraining"))
+    results = results.copy(deep=True).assign_coords(watched_epoch=[400, 1000])
+    for name, values in results.items():
+        if "watched_epoch" in values.dims or name == "accuracy":
+            results[name] = values.astype(float)
+    for method, looks in knn.items():
+        for look, level in enumerate(looks):
+            at = {"algorithm": method, "watched_epoch": [400, 1000][look]}
+            noise = xr.DataArray(LITTLE * (1 + look), dims="seed")
+            results["unseen_knn"].loc[at] = level + noise.broadcast_like(
+                results["unseen_knn"].loc[at]
+            )
+            results["class_share"].loc[at] = level / 2 + noise.broadcast_like(
+                results["class_share"].loc[at]
+            )
+            results["retrieval"].loc[{**at, "known": "unseen"}] = 0.2
+            results["retrieval"].loc[{**at, "known": "trained"}] = (
+                0.2 + by_heart[look] + noise.broadcast_like(results["class_share"].loc[at])
+            )
+        results["accuracy"].loc[{"algorithm": method}] = looks[1] + xr.DataArray(
+            LITTLE * len(method), dims="seed"
+        ).broadcast_like(results["accuracy"].loc[{"algorithm": method}])
+    return study, results
+
+
+PRIMARIES = ("Q5.1", "Q5.2", "Q5.3", "Q6.1", "Q6.2", "Q6.3")
+LOSES = {"simclr": (0.6, 0.5), "branches:0.1": (0.6, 0.62), "branches:1": (0.6, 0.5)}
+KEEPS = {"simclr": (0.5, 0.6), "branches:0.1": (0.5, 0.52), "branches:1": (0.5, 0.6)}
+
+
+def outcomes(study: Study, results: xr.Dataset) -> dict[str, str]:
+    told = study.verdicts(results, "tiny")
+    return {one.claim: one.outcome for one in told if one.claim in PRIMARIES}
+
+
+def test_classes_lost_images_learnt_and_masks_that_keep_them() -> None:
+    found = outcomes(*made(LOSES))
+    assert found == dict.fromkeys(PRIMARIES, "holds")
+
+
+def test_a_training_that_goes_on_learning_says_the_contrary() -> None:
+    found = outcomes(*made(KEEPS, by_heart=(0.4, 0.1)))
+    assert found == dict.fromkeys(PRIMARIES, "fails")
+
+
+def test_numbers_are_points_between_two_fixed_looks() -> None:
+    study, results = made(LOSES)
+    (fall,) = (one for one in study.verdicts(results, "tiny") if one.claim == "Q5.1")
+    assert fall.value == pytest.approx(10) and fall.n == 2 and "epochs 400 and 1000" in fall.note
+    assert two_looks(results, "simclr", "memorised")[:2] == pytest.approx((10, 40))
+    looks = xr.Dataset(coords={"watched_epoch": np.arange(50, 1001, 50)})
+    assert looks["watched_epoch"].values[early_look(looks)] == 400
+
+
+def test_without_the_control_nothing_is_said_of_it() -> None:
+    study, results = made(LOSES)
+    told = study.verdicts(results.sel(algorithm=["simclr", "branches:0.1"]), "tiny")
+    assert {one.claim for one in told} == {"Q5.1", "Q5.2", "Q5.3", "Q5", "Q6.1", "Q6.2"}
+
+
+def test_each_control_of_the_mask_is_read_by_itself() -> None:
+    random, dropout, noise = CONTROLS[:3]
+    level = {random: (0.6, 0.7), dropout: (0.6, 0.1), noise: (0.6, 0.5)}
+    study, results = made({**LOSES, **level})
+    told = {one.claim: one for one in study.verdicts(results, "tiny") if "Q7." in one.claim}
+    outcomes = [told[f"Q7.{number}"].outcome for number in (1, 2, 3)]
+    assert outcomes == ["holds", "fails", "inconclusive"]
+    assert (
+        told["Q7.1"].value == pytest.approx(20)
+        and "kept, random, less SimCLR" in told["Q7.1"].setting
+    )
+    near = [one for one in study.verdicts(results, "tiny") if one.claim == "Q7"]
+    assert len(near) == 3 and all("neighbours" in one.setting for one in near)
+    said = page({"small-controls-1000": Found(study, "small-controls-1000", results)})
+    assert "two branches, 0.1 kept, random, less two branches, 0.1 kept, at the end: +8.00" in said
+
+
+# ----------------------------------------------------------------------------------------- the page
+
+
+def test_the_page_tells_what_rises_and_falls_and_what_is_not_run() -> None:
+    study, results = made(LOSES)
+    said = page({"small-1000": Found(study, "small-1000", results)})
+    first = said.split("## ")[1]
+    assert "2 orders of the classes, which decide nothing yet. From epoch 400 to 1000:" in first
+    simclr = next(line for line in first.splitlines() if line.startswith("- **SimCLR.**"))
+    assert "Rises: own view found, trained images (30.00 → 60.00 %); learnt by heart" in simclr
+    assert "Falls: neighbours right (60.00 → 50.00 %); variance between classes" in simclr
+    assert "two branches, 0.1 kept, less two branches, 1 kept, at the end: +12.00 [" in first
+    assert "(images/overtraining-small-1000-spectrum.png)" in first
+    assert "| SimCLR | neighbours right, % | 60.00 | 50.00 | -10.00 [" in first
+    for scale, title in list(SECTIONS.items())[1:]:
+        words = f"## {title}\n\nNot run yet: `rarefy run longtail-overtraining --scale {scale} "
+        assert words in said
+
+
+def test_one_order_makes_nothing_certain() -> None:
+    study, results = made(LOSES)
+    said = page({"cifar10-2000": Found(study, "cifar10-2000", results.isel(seed=[0]))})
+    part = said.split("## All images, 2,000 epochs")[1]
+    assert "In one order, which makes nothing certain: neighbours right (59.90 → 49.80 %)" in part
+    assert "Rises" not in part and "Falls" not in part and "spectrum.png" not in part
+
+
+def test_the_committed_page_is_that_of_the_committed_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = str(DOCS / "make.py")
+    monkeypatch.setattr(sys, "argv", [script, "overtraining", "--out", str(tmp_path)])
+    runpy.run_path(script, run_name="__main__")
+    page = (tmp_path / "overtraining.md").read_text("utf-8")
+    assert page == (DOCS / "overtraining.md").read_text("utf-8")
+    named = {one.name for one in tmp_path.glob("images/*")}
+    assert named == {one.name for one in DOCS.glob("images/overtraining-*")}
