@@ -37,6 +37,9 @@ METHODS = (
     "sdclr",
 )
 
+REMEMBERING = ("simclr+boost", "pruned:0.5+harmonise:4", "branches:0.3+boost+harmonise:6+schedule")
+"""Methods that remember something of each image."""
+
 
 def images(count: int = IMAGES) -> Tensor:
     """Noise with a bright place of its own, somewhere else in every image."""
@@ -112,6 +115,8 @@ def everything(made: Pretraining) -> Everything:
             found |= {f"branch {name}": one for name, one in made.pruner.branch.state().items()}
         kept = made.export_encoder("masked").state_dict()
         found |= {f"masked {name}": one for name, one in kept.items()}
+    for kind, state in made.remembering.state_dict().items():
+        found |= {f"{kind} {name}": one for name, one in state.items()}
     return found | {
         f"learnt {name}": one for name, one in made.export_encoder().state_dict().items()
     }
