@@ -18,7 +18,10 @@ from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.simclr.data_parallel import World
 from rarefy.train.simclr.pretraining import Pretraining
 
-METHODS = ("simclr", "simclr+one-sided", "pruned:0.5", "pruned:0.5+neuron", "branches:0.3")
+METHODS = (
+    *("simclr", "simclr+one-sided", "pruned:0.5", "pruned:0.5+neuron", "branches:0.3"),
+    "simclr+boost+harmonise:4",
+)
 EPOCHS, LATE = 2, 3
 
 
