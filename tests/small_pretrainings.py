@@ -42,6 +42,9 @@ METHODS = (
     "branches:0.3+noise+own-norms",
 )
 
+REMEMBERING = ("simclr+boost", "pruned:0.5+harmonise:4", "branches:0.3+boost+harmonise:6+schedule")
+"""Methods that remember something of each image."""
+
 
 def images(count: int = IMAGES) -> Tensor:
     """Noise with a bright place of its own, somewhere else in every image."""
@@ -121,6 +124,8 @@ def everything(made: Pretraining) -> Everything:
         else:
             assert made.pruner.branch is not None
             found |= {f"factor {name}": one for name, one in made.pruner.branch.factors.items()}
+    for kind, state in made.remembering.state_dict().items():
+        found |= {f"{kind} {name}": one for name, one in state.items()}
     return found | {
         f"learnt {name}": one for name, one in made.export_encoder().state_dict().items()
     }

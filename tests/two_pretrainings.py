@@ -21,6 +21,7 @@ from rarefy.train.simclr.pretraining import Pretraining
 METHODS = (
     *("simclr", "simclr+one-sided", "pruned:0.5", "pruned:0.5+neuron", "branches:0.3"),
     *("branches:0.3+random+both", "branches:0.3+dropout"),
+    "simclr+boost+harmonise:4",
 )
 EPOCHS, LATE = 2, 3
 

@@ -23,6 +23,14 @@ def test_words_and_what_they_mean() -> None:
         "branches", 0.1, random=True, frozen=True
     )
     assert Method.parse("branches:0.1+both").both
+    assert Method.parse("simclr+boost") == Method(boost=True)
+    assert Method.parse("branches:0.1+harmonise") == Method("branches", 0.1, targets=100)
+    both = Method.parse("pruned:0.5+harmonise:20+boost+layer+schedule")
+    assert both.boost and both.targets == 20 and both.granularity == "layer" and both.schedule
+    assert Method.parse("branches:0.1+schedule") == Method("branches", 0.1, schedule=True)
+    # checkpoints go by the repr
+    assert repr(Method.parse("simclr+boost")) != repr(Method.parse("simclr"))
+    assert "boost" not in repr(Method.parse("simclr"))
     assert not Method.parse("simclr").masked
     assert Method.parse("pruned:0.5").masked and not Method.parse("pruned:1").masked
 
@@ -42,6 +50,17 @@ def test_words_and_what_they_mean() -> None:
         ("branches:0.5+neuron", "branches mask weights, not whole neurons"),
         ("pruned:0.5+fast", "after a + there can be layer, filter"),
         ("sdclr:1", "norms of their own are those of a masked branch; without masks: branches:1"),
+        ("untrained+boost", "nothing is trained: untrained stands alone"),
+        ("pixels+harmonise", "nothing is trained: pixels stands alone"),
+        ("simclr+boost+boost", "has boost twice"),
+        ("simclr+harmonise:4+harmonise", "has harmonise twice"),
+        ("simclr+boost:0.5", "behind boost stands no number"),
+        ("simclr+harmonise:1", "behind harmonise: stands the number of targets, as 20"),
+        ("simclr+harmonise:", "behind harmonise: stands the number of targets, as 20"),
+        ("simclr+harmonise:many", "behind harmonise: stands the number of targets, as 20"),
+        ("simclr+boost+one-sided", "boost remembers the symmetric loss: not one-sided"),
+        ("simclr+one-sided+boost", "boost remembers the symmetric loss: not one-sided"),
+        ("simclr+harmonize", "noise, boost, harmonise"),
         ("branches:1+own-norms", "norms of their own are those of a masked branch"),
         *((f"pruned:0.5+{word}", f"{word} is about branches") for word in CONTROLS),
         *((f"simclr+{word}", f"{word} is about branches") for word in CONTROLS),
@@ -95,7 +114,10 @@ def test_several_at_once() -> None:
 def test_the_temperature_goes_down_and_comes_back() -> None:
     plain, waving = Method.parse("simclr"), Method.parse("simclr+schedule")
     assert temperature(plain, 0.2, 17.0, 100) == 0.2
-    long = [temperature(waving, 0.2, epoch, 2000) for epoch in (0, 200, 400)]
-    assert long == pytest.approx([1.0, 0.1, 1.0])
+    long = [temperature(waving, 0.2, epoch, 2000) for epoch in (0, 50, 100, 200, 400)]
+    # tau = 0.1 + 0.45 (1 + cos(pi epoch / 200))
+    assert long == pytest.approx([1.0, 0.55 + 0.45 * 0.5**0.5, 0.55, 0.1, 1.0])
+    branches = Method.parse("branches:0.1+schedule")
+    assert temperature(branches, 0.2, 100, 2000) == pytest.approx(0.55)
     short = [temperature(waving, 0.2, epoch, 50) for epoch in (0, 25, 50)]
     assert short == pytest.approx([1.0, 0.1, 1.0])

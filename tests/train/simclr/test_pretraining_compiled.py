@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 import torch._dynamo.testing
-from small_pretrainings import STEPS, counting_compiler, encoder, pretraining
+from small_pretrainings import REMEMBERING, STEPS, counting_compiler, encoder, pretraining
 from torch import Tensor, nn
 
 from rarefy.core.settings import can_compile
@@ -95,6 +95,7 @@ def test_masks_act_in_a_training_compiled_for_real(method: str) -> None:
     [
         *("simclr+schedule", "pruned:0.5", "pruned:0.5+neuron", "branches:0.3+step", "sdclr"),
         *("branches:0.3+random+both", "branches:0.3+dropout", "branches:0.3+noise+straight"),
+        REMEMBERING[2],
     ],
 )
 def test_one_graph_for_all_masks_and_temperatures(

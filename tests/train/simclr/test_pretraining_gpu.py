@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_pretrainings import METHODS, STEPS, encoder, everything, pretraining
+from small_pretrainings import METHODS, REMEMBERING, STEPS, encoder, everything, pretraining
 from small_trainings import interrupted
 from torch import Tensor
 
@@ -52,10 +52,10 @@ def same(first: Pretraining, second: Pretraining) -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, *REMEMBERING])
 def test_a_training_with_and_without_a_recording_agrees(method: str, compiled: bool) -> None:
     one_of_each = ("simclr", "pruned:0.5", "sdclr", "branches:0.3+both", "branches:0.3+dropout")
-    if compiled and method not in one_of_each:
+    if compiled and method not in (*one_of_each, REMEMBERING[2]):
         pytest.skip("compiling takes long: one of each kind")
     plain, graphed = on_gpu(method, False), on_gpu(method, True, compiled=compiled)
     seen: list[bool] = []

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_pretrainings import (
     METHODS,
+    REMEMBERING,
     STEPS,
     batches,
     counting_compiler,
@@ -40,7 +41,11 @@ def watch(now: Pretraining) -> None:
 
 @pytest.mark.parametrize(
     ("method", "optimizer"),
-    [*((one, "sgd") for one in METHODS), ("pruned:0.5", "adamw"), ("sdclr", "adamw")],
+    [
+        *((one, "sgd") for one in (*METHODS, *REMEMBERING)),
+        ("pruned:0.5", "adamw"),
+        ("sdclr", "adamw"),
+    ],
 )
 def test_stopped_before_any_update_it_ends_as_if_undisturbed(
     method: str, optimizer: str, tmp_path: Path

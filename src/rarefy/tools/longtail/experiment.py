@@ -25,6 +25,7 @@ from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
 from rarefy.tools.longtail.sets import AS_IS, Tail, read_split
 from rarefy.tools.longtail.watching import Look
 from rarefy.train.recipe import Recipe
+from rarefy.train.simclr.harmonising import check_targets
 from rarefy.train.simclr.method import Method
 from rarefy.train.views.views import Views
 
@@ -111,7 +112,7 @@ class LongTailPretraining(Experiment):
 
     def check(self) -> None:
         for method in self.algorithm:
-            Method.parse(method)
+            check_targets(Method.parse(method).targets, self.head_out)
         if len(self.rho) > 1 and (self.split == AS_IS or Tail(self.split).from_file):
             raise bad_value("rho", self.rho, "means nothing where images are taken as they are")
         for rho in self.rho:

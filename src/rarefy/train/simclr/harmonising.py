@@ -10,12 +10,15 @@ view learns to name the share of the other.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from rarefy.core.compilation import or_plain, own_code
 from rarefy.core.errors import bad_value
+from rarefy.core.settings import can_compile
 from rarefy.train.image_batches import generator_for
 from rarefy.train.simclr.objective import Contrast
 
@@ -25,10 +28,11 @@ RAMP, EVERY = 10, 20
 """Epochs over which the loss gains its weight, and after which sizes are counted anew."""
 KEPT, KEPT_LATER = 0.9, 0.999
 """Of the remembered directions of an image, before and after the loss sets in."""
-ROUNDS, RELAXED = 50, 1.75
-"""Of the transport. Plain steps (the authors take 300) are near after 100 to 300 where points lie
-in clusters; over-relaxed ones (Thibault et al. 2021, "Overrelaxed Sinkhorn-Knopp Algorithm for
-Regularized Optimal Transport") after 50: sizes of targets agree to 1e-3."""
+ROUNDS, RELAXED, SAFE = 50, 1.75, 0.1
+"""Of the transport. Plain steps (the authors take 300) need 300 where points lie in clusters, until
+sizes of targets agree to 1e-3; over-relaxed ones (Thibault et al. 2021, "Overrelaxed
+Sinkhorn-Knopp Algorithm for Regularized Optimal Transport") 50. They are taken where they gain a
+tenth of what a plain one gains."""
 EMPTY = 1e-9
 """Rows that go to a target without any, instead of none: logarithms stay finite."""
 
@@ -50,6 +54,10 @@ class Harmony:
         self.directions = torch.zeros(count, targets, device=device)
         """Of each image's first views, averaged over epochs, beginning with the first."""
         self.seen = torch.zeros(count, dtype=torch.bool, device=device)
+        self._step: Step = relaxed_step
+        if device.type == "cuda" and can_compile(device):  # else a hundred times ten small kernels
+            kernel = torch.compile(own_code(relaxed_step), fullgraph=True, dynamic=False)
+            self._step = or_plain(kernel, relaxed_step)
 
     def at_epoch(self, epoch: int) -> None:
         """The weight of an epoch, to be set before its updates."""
@@ -59,7 +67,7 @@ class Harmony:
         """Loss and directions of a batch, beside its contrastive loss."""
         directions = torch.stack([self._directions(points) for points in (first, second)])
         with torch.no_grad():
-            shares = transport(directions, self.sizes)
+            shares = transport(directions, self.sizes, self._step)
         # each view is told what the other one got
         named = functional.log_softmax(directions / TEMPERATURE, dim=2)
         loss = -(shares.flip(0) * named).sum(dim=2).mean(dim=1).sum()
@@ -106,7 +114,7 @@ def check_targets(targets: int, width: int) -> None:
 
 
 def simplex(corners: int, width: int, generator: torch.Generator) -> Tensor:
-    """(corners, width): rows of length 1, any two with product -1 / (corners - 1), turned at will."""
+    """(corners, width): rows of length 1, any two with product -1 / (corners - 1), in any turn."""
     # an orthonormal basis of all that is orthogonal to (1, ..., 1)
     full = torch.cat([torch.ones(corners, 1), torch.eye(corners)[:, 1:]], dim=1).double()
     centred = torch.linalg.qr(full).Q[:, 1:]
@@ -115,21 +123,43 @@ def simplex(corners: int, width: int, generator: torch.Generator) -> Tensor:
     return (math.sqrt(corners / (corners - 1)) * turned).float()
 
 
-def transport(directions: Tensor, sizes: Tensor) -> Tensor:
+Step = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def transport(directions: Tensor, sizes: Tensor, step: Step | None = None) -> Tensor:
     """Shares of rows in targets, (views, n, K), as like exp(directions / 0.05) as can be: each row
-    has the sum 1, target k of each view n ``sizes[k]`` (near enough; see ``ROUNDS``)."""
+    has the sum 1, target k of each view n ``sizes[k]`` (near enough; see ``ROUNDS``). ``step``:
+    ``relaxed_step``, or the same compiled."""
+    step = step or relaxed_step
     count = directions.shape[1]
-    # (a factor per row changes nothing, and keeps numbers small)
-    near = torch.exp((directions - directions.amax(dim=2, keepdim=True)) / SHARPNESS)
+    # factors of single targets leave the range of float32 (a factor per row changes nothing)
+    away = (directions - directions.amax(dim=2, keepdim=True)).double()
+    near = torch.exp(away / SHARPNESS)
     back = near.transpose(1, 2).contiguous()
-    wanted = torch.log((sizes * count).clamp(min=EMPTY))[None, :, None]
+    wanted = torch.log((sizes.double() * count).clamp(min=EMPTY))[None, :, None]
     of_rows = torch.zeros_like(near[:, :, :1])
     of_targets = torch.zeros_like(back[:, :, :1])
-    for number in range(ROUNDS):
-        # the first steps are far off, and the last give each row its sum
-        far = RELAXED if 2 <= number < ROUNDS - 2 else 1.0
-        step = wanted - torch.log(back @ torch.exp(of_rows))
-        of_targets = torch.lerp(of_targets, step, far)
-        step = -torch.log(near @ torch.exp(of_targets))
-        of_rows = torch.lerp(of_rows, step, far)
-    return near * torch.exp(of_rows + of_targets.transpose(1, 2))
+    for _ in range(ROUNDS - 1):
+        of_targets = step(back @ torch.exp(of_rows), of_targets, wanted)
+        of_rows = step(near @ torch.exp(of_targets), of_rows, torch.zeros_like(wanted[:, :1]))
+    # a last plain round gives each row its sum
+    of_targets = wanted - torch.log(back @ torch.exp(of_rows))
+    of_rows = -torch.log(near @ torch.exp(of_targets))
+    return (near * torch.exp(of_rows + of_targets.transpose(1, 2))).to(directions)
+
+
+def relaxed_step(sums: Tensor, before: Tensor, wanted: Tensor) -> Tensor:
+    """Logarithms of factors after a step from ``before``, (views, m, 1): as far as ``sums`` say, or
+    further where that is safe, which is decided for each view. (``wanted``, ``sums``: of what is
+    wanted the logarithms, of what the other side gives the sums.)
+
+    A step of size w raises the objective of the dual problem by sum a (w s - exp((w - 1) s) +
+    exp(-s)), with s the plain step and a what is wanted: far from the end that may be a loss.
+    """
+    plain = wanted - torch.log(sums) - before
+
+    def raised(size: float) -> Tensor:
+        gains = size * plain - torch.exp((size - 1) * plain) + torch.exp(-plain)
+        return (torch.exp(wanted) * gains).sum(dim=1, keepdim=True)
+
+    return before + torch.where(raised(RELAXED) > SAFE * raised(1.0), RELAXED, 1.0) * plain
