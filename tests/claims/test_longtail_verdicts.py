@@ -155,7 +155,9 @@ def test_the_published_row_is_primary_with_what_was_published_beside_it() -> Non
     assert gap.published == pytest.approx(-0.07) and gap.outcome == "holds"
 
 
-@pytest.mark.parametrize("scale", ["cifar100-rho100-500", "cifar10-rho100-2000"])
+@pytest.mark.parametrize(
+    "scale", ["cifar100-rho100-500", "cifar10-rho100-2000", "cifar10-decay-500"]
+)
 def test_other_sets_and_lengths_are_robustness(scale: str) -> None:
     assert {one.claim for one in at_500(scale).values()} == {"P6", "P4"}
 

@@ -19,8 +19,9 @@ from rarefy.train.simclr.method import Method
 
 KINDS = {"pruned": ("P6.1", "Algorithm 1"), "branches": ("P6.2", "two branches")}
 """The method of 000 as it is written, and as in the code whose setup it follows: two readings."""
-PRIMARY = ("longtail-table", "cifar10", 500)
-"""Study, set and epochs of the primary readings, at the largest imbalance; epochs are not given."""
+PRIMARY = ("longtail-table", "cifar10-rho100-500", "cifar10", 500)
+"""Study, scale, set and epochs of the primary readings, at the largest imbalance; epochs are not
+given."""
 LARGEST = 100.0
 
 
@@ -38,7 +39,8 @@ def verdicts(
     named = Naming(experiment, scale, f"{experiment.setting}, ")
     pairs = experiment.pairs(results["seed"].values)
     theirs = (experiment.split, experiment.head) == ("exponential", "full")  # the set of the table
-    primary = theirs and (experiment.name, experiment.data, experiment.epochs) == PRIMARY
+    here = (experiment.name, scale, experiment.data, experiment.epochs)
+    primary = theirs and here == PRIMARY
     for kind, (number, words) in KINDS.items():
         methods = [one for one in masked if Method.parse(one).kind == kind]
         methods = [one for one in methods if "+" not in one] or methods  # (what is added is ours)
