@@ -35,11 +35,15 @@ try rarefy run longtail-table --scale cifar10-rho100-100
 
 # the other set
 try rarefy run longtail-table --scale cifar100-keep-100
-try rarefy run longtail-table --scale cifar100-rho100-500
+try rarefy run longtail-table --scale cifar100-rho100-500 --seeds 3
 
 # the longest training without masks, and in further orders of the classes
 try rarefy run longtail-table --scale cifar10-branches-free-2000
 try rarefy run longtail-table --scale cifar10-rho100-2000 --seeds 3
+
+# a stronger weight decay
+try rarefy run longtail-table --scale cifar100-decay-500 --seeds 1
+try rarefy run longtail-table --scale cifar10-decay-500 --seeds 1
 
 # balanced controls of equal size
 try rarefy run longtail-table --scale cifar10-control-500
@@ -50,8 +54,8 @@ try rarefy run longtail-table --scale cifar10-curve-200
 try rarefy run longtail-table --scale cifar100-curve-200
 
 # other imbalances
-try rarefy run longtail-table --scale cifar10-rho10-500
-try rarefy run longtail-table --scale cifar10-rho50-500
+try rarefy run longtail-table --scale cifar10-rho10-500 --seeds 3
+try rarefy run longtail-table --scale cifar10-rho50-500 --seeds 3
 try rarefy run longtail-table --scale cifar10-rho1-500
 try rarefy run longtail-table --scale cifar100-rho10-500
 try rarefy run longtail-table --scale cifar100-rho50-500

@@ -15,8 +15,10 @@ from rarefy.core.contracts import Study
 from rarefy.studies import get_study
 
 RANKS, EPOCHS = 10, 2
-WAYS = ("simclr", "pruned:0.5", "branches:0.3")
-SPREAD = np.array([0.0, 0.01, 0.03])
+WAYS = ("simclr", "pruned:0.5", "branches:0.1")
+SEEDS = 6
+"""Three mirrored pairs of orders of the classes, the two of a pair alike."""
+SPREAD = np.repeat([0.0, 0.01, 0.03], 2)
 """Seeds differ by more than methods do."""
 
 
@@ -24,7 +26,13 @@ Gains = dict[str, dict[str, float | None]]
 
 
 def study(rho: Sequence[float] = (10.0, 100.0), **more: Any) -> Study:
-    chosen = {"rho": tuple(rho), "algorithm": WAYS, "seeds": 3, "images": ("long-tail",), **more}
+    chosen = {
+        "rho": tuple(rho),
+        "algorithm": WAYS,
+        "seeds": SEEDS,
+        "images": ("long-tail",),
+        **more,
+    }
     return get_study("longtail-table").at("tiny", **chosen)
 
 
@@ -32,7 +40,7 @@ def results(
     gains: dict[str, Sequence[float]],
     rho: Sequence[float] = (10.0, 100.0),
     images: tuple[str, ...] = ("long-tail",),
-    seeds: int = 3,
+    seeds: int = SEEDS,
     gaps: dict[str, float] | None = None,
     slopes: np.ndarray | None = None,
     knn: dict[str, Sequence[float]] | None = None,
@@ -41,7 +49,7 @@ def results(
     accuracy falls from head to tail; ``knn``: of held-out images, look by look."""
     cells = ("images", "rho", "algorithm", "seed")
     shape = (len(images), len(rho), len(WAYS), seeds)
-    little = np.array([-0.001, 0.0, 0.001])[:seeds]
+    little = np.repeat([-0.001, 0.0, 0.001], 2)[:seeds]
     accuracy = np.full((*shape, 1, RANKS), 0.5)
     for number, way in enumerate(WAYS):
         noise = little if number else np.zeros(seeds)
@@ -70,7 +78,7 @@ def results(
         found[name] = ((*cells, "rank"), values)
     coordinates = {
         **{"images": list(images), "rho": list(rho), "algorithm": list(WAYS)},
-        **{"protocol": ["linear"], "rank": np.arange(RANKS)},
+        **{"protocol": ["linear"], "rank": np.arange(RANKS), "seed": np.arange(seeds)},
         **{"epoch": np.arange(1, EPOCHS + 1), "watched_epoch": EPOCHS * np.arange(1, looks + 1)},
     }
     return xr.Dataset(found, coords=coordinates)
@@ -93,8 +101,9 @@ def found_of(
         made = made if spoilt is None else spoilt(made)
         made = made.sel(algorithm=[way for way in WAYS if by_way.get(way, 0.0) is not None])
         made.attrs["provenance"] = json.dumps({"date": "2026-01-02T03", "machine": "a machine"})
-        data, _, epochs = scale.split("-")
-        which = study((rho,), data=data, epochs=int(epochs), images=images)
+        data, kind, epochs = scale.split("-")
+        decay = 5e-4 if kind == "decay" else 1e-4
+        which = study((rho,), data=data, epochs=int(epochs), images=images, weight_decay=decay)
         found[scale] = Found(which, scale, made)
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from made_up_longtail import WAYS, results, study
+from made_up_longtail import SEEDS, WAYS, results, study
 
 from rarefy.cli.longtail_tables import differences
 from rarefy.core.contracts import Study, Verdict
@@ -29,9 +29,9 @@ def judged(found: xr.Dataset, which: Study | None = None) -> dict[tuple[str, str
 
 
 def test_a_gain_is_judged_pair_by_pair_and_each_reading_of_the_method_alone() -> None:
-    found = results({"pruned:0.5": (-0.02, -0.03), "branches:0.3": (0.02, 0.03)})
+    found = results({"pruned:0.5": (-0.02, -0.03), "branches:0.1": (0.02, 0.03)})
     said = judged(found)
-    one, two = "rho 100, Algorithm 1, 0.5 kept", "rho 100, two branches, 0.3 kept"
+    one, two = "rho 100, Algorithm 1, 0.5 kept", "rho 100, two branches, 0.1 kept"
     assert said["P6", f"{one}: accuracy"].outcome == "fails"
     better = said["P6", f"{two}: accuracy"]
     # three points, though seeds differ by as much: pairs
@@ -40,36 +40,58 @@ def test_a_gain_is_judged_pair_by_pair_and_each_reading_of_the_method_alone() ->
 
 
 def test_several_shares_kept_are_one_reading() -> None:
-    found = results({"pruned:0.5": (-0.02, -0.02), "branches:0.3": (0.04, 0.04)})
+    found = results({"pruned:0.5": (-0.02, -0.02), "branches:0.1": (0.04, 0.04)})
     alike = found.assign_coords(algorithm=["simclr", "branches:0.1", "branches:0.3"])
     one = judged(alike)["P6", "rho 100, two branches, mean over shares kept: accuracy"]
     assert one.value == pytest.approx(1.0, abs=0.2)
-    alike["accuracy"].loc[{"algorithm": "branches:0.1", "seed": 0}] = np.nan  # both or none
+    alike["accuracy"].loc[{"algorithm": "branches:0.1", "seed": slice(0, 2)}] = (
+        np.nan
+    )  # both or none
     assert judged(alike)["P6", "rho 100, two branches, mean over shares kept: accuracy"].n == 2
+    ours = found.assign_coords(algorithm=["simclr", "branches:0.1+straight", "branches:0.1"])
+    one = judged(ours)["P6", "rho 100, two branches, 0.1 kept: accuracy"]  # what is added is ours
+    assert one.value == pytest.approx(4.0, abs=0.2)
+
+
+def test_mirrored_orders_are_counted_as_the_pairs_they_are() -> None:
+    """Gains that differ by order but not by pair are certain; few pairs show all their gains."""
+    found = results({"branches:0.1": (0.01, 0.01)})
+    flips = xr.DataArray([0.03, -0.03] * 3, dims="seed")
+    here = found["algorithm"] == "branches:0.1"
+    found = found.assign(accuracy=found["accuracy"] + flips * here)
+    where = "P6", "rho 100, two branches, 0.1 kept: accuracy"
+    verdict = judged(found)[where]
+    assert (verdict.outcome, verdict.n) == ("holds", 3) and verdict.note.endswith("; 3 pairs")
+    few = judged(found.isel(seed=slice(0, 3)))[where]
+    assert (few.outcome, few.n, few.interval) == ("inconclusive", 2, None)
+    assert few.note.endswith("1 pair + 1 order (+3.90, -2.10, +4.00): too few for an interval")
+    assert few.measured == "mean 2.45"  # the mean of a pair and of a single order
+    as_is = study(split="as-is", rho=(100.0,))  # no order is drawn, no mirror image
+    assert as_is.verdicts(found.sel(rho=[100.0]), "tiny")[1].n == 6
 
 
 def test_one_seed_and_stopped_runs_decide_nothing() -> None:
-    alone = judged(results({"branches:0.3": (0.1, 0.1)}, seeds=1))
+    alone = judged(results({"branches:0.1": (0.1, 0.1)}, seeds=1))
     assert {one.outcome for one in alone.values()} == {"inconclusive"}
-    found = results({"branches:0.3": (0.1, 0.1)})
+    found = results({"branches:0.1": (0.1, 0.1)})
     found["accuracy"][:, :, 2, 1:] = np.nan
-    verdict = judged(found)["P6", "rho 10, two branches, 0.3 kept: accuracy"]
+    verdict = judged(found)["P6", "rho 10, two branches, 0.1 kept: accuracy"]
     assert verdict.outcome == "inconclusive" and verdict.n == 1
 
 
 def test_the_gain_grows_with_rho_or_does_not() -> None:
     rho = (1.0, 10.0, 50.0, 100.0)
-    rising = {"pruned:0.5": (0.04, 0.03, 0.02, 0.01), "branches:0.3": (0.01, 0.02, 0.03, 0.04)}
+    rising = {"pruned:0.5": (0.04, 0.03, 0.02, 0.01), "branches:0.1": (0.01, 0.02, 0.03, 0.04)}
     said = judged(results(rising, rho))
-    assert said["P8", "two branches, 0.3 kept"].outcome == "holds"
+    assert said["P8", "two branches, 0.1 kept"].outcome == "holds"
     assert said["P8", "Algorithm 1, 0.5 kept"].outcome == "fails"
-    assert ("P8", "two branches, 0.3 kept") not in judged(results({}, (10.0,)))
+    assert ("P8", "two branches, 0.1 kept") not in judged(results({}, (10.0,)))
 
 
 def test_whose_units_are_masked_counts_a_seed_once_and_no_set_without_a_tail() -> None:
-    slopes = np.zeros((1, 3, 3, 3))
+    slopes = np.zeros((1, 3, 3, 6))
     slopes[:, 0] = -1.0  # rho 1: no tail, and nothing to be found
-    slopes[:, 1:, 2] = [[0.5, 0.6, 0.7], [0.7, 0.8, 0.9]]
+    slopes[:, 1:, 2] = np.repeat([[0.5, 0.6, 0.7], [0.7, 0.8, 0.9]], 2, axis=1)
     found = results({}, (1.0, 10.0, 100.0), slopes=slopes)
     words = "units of tail classes are masked more"
     verdict = judged(found)["P4", words]  # the mean of two methods, of which one has none
@@ -77,23 +99,22 @@ def test_whose_units_are_masked_counts_a_seed_once_and_no_set_without_a_tail() -
 
 
 def test_a_store_of_controls_alone_claims_nothing() -> None:
-    found = results({"branches:0.3": (0.1, 0.1)}, images=("balanced",))
+    found = results({"branches:0.1": (0.1, 0.1)}, images=("balanced",))
     assert judged(found, study(images=("balanced",))) == {}
 
 
 def test_pictures_and_tables_are_drawn_without_a_complaint() -> None:
     both = ("long-tail", "balanced")
-    found, which = results({"branches:0.3": (0.1, 0.2)}, images=both), study(images=both)
+    found, which = results({"branches:0.1": (0.1, 0.2)}, images=both), study(images=both)
     pictures = which.picture(found)
     assert [one.name for one in pictures] == ["ranks", "gains", "training", "masked-units"]
     quality, gained, protocols = which.tables(found)  # (one look: none on the way)
     assert len(quality.rows) == len(protocols.rows) == 2 * 2 * 3
-    gains = [row[-2] for row in quality.rows if row[2] == "two branches, 0.3 kept"]
-    assert gains[0].startswith("+10.00 [") and gains[2].startswith("+20.00 [")
-    gains = [row[3] for row in gained.rows if row[2] == "two branches, 0.3 kept"]
+    gains = [row[3] for row in gained.rows if row[2] == "two branches, 0.1 kept"]
     assert [gain.partition(" [")[0] for gain in gains] == ["+10.00", "+20.00"]
+    assert {row[-1] for row in gained.rows} == {"3 pairs"}
     # one line a rho, not their mean
-    shown = {row[0]: row[3] for row in protocols.rows if row[2] == "two branches, 0.3 kept"}
+    shown = {row[0]: row[3] for row in protocols.rows if row[2] == "two branches, 0.1 kept"}
     assert float(shown["100"]) - float(shown["10"]) == pytest.approx(10.0)
 
 
@@ -112,7 +133,7 @@ def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
     assert sum("over-trained" in line for line in lines) == 1
     run = PretrainRun.of(which, Execution(found, Path("store"), 9, 9))
     (past,) = json.loads(json.dumps(run.described()))["past_best"]
-    assert (past["method"], past["best_epoch"], past["n"]) == ("simclr", 4, 3)
+    assert (past["method"], past["best_epoch"], past["n"]) == ("simclr", 4, 6)
     assert past["fall"] == pytest.approx(10.0) and len(past["fall_interval"]) == 2
     few = which.tables(results({}, (100.0,), seeds=2, knn=looks))[3]
     assert few.rows[0][-1] == "too few seeds"
@@ -120,21 +141,23 @@ def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
 
 def at_500(scale: str, rho: float = 100.0, **other: Any) -> dict[str, Verdict]:
     cifar = get_study("longtail-table").at(
-        scale, algorithm=WAYS, protocols=("linear",), seeds=3, **other
+        scale, algorithm=WAYS, protocols=("linear",), seeds=6, **other
     )
-    said = cifar.verdicts(results({}, (rho,), gaps={"branches:0.3": 0.02}), scale)
+    said = cifar.verdicts(results({}, (rho,), gaps={"branches:0.1": 0.02}), scale)
     return {f"{one.claim} {one.setting.partition('rho')[2]}": one for one in said}
 
 
 def test_the_published_row_is_primary_with_what_was_published_beside_it() -> None:
     said = at_500("cifar10-rho100-500")
     assert said["P6.1  100, Algorithm 1, 0.5 kept: accuracy"].published == pytest.approx(7.07)
-    assert said["P6.2  100, two branches, 0.3 kept: accuracy"].published == pytest.approx(7.07)
-    gap = said["P6  100, two branches, 0.3 kept: Delta_20"]
+    assert said["P6.2  100, two branches, 0.1 kept: accuracy"].published == pytest.approx(7.07)
+    gap = said["P6  100, two branches, 0.1 kept: Delta_20"]
     assert gap.published == pytest.approx(-0.07) and gap.outcome == "holds"
 
 
-@pytest.mark.parametrize("scale", ["cifar100-rho100-500", "cifar10-rho100-2000"])
+@pytest.mark.parametrize(
+    "scale", ["cifar100-rho100-500", "cifar10-rho100-2000", "cifar10-decay-500"]
+)
 def test_other_sets_and_lengths_are_robustness(scale: str) -> None:
     assert {one.claim for one in at_500(scale).values()} == {"P6", "P4"}
 
@@ -170,19 +193,19 @@ def test_a_split_that_lacks_classes_keeps_its_looks_apart() -> None:
 
 
 def test_the_largest_rho_is_shown_wherever_it_stands() -> None:
-    found = results({"branches:0.3": (0.2, 0.1)}, rho=(100.0, 10.0))
+    found = results({"branches:0.1": (0.2, 0.1)}, rho=(100.0, 10.0))
     which = study((100.0, 10.0))
     gains = next(one for one in which.picture(found) if one.name == "gains")
-    curve = next(one for one in gains.panels[0].curves if one.label == "two branches, 0.3 kept")
+    curve = next(one for one in gains.panels[0].curves if one.label == "two branches, 0.1 kept")
     assert curve.y == pytest.approx(20.0, abs=0.2)
 
 
 def test_all_cells_of_a_seed_share_their_draws() -> None:
     """Methods, imbalances and the control are compared in pairs."""
     grid = grid_of(study(images=("long-tail", "balanced")))
-    for seed in range(3):
+    for seed in range(SEEDS):
         assert len(set(grid.keys[grid.values["seed"] == seed].tolist())) == 1
-    assert len(set(grid.keys.tolist())) == 3
+    assert len(set(grid.keys.tolist())) == SEEDS
 
 
 @pytest.mark.parametrize(

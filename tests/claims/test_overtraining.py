@@ -103,7 +103,7 @@ def test_each_control_of_the_mask_is_read_by_itself() -> None:
     near = [one for one in study.verdicts(results, "tiny") if one.claim == "Q7"]
     assert len(near) == 3 and all("neighbours" in one.setting for one in near)
     said = page({"small-controls-1000": Found(study, "small-controls-1000", results)})
-    assert "two branches, 0.1 kept, random, less two branches, 0.1 kept, at the end: +8.00" in said
+    assert "two branches, 0.1 kept + random, less two branches, 0.1 kept, at the end: +8.00" in said
 
 
 # ----------------------------------------------------------------------------------------- the page

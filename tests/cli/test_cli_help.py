@@ -37,6 +37,8 @@ def test_help_is_quick_and_teaches(command: Rarefy) -> None:
         "verify",
         "report",
         "check",
+        "pack",
+        "unpack",
         "demo",
         "data",
         "clean",

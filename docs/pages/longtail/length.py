@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pages.longtail.rows import BASELINE, ROWS, SET_NAMES, Found, by_length, orders, sets_of, way_of
+from pages.longtail.rows import BASELINE, SET_NAMES, Found, by_length, sets_of
 from pages.markdown import table
 from rarefy.core.picture import Curve, Lines, Picture
-from rarefy.measure.statistics import mean_band
-from rarefy.studies.longtail.tables import shown
+from rarefy.measure.curves import mean_curve
+from rarefy.studies.longtail.table.study import BRANCHES
 from rarefy.studies.longtail.words import spoken
 
 RUN_AND_JUDGED = ("algorithm", "seeds", "protocols")
@@ -24,43 +24,40 @@ def length_table(found: dict[str, Found]) -> str:
             one.name,
             epochs,
             spoken(method),
-            shown(one.mean(BASELINE)),
-            shown(one.gain(method), True),
-            *(shown(one.gain(method, protocol=protocol), True) for protocol in ("few", "knn")),
-            orders(one.gain(method).n),
+            f"{one.mean(BASELINE):.2f}",
+            *(one.gain(method, protocol=each).shown() for each in ("linear", "few", "knn")),
+            one.gain(method).counted,
         ]
         for data in sets_of(found)
         for method in _branches(found, data)
         for epochs, one in by_length(found, data, method).items()
     ]
-    if not rows:
-        return "Not run yet."
     columns = ("set", "epochs", "method", "SimCLR, linear", "gain, linear", "gain, few labels")
-    return table((*columns, "gain, nearest neighbours", "orders"), rows)
+    return table((*columns, "gain, nearest neighbours", "n"), rows)
 
 
 def length_picture(found: dict[str, Found]) -> Picture:
     """Gains over SimCLR by the number of epochs."""
     panels = []
     for data in sets_of(found):
-        curves, counts = [], []
+        curves, counts = [], set()
         for method in _branches(found, data):
             there = by_length(found, data, method)
             gains = [one.gain(method) for one in there.values()]
             mean, low, high = (
-                np.array([getattr(gain, name) for gain in gains])
+                np.array([getattr(gain.interval, name) for gain in gains])
                 for name in ("mean", "low", "high")
             )
             epochs = np.array(list(there), float)
             curves.append(Curve(spoken(method), epochs, mean, low, high, role=method))
             name = next(iter(there.values())).name
-            counts += [gain.n for gain in gains]
+            counts |= {len(gain.values) for gain in gains}
         if not curves:
             continue
         ends = np.array([min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)])
         curves.insert(0, Curve("SimCLR", ends, 0 * ends, role=BASELINE, style="dotted"))
-        few, most = min(counts), max(counts)
-        name += f", {orders(most)}" if few == most else f", {few} to {orders(most)}"
+        numbers = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
+        name += f", {numbers} order" + "s" * (max(counts) > 1)
         panels.append(Lines(curves, "epochs", "gain over SimCLR, points", name, x_log=True))
     return Picture("length", "How long one trains", "", panels)
 
@@ -72,8 +69,7 @@ def where_from(found: dict[str, Found]) -> str:
     said = []
     for data, method, there in _by_set(found):
         plain, masked = (
-            {epochs: one.mean(way).mean for epochs, one in there.items()}
-            for way in (BASELINE, method)
+            {epochs: one.mean(way) for epochs, one in there.items()} for way in (BASELINE, method)
         )
         held_out = {epochs: one.held_out(BASELINE) for epochs, one in there.items()}
         best, longest = max(held_out, key=held_out.__getitem__), max(plain)
@@ -120,19 +116,16 @@ def _not_seen(best: Found, longest: Found) -> str:
 def repeated(found: dict[str, Found]) -> str:
     """The same training in two runs: differences that mean nothing."""
     said = []
-    for (name, one), (other, two) in combinations(found.items(), 2):
+    for one, two in combinations(found.values(), 2):
         if _setting(one) != _setting(two):
             continue
         seeds = sorted({*one.results["seed"].values} & {*two.results["seed"].values})
         for way in (way for way in one.ways if way in two.ways):
-            first, second = (run.at(seeds).values(way) for run in (one, two))
-            for seed, here, there in zip(seeds, first, second, strict=True):
-                if np.isfinite([here, there]).all():
-                    said.append(
-                        f"{spoken(way)}, {one.name}, {one.epochs} epochs, seed {seed}: "
-                        f"{here:.2f} (`{name}`) and {there:.2f} (`{other}`)"
-                    )
-    words = "Smaller differences than between two runs of one training mean nothing: "
+            apart = abs(one.at(seeds).values(way) - two.at(seeds).values(way))
+            told = ", ".join(f"{by:.2f}" for by in apart[np.isfinite(apart)])
+            if told:
+                said.append(f"{told} ({spoken(way)}, {one.name}, {one.epochs} epochs)")
+    words = "Two runs of one training differed by these points, and smaller gains mean nothing: "
     return f"{words}{'; '.join(said)}." if said else ""
 
 
@@ -140,25 +133,6 @@ def _setting(one: Found) -> dict[str, Any]:
     """Everything about a training but which of them were run, and how they were judged."""
     told = one.study.parameters().items()
     return {name: value for name, value in told if name not in RUN_AND_JUDGED}
-
-
-def course_table(found: dict[str, Found]) -> str:
-    """Both methods at each length: what is learnt, and what the training itself sees of it."""
-    rows = []
-    for data, method, there in _by_set(found):
-        for way in (BASELINE, method):
-            for epochs, one in there.items():
-                numbers = [
-                    *(one.mean(way, name).mean for name in ("overall", "many", "medium", "few")),
-                    one.mean(way, protocol="knn").mean,
-                    *(_last(one, way, name) for name in ("epoch_loss", "epoch_alignment")),
-                ]
-                told = (f"{number:.2f}" if np.isfinite(number) else "-" for number in numbers)
-                rows.append([SET_NAMES[data], spoken(way), epochs, *told])
-    if not rows:
-        return "Not run yet."
-    columns = ("set", "method", "epochs", "linear", "many", "medium", "few")
-    return table((*columns, "nearest neighbours", "loss", "distance of views"), rows)
 
 
 def course_picture(found: dict[str, Found]) -> Picture:
@@ -169,11 +143,11 @@ def course_picture(found: dict[str, Found]) -> Picture:
         longest = there[max(there)]
         ends, ways = [], []
         for way in (BASELINE, method):
-            values = [one.values(way) for one in there.values()]
-            ends.append(_curve(way, np.array(list(there), float), np.stack(values, axis=1)))
+            values = np.stack([one.values(way) for one in there.values()], axis=1)
+            ends.append(mean_curve(spoken(way), list(there), values, way))
             seen = 100 * longest.of(way, "watched_knn").transpose("seed", ...).values
             epochs = longest.results["watched_epoch"].values.astype(float)
-            ways.append(_curve(way, epochs, seen))
+            ways.append(mean_curve(spoken(way), epochs, seen, way))
         name = f"{longest.name}, {_orders(there)}"
         panels += [
             Lines(ends, "epochs of the whole training", "linear probe, test, %", name, x_log=True),
@@ -182,20 +156,14 @@ def course_picture(found: dict[str, Found]) -> Picture:
     return Picture("course", "Where the gain comes from", "", panels)
 
 
-def _curve(way: str, x: np.ndarray, values: np.ndarray) -> Curve:
-    band = mean_band(values)
-    return Curve(spoken(way), x, band.mean, band.low, band.high, role=way)
-
-
 def _by_set(found: dict[str, Found]) -> list[tuple[str, str, dict[int, Found]]]:
     """Sets with several lengths: the method with most of them (of several that of the rows), and
     its results by length, with the orders of the classes that all lengths have."""
     sets = []
-    usual = way_of(ROWS[0], "branches")
     for data in sets_of(found):
         lengths = {way: by_length(found, data, way) for way in _branches(found, data)}
         if lengths:
-            most = max(lengths, key=lambda way: (len(lengths[way]), way == usual))
+            most = max(lengths, key=lambda way: (len(lengths[way]), way == BRANCHES))
             there, shared = lengths[most], _shared(lengths[most], most)
             if len(there) > 1 and shared:
                 sets.append((data, most, {at: one.at(shared) for at, one in there.items()}))
@@ -219,7 +187,7 @@ def _shared(there: dict[int, Found], method: str) -> list[int]:
 
 
 def _orders(there: dict[int, Found]) -> str:
-    return orders(next(iter(there.values())).results.sizes["seed"])
+    return next(iter(there.values())).gain(BASELINE).counted
 
 
 def _last(one: Found, way: str, name: str) -> float:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Study
-from rarefy.measure.statistics import Interval, mean_interval
+from rarefy.measure.order_pairs import OverOrders, by_pair, over_orders
 from rarefy.studies import get_study
 from rarefy.studies.api import read_results
+from rarefy.studies.longtail.table.study import BRANCHES
 from rarefy.sweep.results import find_results
+from rarefy.tools.longtail.experiment import LongTailPretraining
 from rarefy.tools.longtail.readings import LONG_TAIL, readings
 from rarefy.train.simclr.method import Method
 
 STUDY = "longtail-table"
 SCALES = get_study(STUDY).scales
-ROWS = [chosen for name, chosen in SCALES.items() if "-rho" in name]
-"""Parameters of the scales that are rows of the table."""
-EPOCHS = sorted({row["epochs"] for row in ROWS})
 NOT_RUN = "not run yet"
 BASELINE = "simclr"
 JUDGE = "linear"
@@ -36,11 +34,6 @@ SET_NAMES = {
 }
 
 
-def way_of(row: Mapping[str, Any], kind: str) -> str:
-    """The method of a kind that a row has."""
-    return next(way for way in row["algorithm"] if Method.parse(way).kind == kind)
-
-
 @dataclass(frozen=True, eq=False)
 class Found:
     """Committed results of one scale, of which the largest rho is told."""
@@ -48,7 +41,7 @@ class Found:
     study: Study
     scale: str
     results: xr.Dataset
-    _told: dict[tuple[str, str], xr.Dataset] = field(default_factory=dict, repr=False)
+    _told: dict[str, xr.Dataset] = field(default_factory=dict, repr=False)
 
     @property
     def data(self) -> str:
@@ -57,6 +50,10 @@ class Found:
     @property
     def epochs(self) -> int:
         return int(self.study.parameters()["epochs"])
+
+    @property
+    def weight_decay(self) -> float:
+        return float(self.study.parameters()["weight_decay"])
 
     @property
     def rho(self) -> float:
@@ -87,39 +84,36 @@ class Found:
         name: str = "overall",
         protocol: str = JUDGE,
         images: str = LONG_TAIL,
-        which: str = "accuracy",
     ) -> np.ndarray:
         """Per cent, one number per seed; NaN for what is not there."""
         there = method in self.ways and images in self.results["images"].values
         if not there or protocol not in self.protocols:
             return np.full(self.results.sizes["seed"], np.nan)
-        if (protocol, which) not in self._told:
-            self._told[protocol, which] = readings(self.results, protocol, which)
-        told = self._told[protocol, which][name]
+        if protocol not in self._told:
+            self._told[protocol] = readings(self.results, protocol)
+        told = self._told[protocol][name]
         return np.asarray(told.sel(images=images, rho=self.rho, algorithm=method).values)
 
     def gain(
         self, method: str, name: str = "overall", protocol: str = JUDGE, level: float = 0.95
-    ) -> Interval:
-        """Over the baseline, seed by seed."""
+    ) -> OverOrders:
+        """Over the baseline, order by order of the classes."""
         both = (self.values(one, name, protocol) for one in (method, BASELINE))
-        return mean_interval(next(both) - next(both), level)
-
-    def masked_gain(self, method: str) -> Interval:
-        """Of the masked network over the dense baseline."""
-        kept = self.values(method, which="masked_accuracy")
-        return mean_interval(kept - self.values(BASELINE))
+        return over_orders(next(both) - next(both), self._pairs(), level)
 
     def mean(
         self, method: str, name: str = "overall", protocol: str = JUDGE, images: str = LONG_TAIL
-    ) -> Interval:
-        return mean_interval(self.values(method, name, protocol, images))
+    ) -> float:
+        """Over pairs and single orders, as gains are."""
+        return over_orders(self.values(method, name, protocol, images), self._pairs()).mean
 
-    def both(self, method: str) -> tuple[float, float]:
-        """Mean of the baseline and of a method over the seeds that both have."""
-        plain, theirs = self.values(BASELINE), self.values(method)
-        there = np.isfinite(plain) & np.isfinite(theirs)
-        return (plain[there].mean(), theirs[there].mean()) if there.any() else (np.nan, np.nan)
+    def gains(self, method: str) -> np.ndarray:
+        """One number per pair or single order, NaN in the other places."""
+        return by_pair(self.values(method) - self.values(BASELINE), self._pairs())
+
+    def _pairs(self) -> list[int]:
+        assert isinstance(self.study, LongTailPretraining)
+        return self.study.pairs(self.results["seed"].values)
 
     def at(self, seeds: Sequence[int]) -> Found:
         """The same with these orders of the classes alone."""
@@ -145,6 +139,16 @@ def committed(folder: Path) -> dict[str, Found]:
     return found
 
 
+def at_rho(found: dict[str, Found], data: str, rho: float) -> dict[int, Found]:
+    """By the number of epochs, what was run of a row of the table: all its methods, or two branches
+    alone where they were run in more orders of the classes."""
+    names = (f"{data}-rho{rho:g}-", *([f"{data}-branches-"] if rho == LARGEST else []))
+    there = [one for scale, one in found.items() if scale.startswith(names)]
+    there = [one for one in there if BRANCHES in one.ways or one.is_row]
+    there.sort(key=lambda one: (one.epochs, len(one.gain(BRANCHES).values), one.is_row))
+    return {one.epochs: one for one in there}
+
+
 def by_length(found: dict[str, Found], data: str, method: str) -> dict[int, Found]:
     """By the number of epochs, results with this method; of several those with most orders."""
     there = [
@@ -152,9 +156,9 @@ def by_length(found: dict[str, Found], data: str, method: str) -> dict[int, Foun
         for one in found.values()
         if one.data == data
         and (f"-rho{LARGEST}-" in one.scale or "-branches-" in one.scale)
-        and one.gain(method).n
+        and one.gain(method).values
     ]
-    there.sort(key=lambda one: (one.epochs, one.gain(method).n))
+    there.sort(key=lambda one: (one.epochs, len(one.gain(method).values)))
     return {one.epochs: one for one in there}
 
 
@@ -162,5 +166,6 @@ def sets_of(found: dict[str, Found]) -> list[str]:
     return list(dict.fromkeys(one.data for one in found.values()))
 
 
-def orders(n: int) -> str:
-    return f"{n} order" + "s" * (n != 1)
+def in_words(gain: OverOrders) -> str:
+    """``+2.00, +3.00 (1 pair)``"""
+    return f"{gain.shown()} ({gain.counted})"

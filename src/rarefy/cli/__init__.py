@@ -8,6 +8,7 @@ from rarefy.cli import granularity as granularity
 from rarefy.cli import images as images
 from rarefy.cli import influence as influence
 from rarefy.cli import listing as listing
+from rarefy.cli import moving as moving
 from rarefy.cli import pretraining as pretraining
 from rarefy.cli import probing as probing
 from rarefy.cli import running as running

@@ -10,8 +10,13 @@ from rarefy.measure.estimates import mean_band
 
 
 def mean_curve(
-    label: str, x: ArrayLike, samples: ArrayLike, role: str | None = None, style: str = "solid"
+    label: str,
+    x: ArrayLike,
+    samples: ArrayLike,
+    role: str | None = None,
+    style: str = "solid",
+    fewest: int = 2,
 ) -> Curve:
-    """The mean of ``samples``, (samples, points), with its 95 % interval."""
-    band = mean_band(samples)
+    """The mean of ``samples``, (samples, points), with its 95 % interval from ``fewest`` on."""
+    band = mean_band(samples, fewest=fewest)
     return Curve(label, np.asarray(x), band.mean, band.low, band.high, role, style)

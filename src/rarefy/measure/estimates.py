@@ -41,8 +41,9 @@ def t_quantile(freedom: ArrayLike, level: float = 0.95) -> NDArray[np.float64]:
     return np.asarray(special.stdtrit(freedom, (1 + level) / 2))
 
 
-def mean_band(samples: ArrayLike, axis: int = 0, level: float = 0.95) -> Band:
-    """Mean and Student-t interval along ``axis``, missing values left out."""
+def mean_band(samples: ArrayLike, axis: int = 0, level: float = 0.95, fewest: int = 2) -> Band:
+    """Mean and Student-t interval along ``axis``, missing values left out; ``fewest``: samples from
+    which there is an interval."""
     values = np.asarray(samples, dtype=np.float64)
     there = np.isfinite(values)
     n = there.sum(axis=axis)
@@ -51,7 +52,7 @@ def mean_band(samples: ArrayLike, axis: int = 0, level: float = 0.95) -> Band:
     residual = np.where(there, values - np.expand_dims(mean, axis), 0.0)
     variance = (residual**2).sum(axis=axis) / np.maximum(n - 1, 1)
     half = t_quantile(np.maximum(n - 1, 1), level) * np.sqrt(variance / np.maximum(n, 1))
-    half = np.where(n > 1, half, np.nan)
+    half = np.where(n >= max(fewest, 2), half, np.nan)
     return Band(mean, mean - half, mean + half, n)
 
 

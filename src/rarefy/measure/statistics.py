@@ -220,7 +220,7 @@ def judge_difference(
         outcome = "holds"
     elif high < 0 or (low == 0 == high and mean.n > 1):
         outcome, why = "fails", "no effect at all" if high == 0 else why
-    ends = f" [{_show(mean.low)}, {_show(mean.high)}]" if mean.n > 1 else ""
+    ends = f" [{_show(mean.low)}, {_show(mean.high)}]" if np.isfinite(mean[:3]).all() else ""
     return Verdict(
         *identity,
         predicted=f"{direction} difference",

@@ -36,6 +36,11 @@ from rarefy.sweep.spec import Find, Spec, differences, experiment_of, spec_hash,
 _told_old: set[Path] = set()
 
 
+def beside(path: Path, what: str) -> Path:
+    """What lies beside a store and belongs to it: its lock, its trainings under way (scratch)."""
+    return path.with_name(f".{path.name}.{what}")
+
+
 class Store:
     """The store of ``study`` at ``path``. Making the object only looks; ``begin`` creates or
     extends the store and locks it for writing, ``close`` unlocks it."""
@@ -47,10 +52,9 @@ class Store:
         path = path if path.name else path.resolve()  # (a store may be read from inside: report .)
         self.spec = spec_of(study, dtype)
         self.grid: Grid = grid_of(study)
-        self._lock = Lock(path.with_name(f".{path.name}.lock"), path)
-        self._building = path.with_name(f".{path.name}.building")
-        self._old = path.with_name(f".{path.name}.old")
-        self.scratch = path.with_name(f".{path.name}.scratch")
+        self._lock = Lock(beside(path, "lock"), path)
+        self._building, self._old = beside(path, "building"), beside(path, "old")
+        self.scratch = beside(path, "scratch")
         self._replace = overwrite
         self._group: zarr.Group | None = None
         self.arrays = Arrays(study, self.grid, dtype)

@@ -25,12 +25,16 @@ def class_order(classes: int, seed: int | None) -> tuple[int, ...]:
     whole("classes", classes, 1)
     if seed is None or whole("seed", seed, BY_LABEL) == BY_LABEL:
         return tuple(range(classes))
-    pair, mirrored = divmod(int(seed), 2)
-    draws = Draws([key("class order", pair)])
+    draws = Draws([key("class order", pair_of(int(seed)))])
     heights = draws.uniform("class order", (classes,))[0]
     # stable: draws have 24 bits, of a thousand two may be equal
     order: list[int] = torch.argsort(heights, stable=True).tolist()
-    return tuple(reversed(order)) if mirrored else tuple(order)
+    return tuple(reversed(order)) if int(seed) % 2 else tuple(order)
+
+
+def pair_of(seed: int) -> int:
+    """The same for the two orders that are mirror images of each other."""
+    return seed // 2
 
 
 def rank_classes(count_by_class: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

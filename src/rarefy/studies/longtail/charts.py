@@ -10,6 +10,7 @@ import xarray as xr
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.curves import mean_curve
 from rarefy.measure.estimates import mean_band
+from rarefy.measure.order_pairs import FEWEST, by_pair
 from rarefy.studies.longtail.words import compared, judged_by, others, protocol_words, spoken
 from rarefy.tools.longtail.experiment import LongTailPretraining
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL, PERCENT
@@ -24,7 +25,7 @@ def pictures(experiment: LongTailPretraining, results: xr.Dataset) -> list[Pictu
     if LONG_TAIL in results["images"].values:
         baseline, rest = compared(results)
         if rest:
-            found.insert(1, _gains(experiment.protocols, results, baseline, rest))
+            found.insert(1, _gains(experiment, results, baseline, rest))
         if masked := others(results)[1]:
             found.append(_inside(results, masked))
     return found
@@ -55,14 +56,14 @@ def _by_rank(protocols: Sequence[str], results: xr.Dataset) -> Picture:
 
 
 def _gains(
-    protocols: Sequence[str], results: xr.Dataset, baseline: str, rest: list[str]
+    experiment: LongTailPretraining, results: xr.Dataset, baseline: str, rest: list[str]
 ) -> Picture:
     """Differences in pairs: what an order of classes does to all methods alike is gone."""
     here = PERCENT * results["accuracy"].sel(images=LONG_TAIL, rho=results["rho"].max())
     groups = np.array_split(np.arange(here.sizes["rank"]), min(GROUPS, here.sizes["rank"]))
     middles = np.array([group.mean() + 1.0 for group in groups])
-    panels = []
-    for protocol in protocols:
+    panels, pairs = [], experiment.pairs(results["seed"].values)
+    for protocol in experiment.protocols:
         told = here.sel(protocol=protocol)
         curves = [Curve(spoken(baseline), middles, 0 * middles, role=baseline, style="dotted")]
         for method in rest:
@@ -70,15 +71,16 @@ def _gains(
                 "seed", ...
             )
             means = np.stack([gain.values[:, group].mean(axis=1) for group in groups], axis=1)
-            curves.append(mean_curve(spoken(method), middles, means, method))
+            means = by_pair(means, pairs)
+            curves.append(mean_curve(spoken(method), middles, means, method, fewest=FEWEST))
         words = f"gain over {spoken(baseline)}, points"
         panels.append(Lines(curves, "class, the head first", words, protocol_words(protocol)))
     return Picture(
         "gains",
         "Who gains",
         "Test accuracy less that of the baseline with the same order of classes, first weights and "
-        "views: mean and 95 % band over orders, by each way to judge; fifths of the classes, "
-        "largest rho.",
+        "views: mean over orders, by each way to judge; fifths of the classes, largest rho. With "
+        "three mirrored pairs of orders (or single ones) a 95 % band over them.",
         panels,
     )
 

@@ -1,11 +1,14 @@
-"""Verdicts of long-tailed pre-training: methods compared seed by seed."""
+"""Verdicts of long-tailed pre-training: methods compared order by order of the classes, mirrored
+pairs of orders counted as the pairs they are."""
 
 from __future__ import annotations
 
+import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.estimates import mean_band
+from rarefy.measure.order_pairs import FEWEST, OverOrders, by_pair, over_orders
 from rarefy.measure.statistics import judge_difference, judge_trend, spearman_trend
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.longtail.published import published
@@ -16,10 +19,10 @@ from rarefy.train.simclr.method import Method
 
 KINDS = {"pruned": ("P6.1", "Algorithm 1"), "branches": ("P6.2", "two branches")}
 """The method of 000 as it is written, and as in the code whose setup it follows: two readings."""
-PRIMARY = ("longtail-table", "cifar10", 500)
-"""Study, set and epochs of the primary readings, at the largest imbalance; epochs are not given."""
+PRIMARY = ("longtail-table", "cifar10-rho100-500", "cifar10", 500)
+"""Study, scale, set and epochs of the primary readings, at the largest imbalance; epochs are not
+given."""
 LARGEST = 100.0
-NOTE = "points, less {}, class order by class order (mirrored pairs of orders counted one by one)"
 
 
 def verdicts(
@@ -34,11 +37,13 @@ def verdicts(
     found: list[Verdict] = []
     told = readings(results, judged_by(experiment.protocols)).sel(images=LONG_TAIL)
     named = Naming(experiment, scale, f"{experiment.setting}, ")
-    note = NOTE.format(spoken(baseline))
+    pairs = experiment.pairs(results["seed"].values)
     theirs = (experiment.split, experiment.head) == ("exponential", "full")  # the set of the table
-    primary = theirs and (experiment.name, experiment.data, experiment.epochs) == PRIMARY
+    here = (experiment.name, scale, experiment.data, experiment.epochs)
+    primary = theirs and here == PRIMARY
     for kind, (number, words) in KINDS.items():
         methods = [one for one in masked if Method.parse(one).kind == kind]
+        methods = [one for one in methods if "+" not in one] or methods  # (what is added is ours)
         if not methods:
             continue
         words = spoken(methods[0]) if len(methods) == 1 else f"{words}, mean over shares kept"
@@ -47,34 +52,36 @@ def verdicts(
         for rho in told["rho"].values.tolist():
             row = published(experiment.data, rho) if theirs else None
             claim = number if primary and rho == LARGEST and len(methods) == 1 else "P6"
-            found.append(
-                judge_difference(
-                    named(claim, f"rho {rho:g}, {words}: accuracy"),
-                    gains["overall"].sel(rho=rho).values,
-                    "positive",
-                    note=note,
-                    published=row.gain if row else None,
-                )
-            )
+            asked = {"overall": named(claim, f"rho {rho:g}, {words}: accuracy")}
             if row is not None:
+                asked["delta_20"] = named("P6", f"rho {rho:g}, {words}: Delta_20")
+            for name, setting in asked.items():
+                gain = over_orders(gains[name].sel(rho=rho).values, pairs)
                 found.append(
                     judge_difference(
-                        named("P6", f"rho {rho:g}, {words}: Delta_20"),
-                        gains["delta_20"].sel(rho=rho).values,
-                        "negative",
-                        note=note,
-                        published=row.delta_gain,
+                        setting,
+                        gain.interval,
+                        "positive" if name == "overall" else "negative",
+                        note=_counted(gain, baseline),
+                        published=row and (row.gain if name == "overall" else row.delta_gain),
                     )
                 )
         if growth and len(told["rho"]) > 1:
             # the imbalances of a seed share weights, views and images
-            values = gains["overall"].transpose("seed", "rho").values
+            values = by_pair(gains["overall"].transpose("seed", "rho").values, pairs)
+            values = values[np.isfinite(values).any(axis=1)]
             trend = spearman_trend(told["rho"].values.astype(float), values, within_rows=True)
             found.append(judge_trend(named("P8", words), trend, "increasing"))
-    return [*found, _mechanism(named, results, masked)]
+    return [*found, _mechanism(named, results, masked, pairs)]
 
 
-def _mechanism(named: Naming, results: xr.Dataset, masked: list[str]) -> Verdict:
+def _counted(gain: OverOrders, baseline: str) -> str:
+    few = gain.interval.n < FEWEST and len(gain.values) > 1
+    singles = f" ({gain.shown()}): too few for an interval" if few else ""
+    return f"points, less {spoken(baseline)}, order by order; {gain.counted}{singles}"
+
+
+def _mechanism(named: Naming, results: xr.Dataset, masked: list[str], pairs: list[int]) -> Verdict:
     """Over all class orders: is the masked share of units that prefer a class larger for the
     tail? (With rho 1 there is none.)"""
     found = results["mask_slope"].sel(images=LONG_TAIL, algorithm=masked).mean("algorithm")
@@ -83,7 +90,7 @@ def _mechanism(named: Naming, results: xr.Dataset, masked: list[str]) -> Verdict
     slopes = mean_band(found.transpose("rho", "seed").values).mean
     return judge_difference(
         named("P4", "units of tail classes are masked more"),
-        slopes,
+        over_orders(slopes, pairs).interval,
         "positive",
         note="Spearman's correlation of rank and masked share over chance, mean over networks",
     )

@@ -10,6 +10,15 @@ from rarefy.tools.longtail.readings import baseline_of
 from rarefy.train.simclr.method import Method
 
 LINEAR = "linear"
+NAMES = {
+    "simclr": "SimCLR",
+    "pruned": "Algorithm 1",
+    "branches": "two branches",
+    "sdclr": "two branches as in SDCLR",
+    "pixels": "raw pixels",
+    "untrained": "untrained network",
+}
+"""Kinds of methods, for people."""
 
 
 def judged_by(protocols: Sequence[str]) -> str:
@@ -29,19 +38,9 @@ def protocol_words(protocol: str) -> str:
 
 def spoken(method: str) -> str:
     """A method for people."""
-    found = Method.parse(method)
-    if found.kind == "pruned":
-        return f"Algorithm 1, {method.removeprefix('pruned:')} kept"
-    if method.startswith("sdclr"):
-        rest = method.removeprefix("sdclr")
-        words = f", {rest[1:]} kept" if rest.startswith(":") else rest
-        return f"two branches as in SDCLR{words}"
-    if found.kind == "branches":
-        share, *further = method.removeprefix("branches:").split("+")
-        return ", ".join(["two branches", f"{share} kept", *further])
-    if not found.trained:
-        return {"pixels": "raw pixels", "untrained": "untrained network"}[found.kind]
-    return method.replace("simclr", "SimCLR")
+    first, *added = method.split("+")
+    kind, _, share = first.partition(":")
+    return " + ".join([f"{NAMES[kind]}, {share} kept" if share else NAMES[kind], *added])
 
 
 def compared(results: xr.Dataset) -> tuple[str, list[str]]:

@@ -3,7 +3,7 @@ pretrain`` runs it, and so does the study of 000 Table 2."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -15,6 +15,7 @@ from rarefy.core.contracts import Cells, Context, Cost, Experiment, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import OneOf, Rule, Whole
 from rarefy.core.text import file_name
+from rarefy.data.longtail.order import pair_of
 from rarefy.measure.representation.linear_probe import STRENGTHS
 from rarefy.nets.builder import identity
 from rarefy.sweep.one_by_one import one_by_one, spread_epochs
@@ -152,6 +153,12 @@ class LongTailPretraining(Experiment):
     def _views(self) -> Views:
         channels, size, _ = on_device(self.data, torch.device("cpu")).shape
         return replace(Views.default(channels, size), scale=(self.crop, 1.0))
+
+    def pairs(self, seeds: Iterable[int]) -> list[int]:
+        """A number per seed, the same for two orders of classes that are mirror images (there
+        are none where no order is drawn)."""
+        drawn = self.split != AS_IS and not Tail(self.split).from_file
+        return [pair_of(int(seed)) if drawn else int(seed) for seed in seeds]
 
     def watched_epochs(self) -> np.ndarray:
         """Evenly spread, with the last one."""

@@ -42,12 +42,6 @@ def readings(results: xr.Dataset, protocol: str, which: str = "accuracy") -> xr.
     return xr.Dataset({name: (cells, values) for name, values in found.items()}, coordinates)
 
 
-def difference(told: xr.Dataset, name: str, method: str, baseline: str, **where: Any) -> Interval:
-    """Of a reading, method less baseline, seed by seed: its mean and 95 % interval."""
-    here = told[name].sel(where)
-    return mean_interval((here.sel(algorithm=method) - here.sel(algorithm=baseline)).values)
-
-
 def rows(results: xr.Dataset, protocol: str = "linear") -> Iterator[dict[str, Any]]:
     """One row per set and method of what ``rarefy pretrain`` stores: means over seeds in per cent,
     the difference to the baseline (``baseline_of``), and Delta_20 of the control."""
@@ -79,7 +73,8 @@ def rows(results: xr.Dataset, protocol: str = "linear") -> Iterator[dict[str, An
                     row["control_delta_20"] = _mean(control)
                 row |= {"difference": None, "difference_interval": None, "pairs": 0}
                 if method != baseline:
-                    gain = difference(told, "overall", method, baseline, images=images, rho=rho)
+                    plain = told.sel(images=images, rho=rho, algorithm=baseline)
+                    gain = mean_interval((here["overall"] - plain["overall"]).values)
                     row["pairs"] = gain.n
                     row["difference"] = gain.mean if gain.n else None
                     row["difference_interval"] = _ends(gain)

@@ -71,6 +71,15 @@ def row_scales() -> dict[str, dict[str, Any]]:
         }
         for data in IMBALANCES
     }
+    decays = {
+        # with which SimCLR is published elsewhere: is a gain what too weak a decay leaves?
+        f"{data}-decay-500": {
+            **rows[f"{data}-rho100-500"],
+            "weight_decay": 5e-4,
+            "algorithm": ("simclr", BRANCHES),
+        }
+        for data in IMBALANCES
+    }
     tried = {
         f"{data}-keep-100": {
             **_one_order(rows[f"{data}-rho100-500"], 100),
@@ -100,7 +109,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         for data in IMBALANCES
         for name, epochs, methods in LENGTHS
     }
-    return {**rows, **controls, **tried, **curves, **lengths}
+    return {**rows, **controls, **decays, **tried, **curves, **lengths}
 
 
 def digit_scales() -> dict[str, dict[str, Any]]:

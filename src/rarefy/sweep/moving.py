@@ -1,0 +1,255 @@
+"""A run that moves to another machine: its store and its trainings under way, as a few small files.
+
+A pack is a folder: parts of one compressed archive, none larger than asked for, and a manifest with
+the size and hash of each. Weights and momentum of trainings under way go in bf16
+(``rarefy.train.checkpoints``); all else arrives bit for bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.writing import check_place, file_hash, flush, new_folder
+from rarefy.sweep.chunks import find_damage, flush_all, in_words, open_array
+from rarefy.sweep.examine import examine
+from rarefy.sweep.lock import Lock
+from rarefy.sweep.store import beside
+from rarefy.train.checkpoints import made_light, made_whole
+
+PART_MB = 15.0
+MANIFEST, FORMAT = "manifest.json", 1
+STORE, SCRATCH = "store", "scratch"
+"""The two folders in the archive."""
+MB = 1_000_000
+
+
+class Packed(NamedTuple):
+    """What is in a pack."""
+
+    study: str
+    cells: int
+    done: int
+    under_way: int
+    """Files of trainings that are not finished."""
+    parts: tuple[dict[str, Any], ...]
+    """Name, bytes and hash of each."""
+
+    @property
+    def megabytes(self) -> float:
+        return sum(part["bytes"] for part in self.parts) / MB
+
+
+def pack(store: Path | str, folder: Path | str, part_mb: float = PART_MB) -> Packed:
+    """Write a store and its trainings under way into a new folder, small enough to move.
+
+    Arguments:
+        store: the store of a run that is not going on right now.
+        folder: does not exist yet.
+        part_mb: no part is larger, in millions of bytes.
+
+    Returns:
+        What is in it.
+
+    Example:
+        >>> pack("runs/pretrain-digits", "moved")
+        >>> unpack("moved", "runs/pretrain-digits")  # elsewhere; then the same command goes on
+    """
+    path, folder = _named(store), Path(folder)
+    if not part_mb * MB >= 1:
+        raise bad_value("part_mb", part_mb, "must be more than 0 (millions of bytes)")
+    attributes = examine(path)
+    if attributes is None:
+        raise UsageError(f"no store at {path}")
+    check_place(folder, "folder")
+    if os.path.lexists(folder):
+        raise bad_value("folder", str(folder), "is there already; name a new one")
+    with _locked(path):
+        _refuse_damage(path)
+        done = open_array(path, "done")
+        finished = np.asarray([] if done is None else done[:], dtype=bool)
+        with new_folder(folder) as partial:
+            under_way = _archive(path, partial / "whole")
+            parts = tuple(_split(partial / "whole", int(part_mb * MB)))
+            spec = attributes["spec"]
+            found = Packed(spec["study"], len(finished), int(finished.sum()), under_way, parts)
+            told = {"rarefy_pack": FORMAT, "store": path.name, **found._asdict()}
+            text = json.dumps({**told, "hash": _hash_of(told)}, indent=1)
+            (partial / MANIFEST).write_text(text + "\n", "utf-8")
+            flush_all(partial.iterdir())
+    return found
+
+
+def unpack(folder: Path | str, store: Path | str, overwrite: bool = False) -> Packed:
+    """Put a pack back: the command that made the store goes on with it.
+
+    Arguments:
+        folder: as ``pack`` wrote it, with all its parts.
+        store: where the store is to be.
+        overwrite: replace a store that is there.
+
+    Returns:
+        What was in it. A pack that is not whole is refused, and nothing is written.
+
+    Example:
+        >>> unpack("moved", "runs/pretrain-digits")
+    """
+    folder, path = Path(folder), _named(store)
+    found = read_manifest(folder)
+    for part in found.parts:
+        _refuse_other(folder / part["name"], part)
+    check_place(path, "store")
+    if examine(path, overwrite) is not None and not overwrite:
+        raise bad_value("store", str(path), "is there already; pass --overwrite, or name another")
+    with _locked(path):
+        building, old, scratch = (beside(path, word) for word in ("building", "old", SCRATCH))
+        shutil.rmtree(building, ignore_errors=True)
+        try:
+            building.mkdir()
+            _extract(folder, found, building)
+            flush_all([building, *building.rglob("*")])
+            shutil.rmtree(scratch, ignore_errors=True)
+            if path.exists():
+                path.rename(old)
+            # first what is under way: without its store it is nothing, and goes
+            (building / SCRATCH).rename(scratch)
+            (building / STORE).rename(path)
+            flush(path.parent)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+    return found
+
+
+def read_manifest(folder: Path) -> Packed:
+    """What a pack says of itself; refused if that is not whole."""
+    if not (folder / MANIFEST).is_file():
+        raise bad_value("folder", str(folder), f"is no pack: it has no {MANIFEST}")
+    try:
+        told = json.loads((folder / MANIFEST).read_text("utf-8"))
+        whole = told["rarefy_pack"] == FORMAT and told.pop("hash") == _hash_of(told)
+        found = Packed(*(told[name] for name in Packed._fields))
+        names = {part["name"] for part in found.parts}
+        whole = whole and all(Path(name).name == name for name in names)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise bad_value("folder", str(folder), f"{MANIFEST} is damaged; move the pack again")
+    foreign = sorted({path.name for path in folder.glob("part-*")} - names)
+    if foreign:
+        raise bad_value("folder", str(folder), f"{foreign[0]} is not of this pack; remove it")
+    return found
+
+
+def _refuse_other(path: Path, part: dict[str, Any]) -> None:
+    what = ""
+    if not path.is_file():
+        what = "is missing"
+    elif path.stat().st_size != part["bytes"]:
+        what = f"has {path.stat().st_size} bytes, not {part['bytes']}"
+    elif file_hash(path) != part["hash"]:
+        what = "is damaged, or of another pack"
+    if what:
+        raise bad_value("folder", str(path.parent), f"{path.name} {what}; move it again")
+
+
+def _archive(path: Path, target: Path) -> int:
+    """Write all that belongs to a store; how many files of trainings there were."""
+    scratch = beside(path, SCRATCH)
+    files = sorted(file for file in scratch.rglob("*") if file.is_file())
+    files = [file for file in files if file.suffix != ".partial"]
+    with tarfile.open(target, "w:gz", compresslevel=1) as archive:
+        archive.add(path, STORE, filter=_nobody)
+        for file in files:
+            content = file.read_bytes() if file.suffix != ".pt" else _light(file)
+            info = tarfile.TarInfo(f"{SCRATCH}/{file.relative_to(scratch).as_posix()}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return len(files)
+
+
+def _nobody(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Whose files they were is nobody's business; a kill may have left half of one."""
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    return None if info.name.endswith(".partial") else info
+
+
+def _light(file: Path) -> bytes:
+    try:
+        state = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # wrong bytes fail in whatever meets them first
+        raise RunError(f"checkpoint {file} is damaged; remove it to pack the rest") from error
+    buffer = io.BytesIO()
+    torch.save(made_light(state), buffer)
+    return buffer.getvalue()
+
+
+def _split(whole: Path, size: int) -> Iterator[dict[str, Any]]:
+    with open(whole, "rb") as archive:
+        number = 1
+        while content := archive.read(size):
+            part = whole.with_name(f"part-{number:03d}")
+            part.write_bytes(content)
+            yield {"name": part.name, "bytes": len(content), "hash": file_hash(part)}
+            number += 1
+    whole.unlink()
+
+
+def _extract(folder: Path, found: Packed, building: Path) -> None:
+    whole = building / "whole"
+    with open(whole, "wb") as joined:
+        for part in found.parts:
+            with open(folder / part["name"], "rb") as opened:
+                shutil.copyfileobj(opened, joined)
+    (building / SCRATCH).mkdir()
+    try:
+        with tarfile.open(whole, "r:gz") as archive:
+            archive.extractall(building, filter="data")  # (nothing outside, no links out of it)
+        for file in (building / SCRATCH).rglob("*.pt"):
+            state = torch.load(file, map_location="cpu", weights_only=True)
+            torch.save(made_whole(state), file)
+        good = examine(building / STORE) is not None
+    except Exception as error:  # made by somebody else, whatever its hashes say
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise bad_value("folder", str(folder), f"holds no store of rarefy ({why})") from error
+    if not good:
+        raise bad_value("folder", str(folder), "holds no store of rarefy")
+    whole.unlink()
+    _refuse_damage(building / STORE)
+
+
+def _refuse_damage(path: Path) -> None:
+    damage = [each for each in find_damage(path) if each.certain]
+    if damage:
+        raise RunError(in_words(path, damage))
+
+
+def _hash_of(told: dict[str, Any]) -> str:
+    return hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _named(path: Path | str) -> Path:
+    return Path(path) if Path(path).name else Path(path).resolve()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    lock = Lock(beside(path, "lock"), path)
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
