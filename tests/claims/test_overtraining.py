@@ -113,7 +113,7 @@ def test_the_page_tells_what_rises_and_falls_and_what_is_not_run() -> None:
     study, results = made(LOSES)
     said = page({"small-1000": Found(study, "small-1000", results)})
     first = said.split("## ")[1]
-    assert "2 orders of the classes, which decide nothing yet. From epoch 400 to 1000:" in first
+    assert "orders of the classes: 2, which decide nothing yet. From epoch 400 to 1000:" in first
     simclr = next(line for line in first.splitlines() if line.startswith("- **SimCLR.**"))
     assert "Rises: own view found, trained images (30.00 → 60.00 %); learnt by heart" in simclr
     assert "Falls: neighbours right (60.00 → 50.00 %); variance between classes" in simclr

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages.longtail.rows import BASELINE, JUDGE, NOT_RUN, Found, orders
+from pages.longtail.rows import BASELINE, JUDGE, NOT_RUN, Found
 from pages.markdown import table
 from rarefy.ledger.claims import load_claims
 from rarefy.measure.statistics import mean_interval
@@ -19,9 +19,9 @@ from rarefy.studies.longtail.overtraining.measures import (
     TABLED,
     early_look,
     seen,
+    shown,
     two_looks,
 )
-from rarefy.studies.longtail.tables import shown
 from rarefy.studies.longtail.words import spoken
 
 STUDY = "longtail-overtraining"
@@ -87,9 +87,9 @@ def gains(one: Found) -> Iterator[str]:
             near = mean_interval(_end(one, method) - _end(one, other))
             probe = mean_interval(one.values(method) - one.values(other))
             yield (
-                f"- {spoken(method)}, less {spoken(other)}, at the end: {shown(probe, True)} "
-                f"points by the linear probe, {shown(near, True)} by neighbours of unseen images "
-                f"({orders(probe.n)})."
+                f"- {spoken(method)}, less {spoken(other)}, at the end: {shown(probe)} "
+                f"points by the linear probe, {shown(near)} by neighbours of unseen images "
+                f"(n = {probe.n})."
             )
 
 
@@ -108,7 +108,7 @@ def section(scale: str, one: Found | None) -> Iterator[str]:
     few = one.results.sizes["seed"] < FEWEST
     yield (
         f"{one.name}, {images:,} images, weight decay {one.study.parameters()['weight_decay']:g}, "
-        f"{orders(one.results.sizes['seed'])} of the classes"
+        f"orders of the classes: {one.results.sizes['seed']}"
         + (", which decide nothing yet" if few else "")
         + f". From epoch {epochs[early_look(one.results)]} to {epochs[-1]}:"
     )

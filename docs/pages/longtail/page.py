@@ -15,7 +15,7 @@ from pages.longtail.length import (
     repeated,
     where_from,
 )
-from pages.longtail.methods import methods_table
+from pages.longtail.methods import controls_table, mask_answer, methods_table
 from pages.longtail.rows import (
     BASELINE,
     LARGEST,
@@ -153,6 +153,11 @@ def page(found: dict[str, Found]) -> str:
         "grows with rho) per set and method; fewer than five pairs or single orders decide "
         "nothing.",
         answers(found),
+        "## What is it about the mask?",
+        mask_answer(found),
+        controls_table(found),
+        "Linear probe, all labels, rho 100. As strong: layer by layer the same share of the "
+        "weights' squared norm is removed or disturbed.",
         "## Methods under one protocol",
         "Linear probe, all labels, rho 100. Published: README of the code of Zhou et al. (2022), "
         "another split of the same set (largest class 450). `boost`: their stronger views for "

@@ -50,7 +50,10 @@ def begin_with_results(study: Experiment, scale: str, dtype: str, folder: Path, 
             earlier += [made, *made.pop("earlier", [])]
             taken += len(both)
         if taken:
-            store.remember(provenance={"earlier": earlier})
+            earlier.sort(key=lambda made: str(made.get("date")), reverse=True)
+            # (where nothing is left to run, the newest says how it was made)
+            own = {} if wanted else earlier.pop(0)
+            store.remember(provenance={**own, "earlier": earlier})
     finally:
         store.close()
     return taken

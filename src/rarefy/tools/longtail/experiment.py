@@ -154,11 +154,15 @@ class LongTailPretraining(Experiment):
         channels, size, _ = on_device(self.data, torch.device("cpu")).shape
         return replace(Views.default(channels, size), scale=(self.crop, 1.0))
 
+    def order_seed(self, seed: int) -> int:
+        """Which order of the classes (and which images) a seed has."""
+        return seed
+
     def pairs(self, seeds: Iterable[int]) -> list[int]:
         """A number per seed, the same for two orders of classes that are mirror images (there
         are none where no order is drawn)."""
         drawn = self.split != AS_IS and not Tail(self.split).from_file
-        return [pair_of(int(seed)) if drawn else int(seed) for seed in seeds]
+        return [pair_of(self.order_seed(int(seed))) if drawn else int(seed) for seed in seeds]
 
     def watched_epochs(self) -> np.ndarray:
         """Evenly spread, with the last one."""
@@ -229,7 +233,8 @@ class LongTailPretraining(Experiment):
         method, images = str(cell["algorithm"]), str(cell["images"])
         task = self.task(images, float(cell["rho"]))
         name = self._run_name(method, images, float(cell["rho"]), int(cell["seed"]))
-        found = pretrain_one(task, Method.parse(method), key, int(cell["seed"]), context, name)
+        order = self.order_seed(int(cell["seed"]))
+        found = pretrain_one(task, Method.parse(method), key, order, context, name)
         return self._measured(found)
 
     def _run_name(self, method: str, images: str, rho: float, seed: int) -> str:

@@ -21,9 +21,9 @@ from rarefy.studies.longtail.overtraining.measures import (
     early_look,
     of_method,
     seen,
+    shown,
     two_looks,
 )
-from rarefy.studies.longtail.tables import shown
 from rarefy.studies.longtail.words import spoken
 from rarefy.tools.longtail.readings import PERCENT
 from rarefy.train.simclr.method import Method
@@ -152,7 +152,7 @@ def looks_table(results: xr.Dataset) -> Table:
         for name in TABLED:
             early, last, moved = two_looks(results, method, name)
             if moved.n:
-                told = (f"{early:.2f}", f"{last:.2f}", shown(moved, True), moved.n)
+                told = (f"{early:.2f}", f"{last:.2f}", shown(moved), moved.n)
                 rows.append((spoken(method), MEASURES[name].label, *told))
     epochs = results["watched_epoch"].values
     return Table(

@@ -32,6 +32,10 @@ class OvertrainingExperiment(LongTailPretraining):
 
     look: ClassVar[Look | None] = staticmethod(dissected_features)
 
+    def order_seed(self, seed: int) -> int:
+        """No two orders are mirror images, so that each counts for itself."""
+        return 2 * seed
+
     @property
     def setting(self) -> str:
         return f"{super().setting}, head {self.head}, weight decay {self.weight_decay:g}"

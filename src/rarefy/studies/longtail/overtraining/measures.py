@@ -88,3 +88,9 @@ def two_looks(results: xr.Dataset, method: str, name: str) -> tuple[float, float
     values = values[np.isfinite(values).all(axis=1)]
     means = values.mean(axis=0) if len(values) else (np.nan, np.nan)
     return float(means[0]), float(means[1]), mean_interval(values[:, 1] - values[:, 0])
+
+
+def shown(found: Interval) -> str:
+    """A difference, and its 95 % interval where there is one."""
+    ends = f" [{found.low:+.2f}, {found.high:+.2f}]" if found.n > 1 else ""
+    return f"{found.mean:+.2f}{ends}" if found.n else "-"

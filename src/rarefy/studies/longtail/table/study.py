@@ -22,6 +22,13 @@ LENGTHS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("free-2000", 2000, (MASK_FREE,)),
 )
 EPOCHS = (100, 500, 1000, 2000)
+CONTROLS = {
+    "controls": (MASK_FREE, f"{BRANCHES}+noise"),
+    "controls-further": tuple(
+        f"{BRANCHES}+{word}" for word in ("dropout", "random", "frozen", "both")
+    ),
+}
+"""What is it about the mask? Beside two branches with masks; the most telling ones first."""
 TRIED = ("pruned:0.3", "pruned:0.5", "pruned:0.7", "pruned:0.9", "pruned:0.7+neuron")
 """Readings of Algorithm 1 among which one is chosen, on held-out training images: weights, and
 whole filters as its theory has it."""
@@ -80,6 +87,15 @@ def row_scales() -> dict[str, dict[str, Any]]:
         }
         for data in IMBALANCES
     }
+    asked = {
+        f"{data}-{name}-500": {
+            **_one_order(rows[f"{data}-rho100-500"], 500),
+            "protocols": ON_CIFAR["protocols"],
+            "algorithm": ("simclr", BRANCHES, *methods),
+        }
+        for data in IMBALANCES
+        for name, methods in CONTROLS.items()
+    }
     tried = {
         f"{data}-keep-100": {
             **_one_order(rows[f"{data}-rho100-500"], 100),
@@ -109,7 +125,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         for data in IMBALANCES
         for name, epochs, methods in LENGTHS
     }
-    return {**rows, **controls, **decays, **tried, **curves, **lengths}
+    return {**rows, **controls, **decays, **asked, **tried, **curves, **lengths}
 
 
 def digit_scales() -> dict[str, dict[str, Any]]:
