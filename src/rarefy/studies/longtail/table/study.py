@@ -15,6 +15,18 @@ BRANCHES = "branches:0.1"
 MASK_FREE = "branches:1"
 MASKS = (BRANCHES, MASK_FREE, "branches:0.3")
 """Two branches with strong masks, without any (the control) and with weaker ones."""
+METHODS = (
+    "simclr",
+    "simclr+schedule",
+    "simclr+boost",
+    "simclr+harmonise",
+    BRANCHES,
+    f"{BRANCHES}+schedule",
+    f"{BRANCHES}+boost",
+    f"{BRANCHES}+harmonise",
+    f"{BRANCHES}+boost+harmonise",
+)
+"""Under one protocol, alone and together."""
 LENGTHS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("100", 100, MASKS),
     ("500", 500, (MASK_FREE,)),
@@ -80,6 +92,10 @@ def row_scales() -> dict[str, dict[str, Any]]:
         }
         for data in IMBALANCES
     }
+    methods = {
+        f"{data}-methods-500": {**rows[f"{data}-rho100-500"], "algorithm": METHODS}
+        for data in IMBALANCES
+    }
     tried = {
         f"{data}-keep-100": {
             **_one_order(rows[f"{data}-rho100-500"], 100),
@@ -109,7 +125,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         for data in IMBALANCES
         for name, epochs, methods in LENGTHS
     }
-    return {**rows, **controls, **decays, **tried, **curves, **lengths}
+    return {**rows, **controls, **decays, **methods, **tried, **curves, **lengths}
 
 
 def digit_scales() -> dict[str, dict[str, Any]]:
