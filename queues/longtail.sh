@@ -41,6 +41,14 @@ try rarefy run longtail-table --scale cifar100-rho100-500 --seeds 3
 try rarefy run longtail-table --scale cifar10-branches-free-2000
 try rarefy run longtail-table --scale cifar10-rho100-2000 --seeds 3
 
+# what it is about the mask
+try rarefy run longtail-table --scale cifar100-controls-500
+try rarefy run longtail-table --scale cifar100-controls-further-500
+
+# methods under one protocol
+try rarefy run longtail-table --scale cifar100-methods-500
+try rarefy run longtail-table --scale cifar10-methods-500
+
 # a stronger weight decay
 try rarefy run longtail-table --scale cifar100-decay-500 --seeds 1
 try rarefy run longtail-table --scale cifar10-decay-500 --seeds 1

@@ -15,6 +15,18 @@ BRANCHES = "branches:0.1"
 MASK_FREE = "branches:1"
 MASKS = (BRANCHES, MASK_FREE, "branches:0.3")
 """Two branches with strong masks, without any (the control) and with weaker ones."""
+METHODS = (
+    "simclr",
+    "simclr+schedule",
+    "simclr+boost",
+    "simclr+harmonise",
+    BRANCHES,
+    f"{BRANCHES}+schedule",
+    f"{BRANCHES}+boost",
+    f"{BRANCHES}+harmonise",
+    f"{BRANCHES}+boost+harmonise",
+)
+"""Under one protocol, alone and together."""
 LENGTHS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("100", 100, MASKS),
     ("500", 500, (MASK_FREE,)),
@@ -23,9 +35,11 @@ LENGTHS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
 )
 EPOCHS = (100, 500, 1000, 2000)
 CONTROLS = {
-    "controls": (MASK_FREE, f"{BRANCHES}+noise"),
-    "controls-further": tuple(
-        f"{BRANCHES}+{word}" for word in ("dropout", "random", "frozen", "both")
+    "controls": ("simclr", BRANCHES, MASK_FREE, f"{BRANCHES}+noise"),
+    "controls-further": (
+        "simclr",
+        BRANCHES,
+        *(f"{BRANCHES}+{word}" for word in ("dropout", "random", "frozen", "both")),
     ),
 }
 """What is it about the mask? Beside two branches with masks; the most telling ones first."""
@@ -91,10 +105,10 @@ def row_scales() -> dict[str, dict[str, Any]]:
         f"{data}-{name}-500": {
             **_one_order(rows[f"{data}-rho100-500"], 500),
             "protocols": ON_CIFAR["protocols"],
-            "algorithm": ("simclr", BRANCHES, *methods),
+            "algorithm": methods,
         }
         for data in IMBALANCES
-        for name, methods in CONTROLS.items()
+        for name, methods in {**CONTROLS, "methods": METHODS}.items()
     }
     tried = {
         f"{data}-keep-100": {
