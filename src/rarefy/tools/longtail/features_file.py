@@ -3,6 +3,7 @@ influence, checkup and scikit-learn take it, and the network as a program."""
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -138,7 +139,9 @@ def _write(table: pd.DataFrame, path: Path, ending: str) -> None:
     if ending == ".parquet":
         table.to_parquet(path, index=False)
     elif ending == ".csv":
-        defused(table).to_csv(path, index=False)
+        # all text in quotes: pandas would leave a carriage return in a name without
+        quotes = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
+        defused(table).to_csv(path, index=False, **quotes)
     else:
         about = [name for name in ABOUT if name in table]
         arrays = {KEYS.get(name, name): table[name].to_numpy(dtype=str) for name in about}
