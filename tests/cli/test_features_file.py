@@ -213,7 +213,7 @@ def test_in_python_a_run_and_a_backbone_have_them_too(here: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (("--features", "out.txt"), "--features='out.txt': must end in .parquet or .csv or .npz"),
+        (("--features", "out.txt"), "--features='out.txt': must end in .parquet, .csv, .npz"),
         (("--features", "out"), "--features='out': must end in .parquet"),
         (("--features", "no/out.csv"), "--features='no/out.csv': there is no folder no"),
         (("--features", "mine.csv"), "--features='mine.csv': is there, and rarefy has no record"),

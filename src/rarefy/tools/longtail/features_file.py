@@ -118,7 +118,7 @@ class Outputs:
             if path is None:
                 continue
             if path.suffix.lower() not in endings:
-                raise bad_value(option, str(path), f"must end in {' or '.join(endings)}")
+                raise bad_value(option, str(path), f"must end in {', '.join(endings)}")
             if not path.absolute().parent.is_dir():
                 raise bad_value(option, str(path), f"there is no folder {path.parent}")
             check_output(path, of, inputs, overwrite, option)
