@@ -16,7 +16,6 @@ import torch
 from torch import nn
 
 from rarefy.core.cells import defused
-from rarefy.core.contracts import Experiment
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.settings import resolve_device
 from rarefy.core.text import printable
@@ -152,28 +151,30 @@ def _write(table: pd.DataFrame, path: Path, ending: str) -> None:
 # ------------------------------------------------------------------------------- of a pre-training
 
 
-def check_chosen(outputs: Outputs, experiment: PretrainImages, overwrite: bool) -> None:
-    """Before anything is trained: refuse what could not be written after it."""
+def check_chosen(outputs: Outputs, experiment: PretrainImages, overwrite: bool) -> str:
+    """Before anything is trained: refuse what could not be written after it. Gives what that is
+    made of: the same run with more seeds may replace it."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         word = "export" if outputs.features is None else "features"
         raise UsageError(f"{word}: not under torchrun; rarefy probe FILE --{word} makes it after")
     if not experiment.trained_share():
         raise bad_value("method", ",".join(experiment.algorithm), "trains no network to write")
-    outputs.check(_spec(experiment), overwrite=overwrite)
+    of = spec_hash(spec_of(experiment, "float32"), experiment.renamed)
+    outputs.check(of, overwrite=overwrite)
     if outputs.export is not None:
         task = experiment.tasks()[0]
         parts = parts_of(task.data, task.tail, 0, torch.device("cpu"))
         channels, size = parts.seen.images.shape[1:3]
         network, _ = build_backbone(task.network, channels, size)
         exported(network, Scaling(parts.mean, parts.std), size, task.network)
+    return of
 
 
-def write_chosen(outputs: Outputs, run: PretrainRun, device: str, overwrite: bool) -> None:
+def write_chosen(outputs: Outputs, run: PretrainRun, of: str, device: str, overwrite: bool) -> None:
     """Of the network that the decision names; ``run.written`` says which and where."""
     one, path = chosen_network(run, device)
     run.written["network"] = str(path)
-    spec = _spec(run.experiment)
-    run.written.update(outputs.write(one, spec, overwrite))
+    run.written.update(outputs.write(one, of, overwrite))
 
 
 def chosen_network(run: PretrainRun, device: str = "auto") -> tuple[TrainedBackbone, Path]:
@@ -197,11 +198,6 @@ def chosen_network(run: PretrainRun, device: str = "auto") -> tuple[TrainedBackb
         f"features: no network of {' or '.join(map(str, methods))} is in {run.networks}: they were "
         "trained without --save; --overwrite trains them again"
     )
-
-
-def _spec(experiment: Experiment) -> str:
-    """What it is made of: the same run with more seeds may replace it."""
-    return spec_hash(spec_of(experiment, "float32"), experiment.renamed)
 
 
 # ----------------------------------------------------------------------------------------- of files

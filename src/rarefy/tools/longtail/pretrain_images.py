@@ -180,8 +180,7 @@ def pretrain_images(
     store = Path(usual_store if out is None else out)
     if save is None and (outputs or unlabelled):  # (without labels there is nothing else to have)
         save = store.with_name(f"{store.name}-networks")
-    if outputs:
-        check_chosen(outputs, experiment, overwrite)
+    written_of = check_chosen(outputs, experiment, overwrite) if outputs else ""
     if save is not None and not store.exists():  # (else it is for the store to say)
         network_folder(experiment, "float32", save, overwrite)
     _check_before(experiment, save_split, overwrite)
@@ -214,7 +213,7 @@ def pretrain_images(
     )
     found = PretrainRun.of(experiment, execution, networks=save)
     if outputs and found.finished and not found.all_stopped:
-        write_chosen(outputs, found, device, overwrite)
+        write_chosen(outputs, found, written_of, device, overwrite)
     return found
 
 
