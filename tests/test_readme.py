@@ -17,6 +17,7 @@ PAGES = (
     "docs/guide.md",
     "docs/index.md",
     "docs/influence.md",
+    "docs/longtail.md",
     "docs/pruning.md",
     "docs/training.md",
     "CONTRIBUTING.md",

@@ -9,8 +9,8 @@ set are atypical and which labels may be wrong, ``rarefy.LabelCheck().fit(X, y)`
 ``rarefy.clean(data, picks, out)`` writes the set anew as decided. ``rarefy.checkup(data)`` calls
 all tools once. ``rarefy.pretrain(images, network, "branches:0.1")`` learns features without labels,
 ``rarefy.probe(train, test)`` judges them, ``rarefy.pretrain_images(data, methods)`` compares
-methods, head and tail. ``rarefy.granularity(data)`` says how fine the labels of pre-training
-should be.
+methods, head and tail, ``rarefy.features(file)`` is what a saved network makes of images.
+``rarefy.granularity(data)`` says how fine the labels of pre-training should be.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rarefy.tools.influence.estimators import InfluenceScorer, LabelCheck
     from rarefy.tools.influence.scoring import influence
     from rarefy.tools.longtail.api import pretrain, probe
+    from rarefy.tools.longtail.features_file import features
     from rarefy.tools.longtail.pretrain_images import pretrain_images
     from rarefy.tools.train_images import train
 
@@ -46,6 +47,7 @@ __all__ = [
     "checkup",
     "claims",
     "clean",
+    "features",
     "granularity",
     "influence",
     "judge",
@@ -63,6 +65,7 @@ _HOMES = {
     "run": "rarefy.studies.api",
     "judge": "rarefy.studies.api",
     "clean": "rarefy.tools.clean.cleaning",
+    "features": "rarefy.tools.longtail.features_file",
     "granularity": "rarefy.tools.granularity.api",
     "influence": "rarefy.tools.influence.scoring",
     "InfluenceScorer": "rarefy.tools.influence.estimators",

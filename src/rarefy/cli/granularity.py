@@ -78,7 +78,11 @@ def granularity(
         ),
     ] = "target",
     network: Annotated[
-        str, typer.Option(help="lenet, cnn, resnet18, vit, or yours as module:callable.")
+        str,
+        typer.Option(
+            help="lenet, cnn, resnet18, vit, timm:NAME, torchvision:NAME, or yours as "
+            "module:callable."
+        ),
     ] = "cnn",
     epochs: Annotated[int | None, typer.Option(help=f"Of pre-training. {AUTO}")] = None,
     tune_epochs: Annotated[

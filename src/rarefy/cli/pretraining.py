@@ -67,15 +67,18 @@ def pretrain(
     ] = "simclr,branches:0.1,pixels",
     network: Annotated[
         str | None,
-        typer.Option(help=f"lenet, cnn, resnet18, vit, or yours as module:callable. {AUTO}"),
+        typer.Option(
+            help="lenet, cnn, resnet18, vit; timm:NAME or torchvision:NAME where these are "
+            f"installed (no weights are downloaded); or yours as module:callable. {AUTO}"
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help=f"Passes over the images. {AUTO}")] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
             help="Repeats, with --rho each with another order of the classes and other images (6 "
-            "if not given), else with other weights and views alone (5). Fewer than 5 decide "
-            "nothing."
+            "if not given), else with other weights and views alone (5, or 1 with --unlabelled). "
+            "Fewer than 5 decide nothing."
         ),
     ] = None,
     control: Annotated[
@@ -138,7 +141,9 @@ def pretrain(
     unlabelled: Annotated[
         bool,
         typer.Option(
-            "--unlabelled", help="Of a folder: all images below it, no classes; nothing is judged."
+            "--unlabelled",
+            help="Of a folder: all images below it, no classes; nothing is judged, the networks "
+            "are saved.",
         ),
     ] = False,
     out: Annotated[
@@ -146,6 +151,17 @@ def pretrain(
     ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Write the trained backbones into this folder.")
+    ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a row of features per image into this file (.parquet, .csv, .npz), of the "
+            "method that the last line names, or else of the first."
+        ),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Write that network as a program (.pt2): PyTorch loads it by itself."),
     ] = None,
     overwrite: Overwrite = False,
     max_seconds: MaxSeconds = None,
@@ -170,17 +186,23 @@ def pretrain(
     Example: [bold]rarefy pretrain cifar10 --rho 100 --method simclr,branches:0.1 --compile
     --save nets[/]
 
-    Example: [bold]rarefy pretrain my_photos --unlabelled --size 64 --method simclr --save nets[/]
+    Example: [bold]rarefy pretrain my_photos --unlabelled --size 64 --features photos.parquet[/]
     """
     use_data_folder(folder)
     from rarefy.tools.longtail.pretrain_images import pretrain_images
 
     def before(experiment: PretrainImages, store: Path) -> None:
+        import torch
+
         from rarefy.tools.forecasting import forecast
+        from rarefy.tools.image_data import on_device
 
         trained = experiment.trained_share()
         if trained and (words := forecast(experiment, store, device, jobs, overwrite, trained)):
-            typer.echo(f"{experiment.network}, {experiment.epochs} epochs: {words}", err=True)
+            channels, size, _ = on_device(experiment.data, torch.device("cpu")).shape
+            images = f"images of {channels} x {size} x {size}"
+            how = f"{images}, {experiment.network}, {experiment.epochs} epochs"
+            typer.echo(f"{how}: {words}", err=True)
 
     began = time.time()
     found = pretrain_images(
@@ -213,6 +235,8 @@ def pretrain(
         threads=threads,
         out=out,
         save=save,
+        features=features,
+        export=export,
         overwrite=overwrite,
         max_seconds=max_seconds,
         progress=True,
@@ -228,7 +252,9 @@ def pretrain(
             _print_judged(found)
         why = "all stopped, not finite" if found.all_stopped else ""
         why = why if found.trained else "nothing was trained"
-        typer.echo(f"store: {found.path}" + spell_saved(save, began, why))
+        typer.echo(f"store: {found.path}" + spell_saved(found.networks, began, why))
+        for what, path in found.written.items():
+            typer.echo(f"{what}: {path}")
         if unlabelled:
             typer.echo("no labels: nothing is judged; rarefy probe does, with labelled images")
         elif found.decision is not None:

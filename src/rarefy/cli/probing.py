@@ -52,6 +52,17 @@ def probe(
     table: Annotated[
         Path | None, typer.Option(help="Write every network class by class to this CSV file.")
     ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of one network: write a row of features per image into this file (.parquet, "
+            ".csv, .npz)."
+        ),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Of one network: write it as a program (.pt2) for PyTorch alone."),
+    ] = None,
     device: Device = "auto",
     folder: DataFolder = None,
     size: Size = None,
@@ -78,6 +89,7 @@ def probe(
     from rarefy.tools.image_data import with_options
     from rarefy.tools.longtail.comparing import by_class, name_differences, settings_of
     from rarefy.tools.longtail.evaluation import PROTOCOLS, Evaluation
+    from rarefy.tools.longtail.features_file import Outputs, TrainedBackbone
     from rarefy.tools.longtail.probing import (
         check_file,
         open_network,
@@ -94,6 +106,12 @@ def probe(
         on = os.path.normpath(on)
     data = None if on is None else with_options(on, size, test_share, skip_bad)
     _check_files(networks, data)
+    outputs = Outputs(features, export)
+    if outputs:
+        if len(networks) > 1:
+            word = "export" if features is None else "features"
+            raise UsageError(f"{word}: of one network, and {len(networks)} are named; name one")
+        outputs.check(_made_of(networks[0], data), networks)
     others: dict[str, Any] = {}
     for name in networks:  # all of them before any is judged, which takes minutes
         if _is_file(name):
@@ -101,6 +119,14 @@ def probe(
         else:
             assert data is not None  # checked
             others[name] = open_network(name, data, device)
+    written: dict[str, str] = {}
+    if outputs:
+        (name,) = networks
+        if name in others:
+            taken = TrainedBackbone.of_network(others[name], name, str(data), device)
+        else:
+            taken = TrainedBackbone.of_file(Path(name), data, device, network)
+        written = outputs.write(taken, _made_of(name, data))
     found: list[ProbeResult] = []
     with Progress("probing", len(networks)) as bar:
         for name in networks:
@@ -120,7 +146,7 @@ def probe(
         write_output(table, defused(by_class(found)).to_csv(index=False), "probe")
     found = with_pixels(found, how)
     if as_json:
-        typer.echo(json.dumps(describe(found, words), indent=1))
+        typer.echo(json.dumps({**describe(found, words), "written": written}, indent=1))
         return
     settings = settings_of(found)
     last = []
@@ -137,6 +163,8 @@ def probe(
         typer.echo(f"note: {names[0] if len(names) == 1 else f'{len(names)} networks'}: {note}")
     if table is not None:
         typer.echo(f"class by class: {table}")
+    for what, path in written.items():
+        typer.echo(f"{what}: {path}")
     for line in last:
         typer.echo(line)
 
@@ -144,6 +172,11 @@ def probe(
 def _is_file(name: str) -> bool:
     """Else it is somebody's ``module:callable``."""
     return ":" not in name or Path(name).exists()
+
+
+def _made_of(name: str, data: str | None) -> str:
+    """Other features may not take its place."""
+    return f"probe {name} {data or ''}"
 
 
 def _check_files(networks: list[str], data: str | None) -> None:

@@ -52,7 +52,8 @@ def train(
     network: Annotated[
         str | None,
         typer.Option(
-            help=f"lenet, cnn, cnn-small, resnet18, vit, or yours as module:callable. {AUTO}"
+            help="lenet, cnn, cnn-small, resnet18, vit; timm:NAME or torchvision:NAME where these "
+            f"are installed (no weights are downloaded); or yours as module:callable. {AUTO}"
         ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help=f"Passes over the images. {AUTO}")] = None,

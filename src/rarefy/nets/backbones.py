@@ -86,6 +86,8 @@ def build_backbone(name: str, channels: int, size: int) -> tuple[Features, int]:
     gives an image. Of somebody's network the last linear layer goes if it answers as many classes
     as were asked for; one that has no such parameter gives features already."""
     network = build(name, channels, size, CLASSES, any_width=True)
+    if name.startswith("timm:"):  # (which may have several heads, or one that is not linear)
+        network.reset_classifier(0)  # type: ignore[operator]
     example = torch.zeros(2, channels, size, size)
     example = example.to(next(iter(network.parameters()), example).device)
     with preserve_state(network):
@@ -99,6 +101,8 @@ def build_backbone(name: str, channels: int, size: int) -> tuple[Features, int]:
         if not linear[-1]:  # the network is this one layer
             raise bad_value("network", name, "is its own classifier: there are no features before")
         network.set_submodule(linear[-1], nn.Identity())
+    elif name.startswith("torchvision:"):
+        raise bad_value("network", name, "does not end in a linear layer, which could be taken off")
     backbone = Features(network)
     with preserve_state(backbone):
         found = backbone(example)

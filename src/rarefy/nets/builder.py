@@ -1,17 +1,14 @@
-"""Networks for images by name, or anybody's by ``module:callable``, and what one costs."""
+"""Networks for images by name, also of timm and torchvision, or anybody's by ``module:callable``,
+and what one costs."""
 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
-import importlib
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +16,14 @@ from torch import Tensor, nn
 from rarefy.core.errors import UsageError, bad_value, unknown
 from rarefy.nets.image_cnn import ImageCNN
 from rarefy.nets.lenet import LeNet
+from rarefy.nets.named import (
+    current_folder_importable,
+    in_a_line,
+    is_library,
+    library_maker,
+    library_version,
+    named_callable,
+)
 from rarefy.nets.resnet import ResNet18
 from rarefy.nets.vit import ViT
 
@@ -45,7 +50,9 @@ def build(name: str, channels: int, size: int, classes: int, any_width: bool = F
     """A new network for images (channels, size, size) and so many classes, its first weights drawn
     from PyTorch's global generator.
 
-    name: one of ``NETWORKS``, or ``module:callable``, the module being installed or in the current
+    name: one of ``NETWORKS``; ``timm:NAME`` or ``torchvision:NAME`` where these are installed, with
+    weights drawn anew and the layers that it has there (made for large images, most begin by making
+    an image 4 times smaller); or ``module:callable``, the module being installed or in the current
     folder; the callable gets those of channels, size and classes that it has a parameter for.
     any_width: it may answer anything, not only a number per class.
     """
@@ -65,7 +72,8 @@ def build(name: str, channels: int, size: int, classes: int, any_width: bool = F
 
 
 def _unknown(name: str) -> UsageError:
-    return UsageError(f"{unknown('network', name, NETWORKS)}; your own: module:callable")
+    others = "your own: module:callable, others: timm:NAME, torchvision:NAME"
+    return UsageError(f"{unknown('network', name, NETWORKS)}; {others}")
 
 
 # ------------------------------------------------------------------------------- somebody's network
@@ -74,68 +82,20 @@ def _unknown(name: str) -> UsageError:
 def _somebodys(name: str, channels: int, size: int, width: int | None, classes: int) -> nn.Module:
     given = {"channels": channels, "size": size, "classes": classes}
     with current_folder_importable():  # also for what the callable itself imports
-        maker = named_callable(name)
+        maker = library_maker(name) if is_library(name) else named_callable(name)
         positional, named = _arguments(name, maker, given)
         try:
             model = maker(*positional, **named)
         except (Exception, SystemExit) as error:
             passed = ", ".join(f"{key}={value}" for key, value in named.items())
             raise bad_value(
-                "network", name, f"called with ({passed}) it raised {_in_a_line(error)}"
+                "network", name, f"called with ({passed}) it raised {in_a_line(error)}"
             ) from error
         if not isinstance(model, nn.Module):
             kind = type(model).__name__
             raise bad_value("network", name, f"must return a torch.nn.Module, not {kind}")
         _try_out(name, model, (channels, size, size), width)
     return model
-
-
-@contextlib.contextmanager
-def current_folder_importable() -> Iterator[None]:
-    """Modules of the current folder can be imported, as ``python -m`` lets them."""
-    folder = os.getcwd()
-    sys.path.insert(0, folder)
-    importlib.invalidate_caches()  # the file may have been written a moment ago
-    try:
-        yield
-    finally:
-        if folder in sys.path:
-            sys.path.remove(folder)
-
-
-def named_callable(name: str) -> Callable[..., object]:
-    """What ``module:callable`` names."""
-    where, _, what = name.partition(":")
-    if where.endswith(".py") or os.sep in where:
-        raise bad_value("network", name, "before the colon stands a module (nets.mine), not a file")
-    if not all(part.isidentifier() for part in (*where.split("."), *what.split("."))):
-        raise bad_value("network", name, "must be module:callable, such as my_nets:small")
-    try:
-        found: Any = importlib.import_module(where)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{where}.".startswith(f"{error.name}."):
-            raise _no_import(name, where, error) from error  # it imports something missing
-        raise bad_value(
-            "network", name, f"no module {error.name!r}, neither installed nor in this folder"
-        ) from error
-    except (Exception, SystemExit) as error:
-        raise _no_import(name, where, error) from error
-    for part in what.split("."):
-        if not hasattr(found, part):
-            near = difflib.get_close_matches(part, dir(found), n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise bad_value("network", name, f"there is no {part!r} in {where!r}{hint}")
-        found = getattr(found, part)
-    if isinstance(found, nn.Module):  # callable, but one network for all seeds
-        raise bad_value("network", name, "is a network; name the class or function that makes one")
-    if not callable(found):
-        raise bad_value("network", name, f"is not callable, but {type(found).__name__}")
-    checked: Callable[..., object] = found
-    return checked
-
-
-def _no_import(name: str, where: str, error: BaseException) -> UsageError:
-    return bad_value("network", name, f"importing {where!r} raised {_in_a_line(error)}")
 
 
 def _arguments(
@@ -176,7 +136,7 @@ def _try_out(name: str, model: nn.Module, shape: tuple[int, ...], width: int | N
             answers = model(_images(model, _TRIED, shape))
     except Exception as error:
         raise bad_value(
-            "network", name, f"given images of {size} it raised {_in_a_line(error)}"
+            "network", name, f"given images of {size} it raised {in_a_line(error)}"
         ) from error
     if width is None:
         return
@@ -187,12 +147,6 @@ def _try_out(name: str, model: nn.Module, shape: tuple[int, ...], width: int | N
         raise bad_value("network", name, f"{wanted}, not {tuple(answers.shape)}")
     if not answers.is_floating_point():
         raise bad_value("network", name, f"{wanted} of a floating type, not {answers.dtype}")
-
-
-def _in_a_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    kind = type(error).__name__
-    return f"{kind}: {lines[0][:200]}" if lines else kind
 
 
 # ------------------------------------------------------------------------------------------ looking
@@ -264,6 +218,8 @@ def identity(name: str) -> str:
     whose code belongs to a version."""
     if ":" not in name:
         return ""
+    if is_library(name):
+        return f"{name} ({library_version(name)})"
     with current_folder_importable():
         found = named_callable(name)
     # both where it was named and where it is written: a partial has no module of its own

@@ -26,8 +26,8 @@ class ComparedRun(Execution, ABC):
     experiment: Experiment
 
     @classmethod
-    def of(cls, experiment: Experiment, execution: Execution) -> Self:
-        return cls(**vars(execution), experiment=experiment)
+    def of(cls, experiment: Experiment, execution: Execution, **more: Any) -> Self:
+        return cls(**vars(execution), experiment=experiment, **more)
 
     @property
     @abstractmethod

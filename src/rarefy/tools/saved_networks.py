@@ -15,6 +15,7 @@ from rarefy.core.writing import OutputFolder
 from rarefy.data.images import ImageData
 from rarefy.nets.backbones import build_backbone
 from rarefy.nets.builder import NETWORKS, build
+from rarefy.nets.named import is_library
 
 BACKBONE = "backbone"
 """Kind of a file without a classifier."""
@@ -124,7 +125,7 @@ def _loaded(
 ) -> tuple[nn.Module, dict[str, Any]]:
     weights = about.pop("state_dict")
     name = network or str(about.get("network"))
-    if network is None and name not in NETWORKS:
+    if network is None and name not in NETWORKS and not is_library(name):
         raise UsageError(f"{path} has a network {name!r}: name it again with network={name!r}")
     try:
         found = make(name)

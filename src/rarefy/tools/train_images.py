@@ -151,7 +151,8 @@ def train(
         data: digits, mnist, cifar10, cifar100, or a folder of class folders.
         keep: shares of the weights to keep, or "auto": one is chosen by a short race on held-out
             training images. The dense network is always trained too.
-        network: lenet, cnn, cnn-small, resnet18, vit, or yours as ``module:callable``.
+        network: lenet, cnn, cnn-small, resnet18, vit, ``timm:NAME``, ``torchvision:NAME``, or yours
+            as ``module:callable``.
         seeds: repeats, each dense and pruned from one start; fewer than 5 decide nothing.
         network, seeds, epochs, batch, optimizer, learning_rate, weight_decay, shift, flip: by the
             kind and size of the set and the device if not given (``rarefy.tools.recipes``).

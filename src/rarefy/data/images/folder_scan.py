@@ -17,6 +17,10 @@ TEST_NAMES = ("test", "val", "valid", "validation")
 """The first that is there is what is tested on."""
 
 
+class NoClasses(UsageError):
+    """Folders in it are no classes, or there are none; there may be images."""
+
+
 Visited = dict[tuple[int, int], tuple[Path, Path]]
 """Of each folder, by device and number: the class folder below which it was met, and its path."""
 
@@ -94,9 +98,9 @@ def _split(root: Path, train: Path, test: Path) -> FolderFiles:
 
 def _need_classes(root: Path, classes: tuple[str, ...]) -> None:
     if not classes:
-        raise UsageError(f"{root}: no class folders in it (expected {root.name}/CLASS/image.png)")
+        raise NoClasses(f"{root}: no class folders in it (expected {root.name}/CLASS/image.png)")
     if len(classes) == 1:
-        raise UsageError(f"{root}: only one class folder, {classes[0]!r}; at least 2 are needed")
+        raise NoClasses(f"{root}: only one class folder, {classes[0]!r}; at least 2 are needed")
 
 
 def _complain(root: Path, problems: list[str]) -> None:

@@ -27,9 +27,11 @@ from rarefy.measure.class_report import COLUMNS, class_report
 from rarefy.measure.representation.groups import delta_20
 from rarefy.nets.backbones import Features
 from rarefy.tools.compared_run import given_or_usual
+from rarefy.tools.exported_networks import exported, write_exported
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.evaluation import Evaluation, ProbeData, judge
 from rarefy.tools.longtail.features import features_of, final_encoder
+from rarefy.tools.longtail.features_file import Outputs
 from rarefy.tools.longtail.pretraining import HELPS, PretrainTask, new_pretraining
 from rarefy.tools.longtail.recipes import usual_pretraining
 from rarefy.tools.longtail.sets import AS_IS, VALIDATION_SHARE, Parts, Tail
@@ -57,12 +59,22 @@ class PretrainedBackbone:
     """One row per epoch: loss, alignment, uniformity, churn of the mask."""
     device: torch.device
     precision: str
+    size: int
+    """Side of the images."""
 
     def features(self, images: Tensor | ArrayLike) -> Tensor:
         """On the CPU."""
         shown = _as_images(images).to(self.device)
         scaling = Scaling(self.mean, self.std)
         return features_of(self.backbone, shown, scaling, self.precision).cpu()
+
+    def export(self, path: Path | str) -> None:
+        """Write it as a program (.pt2): ``torch.export.load(path).module()`` takes pixels in [0, 1]
+        and needs neither rarefy nor the network's code."""
+        Outputs(export=Path(path)).check("pretrain")
+        name = type(self.backbone).__name__
+        program = exported(self.backbone, Scaling(self.mean, self.std), self.size, name)
+        write_exported(program, Path(path), "pretrain")
 
 
 def pretrain(
@@ -185,7 +197,8 @@ def pretrain(
     history.insert(0, "epoch", np.arange(1, len(history) + 1))
     if isinstance(network, nn.Module):
         network.load_state_dict(learnt.network.state_dict())  # type: ignore[union-attr]
-    return PretrainedBackbone(learnt, data.mean, data.std, history, place, training.precision)
+    made = (learnt, data.mean, data.std, history, place, training.precision)
+    return PretrainedBackbone(*made, size=size)
 
 
 def _words(now: Pretraining) -> str:

@@ -232,12 +232,12 @@ class LongTailPretraining(Experiment):
     def _train(self, cell: Mapping[str, Any], key: int, context: Context) -> dict[str, np.ndarray]:
         method, images = str(cell["algorithm"]), str(cell["images"])
         task = self.task(images, float(cell["rho"]))
-        name = self._run_name(method, images, float(cell["rho"]), int(cell["seed"]))
+        name = self.run_name(method, images, float(cell["rho"]), int(cell["seed"]))
         order = self.order_seed(int(cell["seed"]))
         found = pretrain_one(task, Method.parse(method), key, order, context, name)
         return self._measured(found)
 
-    def _run_name(self, method: str, images: str, rho: float, seed: int) -> str:
+    def run_name(self, method: str, images: str, rho: float, seed: int) -> str:
         """Of its file of weights, and in messages."""
         tail = Tail(self.split)
         kind = f"{images}-rho-{rho:g}"
@@ -250,7 +250,7 @@ class LongTailPretraining(Experiment):
 
     def network_names(self) -> list[str]:
         return [
-            self._run_name(method, images, rho, seed)
+            self.run_name(method, images, rho, seed)
             for seed in range(self.seeds)
             for method in self.algorithm
             for images in self.images

@@ -13,12 +13,14 @@ import torch
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.settings import resolve_device
 from rarefy.core.writing import check_output
+from rarefy.data.images.folder_scan import NoClasses
 from rarefy.data.longtail import split_file
 from rarefy.data.longtail.split import LongTailSplit
 from rarefy.sweep.runner import execute, network_folder
 from rarefy.tools.compared_run import given_or_usual, image_source
 from rarefy.tools.decision import FEWEST
 from rarefy.tools.longtail.experiment import LongTailPretraining
+from rarefy.tools.longtail.features_file import Outputs, check_chosen, write_chosen
 from rarefy.tools.longtail.pretrain_run import PretrainImages, PretrainRun
 from rarefy.tools.longtail.pretraining import check_task
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
@@ -62,6 +64,8 @@ def pretrain_images(
     threads: int | None = None,
     out: Path | str | None = None,
     save: Path | str | None = None,
+    features: Path | str | None = None,
+    export: Path | str | None = None,
     overwrite: bool = False,
     max_seconds: float | None = None,
     progress: bool = False,
@@ -79,7 +83,8 @@ def pretrain_images(
         data: digits, mnist, cifar10, cifar100, or a folder of class folders.
         method: simclr, pruned:KEEP, branches:KEEP, sdclr; pixels, untrained. The first that trains
             without masks is what others are compared with.
-        network: lenet, cnn, resnet18, vit, or yours as ``module:callable``.
+        network: lenet, cnn, resnet18, vit, ``timm:NAME``, ``torchvision:NAME``, or yours as
+            ``module:callable``.
         network, epochs, batch, learning_rate, warm_up: by the number and size of the images and
             the device if not given (``tools.longtail.recipes``).
         rho: makes the set long-tailed: images of the largest class over those of the smallest.
@@ -88,16 +93,22 @@ def pretrain_images(
         control: also train on the balanced set of equal size, with rho.
         save_split: a file (.json) for the images of the first seed.
         seeds: repeats, each with another order of the classes where rho makes a tail; if not given
-            6 of those (three mirrored pairs), else 5. Fewer than 5 decide nothing.
+            6 of those (three mirrored pairs), else 5. Fewer than 5 decide nothing. 1 of unlabelled
+            images, where nothing is decided.
         weight_decay, temperature: of the loss and its optimiser.
         crop: least share of an image that a view shows; 0: the usual one.
         protocols: how features are judged: linear, long-tail, few, knn.
         shots: labels per class of the protocol few.
-        unlabelled: of a folder: all images below it, no classes; nothing is judged.
+        unlabelled: of a folder: all images below it, no classes; nothing is judged, networks are
+            saved.
         precision, compiled, size, test_share, skip_bad, device, jobs, threads, overwrite,
             max_seconds, progress, go_on: as in ``rarefy.train``.
         out: the store; ``runs/pretrain-DATA`` if not given.
         save: a folder into which the trained backbones are written.
+        features: a file (.parquet, .csv, .npz) with a row of features per image, of the first seed
+            of the method that the decision names, or else of the first that trains; networks are
+            saved then, if ``save`` does not say where in ``OUT-networks``.
+        export: the same network as a program (.pt2), which PyTorch loads without rarefy.
         before: is told what will be run and where it is kept, before it starts.
 
     Returns:
@@ -110,12 +121,16 @@ def pretrain_images(
         >>> found.frame[["method", "balanced_accuracy", "tail", "difference"]]
         >>> found.decision.sentence
     """
-    data, save = str(data), None if save is None else Path(save)
-    save_split = None if save_split is None else Path(save_split)
+    data, outputs = str(data), Outputs(_path(features), _path(export))
+    save, save_split = _path(save), _path(save_split)
     protocols = (protocols,) if isinstance(protocols, str) else tuple(protocols)
     methods = parse_methods(method if isinstance(method, str) else ",".join(method))
     # (what is trained first: by its first cell the time of all is told)
     methods = tuple(sorted(methods, key=lambda one: not Method.parse(one).trained))
+    if unlabelled:  # (what trains nothing could only be judged)
+        methods = tuple(one for one in methods if Method.parse(one).trained)
+        if not methods:
+            raise bad_value("method", method, "learns nothing, and is not judged without labels")
     if unlabelled and not Path(data).is_dir():
         raise bad_value("data", data, "--unlabelled is for folders, and there is none of this name")
     source, usual_store = image_source(
@@ -129,7 +144,10 @@ def pretrain_images(
         raise UsageError("save_split: a file holds one split; name one rho")
     # (the smallest of several long tails must have enough images too)
     tail = Tail((split or "exponential") if tailed else AS_IS, max(imbalances), head or "full")
-    seen = parts_of(source, tail, 0, torch.device("cpu")).seen
+    try:
+        seen = parts_of(source, tail, 0, torch.device("cpu")).seen
+    except NoClasses as error:
+        raise UsageError(f"{error}; --unlabelled takes all images below it") from None
     given = {
         "network": network,
         "epochs": epochs,
@@ -140,6 +158,7 @@ def pretrain_images(
     usual = usual_pretraining(
         len(seen), seen.images.shape[2], network, batch, resolve_device(device).type
     )
+    usual_seeds = 1 if unlabelled else ORDERS if rho is not None else FEWEST
     experiment = PretrainImages.at(
         "quick",
         data=source,
@@ -148,7 +167,7 @@ def pretrain_images(
         algorithm=methods,
         split=tail.shape,
         head=tail.head,
-        seeds=(ORDERS if rho is not None else FEWEST) if seeds is None else seeds,
+        seeds=usual_seeds if seeds is None else seeds,
         weight_decay=weight_decay,
         temperature=temperature,
         crop=crop,
@@ -159,6 +178,9 @@ def pretrain_images(
         **given_or_usual(given, usual),
     )
     store = Path(usual_store if out is None else out)
+    if save is None and (outputs or unlabelled):  # (without labels there is nothing else to have)
+        save = store.with_name(f"{store.name}-networks")
+    written_of = check_chosen(outputs, experiment, overwrite) if outputs else ""
     if save is not None and not store.exists():  # (else it is for the store to say)
         network_folder(experiment, "float32", save, overwrite)
     _check_before(experiment, save_split, overwrite)
@@ -189,7 +211,14 @@ def pretrain_images(
         models=save,
         threads=threads,
     )
-    return PretrainRun.of(experiment, execution)
+    found = PretrainRun.of(experiment, execution, networks=save)
+    if outputs and found.finished and not found.all_stopped:
+        write_chosen(outputs, found, written_of, device, overwrite)
+    return found
+
+
+def _path(name: Path | str | None) -> Path | None:
+    return None if name is None else Path(name)
 
 
 def _imbalances(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from rarefy.tools.compared_run import ComparedRun
 from rarefy.tools.decision import Decision
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.experiment import SMALLEST, LongTailPretraining
+from rarefy.tools.longtail.features_file import chosen_network
 from rarefy.tools.longtail.judging import Setting, decide_judged, judged_methods
 from rarefy.tools.longtail.overtraining import courses
 from rarefy.tools.longtail.pretraining import PretrainResult
@@ -78,10 +80,22 @@ SPELLED = {
 """As all judging tables spell it."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class PretrainRun(ComparedRun):
     """What ``rarefy.pretrain_images`` gives: ``rows`` has a row per set and method, accuracies in
     per cent by the first protocol and the difference to the baseline, seed by seed; ``by_class`` a
-    row per class; ``decision`` says what to use."""
+    row per class; ``decision`` says what to use, ``features()`` what its network makes of the
+    images."""
+
+    networks: Path | None = None
+    """The folder in which they are saved."""
+    written: dict[str, str] = field(default_factory=dict)
+    """Files of one network by what they are: network, features, export."""
+
+    def features(self, device: str = "auto") -> pd.DataFrame:
+        """One row per image, as of ``rarefy.features``: of the first seed of the method that the
+        decision names, or else of the first that trains. Needs ``save``."""
+        return chosen_network(self, device)[0].table()
 
     @property
     def protocol(self) -> str:
@@ -161,4 +175,5 @@ class PretrainRun(ComparedRun):
             for (images, rho, method), one in self.reports.items()
         ]
         decision = None if self.decision is None else self.decision.described()
-        return {**super().described(), "past_best": past, "judged": judged, "decision": decision}
+        told = {"past_best": past, "judged": judged, "written": self.written, "decision": decision}
+        return {**super().described(), **told}

@@ -65,7 +65,8 @@ def probe_file(
 ) -> ProbeResult:
     """A file of ``rarefy pretrain --save``, on the set it was trained for or another one."""
     place = resolve_device(device)
-    backbone, about, parts, order = _opened(path, data, place, network)
+    backbone, about, parts, order = open_file(path, data, place, network)
+    _need_labels(parts)
     scaling = Scaling(tuple(about["mean"]), tuple(about["std"]))
     quality = judge_backbone(backbone, parts, scaling, how, place)
     images = BALANCED if about["tail"]["balanced"] else LONG_TAIL
@@ -87,10 +88,10 @@ def check_file(
 ) -> None:
     """Complain about a file, or about its images, without judging it: a bad one among many is told
     before the others have taken their minutes. (Nothing is kept: many networks are large.)"""
-    _opened(path, data, resolve_device(device), network)
+    _need_labels(open_file(path, data, resolve_device(device), network)[2])
 
 
-def _opened(
+def open_file(
     path: Path, data: str | None, device: torch.device, network: str | None
 ) -> tuple[nn.Module, dict[str, Any], Parts, int]:
     """The backbone, what is known about it, the parts it is judged on and their order."""
@@ -112,7 +113,6 @@ def _opened(
     else:
         order = BY_COUNTS
         parts = parts_of(data, Tail(AS_IS), 0, device)
-    _need_labels(parts)
     _need_shape(path, about, parts, data)
     return backbone, about, parts, order
 

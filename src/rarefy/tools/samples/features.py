@@ -19,7 +19,7 @@ from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.progress import Progress
 from rarefy.core.settings import resolve_device
 from rarefy.data.images.ids import short_hash
-from rarefy.nets.builder import current_folder_importable, named_callable
+from rarefy.nets.named import current_folder_importable, named_callable
 from rarefy.tools.samples.messages import in_a_line, rows_text
 from rarefy.tools.samples.row_store import RowStore
 from rarefy.tools.samples.samples import Samples
