@@ -100,6 +100,11 @@ def test_sets_that_are_not_what_was_asked_for_are_told(
         ((*SMALL, "--temperature", "0"), "temperature=0.0: must be positive and finite"),
         ((*SMALL, "--crop", "2"), "crop=2.0: must be a share of the image"),
         ((*SMALL, "--network", "lenet5"), "lenet5"),
+        (
+            (*SMALL, "--method", "simclr+boost+boost"),
+            "--method='simclr+boost+boost': has boost twice",
+        ),
+        ((*SMALL, "--method", "simclr,simclr+harmonise:130"), "130 directions need a projection"),
         ((*SMALL, "--save", "file"), "save='file': is a file; name a folder"),
         (("digits", "--save-split", "s.json"), "--save-split: all images are used; there is no s"),
         (("digits", "--rho", "8,9", "--save-split", "s.json"), "a file holds one split; name one"),

@@ -36,10 +36,11 @@ def test_too_many_directions() -> None:
     with pytest.raises(UsageError) as error:
         pretraining("simclr+harmonise")
     assert str(error.value) == (
-        "head_out=5: must be at least 99 for 100 targets; fewer: harmonise:6"
+        "method='simclr+harmonise': 100 directions need a projection (head_out) of at least 99, "
+        "not 5; harmonise:6 would do"
     )
     assert pretraining("simclr+harmonise:6").remembering.harmony is not None
-    with pytest.raises(UsageError, match="at least 6 for 7 targets"):
+    with pytest.raises(UsageError, match="7 directions need .* at least 6, not 5"):
         pretraining("simclr+harmonise:7")
 
 

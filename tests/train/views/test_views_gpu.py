@@ -9,6 +9,7 @@ import torch
 
 from rarefy.train.image_batches import Scaling
 from rarefy.train.views import Views
+from rarefy.train.views.rand_augment import draw_augment
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -40,11 +41,13 @@ def test_nothing_waits_for_the_gpu(compile_it: bool) -> None:
     images = torch.randint(0, 256, (100, 3, 32, 32), dtype=torch.uint8, device="cuda")
     generator = torch.Generator("cuda").manual_seed(0)
     options = (SCALING, torch.bfloat16, torch.channels_last, compile_it)
-    views.make(images, generator, *options)
+    rows = torch.rand(200, device="cuda", generator=generator)
+    augment = draw_augment(rows, rows, generator)
+    views.make(images, generator, *options, augment)
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        made = views.make(images, generator, *options)
+        made = views.make(images, generator, *options, augment)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert bool(torch.isfinite(made).all())

@@ -113,7 +113,7 @@ class LongTailPretraining(Experiment):
 
     def check(self) -> None:
         for method in self.algorithm:
-            check_targets(Method.parse(method).targets, self.head_out)
+            check_targets(Method.parse(method), self.head_out)
         if len(self.rho) > 1 and (self.split == AS_IS or Tail(self.split).from_file):
             raise bad_value("rho", self.rho, "means nothing where images are taken as they are")
         for rho in self.rho:

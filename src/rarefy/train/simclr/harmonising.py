@@ -20,6 +20,7 @@ from rarefy.core.compilation import or_plain, own_code
 from rarefy.core.errors import bad_value
 from rarefy.core.settings import can_compile
 from rarefy.train.image_batches import generator_for
+from rarefy.train.simclr.method import Method
 from rarefy.train.simclr.objective import Contrast
 
 SHARPNESS, TEMPERATURE = 0.05, 0.1
@@ -44,7 +45,6 @@ class Harmony:
     def __init__(
         self, count: int, targets: int, width: int, epochs: int, run_key: int, device: torch.device
     ) -> None:
-        check_targets(targets, width)
         draws = generator_for(torch.device("cpu"), run_key, "simplex")
         self.corners = simplex(targets, width, draws).to(device)
         self.begin = epochs // 2
@@ -103,13 +103,14 @@ class Harmony:
             value.copy_(state[name])
 
 
-def check_targets(targets: int, width: int) -> None:
+def check_targets(method: Method, width: int) -> None:
     """Complain where so many directions of equal angles do not exist."""
-    if targets > width + 1:
+    if method.targets > width + 1:
         raise bad_value(
-            "head_out",
-            width,
-            f"must be at least {targets - 1} for {targets} targets; fewer: harmonise:{width + 1}",
+            "method",
+            method.words,
+            f"{method.targets} directions need a projection (head_out) of at least "
+            f"{method.targets - 1}, not {width}; harmonise:{width + 1} would do",
         )
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from rarefy.nets.backbones import Encoder
 from rarefy.train.simclr.boosted_memory import BoostedMemory
-from rarefy.train.simclr.harmonising import Harmony
+from rarefy.train.simclr.harmonising import Harmony, check_targets
 from rarefy.train.simclr.method import Method
 from rarefy.train.simclr.objective import Contrast
 from rarefy.train.simclr.view_batches import ViewBatches
@@ -29,6 +29,7 @@ class Remembering:
         if method.targets:
             layers = [one for one in encoder.projection.modules() if isinstance(one, nn.Linear)]
             width = layers[-1].out_features
+            check_targets(method, width)
             self.harmony = Harmony(count, method.targets, width, epochs, batches.run_key, device)
         self._order: tuple[int, Tensor] | None = None
 

@@ -156,7 +156,8 @@ def _equalise(levels: Tensor) -> Tensor:
 def _posterise(levels: Tensor, bits: Tensor) -> Tensor:
     """So many of the highest bits."""
     unit = torch.exp2(8 - bits.floor().clamp(min=1)).round()
-    return (levels / unit).floor() * unit
+    # (a GPU's division may end just below a whole number; what is none is 1/128 below)
+    return (levels / unit + 1 / 512).floor() * unit
 
 
 def _smooth(levels: Tensor) -> Tensor:
@@ -199,7 +200,7 @@ def _grey(levels: Tensor) -> Tensor:
     if levels.shape[1] == 1:
         return levels
     red, green, blue = levels.split(1, dim=1)
-    return ((GREY[0] * red + GREY[1] * green + GREY[2] * blue + 32768) / 65536).floor()
+    return ((GREY[0] * red + GREY[1] * green + GREY[2] * blue + 32768) * 2**-16).floor()
 
 
 def _each(values: Tensor) -> Tensor:
