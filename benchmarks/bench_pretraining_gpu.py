@@ -37,8 +37,8 @@ TAIL = Tail(rho=size(100.0, 20.0))
 VIEW_OPERATIONS = 3 * 2 * 555_422_720
 """A view in training: forward and twice as much backward, two operations per multiply-add (counted
 in tests/nets/test_resnet.py)."""
-TARGETS = {"simclr": (0.30, 0.25), "branches:0.1": (0.42, 0.35)}
-"""Seconds per epoch: at most, and hoped for."""
+TARGETS = {"simclr": 0.24, "branches:0.1": 0.27}
+"""Seconds per epoch, at most."""
 VIEWS_SHARE = 0.05
 """Of the time, at most for making views."""
 PLAIN = "plain loop, float32"
@@ -157,9 +157,8 @@ def measure(rounds: int) -> dict[str, Any]:
         if name in trainings:
             found[name]["recorded"] = trainings[name].recording is not None
         if name in TARGETS:
-            most, goal = TARGETS[name]
-            found[name]["target_seconds"], found[name]["goal_seconds"] = most, goal
-            found[name]["target_met"], found[name]["goal_met"] = middle <= most, middle <= goal
+            found[name]["target_seconds"] = TARGETS[name]
+            found[name]["target_met"] = middle <= TARGETS[name]
     alone = statistics.median(seconds["views alone"])
     share = alone / statistics.median(seconds["simclr"])
     found["views_share_of_simclr"], found["views_share_met"] = share, share <= VIEWS_SHARE
@@ -168,7 +167,8 @@ def measure(rounds: int) -> dict[str, Any]:
 
 def main() -> None:
     arguments = asked(__doc__, gpu=True, rounds=size(3, 1))
-    measured = measure(arguments.rounds)
+    with own_random_state(0, DEVICE):  # (as trainings run: convolutions in their fastest way)
+        measured = measure(arguments.rounds)
     print(json.dumps(measured, indent=1))
     record = {
         "measured": measured,

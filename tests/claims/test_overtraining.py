@@ -98,7 +98,7 @@ def test_each_control_of_the_mask_is_read_by_itself() -> None:
     assert outcomes == ["holds", "fails", "inconclusive"]
     assert (
         told["Q7.1"].value == pytest.approx(20)
-        and "kept, random, less SimCLR" in told["Q7.1"].setting
+        and "kept + random, less SimCLR" in told["Q7.1"].setting
     )
     near = [one for one in study.verdicts(results, "tiny") if one.claim == "Q7"]
     assert len(near) == 3 and all("neighbours" in one.setting for one in near)
