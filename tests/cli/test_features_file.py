@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -166,6 +167,27 @@ def test_a_folder_without_labels_gives_features_without_labels(
     (path,) = (here / "one-networks").glob("*simclr*.pt")
     found = rarefy.features(path, device="cpu")
     assert "label" not in found and len(found) == 14
+    # the network is for further images too, be they labelled or not
+    shutil.copytree("photos", "more/deep")
+    given = ["probe", str(path), "--device", "cpu", "--on", "more", "--size", "12"]
+    assert cli.main([*given, "--unlabelled"]) == 2
+    assert "more cannot be read: deep/broken.jpg" in capsys.readouterr().err
+    assert cli.main([*given, "--unlabelled", "--skip-bad"]) == 2
+    assert "error: a probe needs labelled images" in capsys.readouterr().err
+    assert cli.main([*given, "--unlabelled", "--skip-bad", "--features", "more.parquet"]) == 0
+    assert capsys.readouterr().out == "features: more.parquet\n"
+    again = pd.read_parquet("more.parquet")
+    assert set(again["pretraining"]) == {"unknown"} and again["id"][0].startswith("deep/")
+    pd.testing.assert_frame_equal(numbers(again), numbers(found))
+    same = rarefy.features(path, "more", size=12, skip_bad=True, unlabelled=True, device="cpu")
+    pd.testing.assert_frame_equal(same, again)
+    assert cli.main(["probe", str(path), "--features", "own.npz", "--device", "cpu", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"written": {"features": "own.npz"}}
+    assert "labels" not in np.load("own.npz")
+    for on in ((), ("--on", "digits")):
+        assert cli.main(["probe", str(path), *on, "--unlabelled"]) == 2
+        said = capsys.readouterr().err
+        assert said == "error: --unlabelled: of a folder, which --on names\n"
 
 
 def test_images_that_a_network_was_not_trained_on(

@@ -68,6 +68,14 @@ def probe(
     size: Size = None,
     test_share: TestShare = None,
     skip_bad: SkipBad = False,
+    unlabelled: Annotated[
+        bool,
+        typer.Option(
+            "--unlabelled",
+            help="Of --on: all images below the folder, no classes; for --features, nothing is "
+            "judged.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge features with labels: linear probe, few labels, nearest neighbours; head and tail.
@@ -104,7 +112,9 @@ def probe(
     how = Evaluation(words, shots)
     if on is not None and Path(on).is_dir():
         on = os.path.normpath(on)
-    data = None if on is None else with_options(on, size, test_share, skip_bad)
+    if unlabelled and (on is None or not Path(on).is_dir()):
+        raise UsageError("unlabelled: of a folder, which --on names")
+    data = None if on is None else with_options(on, size, test_share, skip_bad, unlabelled)
     _check_files(networks, data)
     outputs = Outputs(features, export)
     if outputs:
@@ -114,11 +124,11 @@ def probe(
         outputs.check(_made_of(networks[0], data), networks)
     others: dict[str, Any] = {}
     for name in networks:  # all of them before any is judged, which takes minutes
-        if _is_file(name):
-            check_file(Path(name), data, device, network)
-        else:
+        if not _is_file(name):
             assert data is not None  # checked
-            others[name] = open_network(name, data, device)
+            others[name] = open_network(name, data, device, not outputs)
+        elif not outputs:
+            check_file(Path(name), data, device, network)
     written: dict[str, str] = {}
     if outputs:
         (name,) = networks
@@ -127,6 +137,11 @@ def probe(
         else:
             taken = TrainedBackbone.of_file(Path(name), data, device, network)
         written = outputs.write(taken, _made_of(name, data))
+        if not taken.parts.has_labels:
+            lines = [f"{what}: {path}" for what, path in written.items()]
+            lines = [json.dumps({"written": written}, indent=1)] if as_json else lines
+            typer.echo("\n".join(lines))
+            return
     found: list[ProbeResult] = []
     with Progress("probing", len(networks)) as bar:
         for name in networks:

@@ -25,6 +25,7 @@ from rarefy.nets.backbones import build_backbone
 from rarefy.sweep.runner import network_folder
 from rarefy.sweep.spec import spec_hash, spec_of
 from rarefy.tools.exported_networks import ENDING, exported, write_exported
+from rarefy.tools.image_data import with_options
 from rarefy.tools.longtail.experiment import LongTailPretraining
 from rarefy.tools.longtail.features import features_of
 from rarefy.tools.longtail.probing import open_file
@@ -94,7 +95,9 @@ class TrainedBackbone:
                 "pretraining": told if self.knows_seen else UNKNOWN,
                 "method": self.method,
             }
-            rows = features_of(self.network, images.images, self.scaling).cpu().numpy()
+            # (on a GPU convolutions would round to TF32: a file is of no device)
+            with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+                rows = features_of(self.network, images.images, self.scaling).cpu().numpy()
             numbers = pd.DataFrame(rows, columns=[f"f{place}" for place in range(rows.shape[1])])
             tables.append(pd.concat([pd.DataFrame(about), numbers], axis=1))
         return pd.concat(tables, ignore_index=True)
@@ -208,14 +211,18 @@ def features(
     on: str | Path | None = None,
     *,
     network: str | None = None,
+    size: int | None = None,
+    skip_bad: bool = False,
+    unlabelled: bool = False,
     device: str = "auto",
 ) -> pd.DataFrame:
     """What a saved backbone makes of images, one row per image.
 
     Arguments:
         path: a file of ``rarefy pretrain --save``.
-        on: digits, mnist, cifar10, cifar100 or a folder of class folders; what it was trained on if
-            not given.
+        on: digits, mnist, cifar10, cifar100 or a folder; what it was trained on if not given.
+        size, skip_bad: of that folder, as in ``rarefy.pretrain_images``.
+        unlabelled: all images below the folder, no classes.
         network: the ``module:callable`` that its network was made by, if that is yours.
         device: auto, cpu or cuda.
 
@@ -228,5 +235,5 @@ def features(
         >>> table = rarefy.features("nets/digits-lenet-simclr-as-is-seed-0.pt")
         >>> X, y = table.filter(regex=r"^f\\d+$"), table["label"]
     """
-    data = None if on is None else str(on)
+    data = None if on is None else with_options(str(on), size, None, skip_bad, unlabelled)
     return TrainedBackbone.of_file(Path(path), data, device, network).table()

@@ -203,10 +203,12 @@ def with_pixels(probed: Sequence[ProbeResult], how: Evaluation) -> list[ProbeRes
     return [*probed, *found.values()]
 
 
-def open_network(network: str, data: str, device: str = "auto") -> Features:
-    """``module:callable`` made for the images of a set; complains as ``check_file`` does."""
+def open_network(network: str, data: str, device: str = "auto", judged: bool = True) -> Features:
+    """``module:callable`` made for the images of a set; complains as ``check_file`` does, about
+    labels that are not there only if it is to be judged."""
     parts = parts_of(data, Tail(AS_IS), 0, resolve_device(device))
-    _need_labels(parts)
+    if judged:
+        _need_labels(parts)
     return _built(network, parts)
 
 
