@@ -140,7 +140,8 @@ def _kept(results: xr.Dataset) -> Table:
         "The best on the way, by the per cent of held-out training images, mean over classes, "
         "whose nearest neighbours among the other images of the pre-training have their class "
         "(with head full some of them were trained on, without labels). The best of several looks "
-        "flatters itself; accuracies of test images do not, because none was looked at. Epochs seed by seed; stopped: where over-training was certain.",
+        "flatters itself; accuracies of test images do not, because none was looked at. Epochs "
+        "seed by seed; stopped: where over-training was certain.",
         ("rho", "images", "method", "kept epochs", "then", "at the end", "stopped after"),
         [
             (
