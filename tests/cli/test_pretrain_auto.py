@@ -14,6 +14,7 @@ from small_commands import HERE, SMALL
 from rarefy import cli
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime
+from rarefy.measure.paired_answers import PairedDifference
 from rarefy.studies import get_study
 from rarefy.sweep.store import open_store
 from rarefy.tools import forecasting
@@ -113,14 +114,14 @@ def test_auto_chooses_by_one_training_each_and_trains_the_chosen(
     np.testing.assert_array_equal(*alike)
 
 
-def test_a_certain_winner_is_trained(pretrain: Pretrain, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(method_race, "CHANCE", 1 - 1e-12)  # anything but a loss of all is certain
-    monkeypatch.setattr(
-        method_race.PairedDifference, "above_zero", lambda self, chance: chance > 0.5
-    )
+def test_a_winner_is_trained(pretrain: Pretrain, monkeypatch: pytest.MonkeyPatch) -> None:
+    def better(*_: Any) -> PairedDifference:
+        return PairedDifference(0.5, 0.1, 143, 30)
+
+    monkeypatch.setattr(method_race, "paired_difference", better)
     found = pretrain(*AUTO, "--epochs", "1")
     assert found["choice"].startswith(f"branches:0.1{SENTENCE}")
-    assert "; a certain gain, p = " in found["choice"]
+    assert ": +50.0 points, more than a standard error (10.0, image by image)" in found["choice"]
     assert [row["method"] for row in found["rows"]] == ["branches:0.1", "pixels"]
 
 

@@ -40,8 +40,8 @@ def test_with_one_class_it_is_mcnemars_test() -> None:
     second = np.r_[np.zeros(60), np.ones(40), np.ones(200)]
     found = paired_difference(first, second, np.zeros(300))
     exact = binomtest(60, 100, 0.5, alternative="greater").pvalue
-    assert found.p_value == pytest.approx(exact, abs=0.01) and found.differing == 100
-    assert found.above_zero(0.05) and not found.above_zero(0.01)
+    assert found.differing == 100
+    assert found.above_zero(exact + 0.01) and not found.above_zero(exact - 0.01)
 
 
 @pytest.mark.parametrize("counts", [(70, 70), (200, 50, 20, 10), (15,) * 10])
@@ -57,7 +57,7 @@ def test_luck_is_called_a_difference_no_more_often_than_said(counts: tuple[int, 
 
 def test_bad_answers_and_none_that_differ() -> None:
     same = paired_difference([1, 0], [1, 0], [0, 1])
-    assert (same.mean, same.error, same.p_value) == (0, 0, 1) and not same.above_zero(0.5)
+    assert (same.mean, same.error) == (0, 0) and not same.above_zero(0.5)
     with pytest.raises(UsageError, match=r"answers='\(2,\), \(1,\), \(2,\)': must be one per sam"):
         paired_difference([1, 0], [1], [0, 1])
     with pytest.raises(UsageError, match="at least one"):

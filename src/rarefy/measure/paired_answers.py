@@ -29,11 +29,6 @@ class PairedDifference:
         difference (one-sided, normal approximation)."""
         return self.mean > 0 and self.mean >= NormalDist().inv_cdf(1 - chance) * self.error
 
-    @property
-    def p_value(self) -> float:
-        """One-sided: of a mean this large or larger if there were no difference."""
-        return 1 - NormalDist().cdf(self.mean / self.error) if self.error else 1.0
-
 
 def paired_difference(first: ArrayLike, second: ArrayLike, labels: ArrayLike) -> PairedDifference:
     """Mean over classes of the shares that were answered right, first less second.

@@ -31,8 +31,8 @@ class Kept:
     last: float
 
     def described(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+        """As JSON has it."""
+        return {**asdict(self), "epochs": [*self.epochs], "stopped": [*self.stopped]}
 
     def words(self) -> str:
         """``kept epoch 40 of 80: held-out neighbours 61.2 %, at the end 55.0 %``"""

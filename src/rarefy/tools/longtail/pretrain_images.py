@@ -86,8 +86,8 @@ def pretrain_images(
         data: digits, mnist, cifar10, cifar100, or a folder of class folders.
         method: simclr, pruned:KEEP, branches:KEEP, sdclr; pixels, untrained. The first that trains
             without masks is what others are compared with. ``auto``: simclr or branches:0.1,
-            whichever is better on held-out training images after one whole training each (simclr
-            where that is not certain); raw pixels are judged beside it.
+            by held-out training images after one whole training each (simclr unless the other is
+            better by more than a standard error); raw pixels are judged beside it.
         network: lenet, cnn, resnet18, vit, or yours as ``module:callable``.
         network, epochs, batch, learning_rate, warm_up: by the number and size of the images and
             the device if not given (``tools.longtail.recipes``).

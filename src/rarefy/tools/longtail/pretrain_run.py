@@ -22,10 +22,11 @@ from rarefy.tools.longtail.judging import Setting, decide_judged, judged_methods
 from rarefy.tools.longtail.kept import kept_networks
 from rarefy.tools.longtail.pretraining import PretrainResult, PretrainTask
 from rarefy.tools.longtail.readings import LONG_TAIL, readings, rows
-from rarefy.tools.longtail.watching import MOST
 from rarefy.train.simclr.method import Method
 from rarefy.train.views.views import Views
 
+HELD_OUT = 5000
+"""Held-out images whose answers are stored: methods can be compared by them in pairs."""
 LOOKS, LOOK_EVERY = 20, 6
 """Looks at the features of a long training, and epochs between two of a short one."""
 
@@ -83,7 +84,7 @@ class PretrainImages(LongTailPretraining):
 
     def coordinates(self) -> dict[str, np.ndarray]:
         labels = np.arange(self._classes())
-        places = np.arange(MOST)
+        places = np.arange(HELD_OUT)
         return {**super().coordinates(), "label": labels, "answer": labels, "held_out": places}
 
     def _measured(self, found: PretrainResult) -> dict[str, np.ndarray]:
@@ -93,15 +94,15 @@ class PretrainImages(LongTailPretraining):
             confusion[:] = [found.quality.confusion[name] for name in self.protocols]
         seen, looks = found.history, len(self.watched_epochs())
         last = self.epochs if seen.loss and seen.nonfinite_step < 0 else np.nan
-        right, label = found.held_out(self.protocols[0])
+        right, label = found.held_out(self.protocols[0], HELD_OUT)
         return {
             **super()._measured(found),
             "confusion": confusion,
             "watched_rank": filled(seen.watched.get("effective_rank", ()), looks),
             "kept_epoch": np.array(seen.kept_epoch or last),
             "stopped_epoch": np.array(seen.stopped_epoch or np.nan),
-            "held_out_right": filled(right, MOST),
-            "held_out_label": filled(label, MOST),
+            "held_out_right": filled(right, HELD_OUT),
+            "held_out_label": filled(label, HELD_OUT),
         }
 
 

@@ -25,7 +25,7 @@ from rarefy.tools.longtail.features import STATISTICS_BATCHES, features_of, fina
 from rarefy.tools.longtail.mechanism import Mechanism, look_inside
 from rarefy.tools.longtail.overtraining import overtraining_note
 from rarefy.tools.longtail.sets import Parts, Tail, parts_of
-from rarefy.tools.longtail.watching import MOST, Watcher, asked_places
+from rarefy.tools.longtail.watching import Watcher, asked_places
 from rarefy.tools.saved_networks import BACKBONE, save_network
 from rarefy.tools.sparse_training import own_random_state
 from rarefy.train.checkpoints import Checkpoint
@@ -94,12 +94,13 @@ class PretrainResult:
     history: PretrainingHistory
     parts: Parts
 
-    def held_out(self, protocol: str) -> tuple[Tensor, Tensor]:
-        """Of some held-out images, whether they were classified right (by a probe on all labels of
-        the protocol; where it has none, by the nearest neighbours), and their labels."""
+    def held_out(self, protocol: str, most: int) -> tuple[Tensor, Tensor]:
+        """Of at most so many held-out images, whether they were classified right (by a probe on
+        all labels of the protocol; where it has none, by the nearest neighbours), and their
+        labels."""
         if self.quality is not None and protocol in self.quality.held_out:
             right, labels = self.quality.held_out[protocol]
-            some = slice(None, None, max(-(-len(right) // MOST), 1))
+            some = slice(None, None, max(-(-len(right) // most), 1))
             return right[some].double().cpu(), labels[some].cpu()
         looked = self.history.watched if self.history.nonfinite_step < 0 else {}
         right = torch.tensor(looked.get("best_right", []))
