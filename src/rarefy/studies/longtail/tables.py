@@ -17,7 +17,9 @@ from rarefy.tools.longtail.readings import FEWEST, LONG_TAIL, difference, readin
 
 
 def tables(experiment: LongTailPretraining, results: xr.Dataset) -> list[Table]:
-    found = [_quality(experiment, results), _gains(experiment, results)]
+    found = [_quality(experiment, results)]
+    if compared(results)[1]:
+        found.append(_gains(experiment, results))
     found.append(_protocols(experiment, results))
     if "kept_epoch" in results:
         return [*found, _kept(results)]

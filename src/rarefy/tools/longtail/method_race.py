@@ -55,10 +55,12 @@ class MethodRace:
         )
         if np.isnan(self.gain.mean):
             return words
+        if self.gain.mean <= 0:
+            return f"{words}: no gain by {MASKED}"
         more = "more" if self.chosen == MASKED else "no more"
         return (
-            f"{words}: {PERCENT * self.gain.mean:+.1f} points, {more} than a standard error "
-            f"({PERCENT * self.gain.error:.1f}, image by image)"
+            f"{words}: a gain of {PERCENT * self.gain.mean:.1f} points by {MASKED}, {more} than a "
+            f"standard error ({PERCENT * self.gain.error:.1f}, image by image)"
         )
 
 
