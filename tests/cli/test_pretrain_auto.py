@@ -121,9 +121,7 @@ def test_a_winner_is_trained(pretrain: Pretrain, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(method_race, "paired_difference", better)
     found = pretrain(*AUTO, "--epochs", "1")
     assert found["choice"].startswith(f"branches:0.1{SENTENCE}")
-    assert (
-        "a gain of 50.0 points by branches:0.1, more than a standard error (" in found["choice"]
-    )
+    assert "a gain of 50.0 points by branches:0.1, more than a standard error (" in found["choice"]
     assert [row["method"] for row in found["rows"]] == ["branches:0.1", "pixels"]
 
 
