@@ -29,7 +29,7 @@ def stored(
         {
             "watched_knn": ((*cells, "watched_epoch"), pair(knn, nothing)),
             "kept_epoch": (cells, pair(kept, none)),
-            "stopped_epoch": (cells, pair(stopped or none, none)),
+            "stopped_epoch": (cells, pair(stopped or [0] * len(knn), [0] * len(knn))),
         },
         coords={
             **{"images": ["long-tail"], "rho": [20.0], "algorithm": ["simclr", "pixels"]},
@@ -58,7 +58,7 @@ def test_one_training_in_words() -> None:
 
 def test_several_seeds_are_told_together() -> None:
     knn = [[0.5, 0.7, 0.6, 0.6], [0.9, 0.7, 0.5, NAN], [0.4, 0.5, 0.6, 0.8]]
-    one = only(stored(knn, [40, 20, 80], [NAN, 60, NAN]))
+    one = only(stored(knn, [40, 20, 80], [0, 60, 0]))
     assert (one.epochs, one.stopped) == ((40, 20, 80), (None, 60, None))
     assert one.best == pytest.approx(80) and one.last == pytest.approx(100 * (0.6 + 0.5 + 0.8) / 3)
     assert one.words() == (

@@ -18,6 +18,7 @@ from rarefy.tools.longtail.mechanism import look_inside
 from rarefy.tools.longtail.sets import Parts
 from rarefy.tools.longtail.watching import watched_features
 from rarefy.train.image_batches import Scaling
+from rarefy.train.simclr.data_parallel import World
 
 CLASSES, UNITS, SIDE, EACH = 10, 8, 4, 12
 ORDER = (3, 7, 1, 0, 9, 5, 2, 8, 6, 4)
@@ -56,7 +57,10 @@ def training(encoder: Encoder, masks: dict[str, Tensor]) -> Any:
         filters[name] = Filters.of(encoder.get_submodule(name.rpartition(".")[0]), mask)
     pruner = SimpleNamespace(masks=masks, rule=SimpleNamespace(filters=filters))
     return SimpleNamespace(
-        pruner=pruner, batches=SimpleNamespace(scaling=SCALING), precision="float32"
+        pruner=pruner,
+        batches=SimpleNamespace(scaling=SCALING),
+        precision="float32",
+        world=World(),
     )
 
 

@@ -64,7 +64,7 @@ def kept_networks(results: xr.Dataset) -> Iterator[Kept]:
             str(method),
             asked,
             tuple(int(epoch) for epoch in kept[seeds]),
-            tuple(int(epoch) if np.isfinite(epoch) else None for epoch in stopped[seeds]),
+            tuple(int(epoch) or None for epoch in stopped[seeds]),
             float(np.mean([knn[seed, looks == kept[seed]][0] for seed in seeds])),
             float(np.mean([knn[seed, end] for seed, end in zip(seeds, ends, strict=True)])),
         )

@@ -77,7 +77,7 @@ class PretrainImages(LongTailPretraining):
             Output("confusion", dims, "test images, by label and answer"),
             Output("watched_rank", ("watched_epoch",), "effective rank of held-out features"),
             Output("kept_epoch", (), "the best look by held-out neighbours: its network is kept"),
-            Output("stopped_epoch", (), "after which over-training was certain; NaN: never"),
+            Output("stopped_epoch", (), "after which over-training was certain; 0: never"),
             Output("held_out_right", ("held_out",), "held-out images that were classified right"),
             Output("held_out_label", ("held_out",), "their labels; NaN: there are not so many"),
         )
@@ -100,7 +100,7 @@ class PretrainImages(LongTailPretraining):
             "confusion": confusion,
             "watched_rank": filled(seen.watched.get("effective_rank", ()), looks),
             "kept_epoch": np.array(seen.kept_epoch or last),
-            "stopped_epoch": np.array(seen.stopped_epoch or np.nan),
+            "stopped_epoch": np.array(seen.stopped_epoch),
             "held_out_right": filled(right, HELD_OUT),
             "held_out_label": filled(label, HELD_OUT),
         }
