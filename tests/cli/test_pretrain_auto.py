@@ -24,7 +24,7 @@ from rarefy.tools.saved_networks import load_backbone
 
 Described = dict[str, Any]
 Pretrain = Callable[..., Described]
-GIVEN = (*SMALL, "--batch", "32", "--protocols", "linear", "--no-control")
+GIVEN = (*SMALL, "--batch", "32", "--protocols", "knn", "--no-control")
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,8 @@ SENTENCE = " is chosen: on 143 held-out training images simclr "
 def test_auto_chooses_by_one_training_each_and_trains_the_chosen(
     pretrain: Pretrain, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["pretrain", *AUTO, *HERE, "--save", "nets"]) == 0
+    given = (*AUTO, "--protocols", "linear")
+    assert cli.main(["pretrain", *given, *HERE, "--save", "nets"]) == 0
     said = capsys.readouterr()
     last, before = said.out.splitlines()[-1], said.out.splitlines()[-2]
     assert SENTENCE in before and before in said.err  # at once, and at the end
@@ -105,7 +106,8 @@ def test_auto_chooses_by_one_training_each_and_trains_the_chosen(
     assert [one.name for one in (here / "nets").glob("*seed-1.pt")] == [
         f"digits-lenet-{chosen.replace(':', '-')}-long-tail-rho-8-seed-1.pt"
     ]
-    found = pretrain(*AUTO)
+    found = pretrain(*given)
+    assert "(linear, one whole training each)" in before
     assert found["choice"] == before and found["store"] == "runs/pretrain-digits-auto"
     assert [row["method"] for row in found["rows"]] == [chosen, "pixels"]
     # the first seed of the chosen one is trained as in the race
