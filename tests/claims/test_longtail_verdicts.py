@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,15 +9,12 @@ import pytest
 import xarray as xr
 from made_up_longtail import SEEDS, WAYS, results, study
 
-from rarefy.cli.longtail_tables import differences
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
 from rarefy.studies import get_study
 from rarefy.studies.longtail.words import spoken
 from rarefy.sweep.grid import grid_of
-from rarefy.sweep.runner import Execution
 from rarefy.tools.longtail.experiment import by_look
-from rarefy.tools.longtail.pretrain_run import PretrainRun
 
 
 def judged(found: xr.Dataset, which: Study | None = None) -> dict[tuple[str, str], Verdict]:
@@ -118,7 +113,7 @@ def test_pictures_and_tables_are_drawn_without_a_complaint() -> None:
     assert float(shown["100"]) - float(shown["10"]) == pytest.approx(10.0)
 
 
-def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
+def test_over_training_is_in_the_report() -> None:
     looks = {"simclr": (0.5, 0.7, 0.6), "pruned:0.5": (0.5, 0.6, 0.7)}
     found, which = results({}, (100.0,), knn=looks), study((100.0,), epochs=6, evaluations=3)
     course = which.tables(found)[3]
@@ -127,14 +122,6 @@ def test_over_training_is_in_the_report_and_in_the_terminal() -> None:
         ("Algorithm 1, 0.5 kept", 6, "70.00", "70.00", "-"),
     ]
     assert [row[-1] for row in course.rows] == ["yes", "no", "no"]
-    lines = differences(which, found)
-    assert lines[0].startswith("simclr: over-trained: held-out kNN accuracy")
-    assert "70.0 % (epoch 4) and ended at 60.0 %" in lines[0]
-    assert sum("over-trained" in line for line in lines) == 1
-    run = PretrainRun.of(which, Execution(found, Path("store"), 9, 9))
-    (past,) = json.loads(json.dumps(run.described()))["past_best"]
-    assert (past["method"], past["best_epoch"], past["n"]) == ("simclr", 4, 6)
-    assert past["fall"] == pytest.approx(10.0) and len(past["fall_interval"]) == 2
     few = which.tables(results({}, (100.0,), seeds=2, knn=looks))[3]
     assert few.rows[0][-1] == "too few seeds"
 

@@ -37,8 +37,10 @@ QUICK = ("--batch", "32", "--protocols", "knn", "--method", "simclr,branches:0.3
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["pretrain", "--help"]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("Example: rarefy pretrain") == 3
+    assert shown.count("Example: rarefy pretrain") == 4
     for option in ("--rho", "--method", "--split", "--unlabelled", "--save", "--max-seconds"):
+        assert option in shown
+    for option in ("--stop", "--no-stop", "auto: simclr or"):
         assert option in shown
 
 
@@ -169,6 +171,8 @@ def test_any_folder_of_images_will_do(
     about = load_backbone(path)[1]
     assert (about["channels"], about["size"], about["seen"]) == (3, 12, 14)
     assert cli.main(["pretrain", *given, *HERE]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("no labels: nothing is judged; rar")
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("no labels: the last network is kept (effective rank of features ")
+    assert last.endswith("nothing is judged; rarefy probe does, with labelled images")
     assert cli.main(["probe", str(path), "--protocols", "knn", "--device", "cpu"]) == 2
     assert "error: a probe needs labelled images" in capsys.readouterr().err

@@ -24,6 +24,7 @@ def test_two_processes_train_one_network_and_what_is_finished_is_kept(
 ) -> None:
     given = [*SMALL, "--batch", "32", "--protocols", "knn", "--method", "branches:0.3"]
     given += ["--seeds", "1", "--device", "cpu", "--out", "store", "--save", "nets"]
+    given += ["--epochs", "12"]  # (two looks: all processes keep the network of the same one)
     run = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "rarefy"]
     done = subprocess.run(
         [sys.executable, *run, "pretrain", *given],
@@ -40,8 +41,9 @@ def test_two_processes_train_one_network_and_what_is_finished_is_kept(
     assert 0 < said["knn"]["overall"] <= 100 and said["nonfinite_step"] == -1
     name = "digits-lenet-branches-0.3-rho-8-together"
     assert load_backbone(here / "nets" / f"{name}.pt")[1]["way"] == "branches:0.3"
+    assert said["kept_epoch"] in (6, 12) and said["stopped_epoch"] is None
     assert json.loads((here / "store" / f"{name}.json").read_text()) == said
-    assert "epoch 1/2, loss" in done.stderr
+    assert "epoch 1/12, loss" in done.stderr
 
 
 def together(store: str = "store", save: Path | None = None, **more: Any) -> None:

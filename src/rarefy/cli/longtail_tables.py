@@ -102,14 +102,14 @@ def _leading(told: Mapping[str, Any], results: xr.Dataset) -> list[str]:
 
 
 def differences(study: Any, results: xr.Dataset) -> list[str]:
-    """A line for every method that is compared, was stopped, or trained longer than good."""
-    from rarefy.tools.longtail.overtraining import courses
+    """A line for every method that is compared or failed, then which networks were kept."""
+    from rarefy.tools.longtail.kept import kept_networks
     from rarefy.tools.longtail.readings import baseline_of, rows
 
     told = study.parameters()
     baseline = baseline_of([str(name) for name in results["algorithm"].values])
-    past = {(one.rho, one.images, one.method): one for one in courses(results) if one.certain}
-    found = []
+    kept = {(one.rho, one.images, one.method): one for one in kept_networks(results)}
+    found, best = [], []
     for row in rows(results, told["protocols"][0]):
         rho = f"rho {row['rho']:g}, " if len(told["rho"]) > 1 else ""
         images = f"{row['images']}, " if results.sizes["images"] > 1 else ""
@@ -119,10 +119,10 @@ def differences(study: Any, results: xr.Dataset) -> list[str]:
             words.append(spell_gain(row["difference"], ends, baseline, row["pairs"]))
         if row["stopped"]:
             words.append(f"{row['stopped']} stopped: not finite")
-        if course := past.get((row["rho"], row["images"], row["method"])):
-            words.append(course.words())
         if words:
             found.append(f"{rho}{images}{row['method']}: {'; '.join(words)}")
+        if one := kept.get((row["rho"], row["images"], row["method"])):
+            best.append(f"{rho}{images}{row['method']}: {one.words()}")
     if any("[" in line for line in found):
         found.append("[ ]: 95 % interval of the difference, seed by seed")
-    return found
+    return found + best

@@ -62,7 +62,8 @@ def pretrain(
         typer.Option(
             help="simclr, pruned:KEEP (masked forward, all updated), branches:KEEP (dense and "
             "masked; branches:1 has no masks), sdclr; pixels, untrained. A list trains all; the "
-            "first that trains without masks is what others are compared with."
+            "first that trains without masks is what others are compared with. auto: simclr or "
+            "branches:0.1, by held-out images after one whole training each."
         ),
     ] = "simclr,branches:0.1,pixels",
     network: Annotated[
@@ -127,6 +128,13 @@ def pretrain(
         ),
     ] = "linear,knn",
     shots: Annotated[int, typer.Option(help="Labels per class of the protocol few.")] = 10,
+    stop: Annotated[
+        bool,
+        typer.Option(
+            "--stop/--no-stop",
+            help="End a training where held-out images show for certain that it was long enough.",
+        ),
+    ] = True,
     precision: Annotated[str, typer.Option(help="auto (bf16 on a GPU), bf16 or float32.")] = "auto",
     compile_: Annotated[
         bool, typer.Option("--compile", help="Compile the network; pays for large ones on a GPU.")
@@ -172,11 +180,12 @@ def pretrain(
     Contrastive learning (SimCLR) beside methods that prune while they train. Every seed has one
     order of the classes, and all methods start from the same weights and see the same views, so
     that differences can be told from luck. With --rho the set is made long-tailed, and its
-    balanced control of equal size is trained on too: head classes may just be easier. A training
-    whose features were certainly better on the way than at its end is named. A line says first how
-    long it takes, the last one which method to use or how many seeds more would tell, beside raw
-    pixels and always answering the largest class; rare classes come first. What is finished is
-    kept: stopped or killed, the same command goes on. [bold]rarefy probe[/] judges
+    balanced control of equal size is trained on too: head classes may just be easier. Of each
+    training the network is kept and judged that was best on the way, by the nearest neighbours of
+    held-out training images (never of test images), and a training past its best is stopped. A line
+    says first how long it takes, the last one which method to use or how many seeds more would
+    tell, beside raw pixels and always answering the largest class; rare classes come first. What is
+    finished is kept: stopped or killed, the same command goes on. [bold]rarefy probe[/] judges
     saved backbones again, [bold]rarefy report[/] makes a page of the store. Under torchrun one
     method and seed is trained by all processes together (unfinished has exit code 0 there: torchrun
     takes every other for a crash).
@@ -185,6 +194,8 @@ def pretrain(
 
     Example: [bold]rarefy pretrain cifar10 --rho 100 --method simclr,branches:0.1 --compile
     --save nets[/]
+
+    Example: [bold]rarefy pretrain my_photos --method auto[/]
 
     Example: [bold]rarefy pretrain my_photos --unlabelled --size 64 --features photos.parquet[/]
     """
@@ -224,6 +235,7 @@ def pretrain(
         crop=crop,
         protocols=[word.strip() for word in protocols.split(",") if word.strip()],
         shots=shots,
+        stop=stop,
         precision=precision,
         compiled=compile_,
         size=size,
@@ -255,14 +267,25 @@ def pretrain(
         typer.echo(f"store: {found.path}" + spell_saved(found.networks, began, why))
         for what, path in found.written.items():
             typer.echo(f"{what}: {path}")
+        if found.choice:
+            typer.echo(found.choice)
         if unlabelled:
-            typer.echo("no labels: nothing is judged; rarefy probe does, with labelled images")
+            typer.echo(_without_labels(found))
         elif found.decision is not None:
             typer.echo(found.decision.sentence)
     if not found.finished:
         raise OutOfTime(found.note)
     if found.all_stopped:
         raise RunError("no training came to its end: the loss is no number (see above)")
+
+
+def _without_labels(found: PretrainRun) -> str:
+    """Nothing can be chosen by effective ranks, but a collapse shows in them."""
+    seen = found.dataset["watched_rank"].mean(["seed", "images", "rho", "algorithm"]).values
+    return (
+        f"no labels: the last network is kept (effective rank of features {seen[0]:.1f} at first, "
+        f"{seen[-1]:.1f} at the end), nothing is judged; rarefy probe does, with labelled images"
+    )
 
 
 def _print_judged(found: PretrainRun) -> None:

@@ -111,6 +111,11 @@ class Resumable(ABC):
     def epoch(self) -> int:
         return self.step // self.batches.steps
 
+    @property
+    def enough(self) -> bool:
+        """Whether it ends before its last epoch."""
+        return bool(self.history.nonfinite_step >= 0)
+
     def out_of_time(self, context: Context) -> None:
         """Raise ``OutOfTime`` when there is none left, or what somebody asked for meanwhile."""
         context.check_time()
@@ -126,7 +131,7 @@ class Resumable(ABC):
         if checkpoint is not None:
             self._go_on(context, checkpoint)
         with self._saved_when_stopped(checkpoint), self._stopped_between(context, checkpoint):
-            while self.step < self.steps and self.history.nonfinite_step < 0:
+            while self.step < self.steps and not self.enough:
                 for batch in self.batches.epoch(self.epoch, self.step % self.batches.steps):
                     self.out_of_time(context)
                     self._between = False
@@ -142,11 +147,11 @@ class Resumable(ABC):
         if checkpoint is not None and checkpoint.path.exists() and self._good():
             checkpoint.save(self.state_dict())  # what comes after a long training may fail too
         if self.history.nonfinite_step < 0 and not self._finite():
-            self.history.nonfinite_step = self.steps - 1  # the very last update did it
+            self.history.nonfinite_step = self.step - 1  # the very last update did it
         if self.step < self.steps:
             context.advance(
                 (self.steps - self.step) / self.batches.steps
-            )  # a run that blew up has no more to do
+            )  # a run that blew up, or has had enough, has no more to do
         return self.history
 
     def advance(self, batch: Any) -> None:

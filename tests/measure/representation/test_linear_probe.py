@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from rarefy.core.errors import UsageError
 from rarefy.measure.representation import probe_problem
+from rarefy.measure.representation.labelled import accuracy_by_class
 from rarefy.measure.representation.linear_probe import (
     LinearProbe,
     choose_strength,
@@ -225,10 +226,15 @@ def test_chosen_on_what_was_held_out_then_trained_on_all():
     features, labels = problem(300)
     held_out = torch.arange(300) % 5 == 0
     held_out[labels == 3] = True  # the rarest class is not in the part that chooses
-    probe, choice = fit_chosen(features, labels, CLASSES, held_out, tolerance=1e-7)
+    probe, choice, answered = fit_chosen(features, labels, CLASSES, held_out, tolerance=1e-7)
     train = features[~held_out], labels[~held_out]
     validation = features[held_out], labels[held_out]
     assert choice == choose_strength(train, validation, CLASSES)
+    # by a probe that did not see them: its class was not in the part that chooses
+    assert len(answered) == int(held_out.sum()) and not bool((answered == 3).any())
+    told = max(row.balanced_accuracy for row in choice.table)
+    by_class = accuracy_by_class(answered, validation[1], CLASSES)
+    assert float(torch.nanmean(by_class)) == pytest.approx(told)
     cold = fit_linear(features, labels, CLASSES, choice.best, tolerance=1e-7)
     assert probe.strength == choice.best
     torch.testing.assert_close(probe.coefficients, cold.coefficients, rtol=1e-5, atol=1e-5)
@@ -238,7 +244,7 @@ def test_chosen_on_what_was_held_out_then_trained_on_all():
 def test_a_probe_that_did_not_arrive_says_so_in_the_table():
     features, labels = problem()
     held_out = torch.arange(len(labels)) % 4 == 0
-    probe, choice = fit_chosen(features, labels, CLASSES, held_out, (1e-5,), most_steps=2)
+    probe, choice, _ = fit_chosen(features, labels, CLASSES, held_out, (1e-5,), most_steps=2)
     assert not probe.converged and not choice.table[0].converged
     assert choice.table[0].steps == 2
 

@@ -58,7 +58,7 @@ def test_choice():
         assert there.accuracy == pytest.approx(here.accuracy, abs=0.003)
         assert there.converged
     held_out = torch.arange(700) % 5 == 1
-    probe, _ = fit_chosen(train[0].cuda(), train[1].cuda(), CLASSES, held_out)
+    probe, *_ = fit_chosen(train[0].cuda(), train[1].cuda(), CLASSES, held_out)
     assert probe.converged and probe.coefficients.is_cuda
     assert not (probe.predict(validation[0]) == 5).any()
 

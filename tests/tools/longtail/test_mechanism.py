@@ -22,6 +22,7 @@ from rarefy.tools.longtail.pretraining import pretrain_one
 from rarefy.tools.longtail.sets import Parts
 from rarefy.tools.longtail.watching import watched_features
 from rarefy.train.image_batches import Scaling
+from rarefy.train.simclr.data_parallel import World
 from rarefy.train.simclr.method import Method
 
 CLASSES, UNITS, SIDE, EACH = 10, 8, 4, 12
@@ -61,7 +62,10 @@ def training(encoder: Encoder, masks: dict[str, Tensor]) -> Any:
         filters[name] = Filters.of(encoder.get_submodule(name.rpartition(".")[0]), mask)
     pruner = SimpleNamespace(masks=masks, rule=SimpleNamespace(filters=filters))
     return SimpleNamespace(
-        pruner=pruner, batches=SimpleNamespace(scaling=SCALING), precision="float32"
+        pruner=pruner,
+        batches=SimpleNamespace(scaling=SCALING),
+        precision="float32",
+        world=World(),
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from statistics import NormalDist
+
 import numpy as np
 import pytest
-import torch
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,12 +17,13 @@ from rarefy.tools.longtail.overtraining import (
     CHANCE,
     WORTH_A_WORD,
     Course,
+    certainly_fallen,
     courses,
     overtraining_note,
 )
 from rarefy.tools.longtail.readings import PERCENT
-from rarefy.tools.longtail.watching import _error
 from rarefy.train.simclr.method import Method
+from rarefy.train.simclr.pretraining import PretrainingHistory
 
 LOOKS = (10, 20, 30, 40)
 
@@ -50,10 +54,6 @@ def test_a_fall_in_every_seed_is_named_with_where_it_began() -> None:
     assert one.best == pytest.approx(100 * np.mean([0.70, 0.61, 0.65]))
     assert one.last == pytest.approx(100 * np.mean([0.60, 0.50, 0.56]))
     assert one.fall.mean == pytest.approx(one.best - one.last)
-    words = one.words()
-    assert "65.3 % (epoch 20) and ended at 55.3 %" in words
-    assert "fewer epochs, or masks (branches:0.1), may keep more" in words
-    assert "fewer epochs may keep more" in only(watched({"branches:0.3": FALLS})).words()
 
 
 def test_a_certain_fall_is_named_before_a_larger_one_that_may_be_luck() -> None:
@@ -115,37 +115,75 @@ def test_where_nothing_falls_a_fall_is_seldom_called_certain() -> None:
     assert np.mean(called) <= CHANCE + 2 * np.sqrt(CHANCE * (1 - CHANCE) / len(called))
 
 
-def test_one_training_by_itself_is_judged_by_its_images() -> None:
-    method, knn = Method.parse("simclr"), (0.50, 0.65, 0.60)
-    said = overtraining_note(method, (10, 20, 30), knn, (0.01, 0.01, 0.01))
-    assert "65.0 % (epoch 20) and ended at 60.0 %; fewer epochs, or masks" in said
-    # two looks to choose from: 2.24 standard errors of a difference are allowed to luck
-    for error, word in ((0.0157, True), (0.0159, False)):
-        assert bool(overtraining_note(method, (10, 20, 30), knn, (error,) * 3)) is word
-    assert (
-        overtraining_note(method, (10, 20), (0.504, 0.5), (1e-6, 1e-6)) == ""
-    )  # certain, and nothing
-    assert overtraining_note(method, (10, 20), (0.5, 0.6), (0.0, 0.0)) == ""
-    assert (
-        overtraining_note(method, (10,), (0.5,), (0.01,))
-        == overtraining_note(method, (), (), ())
-        == ""
+METHOD = Method.parse("simclr")
+LABELS = np.repeat(np.arange(10), 20)
+
+
+def answers(draw: np.random.Generator, looks: int, fall: float = 0.0) -> np.ndarray:
+    """(look, image): some images are easy, each look has its own luck; ``fall``: what all images
+    have become harder by at the end, from the middle on."""
+    easy = draw.normal(0.5, 1.5, len(LABELS))
+    harder = fall * np.clip(np.linspace(-1, 1, looks), 0, 1)[:, None]
+    return (easy - harder + draw.normal(size=(looks, len(LABELS))) > 0).astype(float)
+
+
+def falls(right: np.ndarray) -> list[bool]:
+    """At each look after the first, as a training is watched: against the best one before."""
+    best, found = right[0], []
+    for now in right[1:]:
+        if now.mean() >= best.mean():  # (classes are equally large)
+            best, fallen = now, False
+        else:
+            fallen = certainly_fallen(best, now, LABELS, len(right))
+        found.append(fallen)
+    return found
+
+
+def test_a_flat_training_is_seldom_called_fallen_and_never_stopped() -> None:
+    draw, runs, looks = np.random.default_rng(1), 400, 20
+    seen = [falls(answers(draw, looks)) for _ in range(runs)]
+    allowed = CHANCE + 2 * np.sqrt(CHANCE * (1 - CHANCE) / runs)
+    assert np.mean([any(one) for one in seen]) <= allowed
+    stopped = [any(a and b for a, b in itertools.pairwise(one)) for one in seen]
+    assert np.mean(stopped) <= CHANCE / 5  # (twice in a row is rarer still)
+
+
+def test_a_planted_fall_is_found_and_a_slow_one_by_more_images() -> None:
+    draw = np.random.default_rng(2)
+    seen = [falls(answers(draw, 20, fall=3.0)) for _ in range(50)]
+    assert np.mean([any(a and b for a, b in itertools.pairwise(one)) for one in seen]) > 0.9
+
+
+def test_pairs_of_looks_share_the_chance_and_a_tiny_fall_is_nothing() -> None:
+    best, now = np.ones(200), np.r_[np.zeros(8), np.ones(192)]
+    # 8 images, all in one direction: 8 / sqrt(8) = 2.83 standard errors
+    quantiles = {
+        looks: -NormalDist().inv_cdf(CHANCE / (looks * (looks - 1) / 2)) for looks in (2, 8)
+    }
+    assert quantiles[2] < 8**0.5 < quantiles[8]
+    assert certainly_fallen(best, now, LABELS, 2) and not certainly_fallen(best, now, LABELS, 8)
+    assert not certainly_fallen(now, best, LABELS, 2)
+    many = np.repeat(np.arange(2), 5000)
+    assert not certainly_fallen(np.ones(10_000), np.r_[np.zeros(40), np.ones(9960)], many, 2)
+    assert certainly_fallen(np.ones(10_000), np.r_[np.zeros(60), np.ones(9940)], many, 2)
+
+
+def test_one_training_by_itself_says_what_it_lost() -> None:
+    seen = {"knn": [0.5, 0.65, 0.6], "fallen": [0.0, 0.0, 1.0]}
+    said = overtraining_note(METHOD, (10, 20, 30), PretrainingHistory(watched=seen))
+    assert said == (
+        "over-trained: held-out kNN accuracy peaked at 65.0 % (epoch 20) and ended at 60.0 %; "
+        "fewer epochs, or masks (branches:0.1), may keep more"
     )
-    assert overtraining_note(method, (10, 20), (float("nan"),) * 2, (float("nan"),) * 2) == ""
-    # (a checkpoint from before errors were written down)
-    assert overtraining_note(method, (10, 20), (0.9, 0.5), (0.01,)) == ""
-
-
-def test_the_error_of_a_look_is_that_of_drawing_other_images() -> None:
-    """Closed form against Monte Carlo; classes of any size, one that is always right."""
-    draw, classes = np.random.default_rng(0), np.array([200, 50, 20])
-    chances = np.array([0.9, 0.5, 0.3])
-    labels = torch.repeat_interleave(torch.arange(3), torch.tensor(classes))
-    shares = draw.binomial(classes, chances, (20_000, 3)) / classes
-    told = [_error(torch.tensor(row), labels) for row in shares[:200]]
-    assert np.mean(told) == pytest.approx(shares.mean(axis=1).std(), rel=0.05)
-    assert _error(torch.ones(3, dtype=torch.float64), labels) > 0
-    absent = torch.tensor([0.9, float("nan"), 0.3], dtype=torch.float64)
-    some = labels[labels != 1]
-    two = np.sqrt(sum(p * (1 - p) / n for p, n in ((0.9, 200), (0.3, 20)))) / 2
-    assert _error(absent, some) == pytest.approx(two, rel=0.05)
+    masked = Method.parse("branches:0.3")
+    assert "fewer epochs may keep more" in overtraining_note(
+        masked, (10, 20, 30), PretrainingHistory(watched=seen)
+    )
+    stopped = PretrainingHistory(watched=seen, stopped_epoch=30)
+    assert overtraining_note(METHOD, (10, 20, 30, 40), stopped) == (
+        "stopped after epoch 30: held-out kNN accuracy fell for certain, from 65.0 % (epoch 20, "
+        "which is kept) to 60.0 %"
+    )
+    fine = {"knn": [0.5, 0.4, 0.6], "fallen": [0.0, 1.0, 0.0]}
+    for watched in ({}, fine, {"knn": [math.nan]}):
+        assert overtraining_note(METHOD, (10, 20, 30), PretrainingHistory(watched=watched)) == ""

@@ -27,7 +27,8 @@ from rarefy.tools.longtail.evaluation import Evaluation, evaluate_features
 from rarefy.tools.longtail.features import features_of
 from rarefy.tools.longtail.pretraining import PretrainResult, check_task, pretrain_one
 from rarefy.tools.longtail.probing import probe_file, probe_network
-from rarefy.tools.longtail.sets import AS_IS, Tail, parts_of
+from rarefy.tools.longtail.sets import AS_IS, Parts, Tail, parts_of
+from rarefy.tools.longtail.watching import asked_places
 from rarefy.tools.saved_networks import load_backbone, load_network, save_network
 from rarefy.train import checkpoints
 from rarefy.train.image_batches import Scaling
@@ -110,7 +111,8 @@ def test_watching_changes_nothing_and_is_written_down() -> None:
     assert len(watched.history.watched["knn"]) == 2
     assert len(watched.history.watched["separability"]) == 20
     assert len(said) == 2
-    for words in ("one: epoch 2/2, loss ", "alignment ", "uniformity ", "churn ", "kNN "):
+    parts = ("one: epoch 2/2, loss ", "alignment ", "uniformity ", "churn ", "kNN ")
+    for words in (*parts, "effective rank "):
         assert words in said[1]
 
 
@@ -123,8 +125,10 @@ def test_a_training_past_its_best_says_so(
 ) -> None:
     coming = iter(looks)
 
-    def made_up(*_: object) -> dict[str, list[float]]:
-        return {"knn": [next(coming)], "knn_error": [0.05]}
+    def made_up(encoder: object, now: object, parts: Parts) -> dict[str, list[float]]:
+        share = next(coming)
+        right = (np.arange(len(asked_places(parts))) % 10 < 10 * share).astype(float)
+        return {"knn": [share], "right": right.tolist(), "effective_rank": [3.0]}
 
     monkeypatch.setattr("rarefy.tools.longtail.watching.watched_features", made_up)
     trained("simclr", watched=(1, 2))
@@ -327,7 +331,8 @@ def test_without_labels_there_is_a_network_and_no_judgement(
     folder = f"{small_folder(size=8, counts=(10, 12))}?unlabelled=1"
     options = {"data": folder, "tail": Tail(AS_IS), "batch": 8, "watched": (1, 2)}
     found = trained("branches:0.3", context=Context(models=OutputFolder(tmp_path)), **options)
-    assert found.quality is None and found.mechanism is None and found.history.watched == {}
+    assert found.quality is None and found.mechanism is None
+    assert set(found.history.watched) == {"effective_rank"}
     assert len(found.history.loss) == 2
     _, about = load_backbone(tmp_path / "one.pt")
     assert about["seen"] == 22

@@ -96,10 +96,12 @@ class StrengthChoice(NamedTuple):
 
 
 class ChosenProbe(NamedTuple):
-    """A probe of the strength that was chosen, trained on everything it was given."""
+    """A probe of the strength that was chosen, trained on everything it was given; ``held_out``:
+    what the one that was not trained on them answered for the held-out samples."""
 
     probe: LinearProbe
     choice: StrengthChoice
+    held_out: Tensor
 
 
 def fit_linear(
@@ -169,7 +171,8 @@ def fit_chosen(
     path = max(tolerance, PATH_TOLERANCE)
     choice, best = strength_path(train, validation, classes, strengths, path, most_steps)
     problem = ProbeProblem(features, labels, classes)
-    return ChosenProbe(_fit(problem, classes, choice.best, best, tolerance, most_steps), choice)
+    found = _fit(problem, classes, choice.best, best, tolerance, most_steps)
+    return ChosenProbe(found, choice, best.predict(validation[0]))
 
 
 def strength_path(

@@ -89,11 +89,14 @@ def _on_the_way(results: xr.Dataset) -> Picture:
     images = LONG_TAIL if LONG_TAIL in results["images"].values else results["images"].values[0]
     here = results.sel(images=images, rho=results["rho"].max())
     trained = [str(one) for one in results["algorithm"].values if Method.parse(str(one)).trained]
-    panels = []
-    for name, x, unit, label in (
+    kept, panels = "kept_epoch" in results, []
+    shown = [
         ("epoch_loss", "epoch", 1.0, "contrastive loss"),
         ("watched_knn", "watched_epoch", PERCENT, "kNN accuracy on held-out images, %"),
-    ):
+    ]
+    if kept:
+        shown.append(("watched_rank", "watched_epoch", 1.0, "effective rank of their features"))
+    for name, x, unit, label in shown:
         epochs = results[x].values.astype(float)
         curves = [
             mean_curve(
@@ -109,7 +112,12 @@ def _on_the_way(results: xr.Dataset) -> Picture:
         "training",
         "While it is learnt",
         f"Of the {images} images, largest rho. Held-out training images (with head full some of "
-        "them were seen, mostly of the head); nothing is chosen by these curves.",
+        "them were seen, mostly of the head); "
+        + (
+            "of each training the network with the highest kNN accuracy is kept."
+            if kept
+            else "nothing is chosen by these curves."
+        ),
         panels,
     )
 

@@ -25,11 +25,9 @@ given."""
 LARGEST = 100.0
 
 
-def verdicts(
-    experiment: LongTailPretraining, results: xr.Dataset, scale: str, growth: bool = True
-) -> list[Verdict]:
+def verdicts(experiment: LongTailPretraining, results: xr.Dataset, scale: str) -> list[Verdict]:
     """P6: pruning raises the accuracy of a linear probe; where the set is that of the table, it
-    lowers Delta_20; P8 (``growth``): the gain grows with rho; P4: the units that masks leave out
+    lowers Delta_20; P8: the gain grows with rho; P4: the units that masks leave out
     prefer classes of the tail. Several shares kept by one kind of method count with their mean."""
     baseline, masked = others(results)
     if LONG_TAIL not in results["images"].values or not masked:  # nothing to say of a claim
@@ -66,7 +64,7 @@ def verdicts(
                         published=row and (row.gain if name == "overall" else row.delta_gain),
                     )
                 )
-        if growth and len(told["rho"]) > 1:
+        if len(told["rho"]) > 1:
             # the imbalances of a seed share weights, views and images
             values = by_pair(gains["overall"].transpose("seed", "rho").values, pairs)
             values = values[np.isfinite(values).any(axis=1)]

@@ -12,13 +12,18 @@ from rarefy.measure.order_pairs import over_orders
 from rarefy.measure.statistics import mean_interval
 from rarefy.studies.longtail.words import compared, judged_by, protocol_words, spoken
 from rarefy.tools.longtail.experiment import LongTailPretraining
+from rarefy.tools.longtail.kept import kept_networks
 from rarefy.tools.longtail.overtraining import courses
 from rarefy.tools.longtail.readings import FEWEST, LONG_TAIL, readings, rows
 
 
 def tables(experiment: LongTailPretraining, results: xr.Dataset) -> list[Table]:
-    found = [_quality(experiment, results), _gains(experiment, results)]
+    found = [_quality(experiment, results)]
+    if compared(results)[1]:
+        found.append(_gains(experiment, results))
     found.append(_protocols(experiment, results))
+    if "kept_epoch" in results:
+        return [*found, _kept(results)]
     return found + ([_course(results)] if len(experiment.watched_epochs()) > 1 else [])
 
 
@@ -126,6 +131,29 @@ def _course(results: xr.Dataset) -> Table:
         "loss that still falls does not tell this.",
         ("rho", "images", "method", "best epoch", "then", "at the end", "fall", "certain"),
         lines,
+    )
+
+
+def _kept(results: xr.Dataset) -> Table:
+    """Which networks are judged."""
+    return Table(
+        "kept",
+        "Which network is kept",
+        "The best on the way, by the per cent of held-out training images, mean over classes, "
+        "whose nearest neighbours among the other images of the pre-training have their class "
+        "(with head full some of them were trained on, without labels). The best of several looks "
+        "flatters itself; accuracies of test images do not, because none was looked at. Epochs "
+        "seed by seed; stopped: where over-training was certain.",
+        ("rho", "images", "method", "kept epochs", "then", "at the end", "stopped after"),
+        [
+            (
+                *(f"{one.rho:g}", one.images, spoken(one.method)),
+                ", ".join(map(str, one.epochs)),
+                *(_shown(one.best), _shown(one.last)),
+                ", ".join("-" if end is None else str(end) for end in one.stopped),
+            )
+            for one in kept_networks(results)
+        ],
     )
 
 

@@ -73,6 +73,9 @@ class Quality:
     notes: tuple[str, ...] = ()
     confusion: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     """By protocol, counts of (true label, answered label); of ``few`` the mean over draws."""
+    held_out: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    """By protocol with a probe on all its labels: of held-out images, whether they were classified
+    right by one that was not trained on them, and their labels: to compare methods in pairs."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,7 @@ def judge(data: ProbeData, how: Evaluation, order: Sequence[int], seed: int = 0)
     validation: dict[str, float] = {}
     notes: list[str] = []
     confusion: dict[str, NDArray[np.float64]] = {}
+    right: dict[str, tuple[Tensor, Tensor]] = {}
 
     def counted(name: str, answers: Tensor) -> None:
         """``answers``: (draw, sample)."""
@@ -125,9 +129,11 @@ def judge(data: ProbeData, how: Evaluation, order: Sequence[int], seed: int = 0)
         confusion[name] = np.mean(drawn, axis=0)
 
     def linear(name: str, rows: Tensor | slice, held_out: Tensor) -> Tensor:
-        found, choice = fit_chosen(
+        found, choice, answered = fit_chosen(
             data.features[rows], labels[rows], classes, held_out, how.strengths
         )
+        asked = labels[rows][held_out]
+        right[name] = answered == asked, asked
         strength[name], validation[name] = choice.best, _best(choice)
         if not found.converged:
             notes.append(f"{name}: the probe is not at its best weights (off by {found.error:.1g})")
@@ -173,7 +179,7 @@ def judge(data: ProbeData, how: Evaluation, order: Sequence[int], seed: int = 0)
         else:
             by_class = few() if name == "few" else neighbours()
         accuracy[name] = by_class[list(order)]
-    return Quality(accuracy, strength, validation, tuple(notes), confusion)
+    return Quality(accuracy, strength, validation, tuple(notes), confusion, right)
 
 
 def _places(parts: Parts) -> Tensor:

@@ -267,26 +267,26 @@ class LongTailPretraining(Experiment):
             "masked_accuracy": self._by_protocol(found.masked_quality, ranks),
             "validation": self._held_out(found.quality),
             "masked_validation": self._held_out(found.masked_quality),
-            "class_at": _filled(parts.order, ranks),
-            "class_count": _filled(parts.counts, ranks),
+            "class_at": filled(parts.order, ranks),
+            "class_count": filled(parts.counts, ranks),
             "epoch_loss": self._curve(seen.loss),
             "epoch_alignment": self._curve(seen.alignment),
             "epoch_uniformity": self._curve(seen.uniformity),
             "epoch_churn": self._curve(seen.churn),
-            "watched_knn": _filled(seen.watched.get("knn", ()), watched),
+            "watched_knn": filled(seen.watched.get("knn", ()), watched),
             "separability": by_look(
                 seen.watched.get("separability", ()), len(parts.order), (watched, ranks)
             ),
-            "mask_excess": _filled(nothing if inside is None else inside.excess, ranks),
-            "mask_low": _filled(nothing if inside is None else inside.low, ranks),
-            "mask_high": _filled(nothing if inside is None else inside.high, ranks),
-            "mask_units": _filled(nothing if inside is None else inside.units, ranks),
+            "mask_excess": filled(nothing if inside is None else inside.excess, ranks),
+            "mask_low": filled(nothing if inside is None else inside.low, ranks),
+            "mask_high": filled(nothing if inside is None else inside.high, ranks),
+            "mask_units": filled(nothing if inside is None else inside.units, ranks),
             "mask_slope": np.array(np.nan if inside is None else inside.slope),
             "nonfinite_step": np.array(seen.nonfinite_step),
         }
 
     def _curve(self, values: list[float]) -> np.ndarray:
-        return _filled(values, self.epochs)[self._kept_epochs() - 1]
+        return filled(values, self.epochs)[self._kept_epochs() - 1]
 
     def _held_out(self, quality: Quality | None) -> np.ndarray:
         seen = {} if quality is None else quality.validation
@@ -295,7 +295,7 @@ class LongTailPretraining(Experiment):
     def _by_protocol(self, quality: Quality | None, ranks: int) -> np.ndarray:
         if quality is None:
             return np.full((len(self.protocols), ranks), np.nan)
-        return np.stack([_filled(quality.accuracy[name], ranks) for name in self.protocols])
+        return np.stack([filled(quality.accuracy[name], ranks) for name in self.protocols])
 
 
 def by_look(values: Any, each: int, shape: tuple[int, int]) -> np.ndarray:
@@ -307,7 +307,7 @@ def by_look(values: Any, each: int, shape: tuple[int, int]) -> np.ndarray:
     return found
 
 
-def _filled(values: Any, count: int) -> np.ndarray:
+def filled(values: Any, count: int) -> np.ndarray:
     """Behind what is there, NaN: a run that blew up has less to tell, a split may lack classes."""
     found = np.full(count, np.nan)
     given = np.asarray(values, dtype=np.float64)[:count]

@@ -1,19 +1,20 @@
-"""Was a training longer than good? A contrastive loss falls to the end whatever becomes of the
+"""Is a training longer than good? A contrastive loss falls to the end whatever becomes of the
 features; neighbours of held-out images tell."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from statistics import NormalDist
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from rarefy.measure.paired_answers import paired_difference
 from rarefy.measure.statistics import Interval, mean_interval
 from rarefy.tools.longtail.readings import FEWEST, PERCENT
 from rarefy.train.simclr.method import Method
+from rarefy.train.simclr.pretraining import PretrainingHistory
 
 CHANCE = 0.05
 """Of calling a fall certain that is none, over all looks of a method together."""
@@ -41,37 +42,34 @@ class Course:
         """Told from luck, although the best of several looks was taken, and worth a word."""
         return _certain(self.fall)
 
-    def described(self) -> dict[str, Any]:
-        """For JSON, with names as in the rows of methods."""
-        told = {**asdict(self), "fall": self.fall.mean, "n": self.fall.n}
-        return {**told, "fall_interval": [self.fall.low, self.fall.high]}
 
-    def words(self) -> str:
-        return _words(Method.parse(self.method), self.best_epoch, self.best, self.last)
+def certainly_fallen(
+    best: Sequence[float], now: Sequence[float], labels: Sequence[int], looks: int
+) -> bool:
+    """Whether features are certainly worse now than at the best look before, by held-out images
+    that were right (1) or wrong (0) at either: seeds say nothing of one training, images do. Each
+    of its ``looks`` may be the best by luck and each may seem to fall, so that the chance of
+    calling any fall certain that is none, ``CHANCE``, is shared by all pairs of looks."""
+    found = paired_difference(best, now, labels)
+    pairs = looks * (looks - 1) / 2
+    return found.mean >= WORTH_A_WORD / PERCENT and found.above_zero(CHANCE / pairs)
 
 
-def overtraining_note(
-    method: Method, epochs: Sequence[int], knn: Sequence[float], errors: Sequence[float]
-) -> str:
-    """Of one training by itself, in words, if it was longer than good: ``knn`` at the looks after
-    ``epochs``, and its standard errors over held-out images. Seeds say nothing here, images do:
-    only a fall that their number does not explain is told (both looks are at the same images, so
-    that taking them for different ones errs on the side of silence)."""
-    if len(knn) < 2 or not len(epochs) == len(knn) == len(errors) or not np.isfinite(knn).all():
+def overtraining_note(method: Method, epochs: Sequence[int], seen: PretrainingHistory) -> str:
+    """Of one training by itself, in words, if at its last look features had certainly fallen."""
+    if seen.watched.get("fallen", [])[-1:] != [1.0]:
         return ""
-    best = int(np.argmax(knn))
-    quantile = NormalDist().inv_cdf(1 - CHANCE / 2 / (len(knn) - 1))
-    fall = knn[best] - knn[-1]
-    if fall < max(WORTH_A_WORD / PERCENT, quantile * np.hypot(errors[best], errors[-1])):
-        return ""
-    return _words(method, epochs[best], PERCENT * knn[best], PERCENT * knn[-1])
-
-
-def _words(method: Method, epoch: int, best: float, last: float) -> str:
+    knn = PERCENT * np.array(seen.watched["knn"])
+    best = int(np.flatnonzero(knn == knn.max())[-1])
+    if seen.stopped_epoch:
+        return (
+            f"stopped after epoch {seen.stopped_epoch}: held-out kNN accuracy fell for certain, "
+            f"from {knn[best]:.1f} % (epoch {epochs[best]}, which is kept) to {knn[-1]:.1f} %"
+        )
     masks = "" if method.masked else ", or masks (branches:0.1),"
     return (
-        f"over-trained: held-out kNN accuracy peaked at {best:.1f} % (epoch {epoch}) and ended at "
-        f"{last:.1f} %; fewer epochs{masks} may keep more"
+        f"over-trained: held-out kNN accuracy peaked at {knn[best]:.1f} % (epoch {epochs[best]}) "
+        f"and ended at {knn[-1]:.1f} %; fewer epochs{masks} may keep more"
     )
 
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.settings import resolve_device
-from rarefy.core.writing import check_output
+from rarefy.core.writing import check_output, check_place
 from rarefy.data.images.folder_scan import NoClasses
 from rarefy.data.longtail import split_file
 from rarefy.data.longtail.split import LongTailSplit
-from rarefy.sweep.runner import execute, network_folder
+from rarefy.sweep.runner import check_run, execute, network_folder
 from rarefy.tools.compared_run import given_or_usual, image_source
 from rarefy.tools.decision import FEWEST
 from rarefy.tools.longtail.experiment import LongTailPretraining
 from rarefy.tools.longtail.features_file import Outputs, check_chosen, write_chosen
+from rarefy.tools.longtail.method_race import AUTO, BESIDE, RACED, outcome, raced
 from rarefy.tools.longtail.pretrain_run import PretrainImages, PretrainRun
 from rarefy.tools.longtail.pretraining import check_task
 from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
@@ -53,6 +57,7 @@ def pretrain_images(
     crop: float = 0.0,
     protocols: str | Sequence[str] = ("linear", "knn"),
     shots: int = 10,
+    stop: bool = True,
     precision: str = "auto",
     compiled: bool = False,
     size: int | None = None,
@@ -75,14 +80,18 @@ def pretrain_images(
     """Learn features of a set without labels by several methods, and compare them, head and tail.
 
     Every seed has one order of the classes, and all methods start from the same weights and see the
-    same views, so that differences can be told from luck. What is finished is kept in a store: the
-    same call goes on where it was. (``rarefy.pretrain`` trains one method on an array, or a module
-    of yours, and gives the network.)
+    same views, so that differences can be told from luck. Of each training the network is kept and
+    judged whose nearest neighbours of held-out training images were best on the way, not the last
+    one. What is finished is kept in a store: the same call goes on where it was.
+    (``rarefy.pretrain`` trains one method on an array, or a module of yours, and gives the
+    network.)
 
     Arguments:
         data: digits, mnist, cifar10, cifar100, or a folder of class folders.
         method: simclr, pruned:KEEP, branches:KEEP, sdclr; pixels, untrained. The first that trains
-            without masks is what others are compared with.
+            without masks is what others are compared with. ``auto``: simclr or branches:0.1,
+            by held-out training images after one whole training each (simclr unless the other is
+            better by more than a standard error); raw pixels are judged beside it.
         network: lenet, cnn, resnet18, vit, ``timm:NAME``, ``torchvision:NAME``, or yours as
             ``module:callable``.
         network, epochs, batch, learning_rate, warm_up: by the number and size of the images and
@@ -99,6 +108,8 @@ def pretrain_images(
         crop: least share of an image that a view shows; 0: the usual one.
         protocols: how features are judged: linear, long-tail, few, knn.
         shots: labels per class of the protocol few.
+        stop: end a training where over-training is certain: at two looks in a row fewer held-out
+            images are right than at the best look, by more than luck explains.
         unlabelled: of a folder: all images below it, no classes; nothing is judged, networks are
             saved.
         precision, compiled, size, test_share, skip_bad, device, jobs, threads, overwrite,
@@ -112,7 +123,8 @@ def pretrain_images(
         before: is told what will be run and where it is kept, before it starts.
 
     Returns:
-        A run: ``decision`` has the sentence, ``frame`` is the comparison as a DataFrame,
+        A run: ``decision`` has the sentence, ``choice`` that of ``auto``, ``frame`` is the
+        comparison as a DataFrame,
         ``by_class`` the same per class, ``path`` the store, ``dataset`` all that was measured. None
         under torchrun, where one training is printed by its first process.
 
@@ -124,17 +136,12 @@ def pretrain_images(
     data, outputs = str(data), Outputs(_path(features), _path(export))
     save, save_split = _path(save), _path(save_split)
     protocols = (protocols,) if isinstance(protocols, str) else tuple(protocols)
-    methods = parse_methods(method if isinstance(method, str) else ",".join(method))
-    # (what is trained first: by its first cell the time of all is told)
-    methods = tuple(sorted(methods, key=lambda one: not Method.parse(one).trained))
-    if unlabelled:  # (what trains nothing could only be judged)
-        methods = tuple(one for one in methods if Method.parse(one).trained)
-        if not methods:
-            raise bad_value("method", method, "learns nothing, and is not judged without labels")
+    methods, auto = _methods(method, unlabelled)
     if unlabelled and not Path(data).is_dir():
         raise bad_value("data", data, "--unlabelled is for folders, and there is none of this name")
+    named = ("pretrain", data, AUTO) if auto else ("pretrain", data)
     source, usual_store = image_source(
-        "pretrain", data, size=size, test_share=test_share, skip_bad=skip_bad, unlabelled=unlabelled
+        *named, size=size, test_share=test_share, skip_bad=skip_bad, unlabelled=unlabelled
     )
     imbalances = _imbalances(rho, split, unlabelled)
     tailed = rho is not None or (split is not None and is_split_file(split))
@@ -173,6 +180,7 @@ def pretrain_images(
         crop=crop,
         protocols=protocols,
         shots=shots,
+        stop=stop,
         precision=precision,
         compile=compiled,
         **given_or_usual(given, usual),
@@ -182,7 +190,8 @@ def pretrain_images(
         save = store.with_name(f"{store.name}-networks")
     written_of = check_chosen(outputs, experiment, overwrite) if outputs else ""
     if save is not None and not store.exists():  # (else it is for the store to say)
-        network_folder(experiment, "float32", save, overwrite)
+        for one in map(partial(_chosen, experiment), RACED) if auto else (experiment,):
+            network_folder(one, "float32", save, overwrite)
     _check_before(experiment, save_split, overwrite)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         pretrain_together(
@@ -196,25 +205,65 @@ def pretrain_images(
             overwrite,
         )
         return None
-    if before is not None:
-        before(experiment, store)
-    execution = execute(
-        experiment,
-        "quick",
-        device,
-        out=store,
-        overwrite=overwrite,
-        max_seconds=max_seconds,
-        progress=progress,
-        go_on=go_on,
-        jobs=jobs,
-        models=save,
-        threads=threads,
-    )
-    found = PretrainRun.of(experiment, execution, networks=save)
+    check_run(experiment, max_seconds, jobs, threads)
+    check_place(store)
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
+
+    def run(what: PretrainImages, place: Path, models: Path | None) -> PretrainRun:
+        if before is not None:
+            before(what, place)
+        execution = execute(
+            what,
+            "quick",
+            device,
+            out=place,
+            overwrite=overwrite,
+            max_seconds=None if deadline is None else max(deadline - time.monotonic(), 1e-9),
+            progress=progress,
+            go_on=go_on,
+            jobs=jobs,
+            models=models,
+            threads=threads,
+        )
+        return PretrainRun.of(what, execution, networks=models)
+
+    told = ""
+    if auto:
+        race = run(raced(experiment), store.with_name(f"{store.name}-race"), None)
+        if not race.finished or race.all_stopped:
+            return race
+        chosen = outcome(race.dataset, protocols[0])
+        told, experiment = chosen.sentence, _chosen(experiment, chosen.chosen)
+        if progress:
+            print(told, file=sys.stderr)
+    found = replace(run(experiment, store, save), choice=told)
     if outputs and found.finished and not found.all_stopped:
         write_chosen(outputs, found, written_of, device, overwrite)
     return found
+
+
+def _methods(given: str | Sequence[str], unlabelled: bool) -> tuple[tuple[str, ...], bool]:
+    """What is trained, first that by whose first cell the time of all is told; and whether it is
+    for us to choose."""
+    text = given if isinstance(given, str) else ",".join(given)
+    if AUTO not in (word.strip() for word in text.split(",")):
+        methods = sorted(parse_methods(text), key=lambda one: not Method.parse(one).trained)
+        if unlabelled:  # (what trains nothing could only be judged)
+            methods = [one for one in methods if Method.parse(one).trained]
+            if not methods:
+                raise bad_value("method", text, "learns nothing, and is not judged without labels")
+        return tuple(methods), False
+    if text.strip() != AUTO:
+        raise bad_value("method", text, f"{AUTO} stands alone: it chooses {' or '.join(RACED)}")
+    if unlabelled:
+        raise bad_value("method", AUTO, "chooses by labels, and there are none; name one: simclr")
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise bad_value("method", AUTO, "under torchrun one method is trained; name it: simclr")
+    return RACED, True
+
+
+def _chosen(experiment: PretrainImages, method: str) -> PretrainImages:
+    return replace(experiment, algorithm=(method, BESIDE))
 
 
 def _path(name: Path | str | None) -> Path | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,16 +14,23 @@ import torch
 
 from rarefy.core.contracts import Output
 from rarefy.measure.class_report import COLUMNS, ClassReport
+from rarefy.sweep.one_by_one import spread_epochs
 from rarefy.tools.compared_run import ComparedRun
 from rarefy.tools.decision import Decision
 from rarefy.tools.image_data import on_device
-from rarefy.tools.longtail.experiment import SMALLEST, LongTailPretraining
+from rarefy.tools.longtail.experiment import SMALLEST, LongTailPretraining, filled
 from rarefy.tools.longtail.features_file import chosen_network
 from rarefy.tools.longtail.judging import Setting, decide_judged, judged_methods
-from rarefy.tools.longtail.overtraining import courses
-from rarefy.tools.longtail.pretraining import PretrainResult
+from rarefy.tools.longtail.kept import kept_networks
+from rarefy.tools.longtail.pretraining import PretrainResult, PretrainTask
 from rarefy.tools.longtail.readings import LONG_TAIL, readings, rows
 from rarefy.train.simclr.method import Method
+from rarefy.train.views.views import Views
+
+HELD_OUT = 5000
+"""Held-out images whose answers are stored: methods can be compared by them in pairs."""
+LOOKS, LOOK_EVERY = 20, 6
+"""Looks at the features of a long training, and epochs between two of a short one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +38,7 @@ class PretrainImages(LongTailPretraining):
     """Any image set: what ``rarefy pretrain`` runs."""
 
     name: ClassVar[str] = "pretrain-images"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     title: ClassVar[str] = "Your own images: features learnt without labels, head and tail"
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
@@ -50,26 +57,55 @@ class PretrainImages(LongTailPretraining):
     batch: int = 128
     learning_rate: float = 0.1
     warm_up: float = 0.1
-    evaluations: int = 4
+    evaluations: int = LOOKS
+    stop: bool = True
+    """end a training where over-training is certain; the best network on the way is kept anyway"""
 
     def trained_share(self) -> float:
         """Of the methods; others take no time to speak of."""
         return sum(Method.parse(one).trained for one in self.algorithm) / len(self.algorithm)
 
+    def watched_epochs(self) -> np.ndarray:
+        """A look costs about a quarter of an epoch: so they take less than a twentieth."""
+        return spread_epochs(self.epochs, min(self.evaluations, self.epochs // LOOK_EVERY))
+
+    def _task(self, images: str, rho: float, views: Views | None = None) -> PretrainTask:
+        return replace(super()._task(images, rho, views), best=True, stop=self.stop)
+
     def outputs(self) -> tuple[Output, ...]:
         dims = ("protocol", "label", "answer")
-        return (*super().outputs(), Output("confusion", dims, "test images, by label and answer"))
+        return (
+            *super().outputs(),
+            Output("confusion", dims, "test images, by label and answer"),
+            Output("watched_rank", ("watched_epoch",), "effective rank of held-out features"),
+            Output("kept_epoch", (), "the best look by held-out neighbours: its network is kept"),
+            Output("stopped_epoch", (), "after which over-training was certain; 0: never"),
+            Output("held_out_right", ("held_out",), "held-out images that were classified right"),
+            Output("held_out_label", ("held_out",), "their labels; NaN: there are not so many"),
+        )
 
     def coordinates(self) -> dict[str, np.ndarray]:
         labels = np.arange(self._classes())
-        return {**super().coordinates(), "label": labels, "answer": labels}
+        places = np.arange(HELD_OUT)
+        return {**super().coordinates(), "label": labels, "answer": labels, "held_out": places}
 
     def _measured(self, found: PretrainResult) -> dict[str, np.ndarray]:
         classes = self._classes()
         confusion = np.full((len(self.protocols), classes, classes), np.nan)
         if found.quality is not None:
             confusion[:] = [found.quality.confusion[name] for name in self.protocols]
-        return {**super()._measured(found), "confusion": confusion}
+        seen, looks = found.history, len(self.watched_epochs())
+        last = self.epochs if seen.loss and seen.nonfinite_step < 0 else np.nan
+        right, label = found.held_out(self.protocols[0], HELD_OUT)
+        return {
+            **super()._measured(found),
+            "confusion": confusion,
+            "watched_rank": filled(seen.watched.get("effective_rank", ()), looks),
+            "kept_epoch": np.array(seen.kept_epoch or last),
+            "stopped_epoch": np.array(seen.stopped_epoch),
+            "held_out_right": filled(right, HELD_OUT),
+            "held_out_label": filled(label, HELD_OUT),
+        }
 
 
 SPELLED = {
@@ -84,9 +120,10 @@ SPELLED = {
 class PretrainRun(ComparedRun):
     """What ``rarefy.pretrain_images`` gives: ``rows`` has a row per set and method, accuracies in
     per cent by the first protocol and the difference to the baseline, seed by seed; ``by_class`` a
-    row per class; ``decision`` says what to use, ``features()`` what its network makes of the
-    images."""
+    row per class; ``decision`` says what to use, ``choice`` why a method was chosen where it was,
+    ``features()`` what its network makes of the images."""
 
+    choice: str = ""
     networks: Path | None = None
     """The folder in which they are saved."""
     written: dict[str, str] = field(default_factory=dict)
@@ -169,11 +206,11 @@ class PretrainRun(ComparedRun):
         return bool(self.trained) and bool((ended >= 0).all())
 
     def described(self) -> dict[str, Any]:
-        past = [one.described() for one in courses(self.dataset) if one.certain]
+        kept = [one.described() for one in kept_networks(self.dataset)]
         judged = [
             {"images": images, "rho": rho, "method": method, **one.described()}
             for (images, rho, method), one in self.reports.items()
         ]
         decision = None if self.decision is None else self.decision.described()
-        told = {"past_best": past, "judged": judged, "written": self.written, "decision": decision}
-        return {**super().described(), **told}
+        told = {"kept": kept, "choice": self.choice, "judged": judged, "decision": decision}
+        return {**super().described(), "written": self.written, **told}

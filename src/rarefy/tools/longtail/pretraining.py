@@ -25,7 +25,7 @@ from rarefy.tools.longtail.features import STATISTICS_BATCHES, features_of, fina
 from rarefy.tools.longtail.mechanism import Mechanism, look_inside
 from rarefy.tools.longtail.overtraining import overtraining_note
 from rarefy.tools.longtail.sets import Parts, Tail, parts_of
-from rarefy.tools.longtail.watching import Look, Watcher
+from rarefy.tools.longtail.watching import Look, Watcher, asked_places
 from rarefy.tools.saved_networks import BACKBONE, save_network
 from rarefy.tools.sparse_training import own_random_state
 from rarefy.train.checkpoints import Checkpoint
@@ -62,7 +62,11 @@ class PretrainTask:
     head_norm: str = "batch"
     evaluation: Evaluation = field(default_factory=Evaluation)
     watched: tuple[int, ...] = ()
-    """Epochs after which features are looked at (only to show it: nothing is chosen by it)."""
+    """Epochs after which features are looked at."""
+    best: bool = False
+    """The network of the best look, by neighbours of held-out images, is kept, not the last."""
+    stop: bool = False
+    """End where over-training is certain."""
     precision: str = "auto"
     compiled: bool = False
     graphs: bool = field(default=True, repr=False)  # (checkpoints go by the rest)
@@ -92,6 +96,18 @@ class PretrainResult:
     history: PretrainingHistory
     parts: Parts
 
+    def held_out(self, protocol: str, most: int) -> tuple[Tensor, Tensor]:
+        """Of at most so many held-out images, whether they were classified right (by a probe on
+        all labels of the protocol; where it has none, by the nearest neighbours), and their
+        labels."""
+        if self.quality is not None and protocol in self.quality.held_out:
+            right, labels = self.quality.held_out[protocol]
+            some = slice(None, None, max(-(-len(right) // most), 1))
+            return right[some].double().cpu(), labels[some].cpu()
+        looked = self.history.watched if self.history.nonfinite_step < 0 else {}
+        right = torch.tensor(looked.get("best_right", []))
+        return right, self.parts.labelled.labels[asked_places(self.parts)].cpu()[: len(right)]
+
 
 def pretrain_one(
     task: PretrainTask,
@@ -110,7 +126,7 @@ def pretrain_one(
         return _untrained(task, method, parts, run_key, context)
     with own_random_state(run_key, context.device):
         training = new_pretraining(task, method, parts, run_key, context, world)
-        watch = Watcher(task.watched, parts, context, name, task.look)
+        watch = Watcher(task.watched, parts, context, name, task.look, task.best, task.stop)
         checkpoint = None
         if context.scratch is not None:
             # another file for other settings: none may go on with another one's training
@@ -126,12 +142,13 @@ def pretrain_one(
         training.world.barrier()
         if training.world.rank > 0:  # the first process judges, and saves
             return PretrainResult(None, None, None, history, parts)
+        training.go_back()
         encoder = final_encoder(training)
         masked = training.export_encoder("masked") if method.masked else None
         found = _measured(task, training, encoder, masked, parts)
-        seen = (history.watched.get(word, ()) for word in ("knn", "knn_error"))
-        notes = [overtraining_note(method, task.watched, *seen)]
-        notes += [] if found.quality is None else found.quality.notes
+        notes = [] if found.quality is None else list(found.quality.notes)
+        if history.stopped_epoch or not task.best:  # (else the run's own lines have it)
+            notes.append(overtraining_note(method, task.watched, history))
         for note in filter(None, notes):
             _log.warning("%s: %s", name, note)
         if context.models is not None:
@@ -140,7 +157,7 @@ def pretrain_one(
                 name,
                 encoder.backbone,
                 on_device(task.data, context.device),
-                _described(task, method, parts, order, method.words),
+                _described(task, method, parts, order, history),
             )
         if checkpoint is not None:
             checkpoint.remove()
@@ -274,11 +291,11 @@ def _set_aside(path: Path, name: str) -> Path:
 
 
 def _described(
-    task: PretrainTask, method: Method, parts: Parts, order: int, words: str
+    task: PretrainTask, method: Method, parts: Parts, order: int, seen: PretrainingHistory
 ) -> dict[str, Any]:
     return {
         "kind": BACKBONE,
-        "way": words,
+        "way": method.words,
         "network": task.network,
         "data": task.data,
         "method": asdict(method),
@@ -290,6 +307,7 @@ def _described(
         "seen": len(parts.seen),
         "temperature": task.temperature,
         "epochs": task.recipe.epochs,
+        "kept_epoch": seen.kept_epoch or task.recipe.epochs,
         "batch": task.batch,
         "head": [task.head_depth, task.head_out],
         "smallest_crop": None if task.views is None else task.views.scale[0],

@@ -152,6 +152,8 @@ def _told(
         "processes": processes,
         "loss": [_number(value) for value in found.history.loss[-1:]],
         "nonfinite_step": found.history.nonfinite_step,
+        "kept_epoch": found.history.kept_epoch or task.recipe.epochs,
+        "stopped_epoch": found.history.stopped_epoch or None,
     }
     if found.quality is not None:
         for protocol, by_rank in found.quality.accuracy.items():

@@ -46,6 +46,10 @@ class PretrainingHistory:
     churn: list[float] = field(default_factory=list)
     watched: dict[str, list[float]] = field(default_factory=dict)
     nonfinite_step: int = -1
+    stopped_epoch: int = 0
+    """After which a watcher had seen enough; 0: it went to its end."""
+    kept_epoch: int = 0
+    """Whose network was kept; 0: the last one."""
 
 
 class Pretraining(Resumable):
@@ -96,6 +100,7 @@ class Pretraining(Resumable):
         self._record_it = graphs and batches.device.type == "cuda" and self.world.size == 1
         self._to_record = self._record_it
         self.history = PretrainingHistory()
+        self._kept: dict[str, Any] | None = None
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
         self._tau = torch.full((), tau, dtype=torch.float32, device=batches.device)
         self._sums = torch.zeros(2, dtype=torch.float32, device=batches.device)
@@ -262,6 +267,27 @@ class Pretraining(Resumable):
             self._stops.answer()
             raise OutOfTime("another process was stopped")
 
+    @property
+    def enough(self) -> bool:
+        return super().enough or self.history.stopped_epoch > 0
+
+    def keep(self) -> None:
+        """Remember the network as it is: a checkpoint has it too."""
+        self.history.kept_epoch = self.epoch
+        self._kept = copy.deepcopy(self._network())
+
+    def go_back(self) -> None:
+        """To the network that was kept, if one was, with its masks. One that goes on training
+        from there has the wrong optimiser: this is for what comes after it."""
+        if self._kept is not None:
+            self.model.load_state_dict(self._kept["model"])
+            if self.pruner is not None:
+                self.pruner.load_state_dict(self._kept["pruner"])
+
+    def _network(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"model": self.model.state_dict()}
+        return found if self.pruner is None else {**found, "pruner": self.pruner.state_dict()}
+
     # ---------------------------------------------------------------------------------------- state
 
     def _go_on(self, context: Context, checkpoint: Checkpoint) -> None:
@@ -272,14 +298,14 @@ class Pretraining(Resumable):
                 "they need one folder"
             )
 
-    def state_dict(self) -> dict[str, object]:
-        return {**super().state_dict(), "sums": self._sums, **self.remembering.state_dict()}
+    def state_dict(self) -> dict[str, Any]:
+        own = {"sums": self._sums, "kept": self._kept, **self.remembering.state_dict()}
+        return {**super().state_dict(), **own}
 
-    def load_state_dict(self, state: dict[str, object]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        sums = state["sums"]
-        assert isinstance(sums, Tensor)
-        self._sums.copy_(sums)
+        self._sums.copy_(state["sums"])
+        self._kept = state.get("kept")
         self.remembering.load_state_dict(state)
 
     # ------------------------------------------------------------------------------- what it learnt
