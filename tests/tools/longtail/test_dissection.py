@@ -112,7 +112,7 @@ def test_a_training_that_was_stopped_has_lost_no_look(tmp_path: Path) -> None:
         torch.testing.assert_close(
             torch.tensor(rest.history.watched[name]), torch.tensor(values), equal_nan=True
         )
-        assert len(values) % 2 == 0
+        assert name == "best_right" or len(values) % 2 == 0
 
 
 def test_looking_changes_neither_the_training_nor_its_checkpoint() -> None:
