@@ -4,7 +4,7 @@
 # or an hour in all (what is under way is kept):
 #   timeout 3600 queues/longtail.sh
 # Options are those of rarefy run. What is in results/ is skipped, the same command goes on.
-# Then: python docs/make.py longtail-table
+# Then: python docs/make.py longtail-table overtraining
 set -u
 options=("$@")
 ended=0
@@ -44,6 +44,11 @@ try rarefy run longtail-table --scale cifar10-rho100-2000 --seeds 3
 # what it is about the mask
 try rarefy run longtail-table --scale cifar100-controls-500
 try rarefy run longtail-table --scale cifar100-controls-further-500
+
+# what happens inside a training that is too long: a quarter of the images
+try rarefy run longtail-overtraining --scale small-1000
+try rarefy run longtail-overtraining --scale small-controls-1000 --seeds 5
+try rarefy run longtail-overtraining --scale small-decay-1000
 
 # methods under one protocol
 try rarefy run longtail-table --scale cifar100-methods-500
