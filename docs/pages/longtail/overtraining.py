@@ -33,6 +33,7 @@ SECTIONS = {
     "small-decay-1000": "With five times the weight decay",
     "small-controls-1000": "What about the mask?",
     "cifar10-2000": "All images, 2,000 epochs",
+    "digits-2000": "In miniature: few digits, a small network",
 }
 """Scales that are told, in their order."""
 WHOLE, PART = ("neighbours", "class-or-image", "views", "geometry", "spectrum"), 2

@@ -23,6 +23,21 @@ ON_LONG_TAIL: dict[str, Any] = {
 }
 SMALL: dict[str, Any] = {**ON_LONG_TAIL, "head": "1250", "epochs": 1000, "warm_up": 0.01}
 """A quarter of the images (3,101): trained too long sooner, and cheaply."""
+FEW: dict[str, Any] = {
+    **ON_DIGITS,
+    "network": "lenet",
+    "algorithm": (SIMCLR, MASKED, FREE, *CONTROLS[:3]),
+    "images": ("long-tail",),
+    "rho": (10.0,),
+    "head": "40",
+    "batch": 64,
+    "epochs": 2000,
+    "warm_up": 0.05,
+    "evaluations": 20,
+    "seeds": 5,
+}
+"""160 digits and a small network: what two cores can train too long. (The size was chosen by two
+trainings of SimCLR alone, in which its images were learnt by heart.)"""
 WHOLE: dict[str, Any] = {**ON_LONG_TAIL, "epochs": 2000, "warm_up": 0.005}
 
 
@@ -62,6 +77,7 @@ class LongTailOvertraining(OvertrainingExperiment, Study):
             "evaluations": 5,
         },
         "paper": WHOLE,
+        "digits-2000": FEW,
         "small-1000": SMALL,
         "small-decay-1000": {**SMALL, "weight_decay": 5e-4, "algorithm": (SIMCLR, MASKED)},
         "small-controls-1000": {**SMALL, "algorithm": (SIMCLR, MASKED, *CONTROLS), "seeds": 1},
