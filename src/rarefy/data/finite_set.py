@@ -24,6 +24,8 @@ class FiniteSets:
     def __init__(self, data: SparseCoding, draws: Draws, size: Tensor, pairs: Tensor) -> None:
         self.data, self.size = data, size
         self.most = int(size.max())
+        self.least = int(size[size != FRESH].min()) if self.most else 0
+        self.fresh = torch.nonzero(size == FRESH)[:, 0]
         self.noisy = ~pairs | (size == FRESH)  # whose tokens get fresh noise
         if self.most:
             own = draws.spawn("finite set")
@@ -32,26 +34,24 @@ class FiniteSets:
 
     def sample(self, draws: Draws, samples: int, step: int) -> Pairs:
         """A batch without repeats, drawn anew for every step."""
-        finite = self.size[self.size != FRESH]
-        if len(finite) and samples > int(finite.min()):
-            raise bad_value(
-                "samples", samples, f"must be at most {int(finite.min())}, a set's size"
-            )
+        if self.most and samples > self.least:
+            raise bad_value("samples", samples, f"must be at most {self.least}, a set's size")
         fresh = self.data.content(draws, samples, step)
         if not self.most:
             return self.data.seen(draws, fresh, step)
         chance = draws.uniform("chosen", (self.most,), step)
         inside = torch.arange(self.most, device=chance.device) < self.size[:, None]
         # (in a run whose samples are fresh nobody looks at what is chosen)
-        chosen = torch.where(inside, chance, -1.0).topk(min(samples, self.most), dim=1).indices
+        chosen = torch.where(inside, chance, -1.0).topk(samples, dim=1).indices
         tokens = self._mixed(fresh.tokens, self.kept.tokens, chosen)
         latents = self._mixed(fresh.latents, self.kept.latents, chosen)
         return self.data.seen(draws, Pairs(tokens, latents), step, self.noisy)
 
     def _mixed(self, fresh: Tensor, kept: Tensor, chosen: Tensor) -> Tensor:
         """The fresh samples of a run or those of its set: (run, view, sample, token, ...)."""
-        is_fresh = (self.size == FRESH).reshape(-1, 1, 1, 1, 1)
-        return torch.where(is_fresh, fresh, _rows(kept, chosen))
+        found = _rows(kept, chosen)
+        renewed = fresh.index_select(0, self.fresh)
+        return found.index_copy_(0, self.fresh, renewed.expand(-1, *found.shape[1:]))
 
 
 def _rows(values: Tensor, chosen: Tensor) -> Tensor:
@@ -60,4 +60,5 @@ def _rows(values: Tensor, chosen: Tensor) -> Tensor:
     place = torch.arange(runs * views, device=chosen.device).reshape(runs, views, 1) * samples
     rows = (place + chosen[:, None, :]).flatten()
     # whole rows: many times faster than ``gather``
-    return values.reshape(runs * views * samples, -1)[rows].reshape(runs, views, -1, *rest)
+    flat = values.reshape(runs * views * samples, -1).index_select(0, rows)
+    return flat.reshape(runs, views, -1, *rest)

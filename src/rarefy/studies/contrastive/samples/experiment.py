@@ -87,7 +87,7 @@ class SamplesExperiment(SeparabilityExperiment):
     again: tuple[Annotated[str, OneOf(AGAIN)], ...] = AGAIN
     """what comes back when a sample is seen again: the sample, under fresh noise as an image under
     augmentations, or the pair with all its noise"""
-    samples: tuple[Whole, ...] = (64, 256, 1024, FRESH)
+    samples: tuple[Whole, ...] = (64, 256, FRESH)
     """size of the training set; 0: fresh samples at every step"""
     eps_min: tuple[lab.Frequency, ...] = (0.2,)
     """frequency of the minority features"""
@@ -124,6 +124,7 @@ class SamplesExperiment(SeparabilityExperiment):
         super().check()
         if set(self.training) != set(TRAININGS):
             raise bad_value("training", self.training, f"compares all: {', '.join(TRAININGS)}")
+        lab.check_alphas((0.0, self.alpha), self.neurons)
         if not any(self.samples):
             raise bad_value("samples", self.samples, "needs a finite set, not fresh samples alone")
         for size in self.samples:
@@ -136,6 +137,10 @@ class SamplesExperiment(SeparabilityExperiment):
     @property
     def drawn_pairs(self) -> tuple[int, ...]:
         return (*super().drawn_pairs, self.loss_pairs, self.loss_pairs)
+
+    @property
+    def _probe_sets(self) -> int:
+        return len(READINGS) * len(self.reads)
 
     def bytes_per_cell(self) -> int:
         held = 8 * 2 * max(self.samples) * self.tokens * (self.d1 + self.d)
