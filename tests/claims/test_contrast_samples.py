@@ -1,4 +1,4 @@
-"""Q3 and Q4: trainings of one seed, what is measured of them, verdicts with known answers."""
+"""Q3, Q4 and Q8: trainings of one seed, what is measured of them, verdicts with known answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pruning_results import FLOAT64, Made, by_group, close, fabricated, simulate
 from rarefy.core.errors import UsageError
 from rarefy.data.finite_set import FRESH
 from rarefy.studies import get_study
-from rarefy.sweep.grid import Grid, grid_of
+from rarefy.sweep.grid import Grid
 from rarefy.train.descent import automatic_gradients
 from rarefy.train.two_branches import TwoBranches
 
@@ -98,10 +98,12 @@ def test_each_training_descends_on_its_own_problem(training: str) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
-def results(study: ContrastSamples, rare: Made) -> xr.Dataset:
+def results(
+    study: ContrastSamples, rare: Made, frequent: Made = lambda c: 0.9 + 0 * c["seed"]
+) -> xr.Dataset:
     values: dict[str, Made] = {
-        "best": by_group(rare, lambda c: 0.9),
-        "accuracy": by_group(rare, lambda c: 0.9),
+        "best": by_group(rare, frequent),
+        "accuracy": by_group(rare, frequent),
         "loss": lambda c: xr.where(c["seen"] == "fresh", 2.0, 1.0) + 0 * c["seed"],
         "outside": lambda c: xr.where(c["samples"] == FRESH, 0.1, 0.2),
         "bias_on": lambda c: 5,
@@ -139,16 +141,40 @@ def test_rare_features_must_fall_and_the_mask_must_keep_them(
 def test_at_the_linear_scale_primaries_are_the_same_question_under_another_choice() -> None:
     study = ContrastSamples.at("linear")
     found = study.verdicts(results(study, lambda c: 0.7 + 0 * c["seed"]), "linear")
-    assert [v.claim for v in found] == ["Q3", "Q3", "Q4", "Q4"]
+    assert [v.claim for v in found] == ["Q3", "Q3", "Q4", "Q4", "Q8.1", "Q8.2", "Q8.3"]
 
 
-def test_picture_and_table_show_every_training() -> None:
+@pytest.mark.parametrize(
+    ("free", "masked", "frequent", "expected"),
+    [
+        (-0.1, 0.0, 0.0, ["holds"] * 3),
+        (-0.1, -0.2, -0.2, ["holds", "fails", "fails"]),
+        (0.1, 0.2, 0.0, ["fails", "fails", "holds"]),
+    ],
+)
+def test_fresh_samples_must_cost_rare_features_and_the_mask_must_keep_them(
+    free: float, masked: float, frequent: float, expected: list[str]
+) -> None:
+    study = ContrastSamples.at("linear")
+
+    def made(branches: float, kept: float) -> Made:
+        def values(c: xr.Dataset) -> xr.DataArray:
+            here = (c["samples"] == FRESH) & (c["again"] == "sample") & (c["read"] == 3000)
+            by = (c["training"] == "branches") * branches + (c["training"] == "masked") * kept
+            return 0.7 + here * by
+
+        return values
+
+    found = results(study, made(free, masked), made(frequent, 0.0))
+    outcome = {v.claim: v.outcome for v in study.verdicts(found, "linear")}
+    assert [outcome[f"Q8.{place}"] for place in (1, 2, 3)] == expected
+
+
+def test_the_picture_shows_every_training_on_few_and_on_fresh_samples() -> None:
     study = ContrastSamples.at("tiny")
-    made = results(study, lambda c: 0.7 + 0 * c["seed"])
-    (picture,) = study.picture(made)
-    assert len(picture.panels) == 4 and all(len(panel.curves) == 4 for panel in picture.panels)
-    (table,) = study.tables(made)
-    assert len(table.rows) == len(grid_of(study)) // study.seeds
+    (picture,) = study.picture(results(study, lambda c: 0.7 + 0 * c["seed"]))
+    assert [panel.title for panel in picture.panels] == ["32 samples", "fresh samples"] * 2
+    assert all(len(panel.curves) == 4 for panel in picture.panels)
 
 
 @pytest.mark.parametrize(

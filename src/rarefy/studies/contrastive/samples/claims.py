@@ -1,7 +1,8 @@
-"""Verdicts of ``contrast-samples``: Q3 and Q4, our own questions.
+"""Verdicts of ``contrast-samples``: Q3, Q4 and Q8, our own questions.
 
-Primary: the smallest set, whose samples come back under fresh noise. What is lost or kept is what
-a linear probe reads of the rare features' sign on fresh samples, and the cosine of the best neuron.
+Primary: the smallest set, whose samples come back under fresh noise; for Q8 fresh samples, at the
+scale without a bias. What is lost or kept is what a linear probe reads of the rare features' sign
+on fresh samples, and the cosine of the best neuron.
 """
 
 from __future__ import annotations
@@ -47,15 +48,13 @@ def verdicts(experiment: SamplesExperiment, results: xr.Dataset, scale: str) -> 
     named = Naming(experiment, scale, after=f", {experiment.setting}")
     found: list[Verdict] = []
 
-    def change(
-        training: str, size: int, again: str, name: str, group: str = "minority"
-    ) -> np.ndarray:
-        values = quantity(here.sel(training=training, samples=size, again=again), name, group)
-        return (values.isel(read=-1) - values.sel(read=first)).values
-
     def last(training: str, size: int, again: str, name: str) -> np.ndarray:
         at = here.sel(training=training, samples=size, again=again)
         return quantity(at, name).isel(read=-1).values
+
+    def change(training: str, size: int, again: str, name: str) -> np.ndarray:
+        at = here.sel(training=training, samples=size, again=again, read=first)
+        return np.asarray(last(training, size, again, name) - quantity(at, name).values)
 
     def judge(
         claim: str, what: str, values: np.ndarray, sign: Literal["positive", "negative"]
@@ -92,17 +91,52 @@ def verdicts(experiment: SamplesExperiment, results: xr.Dataset, scale: str) -> 
     keeps("Q4", change, few, decides, "cosine")
     gain = last("pruned", few, decides, "probe") - last("plain", few, decides, "probe")
     judge("Q4", f"{WORDS['probe']}: Algorithm 1 less plain, at {end}, {few}", gain, "positive")
-    frequent = change("plain", few, decides, "probe", "majority")
-    judge("", f"probe of frequent features' sign: {end} less step {first}", frequent, "negative")
     for training in ("plain", "branches", "masked"):
-        at = here.sel(training=training, samples=few, again=decides).isel(read=-1)
-        gap = (at["loss"].sel(seen="fresh") - at["loss"].sel(seen="trained")).values
-        judge("", f"loss on fresh less on trained samples, {training}, {few}", gap, "positive")
+        of = here.sel(training=training, again=decides).isel(read=-1)
+        at = of.sel(samples=few)
+        gap = at["loss"].sel(seen="fresh") - at["loss"].sel(seen="trained")
+        judge(
+            "", f"loss on fresh less on trained samples, {training}, {few}", gap.values, "positive"
+        )
         if FRESH in experiment.samples:
-            never = (
-                here["outside"].sel(training=training, samples=FRESH, again=decides).isel(read=-1)
-            )
-            extra = at["outside"].values - never.values
-            what = f"weights outside the features, {few} less fresh samples, {training}"
-            judge("", what, extra, "positive")
-    return elsewhere(found, scale)
+            fresh = of.sel(samples=FRESH)
+            more_outside = (at["outside"] - fresh["outside"]).values
+            less = (quantity(at, "probe") - quantity(fresh, "probe")).values
+            what = f"{few} less fresh samples, {training}"
+            judge("", f"weights outside the features: {what}", more_outside, "positive")
+            judge("", f"{WORDS['probe']} at {end}: {what}", less, "negative")
+    return [*elsewhere(found, scale), *_given_up(experiment, here, scale)]
+
+
+def _given_up(experiment: SamplesExperiment, here: xr.Dataset, scale: str) -> list[Verdict]:
+    """Q8: what two branches lose with fresh samples; declared where neurons have no bias."""
+    if FRESH not in experiment.samples:
+        return []
+    at = here.sel(samples=FRESH, again=experiment.again[0])
+    looks = (experiment.reads[-1], experiment.figure_read)
+    rare, frequent = (
+        quantity(at, "probe", group).sel(read=looks[0])
+        - quantity(at, "probe", group).sel(read=looks[1])
+        for group in ("minority", "majority")
+    )
+    free, masked = rare.sel(training="branches"), rare.sel(training="masked")
+    named = Naming(
+        experiment, scale, after=f", step {looks[0]} less step {looks[1]}, fresh samples"
+    )
+    readings: tuple[tuple[str, xr.DataArray, Literal["positive", "negative"]], ...] = (
+        (f"{WORDS['probe']}, two branches", free, "negative"),
+        (
+            "the same, rare less frequent features",
+            free - frequent.sel(training="branches"),
+            "negative",
+        ),
+        ("the same of rare ones, masked less unmasked", masked - free, "positive"),
+    )
+    return [
+        judge_difference(
+            named(f"Q8.{place}" if scale == "linear" else "Q8", f"{scale}: {what}"),
+            values.values,
+            sign,
+        )
+        for place, (what, values, sign) in enumerate(readings, 1)
+    ]

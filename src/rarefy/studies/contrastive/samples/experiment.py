@@ -71,6 +71,7 @@ class SamplesExperiment(SeparabilityExperiment):
         # networks without a bias are linear, learn in a quarter of the time, and train with few
         # weights kept, as on images
         "linear": {
+            "seeds": 24,
             "bias_scale": (0.0,),
             "keep": 0.1,
             "steps": 3000,
