@@ -20,6 +20,7 @@ from rarefy.core.rng import Draws
 from rarefy.core.settings import compiler_present
 from rarefy.pruning.update_rules import rule_codes
 from rarefy.train.neuron_pruning import NeuronPruning
+from rarefy.train.two_branches import TwoBranches
 
 RUNS = (3, 5)
 
@@ -55,14 +56,16 @@ def test_compiled_draws_are_the_eager_ones_bit_for_bit() -> None:
         )
 
 
-@pytest.mark.parametrize("pruned", [False, True])
-def test_the_compiled_gradient_is_the_eager_one_to_float32(pruned: bool) -> None:
-    torch._dynamo.reset()  # the two are two kernels of one function
+@pytest.mark.parametrize("kind", ["plain", "pruned", "masked branch"])
+def test_the_compiled_gradient_is_the_eager_one_to_float32(kind: str) -> None:
+    torch._dynamo.reset()  # the first two are two kernels of one function
     for runs in RUNS:
         case = small(runs=runs, bias=0.2, tau=0.7, factor=1.3, dtype=torch.float32)
         batch = case.data.sample(case.draws, 8, step=0)
         problem = case.problem
-        if pruned:
+        if kind == "masked branch":
+            problem = TwoBranches(**vars(problem), keep=0.4)
+        if kind == "pruned":
             start, share = torch.zeros(runs, dtype=torch.int64), torch.linspace(0, 0.75, runs)
             pruning = NeuronPruning(share, start, rule_codes(["dense"] * runs), 4)
             problem = replace(problem, pruning=pruning)
@@ -76,7 +79,7 @@ def test_the_compiled_gradient_is_the_eager_one_to_float32(pruned: bool) -> None
         )
         plain = case.problem.gradients(case.parameters, batch)[1]["weights"]
         apart = (expected["weights"] - plain).abs().max()
-        assert apart > 1e-3 * largest if pruned else apart == 0
+        assert apart == 0 if kind == "plain" else apart > 1e-3 * largest
 
 
 def test_a_compiler_that_fails_costs_speed_only(

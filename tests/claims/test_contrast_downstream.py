@@ -57,7 +57,8 @@ def encoders(eps_min: float = 0.1) -> tuple[ContrastSimilarity, Any]:
     assert isinstance(study, ContrastSimilarity)
     cells = grid_of(study).cells(np.arange(4))
     values = {**cells.values, "eps_min": np.full(4, eps_min)}
-    return study, study.trained(Cells(values, cells.keys), FLOAT64)
+    trial = study.setup(Cells(values, cells.keys), FLOAT64)
+    return study, study.trained(trial, FLOAT64)
 
 
 def test_every_read_is_the_network_of_that_step_and_all_see_the_same_pairs() -> None:

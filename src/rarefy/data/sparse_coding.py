@@ -3,7 +3,9 @@
 A sample has L tokens x = M z + xi. Feature j is present in a sample with probability
 ``activation * eps_j``; its sign is one for the whole sample (Assumption 3.2 ii), and ``spread``
 says on which tokens it shows. A positive pair shares support and sign of the summed latent
-(Assumption 3.4); the tokens and the noise are drawn afresh for each of the two.
+(Assumption 3.4); the tokens and the noise are drawn afresh for each of the two. With ``instance``
+part of the noise is the sample's own instead, the same wherever the sample is seen, as the content
+of an image that is in all its crops.
 """
 
 from __future__ import annotations
@@ -94,7 +96,8 @@ class SparseCoding:
 
     dictionary: (run, d1, d); eps: (run, d), frequencies in (0, 1]; sigma: (run,), noise std;
     activation: presence probability of a feature with eps = 1; tokens: L; companions: features
-    that come together (none: supports are independent, as the papers assume).
+    that come together (none: supports are independent, as the papers assume); instance: (run,),
+    share of the noise's variance that all tokens of a pair have in common (none: as the papers).
     """
 
     dictionary: Tensor
@@ -104,6 +107,7 @@ class SparseCoding:
     tokens: int = 2
     spread: str = "all"
     companions: Companions | None = None
+    instance: Tensor | None = None
 
     def __post_init__(self) -> None:
         check_sparse_coding(
@@ -113,6 +117,9 @@ class SparseCoding:
             self.tokens,
             self.spread,
         )
+        for value in [] if self.instance is None else self.instance.flatten().tolist():
+            if not 0 <= value <= 1:
+                raise bad_value("instance", value, "must be in [0, 1]: it is a share")
         if self.companions is not None:
             self.companions.check(self.eps.shape[1])
 
@@ -144,14 +151,34 @@ class SparseCoding:
 
     def sample(self, draws: Draws, samples: int, step: int) -> Pairs:
         """``samples`` positive pairs, fresh for every step."""
+        return self.seen(draws, self.content(draws, samples, step), step)
+
+    def content(self, draws: Draws, samples: int, step: int) -> Pairs:
+        """Pairs before the noise of their tokens: (run, 1 or view, sample, 1 or token, d1), once
+        where it is alike for all."""
         d1 = self.dictionary.shape[1]
         latents = self.latents(draws, samples, step)
         # what all tokens of a sample share is multiplied with the dictionary once
         distinct = latents[:, :1, :, :1] if self.spread == "all" else latents
         flat = distinct.reshape(len(draws), -1, distinct.shape[-1])
         signal = torch.bmm(flat, self.dictionary.transpose(1, 2)).reshape(*distinct.shape[:-1], d1)
-        shape = (samples, self.tokens, d1)
-        return Pairs(draws.normal_views("noise", shape, step, self.sigma, signal), latents)
+        if self.instance is not None:
+            std, nothing = (
+                self.sigma * self.instance.sqrt(),
+                signal.new_zeros(len(draws), 1, 1, 1, 1),
+            )
+            # of two views the first: a sample's numbers then do not depend on how many are drawn
+            own = draws.normal_views("instance", (samples, 1, d1), step, std, nothing)[:, :1]
+            signal = signal + own
+        return Pairs(signal, latents)
+
+    def seen(self, draws: Draws, pairs: Pairs, step: int, noisy: Tensor | None = None) -> Pairs:
+        """``content`` with the noise of each token, in the runs of ``noisy``, (run,), alone."""
+        shape = (pairs.tokens.shape[2], self.tokens, pairs.tokens.shape[4])
+        std = self.sigma if self.instance is None else self.sigma * (1 - self.instance).sqrt()
+        std = std if noisy is None else torch.where(noisy, std, 0.0)
+        tokens = draws.normal_views("noise", shape, step, std, pairs.tokens)
+        return Pairs(tokens, pairs.latents)
 
 
 def check_sparse_coding(

@@ -114,13 +114,20 @@ def _gradient(
     threshold = bias[:, None, None, :]
     f = brelu(s, threshold).sum(dim=2)
     loss, d_f = info_nce_gradient(f[:, :samples], f[:, samples:], tau, factor, kept)
-    d_s = brelu_derivative(s[:, :samples], threshold) * d_f[:, :, None, :]
+    of_x = s[:, :samples], threshold, mixing[:, :samples], values[:, :samples]
+    return loss, weight_gradient(*of_x, d_f)
+
+
+def weight_gradient(
+    s: Tensor, threshold: Tensor, mixing: Tensor, values: Tensor, d_f: Tensor
+) -> Tensor:
+    """The gradient in the weights, (run, m, d1), from that in f, (run, sample, m); ``s``: the
+    preactivations, (run, sample, token, m)."""
+    runs, samples, length, d1 = values.shape
+    d_s = brelu_derivative(s, threshold) * d_f[:, :, None, :]
     # z^(r) = sum_s mixing[r, s] v_s, so the coefficient of v_s is sum_r mixing[r, s] d_s[r]
-    d_raw = mix_tokens(mixing[:, :samples].transpose(-1, -2), d_s).reshape(
-        runs, samples * length, -1
-    )
-    x_values = values[:, :samples].reshape(runs, samples * length, d1)
-    return loss, torch.bmm(d_raw.transpose(1, 2), x_values)
+    d_raw = mix_tokens(mixing.transpose(-1, -2), d_s).reshape(runs, samples * length, -1)
+    return torch.bmm(d_raw.transpose(1, 2), values.reshape(runs, samples * length, d1))
 
 
 def initial_weights(draws: Draws, neurons: int, d1: int, sigma_0: Tensor) -> Tensor:

@@ -41,6 +41,30 @@ def info_nce_gradient(
     return factor * loss, (torch.bmm(weights, f_y) - f_y) * scale[:, None, None]
 
 
+def symmetric_info_nce(f_x: Tensor, f_y: Tensor, tau: Tensor, factor: Tensor) -> Tensor:
+    """Half of the mean of the losses with X and with Y as anchors, (run,), no gradient stopped.
+
+    Half, because where f(X) and f(Y) come from one network, near zero, it then has the gradient of
+    (1), which flows through one of its arguments only: a step is as long with either.
+    """
+    logits = f_x @ f_y.transpose(1, 2) / tau[:, None, None]
+    log_sums = torch.logsumexp(logits, dim=2) + torch.logsumexp(logits, dim=1)
+    return factor * (log_sums - 2 * torch.diagonal(logits, dim1=1, dim2=2)).mean(dim=1) / 4
+
+
+def symmetric_info_nce_gradient(
+    f_x: Tensor, f_y: Tensor, tau: Tensor, factor: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """``symmetric_info_nce`` and its gradients in f(X) and f(Y)."""
+    rows, loss_x = softmax_weights(f_x, f_y, tau)
+    columns, loss_y = softmax_weights(f_y, f_x, tau)
+    identity = torch.eye(f_x.shape[1], dtype=f_x.dtype, device=f_x.device)
+    scale = factor / (4 * tau * f_x.shape[1])
+    d_logits = (rows + columns.transpose(1, 2) - 2 * identity) * scale[:, None, None]
+    loss = factor * (loss_x + loss_y) / 4
+    return loss, torch.bmm(d_logits, f_y), torch.bmm(d_logits.transpose(1, 2), f_x)
+
+
 def softmax_weights(
     f_x: Tensor, f_y: Tensor, tau: Tensor, kept: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:

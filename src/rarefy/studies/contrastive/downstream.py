@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.compilation import compiled
-from rarefy.core.contracts import Cells, Context, Cost
+from rarefy.core.contracts import Context, Cost
 from rarefy.core.parameters import Count
 from rarefy.data.sparse_coding import Pairs, SparseCoding
 from rarefy.nets.brelu_transformer import encode
@@ -68,9 +68,8 @@ class DownstreamExperiment(FigureExperiment):
     def coordinates(self) -> dict[str, np.ndarray]:
         return {**super().coordinates(), "test_frequencies": np.array(TEST_FREQUENCIES)}
 
-    def trained(self, cells: Cells, context: Context) -> Encoders:
+    def trained(self, trial: Trial, context: Context) -> Encoders:
         """Train, and keep the network at every read."""
-        trial = self.setup(cells, context)
         trajectory = trial.train(
             context,
             {"weights": lambda s: s.parameters["weights"], "bias": lambda s: trial.bias.value},

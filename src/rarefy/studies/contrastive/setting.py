@@ -25,7 +25,15 @@ from rarefy.core.parameters import (
     Rule,
 )
 from rarefy.core.rng import Draws
-from rarefy.data.sparse_coding import SPREADS, Companions, SparseCoding, dictionary, frequencies
+from rarefy.data.finite_set import FiniteSets
+from rarefy.data.sparse_coding import (
+    SPREADS,
+    Companions,
+    Pairs,
+    SparseCoding,
+    dictionary,
+    frequencies,
+)
 from rarefy.nets.brelu_transformer import Attention
 from rarefy.theory.contrastive import uniform_attention_moment
 from rarefy.train.bias_schedule import BiasSchedule
@@ -226,11 +234,17 @@ class Trial:
     bias: BiasSchedule
     parameters: dict[str, Tensor]
     pruning: NeuronPruning | None = None
+    samples: FiniteSets | None = None
+    """where batches come from; none: fresh pairs every step"""
 
     @property
     def weights(self) -> Tensor:
         """The initial weights, (run, m, d1)."""
         return self.parameters["weights"]
+
+    def batch(self, step: int) -> Pairs:
+        """The pairs of a step."""
+        return (self.samples or self.data).sample(self.draws, self.experiment.batch, step)
 
     def train(
         self,
@@ -239,8 +253,7 @@ class Trial:
         record: Sequence[int],
         watch: Callable[[State], None] | None = None,
     ) -> Trajectory:
-        """Mini-batch SGD with fresh pairs every step; ``watch`` sees every state after the bias
-        has moved."""
+        """Mini-batch SGD; ``watch`` sees every state after the bias has moved."""
 
         def after_update(state: State) -> None:
             trained = None if self.pruning is None else self.pruning.trained
@@ -254,7 +267,7 @@ class Trial:
         return descend(
             self.problem,
             self.parameters,
-            lambda step: self.data.sample(self.draws, of.batch, step),
+            self.batch,
             sgd,
             of.steps,
             trackers=trackers,

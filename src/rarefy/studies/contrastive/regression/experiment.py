@@ -54,7 +54,7 @@ class RegressionExperiment(downstream.DownstreamExperiment):
         )
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        encoders = self.trained(cells, context)
+        encoders = self.trained(self.setup(cells, context), context)
         direction = encoders.trial.draws.spawn("target").normal("target", (self.d,))
         unit = direction / torch.linalg.vector_norm(direction, dim=1, keepdim=True)
         found = [self._tested(encoders, test, unit) for test in downstream.TEST_FREQUENCIES]

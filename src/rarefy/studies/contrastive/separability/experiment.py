@@ -113,7 +113,7 @@ class SeparabilityExperiment(DownstreamExperiment):
         return np.repeat(GROUPS, [self.majority, self.minority])
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        encoders = self.trained(cells, context)
+        encoders = self.trained(self.setup(cells, context), context)
         train = self._drawn(encoders, "probe", self.probe_pairs)
         test = self._drawn(encoders, "test", self.test_pairs)
         found: dict[str, list[Tensor]] = {"pure": [], "accuracy": []}

@@ -38,7 +38,7 @@ class SimilarityExperiment(downstream.DownstreamExperiment):
         )
 
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
-        encoders = self.trained(cells, context)
+        encoders = self.trained(self.setup(cells, context), context)
         found = [self._tested(encoders, test) for test in downstream.TEST_FREQUENCIES]
         return self.collected(encoders, found)
 
