@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rarefy.core.errors import UsageError
-from rarefy.measure.representation.instance import RIDGE, instance_retrieval, readable
+from rarefy.measure.representation.instance import FOLDS, RIDGE, instance_retrieval, readable
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
@@ -71,6 +71,14 @@ def test_scale_does_not_matter_and_what_does_not_vary_is_not_read() -> None:
     plain, scaled = (readable(x, target, groups) for x in (kept, rows * scale))
     torch.testing.assert_close(plain, scaled)
     assert readable(rows, torch.full((200, 1), 0.1), groups).isnan().all()
+
+
+def test_a_feature_that_was_silent_in_the_fit_does_no_harm() -> None:
+    """Hardly alive in one fold, loud in another: taken for a huge value it would ruin all."""
+    rows = torch.cat([drawn(200, 3), torch.zeros(200, 1, dtype=torch.float64)], dim=1)
+    groups = torch.arange(200)
+    rows[:, 3] = torch.where(groups % FOLDS == 0, 100.0, 1e-6 * rows[:, 0])
+    assert float(readable(rows, rows[:, 1:2], groups)) > 0.5
 
 
 def test_views_of_one_image_are_on_one_side() -> None:

@@ -74,10 +74,12 @@ def readable(features: Tensor, targets: Tensor, groups: Tensor, folds: int = FOL
 
 
 def _ridge(rows: Tensor, targets: Tensor, asked: Tensor) -> Tensor:
-    """Answers for ``asked`` of a regression on ``rows``, each feature with variance 1."""
+    """Answers for ``asked`` of a regression on ``rows``, each feature with variance 1 and, where it
+    is asked, within what was fitted to: one that was silent there may shout here."""
     centre, scale = rows.mean(dim=0), rows.std(dim=0, correction=0)
     scale = torch.where(scale > 0, scale, 1.0)
-    made, asked, middle = (rows - centre) / scale, (asked - centre) / scale, targets.mean(dim=0)
+    made, middle = (rows - centre) / scale, targets.mean(dim=0)
+    asked = ((asked - centre) / scale).clamp(made.amin(dim=0), made.amax(dim=0))
     square = made.T @ made / len(made)
     square.diagonal().add_(RIDGE)
     weights = torch.linalg.solve(square, made.T @ (targets - middle) / len(made))

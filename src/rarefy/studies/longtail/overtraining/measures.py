@@ -34,7 +34,8 @@ def _known(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
 
 
 def _drawn(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
-    return lambda at: PERCENT * at["augmentation"].sel(drawn=name)
+    # (below 0: nothing can be read)
+    return lambda at: PERCENT * at["augmentation"].sel(drawn=name).clip(min=0)
 
 
 MEASURES = {
