@@ -47,3 +47,8 @@ def verdict_table(verdicts: Iterable[Verdict], *heads: str) -> str:
         for verdict in verdicts
     ]
     return table((*heads, *columns), rows)
+
+
+def folded(summary: str, text: str) -> str:
+    """Shown when asked for."""
+    return f'<details markdown="1">\n<summary>{summary}</summary>\n\n{text}\n\n</details>'

@@ -7,18 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pages.longtail.rows import BASELINE, JUDGE, NOT_RUN, Found
-from pages.markdown import table
+from pages.markdown import folded, table
 from rarefy.ledger.claims import load_claims
 from rarefy.measure.statistics import mean_interval
 from rarefy.report.static import as_png, draw_picture
 from rarefy.studies.api import read_results
 from rarefy.studies.longtail.overtraining.charts import UNSEEN, looks_table, trained
-from rarefy.studies.longtail.overtraining.claims import CONTROLS, FREE, MASKED
+from rarefy.studies.longtail.overtraining.claims import MASKED
 from rarefy.studies.longtail.overtraining.measures import (
     MEASURES,
-    TABLED,
     early_look,
-    seen,
     shown,
     two_looks,
 )
@@ -27,7 +25,6 @@ from rarefy.studies.longtail.words import spoken
 STUDY = "longtail-overtraining"
 FEWEST = 5
 """Orders of the classes from which a claim is decided."""
-SINGLE = "In one order, which makes nothing certain"
 SECTIONS = {
     "small-1000": "A quarter of the images, 1,000 epochs",
     "small-decay-1000": "With five times the weight decay",
@@ -62,40 +59,25 @@ def _pictures(scale: str) -> tuple[str, ...]:
     return WHOLE if scale == next(iter(SECTIONS)) else WHOLE[:PART]
 
 
-def story(one: Found, method: str) -> str:
-    """What became of the features of one method between the two looks."""
-    told: dict[str, list[str]] = {"Rises": [], "Falls": [], "No certain change": [], SINGLE: []}
-    for name in TABLED:
-        early, last, change = two_looks(one.results, method, name)
-        kind = "No certain change"
-        if change.n < 2:
-            kind = SINGLE
-        elif change.low > 0 or change.high < 0:
-            kind = "Rises" if change.mean > 0 else "Falls"
-        if change.n:
-            ends = f"{early:.2f} → {last:.2f} {MEASURES[name].unit}".strip()
-            told[kind].append(f"{MEASURES[name].words} ({ends})")
-    parts = (f"{kind}: {'; '.join(words)}." for kind, words in told.items() if words)
-    return f"- **{spoken(method)}.** {' '.join(parts)}"
-
-
-def gains(one: Found) -> Iterator[str]:
-    """What every other method has at the end over SimCLR; masks over none, controls over masks."""
+def summary_table(one: Found) -> str:
+    """One row per method: what its features are worth, and what became of them."""
+    lines = []
     for method in trained(one.results):
-        for other in (BASELINE, MASKED if method in CONTROLS else FREE):
-            if method in (BASELINE, other) or other not in one.ways:
-                continue
-            near = mean_interval(_end(one, method) - _end(one, other))
-            probe = mean_interval(one.values(method) - one.values(other))
-            yield (
-                f"- {spoken(method)}, less {spoken(other)}, at the end: {shown(probe)} "
-                f"points by the linear probe, {shown(near)} by neighbours of unseen images "
-                f"(n = {probe.n})."
-            )
-
-
-def _end(one: Found, method: str):  # type: ignore[no-untyped-def]
-    return seen(one.results, method, "knn")[:, -1]
+        row = [spoken(method)]
+        if JUDGE in one.protocols:
+            probe = one.values(method)
+            row.append(f"{mean_interval(probe).mean:.2f}")
+            for other in (BASELINE, MASKED):
+                known = other in one.ways and method not in (BASELINE, other)
+                row.append(shown(mean_interval(probe - one.values(other))) if known else "")
+        row += [shown(two_looks(one.results, method, name)[2]) for name in ("knn", "class")]
+        row += [f"{two_looks(one.results, method, name)[1]:.2f}" for name in ("memorised", "rank")]
+        lines.append(row)
+    judged = ["linear probe at the end, %", "less SimCLR", f"less {spoken(MASKED)}"]
+    changes = [f"{MEASURES[name].words}, change" for name in ("knn", "class")]
+    ends = ["learnt by heart at the end, points", "effective rank at the end"]
+    columns = ["method", *(judged if JUDGE in one.protocols else []), *changes, *ends]
+    return table(columns, lines)
 
 
 def section(scale: str, one: Found | None) -> Iterator[str]:
@@ -111,18 +93,16 @@ def section(scale: str, one: Found | None) -> Iterator[str]:
         f"{one.name}, {images:,} images, weight decay {one.study.parameters()['weight_decay']:g}, "
         f"orders of the classes: {one.results.sizes['seed']}"
         + (", which decide nothing yet" if few else "")
-        + f". From epoch {epochs[early_look(one.results)]} to {epochs[-1]}:"
+        + f". Changes are from epoch {epochs[early_look(one.results)]} to {epochs[-1]}; [ ]: 95 % "
+        "interval, order by order:"
     )
-    yield "\n".join(story(one, method) for method in trained(one.results))
-    if JUDGE in one.protocols:
-        yield "\n".join(gains(one))
+    yield summary_table(one)
     for picture in one.study.picture(one.results):
         if picture.name in _pictures(scale):
             yield f"![{picture.title}](images/overtraining-{scale}-{picture.name}.png)"
             yield picture.caption.removeprefix(f"{UNSEEN}.").strip()
     looks = looks_table(one.results)
-    yield looks.caption.removeprefix(f"{UNSEEN}.").strip()
-    yield table(looks.columns, looks.rows)
+    yield folded("Every measure at both looks", table(looks.columns, looks.rows))
 
 
 def page(found: dict[str, Found]) -> str:

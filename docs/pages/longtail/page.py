@@ -26,7 +26,7 @@ from pages.longtail.rows import (
     at_rho,
     committed,
 )
-from pages.markdown import table
+from pages.markdown import folded, table
 from rarefy.report.static import as_png, draw_picture
 from rarefy.studies.longtail.published import TABLE_2
 from rarefy.studies.longtail.table.study import ALGORITHM_1, BRANCHES
@@ -116,10 +116,6 @@ def judges_table(found: dict[str, Found]) -> str:
     return table(("set", "judged by", "all classes", "many", "medium", "few", "n"), lines)
 
 
-def _folded(summary: str, text: str) -> str:
-    return f'<details markdown="1">\n<summary>{summary}</summary>\n\n{text}\n\n</details>'
-
-
 def _made(found: dict[str, Found]) -> str:
     lines = []
     for scale, one in found.items():
@@ -173,23 +169,23 @@ def page(found: dict[str, Found]) -> str:
         "![Linear probe by length of training, and neighbours on the way]"
         "(images/longtail-course.png)",
         repeated(found),
-        _folded("All lengths, other judges, the control without masks", length_table(found)),
+        folded("All lengths, other judges, the control without masks", length_table(found)),
         "## Head and tail",
         "Thirds of the classes by their number of images (of ten classes 4, 3 and 3), judged by a "
         "linear probe with all labels or with those of the long-tailed images alone, by ten labels "
         "per class, by nearest neighbours.",
         "![Gains over SimCLR from head to tail](images/longtail-gains.png)",
-        _folded("Gains of two branches from head to tail", judges_table(found)),
-        _folded(
+        folded("Gains of two branches from head to tail", judges_table(found)),
+        folded(
             "Delta_20: the fifth of the classes with most images less that with fewest, points",
             delta_table(found) + "\n\nWith one order of the classes it mostly says which classes "
             "are easy; the last column is the same where every class has as many images.",
         ),
-        _folded(
+        folded(
             "The share that Algorithm 1 keeps, chosen on held-out training images",
             f"{chosen_share(found)}\n\n{keep_table(found)}",
         ),
-        _folded("Where the numbers come from", _made(found)),
+        folded("Where the numbers come from", _made(found)),
         "What is missing: `queues/longtail.sh` goes through the rows in order of importance and "
         "goes on where it was; then `python docs/make.py longtail-table`.",
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -46,12 +46,11 @@ def _lines(
     words: str,
     values: Callable[[str], np.ndarray],
     title: str = "",
-    further: Sequence[Curve] = (),
 ) -> Lines:
     """A curve per method over the epochs; ``values`` of a method: (seed, look)."""
     epochs = results["watched_epoch"].values.astype(float)
     curves = [mean_curve(spoken(one), epochs, values(one), one) for one in trained(results)]
-    return Lines([*curves, *further], "epoch", words, title)
+    return Lines(curves, "epoch", words, title)
 
 
 def _measure(results: xr.Dataset, name: str, title: str = "") -> Lines:
@@ -79,24 +78,12 @@ def _neighbours(results: xr.Dataset) -> Picture:
 
 
 def _class_or_image(results: xr.Dataset) -> Picture:
-    epochs = results["watched_epoch"].values.astype(float)
-    unseen = [
-        mean_curve(f"{spoken(one)}, unseen", epochs, seen(results, one, "unseen"), one, "dotted")
-        for one in trained(results)
-    ]
-    found = _lines(
-        results,
-        "own view found, %",
-        lambda one: seen(results, one, "trained"),
-        "solid: trained images, dotted: unseen",
-        [Curve(one.label, one.x, one.y, role=one.role, style=one.style) for one in unseen],
-    )
     caption = (
-        f"{UNSEEN}. Left: how much of the variance of features lies between classes. Middle: views "
-        "of images whose nearest other view is of the same image, among as many trained as unseen "
-        "images of each class. Right: the difference of both, what was learnt by heart."
+        f"{UNSEEN}. Left: how much of the variance of features lies between classes. Right: views "
+        "whose nearest other view is of the same image, trained images less unseen ones, as many "
+        "of each class: what was learnt by heart."
     )
-    panels = [_measure(results, "class"), found, _measure(results, "memorised")]
+    panels = [_measure(results, name) for name in ("class", "memorised")]
     return Picture("class-or-image", "Class or image?", caption, panels)
 
 
