@@ -20,8 +20,8 @@ from rarefy.studies.longtail.overtraining.claims import CONTROLS
 from rarefy.studies.longtail.overtraining.measures import early_look, two_looks
 
 pytestmark = pytest.mark.usefixtures("eager")
-LITTLE = np.array([-0.001, 0.001])
-"""Between the two seeds."""
+LITTLE = np.array([-0.001, 0.001, 0.0])
+"""Between the three seeds."""
 
 
 def made(
@@ -30,7 +30,8 @@ def made(
     """``knn``: of unseen images at the two looks, by method; class share follows it; the linear
     probe is as good as the last look; ``by_heart``: trained less unseen images at these looks."""
     study, results = tiny(get_study("longtail-overtraining"))
-    results = results.copy(deep=True).assign_coords(watched_epoch=[400, 1000])
+    results = xr.concat([results, results.isel(seed=[0]).assign_coords(seed=[2])], "seed")
+    results = results.assign_coords(watched_epoch=[400, 1000])
     for name, values in results.items():
         if "watched_epoch" in values.dims or name == "accuracy":
             results[name] = values.astype(float)
@@ -77,7 +78,7 @@ def test_a_training_that_goes_on_learning_says_the_contrary() -> None:
 def test_numbers_are_points_between_two_fixed_looks() -> None:
     study, results = made(LOSES)
     (fall,) = (one for one in study.verdicts(results, "tiny") if one.claim == "Q5.1")
-    assert fall.value == pytest.approx(10) and fall.n == 2 and "epochs 400 and 1000" in fall.note
+    assert fall.value == pytest.approx(10) and fall.n == 3 and "epochs 400 and 1000" in fall.note
     assert two_looks(results, "simclr", "memorised")[:2] == pytest.approx((10, 40))
     looks = xr.Dataset(coords={"watched_epoch": np.arange(50, 1001, 50)})
     assert looks["watched_epoch"].values[early_look(looks)] == 400
@@ -113,7 +114,7 @@ def test_the_page_tells_what_rises_and_falls_and_what_is_not_run() -> None:
     study, results = made(LOSES)
     said = page({"small-1000": Found(study, "small-1000", results)})
     first = said.split("## ")[1]
-    assert "orders of the classes: 2, which decide nothing yet. From epoch 400 to 1000:" in first
+    assert "orders of the classes: 3, which decide nothing yet. From epoch 400 to 1000:" in first
     simclr = next(line for line in first.splitlines() if line.startswith("- **SimCLR.**"))
     assert "Rises: own view found, trained images (30.00 → 60.00 %); learnt by heart" in simclr
     assert "Falls: neighbours right (60.00 → 50.00 %); variance between classes" in simclr
@@ -125,12 +126,16 @@ def test_the_page_tells_what_rises_and_falls_and_what_is_not_run() -> None:
         assert words in said
 
 
-def test_one_order_makes_nothing_certain() -> None:
+@pytest.mark.parametrize("orders", [1, 2])
+def test_one_or_two_orders_make_nothing_certain_and_have_no_interval(orders: int) -> None:
     study, results = made(LOSES)
-    said = page({"cifar10-2000": Found(study, "cifar10-2000", results.isel(seed=[0]))})
-    part = said.split("## All images, 2,000 epochs")[1]
-    assert "In one order, which makes nothing certain: neighbours right (59.90 → 49.80 %)" in part
+    found = Found(study, "cifar10-2000", results.isel(seed=slice(0, orders)))
+    part = page({"cifar10-2000": found}).split("## All images, 2,000 epochs")[1]
+    assert "In fewer than 3 orders, which make nothing certain: neighbours right (" in part
     assert "Rises" not in part and "Falls" not in part and "spectrum.png" not in part
+    assert " [-" not in part and " [+" not in part
+    (panel, *_) = found.study.picture(found.results)[0].panels
+    assert all(np.isnan(curve.low).all() for curve in panel.curves)
 
 
 def test_the_committed_page_is_that_of_the_committed_results(

@@ -9,6 +9,7 @@ from pathlib import Path
 from pages.longtail.rows import BASELINE, JUDGE, NOT_RUN, Found
 from pages.markdown import table
 from rarefy.ledger.claims import load_claims
+from rarefy.measure.order_pairs import FEWEST
 from rarefy.measure.statistics import mean_interval
 from rarefy.report.static import as_png, draw_picture
 from rarefy.studies.api import read_results
@@ -23,11 +24,10 @@ from rarefy.studies.longtail.overtraining.measures import (
     two_looks,
 )
 from rarefy.studies.longtail.words import spoken
+from rarefy.tools.decision import FEWEST as DECIDE
 
 STUDY = "longtail-overtraining"
-FEWEST = 5
-"""Orders of the classes from which a claim is decided."""
-SINGLE = "In one order, which makes nothing certain"
+FEW = f"In fewer than {FEWEST} orders, which make nothing certain"
 SECTIONS = {
     "small-1000": "A quarter of the images, 1,000 epochs",
     "small-decay-1000": "With five times the weight decay",
@@ -64,12 +64,12 @@ def _pictures(scale: str) -> tuple[str, ...]:
 
 def story(one: Found, method: str) -> str:
     """What became of the features of one method between the two looks."""
-    told: dict[str, list[str]] = {"Rises": [], "Falls": [], "No certain change": [], SINGLE: []}
+    told: dict[str, list[str]] = {"Rises": [], "Falls": [], "No certain change": [], FEW: []}
     for name in TABLED:
         early, last, change = two_looks(one.results, method, name)
         kind = "No certain change"
-        if change.n < 2:
-            kind = SINGLE
+        if change.n < FEWEST:
+            kind = FEW
         elif change.low > 0 or change.high < 0:
             kind = "Rises" if change.mean > 0 else "Falls"
         if change.n:
@@ -106,7 +106,7 @@ def section(scale: str, one: Found | None) -> Iterator[str]:
         return
     epochs = one.results["watched_epoch"].values
     images = int(one.results["class_count"].isel(seed=0).max("algorithm").sum())
-    few = one.results.sizes["seed"] < FEWEST
+    few = one.results.sizes["seed"] < DECIDE
     yield (
         f"{one.name}, {images:,} images, weight decay {one.study.parameters()['weight_decay']:g}, "
         f"orders of the classes: {one.results.sizes['seed']}"
