@@ -95,7 +95,7 @@ def found_of(
     found = {}
     for scale, by_way in gains.items():
         rho = float(scale.split("rho")[1].split("-")[0]) if "rho" in scale else 100.0
-        images = ("balanced",) if "control" in scale else ("long-tail",)
+        images = ("balanced",) if "-control-" in scale else ("long-tail",)
         told = {way: (gain,) for way, gain in by_way.items() if gain is not None}
         made = results(told, (rho,), images, knn=knn)
         made = made if spoilt is None else spoilt(made)

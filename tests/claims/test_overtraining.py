@@ -20,8 +20,8 @@ from rarefy.studies.longtail.overtraining.claims import CONTROLS
 from rarefy.studies.longtail.overtraining.measures import early_look, two_looks
 
 pytestmark = pytest.mark.usefixtures("eager")
-LITTLE = np.array([-0.001, 0.001])
-"""Between the two seeds."""
+LITTLE = np.array([-0.001, 0.001, 0.0])
+"""Between the three seeds."""
 
 
 def made(
@@ -30,7 +30,8 @@ def made(
     """``knn``: of unseen images at the two looks, by method; class share follows it; the linear
     probe is as good as the last look; ``by_heart``: trained less unseen images at these looks."""
     study, results = tiny(get_study("longtail-overtraining"))
-    results = results.copy(deep=True).assign_coords(watched_epoch=[400, 1000])
+    results = xr.concat([results, results.isel(seed=[0]).assign_coords(seed=[2])], "seed")
+    results = results.assign_coords(watched_epoch=[400, 1000])
     for name, values in results.items():
         if "watched_epoch" in values.dims or name == "accuracy":
             results[name] = values.astype(float)
@@ -77,7 +78,7 @@ def test_a_training_that_goes_on_learning_says_the_contrary() -> None:
 def test_numbers_are_points_between_two_fixed_looks() -> None:
     study, results = made(LOSES)
     (fall,) = (one for one in study.verdicts(results, "tiny") if one.claim == "Q5.1")
-    assert fall.value == pytest.approx(10) and fall.n == 2 and "epochs 400 and 1000" in fall.note
+    assert fall.value == pytest.approx(10) and fall.n == 3 and "epochs 400 and 1000" in fall.note
     assert two_looks(results, "simclr", "memorised")[:2] == pytest.approx((10, 40))
     looks = xr.Dataset(coords={"watched_epoch": np.arange(50, 1001, 50)})
     assert looks["watched_epoch"].values[early_look(looks)] == 400
@@ -103,7 +104,9 @@ def test_each_control_of_the_mask_is_read_by_itself() -> None:
     near = [one for one in study.verdicts(results, "tiny") if one.claim == "Q7"]
     assert len(near) == 3 and all("neighbours" in one.setting for one in near)
     said = page({"small-controls-1000": Found(study, "small-controls-1000", results)})
-    row = next(line for line in said.splitlines() if line.startswith("| two branches, 0.1 kept + r"))
+    row = next(
+        line for line in said.splitlines() if line.startswith("| two branches, 0.1 kept + r")
+    )
     assert [cell.split()[0] for cell in row.split("|")[3:5]] == ["+20.00", "+8.00"]
 
 
@@ -114,7 +117,7 @@ def test_the_page_has_a_row_per_method_and_tells_what_is_not_run() -> None:
     study, results = made(LOSES)
     said = page({"small-1000": Found(study, "small-1000", results)})
     first = said.split("## ")[1]
-    assert "orders of the classes: 2, which decide nothing yet. Changes are from epoch 400" in first
+    assert "orders of the classes: 3, which decide nothing yet. Changes are from epoch 400" in first
     lines = first.split("![")[0].splitlines()
     rows = {line.split(" | ")[0]: line.split(" | ")[1:] for line in lines}
     simclr = [cell.split()[0] for cell in rows["| SimCLR"] if cell.split()]
@@ -127,13 +130,16 @@ def test_the_page_has_a_row_per_method_and_tells_what_is_not_run() -> None:
         assert words in said
 
 
-def test_one_order_makes_nothing_certain() -> None:
+@pytest.mark.parametrize("orders", [1, 2])
+def test_one_or_two_orders_make_nothing_certain_and_have_no_interval(orders: int) -> None:
     study, results = made(LOSES)
-    said = page({"cifar10-2000": Found(study, "cifar10-2000", results.isel(seed=[0]))})
-    part = said.split("## All images, 2,000 epochs")[1]
-    assert "orders of the classes: 1, which decide nothing yet" in part
-    assert "-10.10" in part and " [" not in part.split("images/")[0].split("interval")[1]
-    assert "spectrum.png" not in part
+    found = Found(study, "cifar10-2000", results.isel(seed=slice(0, orders)))
+    part = page({"cifar10-2000": found}).split("## All images, 2,000 epochs")[1]
+    part = part.split("## ")[0]
+    assert f"orders of the classes: {orders}, which decide nothing yet" in part
+    assert " [-" not in part and " [+" not in part and "spectrum.png" not in part
+    (panel, *_) = found.study.picture(found.results)[0].panels
+    assert all(np.isnan(curve.low).all() for curve in panel.curves)
 
 
 def test_the_committed_page_is_that_of_the_committed_results(

@@ -40,7 +40,7 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.count("Example: rarefy pretrain") == 4
     for option in ("--rho", "--method", "--split", "--unlabelled", "--save", "--max-seconds"):
         assert option in shown
-    for option in ("--stop", "--no-stop", "auto: simclr or"):
+    for option in ("--stop", "--no-stop", "auto: simclr or", "Words after a +"):
         assert option in shown
 
 

@@ -21,24 +21,29 @@ from rarefy.measure.statistics import judge_trend, spearman_trend
 from rarefy.studies.longtail.published import TABLE_2
 from rarefy.studies.longtail.table.study import ALGORITHM_1, BRANCHES, MASK_FREE
 from rarefy.studies.longtail.words import spoken
+from rarefy.tools.decision import FEWEST as DECIDE
 
 CHANCE = 0.05
 """Of recommending something that does nothing, over all rows together."""
 HELPS, HURTS, OPEN = "helps", "hurts", "no certain difference"
+LOOKS_GOOD, LOOKS_BAD = "looks like a gain", "looks like a loss"
 ALL_GAIN, ALL_LOSE = "a gain in every order, too few to be certain", "a loss in every order"
 TOO_FEW = "too few orders to say"
 STOPPED = "stopped, not finite"
+BETTER, WORSE = (HELPS, LOOKS_GOOD, ALL_GAIN), (HURTS, LOOKS_BAD, ALL_LOSE)
 REACHED = tuple(ALGORITHM_1)
 """Sets that this project's machines can train on."""
 
 
 def word_of(gain: OverOrders) -> str:
-    """What the gains of one row say."""
+    """What the gains of one row say: five pairs or single orders decide, three or four look like
+    something, fewer have no interval."""
     values = np.array(gain.values)
     if not values.size:
         return STOPPED
     if np.isfinite(gain.interval.low):
-        return HELPS if gain.interval.low > 0 else HURTS if gain.interval.high < 0 else OPEN
+        better, worse = (HELPS, HURTS) if gain.interval.n >= DECIDE else (LOOKS_GOOD, LOOKS_BAD)
+        return better if gain.interval.low > 0 else worse if gain.interval.high < 0 else OPEN
     if len(values) < FEWEST:
         return TOO_FEW
     return ALL_GAIN if (values > 0).all() else ALL_LOSE if (values < 0).all() else OPEN
@@ -58,8 +63,8 @@ def advice(found: dict[str, Found]) -> str:
         runs = [one for data in REACHED for one in runs_of(found, data, method)]
         level = 1 - CHANCE / max(len(runs), 1)  # with many rows some are lucky (Bonferroni)
         gains = {one: one.gain(method, level=level) for one in runs}
-        better = {one: gain for one, gain in gains.items() if word_of(gain) in (HELPS, ALL_GAIN)}
-        worse = [one for one in runs if word_of(one.gain(method)) in (HURTS, ALL_LOSE)]
+        better = {one: gain for one, gain in gains.items() if word_of(gain) in BETTER}
+        worse = [one for one in runs if word_of(one.gain(method)) in WORSE]
         # (worse after a shorter training is a condition, not an objection)
         least = min((one.epochs for one in better), default=0)
         if better and max((one.epochs for one in worse), default=0) < least:
@@ -77,15 +82,18 @@ def advice(found: dict[str, Found]) -> str:
 
 def _recommended(method: str, better: dict[Found, OverOrders], least: int) -> str:
     sure = [one for one, gain in better.items() if word_of(gain) == HELPS]
-    how = "more than luck" if sure else "in every order of the classes, too few to be certain"
+    seems = "seems to gain, in too few orders of the classes to decide"
+    how = "gains more than luck" if sure else seems
     where = "; ".join(
         f"{one.name}, {one.epochs} epochs: {in_words(better[one])}" for one in sure or better
     )
     return (
         f"`{method}` ({spoken(method)}) for trainings of {least} epochs or more that a linear "
-        f"probe follows: over SimCLR it gains {how} ({where}). Else `simclr`. Put both side by "
+        f"probe follows: over SimCLR it {how} ({where}). Else `simclr`. Put both side by "
         f"side on your own data: `rarefy pretrain DATA --method simclr,{method} --seeds 6 "
-        f"--epochs {least}`."
+        f"--epochs {least}`. All gains on this page are of the last networks; `rarefy pretrain` "
+        "keeps the best by neighbours of held-out images, which spares SimCLR some of what it "
+        "loses late: gains can be smaller there."
     )
 
 
@@ -100,7 +108,7 @@ def _by_length(found: dict[str, Found], method: str) -> list[str]:
             told.append(", ".join(gains))
         control = f"; two branches without masks (the control): {told[1]}" if told[1] else ""
         if told[0]:
-            lines.append(f"{SET_NAMES[data]}, gain by length: {told[0]}{control}.")
+            lines.append(f"{SET_NAMES[data]}, linear probe, gain by length: {told[0]}{control}.")
     return lines
 
 
@@ -133,8 +141,9 @@ def growth_answer(found: dict[str, Found], data: str, method: str) -> str:
         trend = spearman_trend(rhos, values, within_rows=True)
         verdict = judge_trend(("P8", STUDY, "rows", data), trend, "increasing")
         gains = ", ".join(f"{one.rho:g}: {one.gain(method).mean:+.2f}" for one in series)
+        few = "too few orders to decide, looks like: " if len(values) < DECIDE else ""
         said.append(
-            f"{epochs} epochs {verdict.outcome} (gain by rho {gains}; "
+            f"{epochs} epochs {few}{verdict.outcome} (gain by rho {gains}; "
             f"{series[0].gain(method).counted}; Spearman {trend.rho:+.2f}, p {trend.p_value:.2g})"
         )
     one_rho = "not run: it takes two imbalances at one length"

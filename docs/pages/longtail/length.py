@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pages.longtail.rows import BASELINE, SET_NAMES, Found, by_length, sets_of
+from pages.longtail.rows import BASELINE, JUDGE, SET_NAMES, Found, by_length, sets_of
 from pages.markdown import table
 from rarefy.core.picture import Curve, Lines, Picture
 from rarefy.measure.curves import mean_curve
 from rarefy.studies.longtail.table.study import BRANCHES
-from rarefy.studies.longtail.words import spoken
+from rarefy.studies.longtail.words import protocol_words, spoken
 
 RUN_AND_JUDGED = ("algorithm", "seeds", "protocols")
 
@@ -114,17 +114,27 @@ def _not_seen(best: Found, longest: Found) -> str:
 
 
 def repeated(found: dict[str, Found]) -> str:
-    """The same training in two runs: differences that mean nothing."""
+    """The same training in two runs: differences that mean nothing. (A cell whose loss is the same
+    in every epoch was not run twice: a run takes over what other scales have.)"""
     said = []
     for one, two in combinations(found.values(), 2):
         if _setting(one) != _setting(two):
             continue
         seeds = sorted({*one.results["seed"].values} & {*two.results["seed"].values})
         for way in (way for way in one.ways if way in two.ways):
-            apart = abs(one.at(seeds).values(way) - two.at(seeds).values(way))
-            told = ", ".join(f"{by:.2f}" for by in apart[np.isfinite(apart)])
+            losses = (each.of(way, "epoch_loss").sel(seed=seeds) for each in (one, two))
+            anew = np.array(seeds)[(next(losses) != next(losses)).any("epoch").values]
+            told = []
+            for protocol in (JUDGE, "knn"):
+                values = (
+                    each.at(anew.tolist()).values(way, protocol=protocol) for each in (one, two)
+                )
+                apart = abs(next(values) - next(values))
+                numbers = ", ".join(f"{by:.2f}" for by in apart[np.isfinite(apart)])
+                told += [f"{numbers} by {protocol_words(protocol)}"] if numbers else []
             if told:
-                said.append(f"{told} ({spoken(way)}, {one.name}, {one.epochs} epochs)")
+                where = f"({spoken(way)}, {one.name}, {one.epochs} epochs)"
+                said.append(f"{' and '.join(told)} {where}")
     words = "Two runs of one training differed by these points, and smaller gains mean nothing: "
     return f"{words}{'; '.join(said)}." if said else ""
 

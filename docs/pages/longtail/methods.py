@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pages.longtail.rows import BASELINE, NOT_RUN, SET_NAMES, Found, in_words
+from pages.longtail.answers import STOPPED
+from pages.longtail.rows import BASELINE, LARGEST, NOT_RUN, SET_NAMES, Found, in_words
 from pages.markdown import table
 from rarefy.studies.longtail.published import METHODS
-from rarefy.studies.longtail.table.study import BRANCHES, CONTROLS, MASK_FREE
-from rarefy.studies.longtail.words import spoken
+from rarefy.studies.longtail.table.study import ALGORITHM_1, BRANCHES, CONTROLS, MASK_FREE
+from rarefy.studies.longtail.words import protocol_words, spoken
+from rarefy.tools.decision import FEWEST as DECIDE
 
 SETS = ("cifar100", "cifar10")
+EPOCHS = 500
 USUAL = 1e-4
 NOISE = f"{BRANCHES}+noise"
 CHANGES = {
@@ -25,66 +28,87 @@ CHANGES = {
     f"{BRANCHES}+both": "as by the mask, and for the other view too",
 }
 """What becomes of the network for the second of the two views."""
+PRUNED = "pruned"
+"""Algorithm 1, of each set with the share that its row has."""
+COLUMNS = [
+    column
+    for data in SETS
+    for column in (f"{SET_NAMES[data]}, {EPOCHS} epochs", "gain over SimCLR")
+]
 
 
 def methods_table(found: dict[str, Found]) -> str:
     """One row per method and weight decay, beside what is published."""
     runs = _runs(found, ("methods", "decay"))
-    rows = dict.fromkeys((way, USUAL) for way in METHODS)
+    rows = dict.fromkeys((way, USUAL) for way in (*METHODS, PRUNED))
     rows |= dict.fromkeys((way, one.weight_decay) for one in runs for way in one.ways)
     lines = []
     for way, decay in rows:
         name = spoken(way) + (f", weight decay {decay:g}" if decay != USUAL else "")
+        if way == PRUNED:
+            shares = (ALGORITHM_1[data].removeprefix(f"{PRUNED}:") for data in SETS)
+            name += f", {' and '.join(shares)} kept"
         theirs = METHODS.get(way) if decay == USUAL else None
         shown = f"{theirs.accuracy:.1f} ({theirs.name})" if theirs else "-"
-        lines.append([name, shown, *_cells(runs, way, decay)])
+        lines.append([name, shown, *_cells([*runs, *_elsewhere(found)], way, decay)])
     published = f"published, {SET_NAMES['cifar100']}, 2,000 epochs"
-    return table(["method", published, *_columns(runs)], lines)
+    return table(["method", published, *COLUMNS], lines)
 
 
 def controls_table(found: dict[str, Found]) -> str:
     """What is it about the mask? One row per control."""
-    runs = _runs(found, CONTROLS)
+    runs = [*_runs(found, CONTROLS), *_elsewhere(found)]
     lines = [["SimCLR", "", *_cells(runs, BASELINE, USUAL)]]
     lines += [[f"`{way}`", what, *_cells(runs, way, USUAL)] for way, what in CHANGES.items()]
-    return table(["method", "the network of the second view", *_columns(runs)], lines)
+    return table(["method", "the network of the second view", *COLUMNS], lines)
 
 
 def mask_answer(found: dict[str, Found]) -> str:
-    """In words, set by set, what was seen so far."""
-    lines = []
+    """Set by set, what was seen so far, by every judge."""
+    said, lines = [], []
     for data in SETS:
         runs = [one for one in _runs(found, CONTROLS) if one.data == data and NOISE in one.ways]
         for one in runs[:1]:
-            mask, noise, free = (one.gain(way) for way in (BRANCHES, NOISE, MASK_FREE))
-            lines.append(
-                f"- {SET_NAMES[data]}, {one.epochs} epochs: two views one by one gain "
-                f"{in_words(free)} points, with a mask {in_words(mask)}, and with noise of the "
-                f"same strength instead of the mask {in_words(noise)}: "
-                f"{100 * noise.mean / mask.mean:.0f} % of it, without leaving out a single weight."
+            apart = {
+                judge: one.gain(NOISE, protocol=judge, over=BRANCHES) for judge in one.protocols
+            }
+            n = next(iter(apart.values()))
+            as_much = sum(gain.mean >= 0 for gain in apart.values())
+            said.append(
+                f"- {SET_NAMES[data]}, {one.epochs} epochs ({n.counted}"
+                f"{': a hint' if n.interval.n < DECIDE else ''}): noise as strong as the mask, "
+                "which leaves out no weight, gains as much as the mask or more by "
+                f"{as_much} of {len(apart)} judges."
             )
-    return "\n".join(lines)
+            for judge, gain in apart.items():
+                ways = (one.gain(way, protocol=judge) for way in (MASK_FREE, BRANCHES, NOISE))
+                lines.append(
+                    [SET_NAMES[data], protocol_words(judge), *(way.shown() for way in ways)]
+                    + [gain.shown()]
+                )
+    columns = ("set", "judged by", "gain without a mask", "with a mask", "with noise instead")
+    shown = table((*columns, "noise less mask"), lines) if lines else ""
+    return "\n".join(said) + f"\n\n{shown}" * bool(lines)
 
 
 def _runs(found: dict[str, Found], kinds: Iterable[str]) -> list[Found]:
-    names = {f"{data}-{kind}-500" for data in SETS for kind in kinds}
-    return [one for scale, one in found.items() if scale in names]
+    names = (f"{data}-{kind}-{EPOCHS}" for kind in kinds for data in SETS)
+    return [found[name] for name in names if name in found]
+
+
+def _elsewhere(found: dict[str, Found]) -> list[Found]:
+    """Where the same trainings stand that a table has not run itself."""
+    return _runs(found, (f"rho{LARGEST}", "branches"))
 
 
 def _cells(runs: list[Found], way: str, decay: float) -> Iterator[str]:
     for data in SETS:
         asked = [one for one in runs if (one.data, one.weight_decay) == (data, decay)]
-        here = [one for one in asked if way in one.ways]
+        name = ALGORITHM_1[data] if way == PRUNED else way
+        here = [one for one in asked if name in one.ways]
         if not here:
             yield from (NOT_RUN, "")
             continue
-        yield f"{here[0].mean(way):.2f}"
-        yield "" if way == BASELINE else in_words(here[0].gain(way))
-
-
-def _columns(runs: list[Found]) -> list[str]:
-    found = []
-    for data in SETS:
-        lengths = dict.fromkeys(f"{one.epochs} epochs" for one in runs if one.data == data)
-        found += [", ".join([SET_NAMES[data], *lengths]), "gain over SimCLR"]
-    return found
+        gain = here[0].gain(name)
+        yield f"{here[0].mean(name):.2f}" if gain.values else STOPPED
+        yield in_words(gain) if gain.values and way != BASELINE else f"({gain.counted})"

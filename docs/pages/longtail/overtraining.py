@@ -21,10 +21,9 @@ from rarefy.studies.longtail.overtraining.measures import (
     two_looks,
 )
 from rarefy.studies.longtail.words import spoken
+from rarefy.tools.decision import FEWEST as DECIDE
 
 STUDY = "longtail-overtraining"
-FEWEST = 5
-"""Orders of the classes from which a claim is decided."""
 SECTIONS = {
     "small-1000": "A quarter of the images, 1,000 epochs",
     "small-decay-1000": "With five times the weight decay",
@@ -88,7 +87,7 @@ def section(scale: str, one: Found | None) -> Iterator[str]:
         return
     epochs = one.results["watched_epoch"].values
     images = int(one.results["class_count"].isel(seed=0).max("algorithm").sum())
-    few = one.results.sizes["seed"] < FEWEST
+    few = one.results.sizes["seed"] < DECIDE
     yield (
         f"{one.name}, {images:,} images, weight decay {one.study.parameters()['weight_decay']:g}, "
         f"orders of the classes: {one.results.sizes['seed']}"

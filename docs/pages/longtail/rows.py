@@ -95,10 +95,15 @@ class Found:
         return np.asarray(told.sel(images=images, rho=self.rho, algorithm=method).values)
 
     def gain(
-        self, method: str, name: str = "overall", protocol: str = JUDGE, level: float = 0.95
+        self,
+        method: str,
+        name: str = "overall",
+        protocol: str = JUDGE,
+        level: float = 0.95,
+        over: str = BASELINE,
     ) -> OverOrders:
-        """Over the baseline, order by order of the classes."""
-        both = (self.values(one, name, protocol) for one in (method, BASELINE))
+        """Over the baseline or another method, order by order of the classes."""
+        both = (self.values(one, name, protocol) for one in (method, over))
         return over_orders(next(both) - next(both), self._pairs(), level)
 
     def mean(

@@ -63,7 +63,8 @@ def pretrain(
             help="simclr, pruned:KEEP (masked forward, all updated), branches:KEEP (dense and "
             "masked; branches:1 has no masks), sdclr; pixels, untrained. A list trains all; the "
             "first that trains without masks is what others are compared with. auto: simclr or "
-            "branches:0.1, by held-out images after one whole training each."
+            "branches:0.1, by held-out images after one whole training each. Words after a + "
+            "change a method: docs/longtail.md."
         ),
     ] = "simclr,branches:0.1,pixels",
     network: Annotated[

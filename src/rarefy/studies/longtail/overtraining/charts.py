@@ -11,6 +11,7 @@ import xarray as xr
 from rarefy.core.picture import Curve, Lines, Picture, Table
 from rarefy.measure.curves import mean_curve
 from rarefy.measure.estimates import mean_band
+from rarefy.measure.order_pairs import FEWEST
 from rarefy.measure.representation.groups import groups
 from rarefy.studies.longtail import charts, tables
 from rarefy.studies.longtail.overtraining.experiment import OvertrainingExperiment
@@ -49,7 +50,9 @@ def _lines(
 ) -> Lines:
     """A curve per method over the epochs; ``values`` of a method: (seed, look)."""
     epochs = results["watched_epoch"].values.astype(float)
-    curves = [mean_curve(spoken(one), epochs, values(one), one) for one in trained(results)]
+    curves = [
+        mean_curve(spoken(one), epochs, values(one), one, fewest=FEWEST) for one in trained(results)
+    ]
     return Lines(curves, "epoch", words, title)
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from rarefy.measure.order_pairs import FEWEST
 from rarefy.measure.statistics import Interval, mean_interval
 from rarefy.tools.longtail.readings import LONG_TAIL, PERCENT
 
@@ -92,6 +93,6 @@ def two_looks(results: xr.Dataset, method: str, name: str) -> tuple[float, float
 
 
 def shown(found: Interval) -> str:
-    """A difference, and its 95 % interval where there is one."""
-    ends = f" [{found.low:+.2f}, {found.high:+.2f}]" if found.n > 1 else ""
+    """A difference, and its 95 % interval from three orders on."""
+    ends = f" [{found.low:+.2f}, {found.high:+.2f}]" if found.n >= FEWEST else ""
     return f"{found.mean:+.2f}{ends}" if found.n else "-"
