@@ -106,16 +106,18 @@ def test_other_verbs_and_scikit_learn_take_it_as_it_is(
 
     file = f"out.{ending}"
     assert cli.main(["probe", str(nets / "a-plain-0.pt"), "--features", file, *CHEAP]) == 0
-    label = [] if ending == "npz" else ["--label", "label"]
+    told = "" if ending == "npz" else f"note: labels: column 'label' of {file}\n"
     capsys.readouterr()
     small = ["--no-check-labels", "--no-gallery", "--neighbours", "0"]
-    assert cli.main(["influence", file, *label, *small]) == 0
+    assert cli.main(["influence", file, *small]) == 0
+    assert told in capsys.readouterr().err
     (scores,) = here.glob("runs/influence-*/scores.parquet")
     facts = read_manifest(scores)["facts"]
     assert facts["samples"] == 1797 and facts["features"] == 84
-    capsys.readouterr()
-    assert cli.main(["checkup", file, *label, "--only", "set", "--json"]) == 0
-    part = json.loads(capsys.readouterr().out)["sections"][0]
+    assert cli.main(["checkup", file, "--only", "set", "--json"]) == 0
+    said = capsys.readouterr()
+    assert told in said.err
+    part = json.loads(said.out)["sections"][0]
     assert part["numbers"]["samples"] == 1797 and part["numbers"]["classes"] == 10
     if ending == "npz":
         held = np.load(file)
@@ -321,8 +323,8 @@ def test_trained_before_without_keeping_networks(
     pretrain(*one)
     assert cli.main(["pretrain", *one, "--features", "a.csv", *HERE]) == 2
     said = capsys.readouterr().err
-    assert "error: --features: no network of simclr is in runs/pretrain-digits-networks" in said
-    assert "trained without --save; --overwrite trains them again" in said
+    assert "error: --features: runs/pretrain-digits-networks/digits-lenet-simclr-" in said
+    assert "seed-0.pt is missing: it was trained without --save, or" in said
     assert pretrain(*one, "--features", "a.csv", "--overwrite")["written"]["features"] == "a.csv"
     wild = (*one, "--lr", "1e30", "--out", "wild", "--features", "wild.csv")
     assert cli.main(["pretrain", *wild, *HERE]) == 1

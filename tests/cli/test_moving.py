@@ -87,6 +87,10 @@ def leaves(value: Any, at: str = "") -> dict[str, Any]:
 def test_it_moves_and_goes_on_with_all_but_the_rounding_exact(
     stopped: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (file,) = stopped.with_name(".x.scratch").glob("*.pt")
+    state = state_of(stopped)
+    kept = {name: state[name] for name in ("model", "pruner")}  # (as after a look)
+    torch.save({**state, "kept": kept}, file)
     before = leaves(state_of(stopped))
     assert cli.main(["pack", "runs/x", "moved", "--part-mb", "0.02"]) == 0
     said = capsys.readouterr().out.splitlines()
@@ -114,6 +118,9 @@ def test_it_moves_and_goes_on_with_all_but_the_rounding_exact(
             rounded.add(place)
     kinds = {"momentum_buffer" if "momentum" in place else "weight" for place in rounded}
     assert kinds == {"momentum_buffer", "weight"}
+    assert {place[5:] for place in rounded if place.startswith("/kept")} == {
+        place for place in rounded if place.startswith(("/model", "/pruner"))
+    }
     exact = before.keys() - rounded
     assert any(place.endswith("/mask") for place in exact)
     assert {"/sums", "/random", "/losses", "/pruner/generator"} <= exact
@@ -267,3 +274,77 @@ def test_what_is_in_the_way_stays(stopped: Path, capsys: pytest.CaptureFixture[s
     damaged(next(file for file in (stopped / "accuracy").rglob("0") if file.is_file()))
     assert "store runs/x is damaged: accuracy" in refused("pack", "runs/x", "more")
     assert not Path("more").exists()
+
+
+def test_overwriting_is_all_or_nothing(
+    stopped: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli.main(["pack", "runs/x", "moved"]) == 0
+    (file,) = stopped.with_name(".x.scratch").iterdir()
+    before, rename, old = file.read_bytes(), Path.rename, stopped.with_name(".x.old")
+    again = ["unpack", "moved", "runs/x", "--overwrite"]
+    for last in (".x.scratch", "x"):
+
+        def full(self: Path, target: Path, last: str = last) -> Path:
+            if target.name == last and self.parent.name == ".x.building":
+                raise OSError("no space left")
+            return rename(self, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "rename", full)
+            assert cli.main(again) == 1
+        assert "no space left" in capsys.readouterr().err
+        assert file.read_bytes() == before and (stopped / "zarr.json").is_file()
+        assert {path.name for path in stopped.parent.iterdir()} == {"x", ".x.scratch"}
+
+    (old / "accuracy").mkdir(parents=True)  # killed when all but the tidying was done
+    assert cli.main(again) == 0
+    assert file.read_bytes() != before
+    (old / "scratch").mkdir(parents=True)  # killed between the two
+    rename(stopped, old / "store")
+    assert cli.main(again) == 0
+    assert (stopped / "zarr.json").is_file() and file.is_file()
+    assert {path.name for path in stopped.parent.iterdir()} == {"x", ".x.scratch"}
+
+
+def test_saved_networks_and_the_race_go_along(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forecasting, "seconds_for", lambda experiment, device: 36.0)
+    one = ("pretrain", *SMALL, "--batch", "32", "--protocols", "knn", "--method", "simclr")
+    one = (*one, "--no-control", *HERE, "--out", "runs/z", "--features", "f.csv", "--seeds", "2")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 10)
+        assert cli.main([*one, "--max-seconds", "500"]) == 3
+    (first,) = Path("runs/z-networks").glob("*.pt")
+    assert first.name.endswith("seed-0.pt")
+    shutil.copytree("runs/z", "runs/z-race")
+    Path("runs/z-networks/notes.txt").write_text("mine")
+    capsys.readouterr()
+    assert cli.main(["pack", "runs/z", "moved"]) == 0
+    assert ", saved networks, the race of --method auto, " in capsys.readouterr().out
+
+    assert cli.main(["unpack", "moved", "there/z"]) == 0
+    for folder in ("z-networks", "z-race"):
+        files = [file for file in Path("runs", folder).rglob("*") if file.is_file()]
+        moved = [Path("there", file.relative_to("runs")) for file in files]
+        assert len(files) > 2
+        assert [file.read_bytes() for file in files] == [file.read_bytes() for file in moved]
+    capsys.readouterr()
+    shutil.rmtree("there/z")
+    for more, why in ((), "pass --overwrite, or name another"), (("--overwrite",), "move it away"):
+        assert cli.main(["unpack", "moved", "there/z", *more]) == 2
+        assert f"there/z-networks is there already; {why}" in capsys.readouterr().err
+        assert not Path("there/z").exists() and Path("there/z-networks/notes.txt").is_file()
+    Path("there/z-networks/notes.txt").unlink()
+    assert cli.main(["unpack", "moved", "there/z", "--overwrite"]) == 0
+
+    there = [word.replace("runs/z", "there/z") for word in one]
+    assert cli.main(there) == 0
+    assert f"network: there/z-networks/{first.name}\n" in capsys.readouterr().out
+    Path("there/z-networks", first.name).unlink()  # no other seed stands in for it
+    Path("f.csv").unlink()
+    assert cli.main(there) == 2
+    said = capsys.readouterr().err
+    assert f"error: --features: there/z-networks/{first.name} is missing: it was trained" in said
+    assert "copy it there, or --overwrite trains all again" in said and not Path("f.csv").exists()

@@ -34,6 +34,7 @@ def test_nothing_of_another_run_is_replaced(
     for more, message in (
         (("--split", "step", "--out", "b", "--save-split", "b.json"), f"{name}': was written by"),
         (("--rho", "4", "--out", "c", "--save", "other"), "a.json': was written by"),
+        (("--rho", "4", "--save", "o", "--save-split", "b.json"), "use --overwrite or another --o"),
     ):
         assert cli.main(["pretrain", *given, *more, *HERE]) == 2
         assert message in capsys.readouterr().err
@@ -108,6 +109,8 @@ def test_sets_that_are_not_what_was_asked_for_are_told(
         ((*SMALL, "--save", "file"), "save='file': is a file; name a folder"),
         (("digits", "--save-split", "s.json"), "--save-split: all images are used; there is no s"),
         (("digits", "--rho", "8,9", "--save-split", "s.json"), "a file holds one split; name one"),
+        ((*SMALL, "--save-split", "s.json", "--jobs", "-1"), "jobs=-1: must be at least 1"),
+        ((*SMALL, "--save-split", "s.json", "--out", "file"), "out='file' is a file; a store is a"),
         (("folder", "--unlabelled", "--rho", "8"), "rho: without labels nobody knows"),
         (("folder", "--unlabelled", "--split", "a.json"), "split: without labels nobody knows"),
         (("folder", "--unlabelled"), "no images in it"),
@@ -120,7 +123,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
 ) -> None:
     (here / "file").write_text("")
     (here / "folder").mkdir()
-    assert cli.main(["pretrain", *wrong, *HERE]) == 2
+    assert cli.main(["pretrain", *HERE, *wrong]) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.startswith("error: ") and said.err.count("\n") == 1
     assert message in said.err

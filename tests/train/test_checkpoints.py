@@ -211,6 +211,7 @@ def test_only_matrices_of_weights_and_momentum_are_made_light() -> None:
         "model": {"weight": matrix, "bias": row, "double": matrix.double(), "count": torch.ones(1)},
         "optimizer": {"state": {0: {"momentum_buffer": matrix}}, "param_groups": [{"lr": 0.1}]},
         "pruner": {"layers": {"a": {"mask": matrix > 0.5, "waiting": matrix}}, "counts": matrix},
+        "kept": {"model": {"weight": matrix}, "pruner": {"layers": {"a": {"waiting": matrix}}}},
         "losses": matrix,
         "history": {"loss": [0.1], "watched": {}},
     }
@@ -222,6 +223,10 @@ def test_only_matrices_of_weights_and_momentum_are_made_light() -> None:
     assert torch.equal(whole["model"]["double"], near.double())
     assert torch.equal(whole["optimizer"]["state"][0]["momentum_buffer"], near)
     assert torch.equal(whole["pruner"]["layers"]["a"]["waiting"], near)
+    assert light["kept"]["model"]["weight"]["values"].dtype == torch.bfloat16
+    assert torch.equal(whole["kept"]["model"]["weight"], near)
+    assert torch.equal(whole["kept"]["pruner"]["layers"]["a"]["waiting"], near)
+    assert made_light({**state, "kept": None})["kept"] is None  # before the first look
     assert torch.equal(whole["pruner"]["layers"]["a"]["mask"], matrix > 0.5)
     for kept in (whole["losses"], whole["pruner"]["counts"]):
         assert torch.equal(kept, matrix)

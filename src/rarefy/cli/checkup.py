@@ -34,7 +34,7 @@ def checkup(
         Path | None, typer.Option(metavar="FILE", help="Parents of the classes: CSV, JSON, is-a.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="Of a table: the column with the classes.")
+        str | None, typer.Option(help="Of a table: the column with the classes; else label.")
     ] = None,
     size: Size = None,
     test_share: TestShare = None,

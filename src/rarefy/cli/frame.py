@@ -248,7 +248,7 @@ def spell_saved(folder: Path | None, began: float, why: str = "") -> str:
     if not written:
         why = why or "all was trained before (--overwrite trains it again)"
         return f"; none saved in {folder}: {why}"
-    return f"; {written} networks saved in {folder}"
+    return f"; {written} network{'s' * (written > 1)} saved in {folder}"
 
 
 def results_in(path: Path) -> list[Path]:

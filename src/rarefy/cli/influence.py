@@ -55,7 +55,8 @@ def influence(
         ),
     ],
     label: Annotated[
-        str | None, typer.Option(help="Of a table or hf: set: the column with the classes.")
+        str | None,
+        typer.Option(help="Of a table or hf: set: the column with the classes; else label."),
     ] = None,
     columns: Annotated[
         str | None, typer.Option(help="Of a table: its feature columns, a,b,c; all numeric ones.")

@@ -15,6 +15,8 @@ from rarefy.cli.options import AsJson, Overwrite
 if TYPE_CHECKING:
     from rarefy.sweep.moving import Packed
 
+ALONG = {"networks": "saved networks", "race": "the race of --method auto"}
+
 
 @app.command()
 @exit_on_error
@@ -27,7 +29,8 @@ def pack(
     """Make a run that was stopped small enough to move: the finished cells and the trainings under
     way in parts of a few megabytes, with a manifest of their checksums.
 
-    Weights and momentum of trainings under way are rounded to bf16, all else is exact.
+    Weights and momentum of trainings under way are rounded to bf16, all else is exact. Networks in
+    STORE-networks go along; a folder of --save that is called otherwise does not.
 
     Example: [bold]rarefy pack runs/pretrain-cifar10 moved[/]
     """
@@ -66,5 +69,6 @@ def _say(found: Packed, where: str, as_json: bool) -> None:
     files = f"{found.under_way} file" + "s" * (found.under_way != 1)
     typer.echo(
         f"{found.study}: {found.done} of {found.cells} cells, {files} of trainings under way, "
+        f"{''.join(f'{ALONG[what]}, ' for what in found.along)}"
         f"{found.megabytes:.1f} MB in {parts}\n{where}"
     )

@@ -283,9 +283,12 @@ def pretrain(
 def _without_labels(found: PretrainRun) -> str:
     """Nothing can be chosen by effective ranks, but a collapse shows in them."""
     seen = found.dataset["watched_rank"].mean(["seed", "images", "rho", "algorithm"]).values
+    ranks = (
+        f"{seen[0]:.1f} at first, {seen[-1]:.1f} at the end" if len(seen) > 1 else f"{seen[0]:.1f}"
+    )
     return (
-        f"no labels: the last network is kept (effective rank of features {seen[0]:.1f} at first, "
-        f"{seen[-1]:.1f} at the end), nothing is judged; rarefy probe does, with labelled images"
+        f"no labels: the last network is kept (effective rank of features {ranks}), nothing is "
+        "judged; rarefy probe does, with labelled images"
     )
 
 

@@ -2,7 +2,8 @@
 
 A pack is a folder: parts of one compressed archive, none larger than asked for, and a manifest with
 the size and hash of each. Weights and momentum of trainings under way go in bf16
-(``rarefy.train.checkpoints``); all else arrives bit for bit.
+(``rarefy.train.checkpoints``); all else arrives bit for bit, also what a run has beside its store:
+its saved networks and the race before it.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ import numpy as np
 import torch
 
 from rarefy.core.errors import RunError, UsageError, bad_value
-from rarefy.core.writing import check_place, file_hash, flush, new_folder
+from rarefy.core.writing import RECORDS, check_place, file_hash, flush, new_folder, record_of
 from rarefy.sweep.chunks import find_damage, flush_all, in_words, open_array
 from rarefy.sweep.examine import examine
 from rarefy.sweep.lock import Lock
-from rarefy.sweep.store import beside
+from rarefy.sweep.store import along, beside
 from rarefy.train.checkpoints import made_light, made_whole
 
 PART_MB = 15.0
 MANIFEST, FORMAT = "manifest.json", 1
 STORE, SCRATCH = "store", "scratch"
-"""The two folders in the archive."""
+ALONG = ("networks", "race")
+"""The folders in the archive; the last two where they are beside the store."""
 MB = 1_000_000
 
 
@@ -46,6 +48,8 @@ class Packed(NamedTuple):
     """Files of trainings that are not finished."""
     parts: tuple[dict[str, Any], ...]
     """Name, bytes and hash of each."""
+    along: tuple[str, ...] = ()
+    """Of ``ALONG``, what was there."""
 
     @property
     def megabytes(self) -> float:
@@ -81,10 +85,12 @@ def pack(store: Path | str, folder: Path | str, part_mb: float = PART_MB) -> Pac
         done = open_array(path, "done")
         finished = np.asarray([] if done is None else done[:], dtype=bool)
         with new_folder(folder) as partial:
-            under_way = _archive(path, partial / "whole")
+            taken = tuple(what for what in ALONG if _is_there(path, what))
+            under_way = _archive(path, taken, partial / "whole")
             parts = tuple(_split(partial / "whole", int(part_mb * MB)))
             spec = attributes["spec"]
-            found = Packed(spec["study"], len(finished), int(finished.sum()), under_way, parts)
+            cells = len(finished), int(finished.sum())
+            found = Packed(spec["study"], *cells, under_way, parts, taken)
             told = {"rarefy_pack": FORMAT, "store": path.name, **found._asdict()}
             text = json.dumps({**told, "hash": _hash_of(told)}, indent=1)
             (partial / MANIFEST).write_text(text + "\n", "utf-8")
@@ -114,23 +120,63 @@ def unpack(folder: Path | str, store: Path | str, overwrite: bool = False) -> Pa
     if examine(path, overwrite) is not None and not overwrite:
         raise bad_value("store", str(path), "is there already; pass --overwrite, or name another")
     with _locked(path):
-        building, old, scratch = (beside(path, word) for word in ("building", "old", SCRATCH))
+        places = {STORE: path, SCRATCH: beside(path, SCRATCH)}
+        for what in found.along:
+            places[what] = along(path, what)
+            if places[what].exists() and not (overwrite and _is_there(path, what, alone=True)):
+                why = "move it away" if overwrite else "pass --overwrite, or name another"
+                raise bad_value("store", str(path), f"{places[what]} is there already; {why}")
+        building = beside(path, "building")
         shutil.rmtree(building, ignore_errors=True)
         try:
             building.mkdir()
             _extract(folder, found, building)
             flush_all([building, *building.rglob("*")])
-            shutil.rmtree(scratch, ignore_errors=True)
-            if path.exists():
-                path.rename(old)
-            # first what is under way: without its store it is nothing, and goes
-            (building / SCRATCH).rename(scratch)
-            (building / STORE).rename(path)
-            flush(path.parent)
+            _take_places(building, places, beside(path, "old"))
         finally:
             shutil.rmtree(building, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
     return found
+
+
+def _take_places(building: Path, places: dict[str, Path], old: Path) -> None:
+    """All at once or nothing: what is there is set aside, and put back if anything fails. The store
+    is the first to go and the last to come: where there is one, nothing is half done."""
+    if places[STORE].exists() and old.exists():  # of one that was killed when all was done
+        shutil.rmtree(old)
+    old.mkdir(exist_ok=True)
+    placed = []
+    try:
+        for what, place in places.items():
+            if (old / what).exists():  # killed on the way: this is half of what was to come
+                shutil.rmtree(place, ignore_errors=True)
+            elif place.exists():
+                place.rename(old / what)
+        for what, place in reversed(places.items()):
+            placed.append(place)
+            (building / what).rename(place)
+        flush(places[STORE].parent)
+    except BaseException:
+        for place in placed:
+            shutil.rmtree(place, ignore_errors=True)
+        for what, place in reversed(places.items()):
+            if (old / what).exists():
+                (old / what).rename(place)
+        raise
+    finally:
+        if places[STORE].exists() or not any(old.iterdir()):
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_there(path: Path, what: str, alone: bool = False) -> bool:
+    """Whether a folder beside a store is of rarefy; ``alone``: with nothing else in it."""
+    place = along(path, what)
+    if what == "networks":
+        files = [file for file in place.glob("*") if alone and file.name != RECORDS]
+        return (place / RECORDS).is_dir() and all(record_of(file) is not None for file in files)
+    try:
+        return examine(place) is not None
+    except UsageError:
+        return False
 
 
 def read_manifest(folder: Path) -> Packed:
@@ -140,9 +186,10 @@ def read_manifest(folder: Path) -> Packed:
     try:
         told = json.loads((folder / MANIFEST).read_text("utf-8"))
         whole = told["rarefy_pack"] == FORMAT and told.pop("hash") == _hash_of(told)
-        found = Packed(*(told[name] for name in Packed._fields))
+        found = Packed(**{name: told[name] for name in Packed._fields if name in told})
         names = {part["name"] for part in found.parts}
         whole = whole and all(Path(name).name == name for name in names)
+        whole = whole and {*found.along} <= {*ALONG}
     except (ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:
@@ -165,13 +212,15 @@ def _refuse_other(path: Path, part: dict[str, Any]) -> None:
         raise bad_value("folder", str(path.parent), f"{path.name} {what}; move it again")
 
 
-def _archive(path: Path, target: Path) -> int:
+def _archive(path: Path, taken: tuple[str, ...], target: Path) -> int:
     """Write all that belongs to a store; how many files of trainings there were."""
     scratch = beside(path, SCRATCH)
     files = sorted(file for file in scratch.rglob("*") if file.is_file())
     files = [file for file in files if file.suffix != ".partial"]
     with tarfile.open(target, "w:gz", compresslevel=1) as archive:
         archive.add(path, STORE, filter=_nobody)
+        for what in taken:
+            archive.add(along(path, what), what, filter=_nobody)
         for file in files:
             content = file.read_bytes() if file.suffix != ".pt" else _light(file)
             info = tarfile.TarInfo(f"{SCRATCH}/{file.relative_to(scratch).as_posix()}")
@@ -222,6 +271,7 @@ def _extract(folder: Path, found: Packed, building: Path) -> None:
             state = torch.load(file, map_location="cpu", weights_only=True)
             torch.save(made_whole(state), file)
         good = examine(building / STORE) is not None
+        good = good and all((building / what).is_dir() for what in found.along)
     except Exception as error:  # made by somebody else, whatever its hashes say
         why = (str(error).splitlines() or [type(error).__name__])[0]
         raise bad_value("folder", str(folder), f"holds no store of rarefy ({why})") from error

@@ -41,6 +41,11 @@ def beside(path: Path, what: str) -> Path:
     return path.with_name(f".{path.name}.{what}")
 
 
+def along(path: Path, what: str) -> Path:
+    """What a run makes beside its store for people to see: saved networks, the race before it."""
+    return path.with_name(f"{path.name}-{what}")
+
+
 class Store:
     """The store of ``study`` at ``path``. Making the object only looks; ``begin`` creates or
     extends the store and locks it for writing, ``close`` unlocks it."""

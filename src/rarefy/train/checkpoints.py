@@ -60,11 +60,11 @@ class Checkpoint:
 
 def made_light(state: Any) -> Any:
     """A training's state with half the bytes: matrices and kernels of its weights and their
-    momentum in bf16. All else stays as it is: counters, draws, masks, history, statistics of
-    normalisation layers."""
+    momentum in bf16, also of a network kept on the way. All else stays as it is: counters, draws,
+    masks, history, statistics of normalisation layers."""
     if not (isinstance(state, dict) and "model" in state):
         return state
-    found = dict(state)
+    found = {**state, "kept": made_light(state["kept"])} if "kept" in state else dict(state)
     for name in ("model", "optimizer"):
         if name in found:
             found[name] = _each_tensor(found[name], _rounded)

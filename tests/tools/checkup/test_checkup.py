@@ -18,6 +18,7 @@ from rarefy.report.checkup import write_checkup
 from rarefy.tools.checkup import parts
 from rarefy.tools.checkup.api import checkup
 from rarefy.tools.checkup.sections import DONE, FAILED, SKIPPED
+from rarefy.tools.influence.label_check import KNOWN
 from rarefy.tools.train_images import train
 
 
@@ -55,6 +56,18 @@ def test_a_table_with_flipped_labels(tmp_path: Path) -> None:
     assert found.sentence.startswith("do first: look at") and len(found.frame) >= 1
     page = write_checkup(tmp_path / "page.html", found).read_text()
     assert "<script" not in page and first.what[1:] in page
+
+
+def test_a_table_that_says_nothing_is_not_to_be_embedded(tmp_path: Path) -> None:
+    draws, said = np.random.default_rng(0), list[str]()
+    frame = pd.DataFrame(draws.normal(size=(300, 6))).rename(columns="f{}".format)
+    frame["label"] = draws.integers(0, 3, 300)
+    frame.to_parquet(tmp_path / "own.parquet")
+    found = checkup(tmp_path / "own.parquet", only=["samples"], out=tmp_path / "o", say=said.append)
+    assert found.sections[0].numbers["label_accuracy"] < KNOWN
+    assert found.sections[0].numbers["issues"]
+    assert not [one for one in found.todo if "--embed" in one.command]
+    assert said[0] == "note: labels: column 'label' of own.parquet"
 
 
 def test_a_folder_with_a_broken_file_and_a_leak(photos: Path, tmp_path: Path) -> None:

@@ -65,6 +65,12 @@ def test_each_rule(part: str, changed: dict[str, Any], level: int, words: str) -
     assert one.evidence and one.command.startswith("rarefy ") and "photos" in one.command
 
 
+def test_rows_of_numbers_are_not_to_be_embedded() -> None:
+    """They may be an embedding already."""
+    told = {"issues": 300, "label_accuracy": 0.5}
+    assert found(samples={**told, "pixels": True}) and not found(samples={**told, "pixels": False})
+
+
 def test_what_spoils_comes_first_then_what_concerns_more() -> None:
     issue = {"issue_class": "d", "issue_class_count": 5, "issue_class_size": 8}
     things = found(

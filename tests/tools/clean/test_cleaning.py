@@ -227,6 +227,11 @@ def test_the_label_column_by_either_word(tmp_path: Path) -> None:
     for number, words in enumerate(({}, {"label": "kind"}, {"labels": "kind"})):
         done = clean(source, file, tmp_path / f"out{number}", **words)
         assert done.kept == 23 and done.next.endswith("--label kind")
+    source = LAYOUTS["trees.csv"].write(
+        tmp_path / "own.csv", frame().rename(columns={"kind": "label"})
+    )
+    done = clean(source, picked(open_samples(source), {0: "drop"}), tmp_path / "own")
+    assert done.kept == 23 and done.next.endswith("own.csv --label label")
 
 
 def test_arrays_and_frames_from_memory(tmp_path: Path) -> None:

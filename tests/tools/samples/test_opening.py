@@ -167,6 +167,18 @@ def test_labels_of_text(files: Path) -> None:
         as_samples("features.npy", other[:3])
 
 
+def test_a_column_called_label_needs_no_name(files: Path) -> None:
+    frame = pd.DataFrame(X, columns=["f0", "f1", "f2"]).assign(label=["a", "07", "07", "a"])
+    for name, write in (("own.csv", frame.to_csv), ("own.parquet", frame.to_parquet)):
+        write(name, index=False)  # type: ignore[operator]
+        samples = open_samples(name)
+        assert samples.classes[samples.labels[1]] == "07" and samples.features.shape == (4, 3)
+        assert samples.notes == (f"labels: column 'label' of {name}",)
+        assert open_samples(name, label="label").notes == ()
+    with pytest.raises(UsageError, match=r"label=None: table.parquet: name the column that has"):
+        open_samples("table.parquet")
+
+
 class Columns:
     """Stands for a Hugging Face set."""
 

@@ -103,7 +103,7 @@ def checkup(
     Arguments:
         data: digits, mnist, cifar10, cifar100, a folder of class folders, a table or an array file.
         hierarchy: file with parents of the classes, for images.
-        label: of a table: the column with the classes.
+        label: of a table: the column with the classes; ``label`` if not given.
         only, skip: parts: set, samples, learning, features, finer.
         size, test_share: of a folder: side of the images, share for the test.
         device: auto, cpu or cuda.
@@ -127,6 +127,9 @@ def checkup(
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     given = {"label": label, "size": size, "test_share": test_share, "hierarchy": hierarchy}
     subject = _subject(str(data), given, device, out, overwrite, deadline)
+    if say is not None:
+        for note in subject.samples.notes:
+            say(f"note: {note}")
     sections, missing = [], []
     for part in wanted:
         kept = subject.folder / f"{part}.json"

@@ -116,6 +116,7 @@ def the_samples(of: Subject) -> Section:
         "conflicts": int(table["conflict"].sum()),
         "rare": int((table["triage"] == RARE).sum()),
         "label_accuracy": table.attrs["label_accuracy"],
+        "pixels": of.samples.image is not None,
     }
     if len(issues):
         per_class = issues["label"].value_counts()

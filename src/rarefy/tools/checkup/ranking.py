@@ -122,6 +122,8 @@ def _labels(of: Mapping[str, Numbers], commands: Commands) -> ToDo | None:
         return None
     known = told["label_accuracy"]
     if known is not None and known < KNOWN:
+        if not told.get("pixels", True):  # (there is nothing to embed)
+            return None
         return ToDo(
             "check labels with an embedding",
             f"by these features classifiers name {100 * known:.0f} % of the labels: most of their "

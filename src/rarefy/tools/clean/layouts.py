@@ -23,7 +23,7 @@ from rarefy.tools.clean.rows import write_arrays, write_frame, write_npy, write_
 from rarefy.tools.image_data import split_options
 from rarefy.tools.samples.hugging_face import PREFIX
 from rarefy.tools.samples.samples import Samples
-from rarefy.tools.samples.tables import ending_of
+from rarefy.tools.samples.tables import LABEL, ending_of
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def write_layout(
     """Write into an empty folder. ``read``: the options that the samples were read with."""
     if isinstance(data, str | Path) and not str(data).startswith(PREFIX):
         text = split_options(str(data))[0]
-        path, label = Path(text).expanduser(), str(read.get("label", read.get("labels")))
+        path, label = Path(text).expanduser(), str(read.get("label", read.get("labels", LABEL)))
         if path.is_dir() and text not in SETS:
             places, notes = write_class_folders(path, samples, decisions, folder, copy)
             return Written(_next(decisions, read), places, notes)

@@ -7,6 +7,7 @@ import csv
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -181,26 +182,29 @@ def write_chosen(outputs: Outputs, run: PretrainRun, of: str, device: str, overw
 
 
 def chosen_network(run: PretrainRun, device: str = "auto") -> tuple[TrainedBackbone, Path]:
-    """The first seed of the method that the decision names, or else of the first that trains (of
-    several rho the largest), and its file."""
+    """The first seed (that came to its end) of the method that the decision names, or else of the
+    first that trains (of several rho the largest), and its file. No other one stands in for it."""
     if run.networks is None:
         raise UsageError("features: no networks were kept; run it with save or features")
     experiment = run.experiment
     assert isinstance(experiment, LongTailPretraining)
     network_folder(experiment, "float32", run.networks, False)  # (those of another run are told)
     chosen = run.decision.choice if run.decision else None
-    methods = [chosen] if chosen in run.trained else run.trained
-    for method in methods:
-        for seed in range(experiment.seeds):
-            name = experiment.run_name(str(method), LONG_TAIL, max(experiment.rho), seed)
-            path = run.networks / f"{name}.pt"
-            if path.exists():
-                own = experiment.network if ":" in experiment.network else None
-                return TrainedBackbone.of_file(path, None, device, own), path
-    raise UsageError(
-        f"features: no network of {' or '.join(map(str, methods))} is in {run.networks}: they were "
-        "trained without --save; --overwrite trains them again"
-    )
+    methods = [str(chosen)] if chosen in run.trained else run.trained
+    rho = max(experiment.rho)
+    ended = run.dataset["nonfinite_step"].sel(images=LONG_TAIL, rho=rho)
+    for method, seed in product(methods, range(experiment.seeds)):
+        if ended.sel(algorithm=method, seed=seed) >= 0:  # (its loss was no number)
+            continue
+        path = run.networks / f"{experiment.run_name(method, LONG_TAIL, rho, seed)}.pt"
+        if not path.exists():
+            raise UsageError(
+                f"features: {path} is missing: it was trained without --save, or the folder was "
+                "not moved along; copy it there, or --overwrite trains all again"
+            )
+        own = experiment.network if ":" in experiment.network else None
+        return TrainedBackbone.of_file(path, None, device, own), path
+    raise UsageError(f"features: no training of {' or '.join(methods)} came to its end")
 
 
 # ----------------------------------------------------------------------------------------- of files

@@ -20,6 +20,7 @@ from rarefy.data.images.folder_scan import NoClasses
 from rarefy.data.longtail import split_file
 from rarefy.data.longtail.split import LongTailSplit
 from rarefy.sweep.runner import check_run, execute, network_folder
+from rarefy.sweep.store import Store, along
 from rarefy.tools.compared_run import given_or_usual, image_source
 from rarefy.tools.decision import FEWEST
 from rarefy.tools.longtail.experiment import LongTailPretraining
@@ -187,13 +188,22 @@ def pretrain_images(
     )
     store = Path(usual_store if out is None else out)
     if save is None and (outputs or unlabelled):  # (without labels there is nothing else to have)
-        save = store.with_name(f"{store.name}-networks")
+        save = along(store, "networks")
     written_of = check_chosen(outputs, experiment, overwrite) if outputs else ""
     if save is not None and not store.exists():  # (else it is for the store to say)
         for one in map(partial(_chosen, experiment), RACED) if auto else (experiment,):
             network_folder(one, "float32", save, overwrite)
-    _check_before(experiment, save_split, overwrite)
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    check_run(experiment, max_seconds, jobs, threads)
+    check_place(store)
+    race = along(store, "race")
+    made = _check_before(experiment, save_split)
+    together = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if not together:
+        begun = (race, raced(experiment)) if auto else (store, experiment)
+        Store(*begun, "quick", "float32", overwrite)  # (refuses that of another run)
+    if save_split is not None:  # the last that can be refused, and the first that is written
+        _write_split(made, save_split, overwrite)
+    if together:
         pretrain_together(
             experiment.tasks(),
             methods,
@@ -205,8 +215,6 @@ def pretrain_images(
             overwrite,
         )
         return None
-    check_run(experiment, max_seconds, jobs, threads)
-    check_place(store)
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
 
     def run(what: PretrainImages, place: Path, models: Path | None) -> PretrainRun:
@@ -229,10 +237,10 @@ def pretrain_images(
 
     told = ""
     if auto:
-        race = run(raced(experiment), store.with_name(f"{store.name}-race"), None)
-        if not race.finished or race.all_stopped:
-            return race
-        chosen = outcome(race.dataset, protocols[0])
+        first = run(raced(experiment), race, None)
+        if not first.finished or first.all_stopped:
+            return first
+        chosen = outcome(first.dataset, protocols[0])
         told, experiment = chosen.sentence, _chosen(experiment, chosen.chosen)
         if progress:
             print(told, file=sys.stderr)
@@ -286,10 +294,9 @@ def _imbalances(
     return (rho,) if isinstance(rho, int | float) else tuple(rho)
 
 
-def _check_before(
-    experiment: LongTailPretraining, save_split: Path | None, overwrite: bool
-) -> None:
-    """The set, its split, files in the way: before anything is trained or written."""
+def _check_before(experiment: LongTailPretraining, save_split: Path | None) -> LongTailSplit | None:
+    """The set and its split, which is given, before anything is trained or written."""
+    split = None
     if save_split is not None and save_split.suffix != ".json":
         raise bad_value("save_split", str(save_split), "must end in .json, as --split reads it")
     for task in experiment.tasks():
@@ -298,8 +305,8 @@ def _check_before(
             continue
         for note in tail_notes(task.tail, parts):
             print(f"note: {note}", file=sys.stderr)
-        if save_split is not None:
-            _write_split(parts.split, save_split, overwrite)
+        split = parts.split
+    return split
 
 
 def _write_split(split: LongTailSplit | None, path: Path, overwrite: bool) -> None:

@@ -84,9 +84,7 @@ def _opened(word: str, options: dict[str, Any]) -> Samples:
         return from_npz(path, split)
     if ending_of(path) is not None:
         _fitting(options, ("label", "columns", "names"), "tables")
-        if label is None and path.is_file():
-            raise bad_value("label", None, f"{word}: name the column that has the classes")
-        return from_table(path, label or "", options.get("columns"), options.get("names"))
+        return from_table(path, label, options.get("columns"), options.get("names"))
     _need_known(word)
     _fitting(options, ("split", "size", "test_share", "skip_bad"), "images")
     return from_images(word, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,25 +27,30 @@ TEXT = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 """Endings of text tables, and what stands between their cells."""
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 """How a text in that encoding begins, as some spreadsheets save it."""
+LABEL = "label"
+"""The column with the classes where nobody names one, as features files have it."""
 ENDINGS = (".parquet", ".pq", ".feather", *TEXT)
 
 
 def from_table(
     path: str | Path,
-    label: str,
+    label: str | None = None,
     columns: Sequence[str] | None = None,
     names: str | None = None,
     classes: Sequence[str] | None = None,
 ) -> Samples:
     """A table file with one row per sample.
 
-    label: the column with the classes. columns: what is scored; by default the one column that
-    holds lists of numbers of one length (embeddings), or else all columns of numbers, but for one
-    that only counts the rows. names: a column of file names or other names.
+    label: the column with the classes; ``label`` if not given. columns: what is scored; by default
+    the one column that holds lists of numbers of one length (embeddings), or else all columns of
+    numbers, but for one that only counts the rows. names: a column of file names or other names.
     """
     table = _read(Path(path), label, columns, names)
     about = Path(path).name
-    return _samples(table, label, columns, names, classes, about, str(path))
+    found = _samples(table, label or LABEL, columns, names, classes, about, str(path))
+    if label is not None:
+        return found
+    return replace(found, notes=(f"labels: column {LABEL!r} of {about}", *found.notes))
 
 
 def from_frame(
@@ -75,7 +81,9 @@ def ending_of(path: str | Path) -> str | None:
 # ------------------------------------------------------------------------------------------ reading
 
 
-def _read(path: Path, label: str, columns: Sequence[str] | None, names: str | None) -> pa.Table:
+def _read(
+    path: Path, label: str | None, columns: Sequence[str] | None, names: str | None
+) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv, feather, parquet
 
@@ -84,13 +92,14 @@ def _read(path: Path, label: str, columns: Sequence[str] | None, names: str | No
         raise bad_value("path", str(path), f"must end in one of {', '.join(ENDINGS)}")
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
-    wanted = None if columns is None else [*columns, label, *([] if names is None else [names])]
+    labelled = LABEL if label is None else label
+    wanted = None if columns is None else [*columns, labelled, *([] if names is None else [names])]
     try:
         if ending in TEXT:
             parsing = csv.ParseOptions(delimiter=TEXT[ending], newlines_in_values=True)
             # as text: "NA" may be a class, and 07 another one than 7
             kinds = csv.ConvertOptions(
-                column_types={label: pa.string(), **({names: pa.string()} if names else {})}
+                column_types={labelled: pa.string(), **({names: pa.string()} if names else {})}
             )
             with LimitedGzip(path) if ending.endswith(".gz") else path.open("rb") as stream:
                 start = stream.read(4096)
@@ -118,9 +127,13 @@ def _read(path: Path, label: str, columns: Sequence[str] | None, names: str | No
 
 
 def _check_columns(
-    held: list[str], label: str, columns: Sequence[str] | None, names: str | None, where: str
+    held: list[str], label: str | None, columns: Sequence[str] | None, names: str | None, where: str
 ) -> None:
     times = Counter(held)
+    if label is None:
+        if LABEL not in times:
+            raise bad_value("label", None, f"{where}: name the column that has the classes")
+        label = LABEL
     for what, each in (("label", [label]), ("columns", columns or ()), ("names", [names])):
         for column in each:
             if column is not None and column not in times:
