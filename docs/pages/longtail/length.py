@@ -52,7 +52,7 @@ def length_picture(found: dict[str, Found]) -> Picture:
             curves.append(Curve(spoken(method), epochs, mean, low, high, role=method))
             name = next(iter(there.values())).name
             counts |= {len(gain.values) for gain in gains}
-        if not curves:
+        if not any(len(curve.x) > 1 for curve in curves):  # (a single length is no course)
             continue
         ends = np.array([min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)])
         curves.insert(0, Curve("SimCLR", ends, 0 * ends, role=BASELINE, style="dotted"))
