@@ -147,14 +147,14 @@ def test_a_damaged_file_means_starting_over_with_a_warning(
     assert checkpoint.load(CPU) is not None
 
 
-@pytest.mark.parametrize("byte", [0, 255, ord("R")])
-def test_a_file_with_a_wrong_byte_never_ends_a_run(byte: int, tmp_path: Path) -> None:
-    """Disks turn bits: what is loaded is a state or None, never an exception."""
+@pytest.mark.parametrize(("first", "byte"), enumerate([0, 255, ord("R")]))
+def test_a_file_with_a_wrong_byte_never_ends_a_run(first: int, byte: int, tmp_path: Path) -> None:
+    """Disks turn bits: what is loaded is a state or None, never an exception. (Every place once.)"""
     checkpoint = Checkpoint(tmp_path / "one.pt")
     checkpoint.save({"step": 3, "weights": torch.ones(3)})
     content = checkpoint.path.read_bytes()
     lost = 0
-    for place in range(len(content)):
+    for place in range(first, len(content), 3):
         checkpoint.path.write_bytes(content[:place] + bytes([byte]) + content[place + 1 :])
         found = checkpoint.load(CPU)
         assert found is None or isinstance(found, dict)
