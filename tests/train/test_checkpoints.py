@@ -147,9 +147,9 @@ def test_a_damaged_file_means_starting_over_with_a_warning(
     assert checkpoint.load(CPU) is not None
 
 
-@pytest.mark.parametrize(("first", "byte"), enumerate([0, 255, ord("R")]))
+@pytest.mark.parametrize(("first", "byte"), list(enumerate([0, 255, ord("R")])))
 def test_a_file_with_a_wrong_byte_never_ends_a_run(first: int, byte: int, tmp_path: Path) -> None:
-    """Disks turn bits: what is loaded is a state or None, never an exception. (Every place once.)"""
+    """Disks turn bits: what is loaded is a state or None, never an exception."""
     checkpoint = Checkpoint(tmp_path / "one.pt")
     checkpoint.save({"step": 3, "weights": torch.ones(3)})
     content = checkpoint.path.read_bytes()
