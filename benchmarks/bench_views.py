@@ -43,7 +43,7 @@ def some_images(count: int, device: torch.device) -> Tensor:
 
 def plain_loop(images: Tensor, drawn: ViewParameters) -> Tensor:
     """A view at a time; what was drawn is read from the device once, before the loop."""
-    rows = zip(*(one.tolist() for one in drawn), strict=True)
+    rows = zip(*(one.tolist() for one in drawn[:-1]), strict=True)  # (nothing comes behind)
     views = []
     for row, (box, mirrored, factors, order, jittered, greyed, *_) in enumerate(rows):
         top, left, tall, wide = box

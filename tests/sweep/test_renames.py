@@ -117,7 +117,7 @@ def test_hashes_stay_what_they_were() -> None:
 @pytest.mark.parametrize(
     ("name", "former", "today"),
     [
-        ("longtail-table-digits-branches-10", ("way", "watched"), ("algorithm", "evaluations")),
+        ("longtail-table-cifar10-keep-100", ("way", "watched"), ("algorithm", "evaluations")),
     ],
 )
 def test_committed_results_are_of_before(
