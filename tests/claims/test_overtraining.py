@@ -121,13 +121,12 @@ def test_the_page_has_a_row_per_method_and_tells_what_is_not_run() -> None:
     lines = first.split("![")[0].splitlines()
     rows = {line.split(" | ")[0]: line.split(" | ")[1:] for line in lines}
     simclr = [cell.split()[0] for cell in rows["| SimCLR"] if cell.split()]
-    assert simclr[1:4] == ["-10.00", "-5.00", "40.00"]  # neighbours, classes, learnt by heart
+    assert simclr[1:3] == ["-10.00", "-5.00"] and "40.00" in simclr  # classes, learnt by heart
     assert rows["| two branches, 1 kept"][2].startswith("-12.00")  # less masked ones
     assert "(images/overtraining-small-1000-spectrum.png)" in first
     assert "| SimCLR | neighbours right, % | 60.00 | 50.00 | -10.00 [" in first
     for scale, title in list(SECTIONS.items())[1:]:
-        words = f"## {title}\n\nNot run yet: `rarefy run longtail-overtraining --scale {scale} "
-        assert words in said
+        assert f"\n- {title}: `rarefy run longtail-overtraining --scale {scale} " in said
 
 
 @pytest.mark.parametrize("orders", [1, 2])
