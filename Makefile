@@ -9,11 +9,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -c constraints.txt
 
-.PHONY: help demo test search lint bench docs clean
+.PHONY: help demo test test-heavy search lint bench docs clean
 
 help:
 	@echo "make demo   run the headline studies at quick scale and write report.html"
 	@echo "make test   run the whole test suite"
+	@echo "make test-heavy  kills, fuzzing and load, for hours; keeps what came out in tests/heavy/last.json"
 	@echo "make search property tests with new examples"
 	@echo "make lint   style, types and the one-way imports"
 	@echo "make bench  run every benchmark beside its plain baseline"
@@ -37,6 +38,11 @@ $(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
 	@$(INSTALL) -e ".[dev]"
 	@touch $(VENV)/.installed $@
 
+$(VENV)/.installed-heavy: $(BIN)/python pyproject.toml constraints.txt
+	@echo "== installing rarefy and what its heavy tests need (exact versions from constraints.txt)"
+	@$(INSTALL) -e ".[heavy]"
+	@touch $(VENV)/.installed $(VENV)/.installed-dev $@
+
 demo: $(VENV)/.installed
 	@echo "== rarefy demo"
 	@$(BIN)/python -m rarefy demo
@@ -45,6 +51,11 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-dev
 	@echo "== tests, $(JOBS) at a time"
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+
+# ONLY="-k kills" runs some of them; what the others gave last stays.
+test-heavy: $(VENV)/.installed-heavy
+	@echo "== heavy tests, one at a time"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m heavy --record tests/heavy/last.json $(ONLY) tests
 
 search: $(VENV)/.installed-dev
 	@echo "== property tests with examples that nobody has tried yet"

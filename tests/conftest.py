@@ -28,6 +28,10 @@ TESTS = Path(__file__).parent
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", help="keep what heavy tests gave in this JSON file")
+
+
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No compiling (fifteen seconds for one run), and one worker unless a test asks for more."""
