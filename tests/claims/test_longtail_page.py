@@ -243,17 +243,22 @@ def test_noise_and_mask_are_told_by_every_judge() -> None:
     knn["accuracy"] = knn["accuracy"] + more
     both = xr.concat([results, knn], "protocol", data_vars="minimal")
 
-    def said(orders: int) -> str:
+    def said(orders: int) -> tuple[str, str]:
         part = both.isel(seed=slice(0, orders))
         return mask_answer({one.scale: Found(one.study, one.scale, part)})
 
-    assert "CIFAR100-LT, 500 epochs (1 order: a hint): noise as strong as the mask" in said(1)
-    assert "gains as much as the mask or more by 1 of 2 judges." in said(1) and "%" not in said(1)
-    rows = [line.strip("| ").split(" | ") for line in said(6).splitlines() if "| CIFAR100" in line]
-    assert [row[1] for row in rows] == ["linear probe, all labels", "nearest neighbours"]
-    assert rows[0][3:5] == ["+4.00 [+3.75, +4.25]", "+3.00 [+2.75, +3.25]"]
-    assert [row[5].split(" ")[0] for row in rows] == ["-1.00", "+1.00"]
-    assert mask_answer({}) == ""
+    assert "CIFAR100-LT, 500 epochs (1 order: a hint). By the linear probe the mask" in said(1)[0]
+    answer, judged = said(6)
+    assert "gains +4.00 over SimCLR. Of this gain have: `branches:0.1+noise` 75%." in answer
+    assert judged.splitlines()[0].strip("| ").split(" | ") == [
+        "CIFAR100-LT",
+        "gain, linear probe, all labels",
+        "gain, nearest neighbours",
+    ]
+    mask, noise = row_of(judged, "`branches:0.1`"), row_of(judged, "`branches:0.1+noise`")
+    assert mask[1:] == ["+4.00 [+3.75, +4.25]"] * 2
+    assert [each.split(" ")[0] for each in noise[1:]] == ["+3.00", "+5.00"]
+    assert mask_answer({}) == ("", "")
 
 
 def test_guide_and_ledger_say_the_numbers_of_the_committed_results() -> None:
@@ -274,9 +279,18 @@ def test_guide_and_ledger_say_the_numbers_of_the_committed_results() -> None:
     assert f"{tail} points with the long-tailed labels, {few} with ten labels per class, " in guide
     assert f"{near} by neighbours" in guide
     noise, mask = (gains("cifar100-controls-500", f"branches:0.1{end}") for end in ("+noise", ""))
-    assert f"`branches:0.1` gains {mask[0]} points" in guide and f"gains {noise[0]} by the" in guide
-    shown = "({}, {} and {} points against {}, {} and {})".format(*noise[1:], *mask[1:])
-    assert f"as much as with masks or more {shown}" in guide
+    orders = found["cifar100-rho100-500"].gain(BRANCHES).values
+    assert "`branches:0.1` gains {:.1f}, {:.1f} and {:.1f} points".format(*orders) in guide
+    assert "two branches {:+.2f}, {:+.2f} and {:+.2f} in three".format(*orders) in claims["P6"].so
+    shown = "{} (by the three other judges {}, {} and {} points where the mask gains {}, {} and {})"
+    assert f"strength {shown.format(*noise, *mask[1:])}" in guide
+    frozen, dropout, both, random = (
+        gains("cifar100-controls-further-500", f"{BRANCHES}+{word}")[0]
+        for word in ("frozen", "dropout", "both", "random")
+    )
+    assert f"stay left out {frozen} points" in guide and f"strong as the mask, {dropout}," in guide
+    assert f"Masks for both views gain {both}, and" in guide
+    assert f"disturbance, cost {-float(random):.0f}." in guide
     masked = gains("cifar10-branches-2000", BRANCHES)[-1]
     assert f"by neighbours they keep some: +{near} points, with masks +{masked};" in readme
     long = (
@@ -288,7 +302,7 @@ def test_guide_and_ledger_say_the_numbers_of_the_committed_results() -> None:
     noise, mask = (
         gains("cifar100-controls-500", f"branches:0.1{end}", 2) for end in ("+noise", "")
     )
-    known = f"noise gained {noise[0]} points over SimCLR by the linear probe, the mask {mask[0]}."
+    known = f"noise gained {noise[0]} points over SimCLR by the linear probe, the mask {mask[0]}. Run"
     assert known in claims["Q7"].choices
     many, fewest = (found["cifar10-rho100-500"].gain(BRANCHES, of) for of in ("many", "few"))
     most = [head > rare for head, rare in zip(many.values, fewest.values, strict=True)]

@@ -15,12 +15,11 @@ from rarefy.tools.decision import FEWEST as DECIDE
 SETS = ("cifar100", "cifar10")
 EPOCHS = 500
 USUAL = 1e-4
-NOISE = f"{BRANCHES}+noise"
 CHANGES = {
     MASK_FREE: "nothing",
     BRANCHES: "its smallest weights are left out, chosen anew every epoch",
-    NOISE: "all its weights are multiplied by Gaussian noise, drawn anew every update, as strong "
-    "as the mask",
+    f"{BRANCHES}+noise": "all its weights are multiplied by Gaussian noise, drawn anew every "
+    "update, as strong as the mask",
     f"{BRANCHES}+dropout": "random weights are left out, drawn anew every update, as many as are "
     "as strong as the mask",
     f"{BRANCHES}+random": "random weights are left out, as many as by the mask (which is stronger)",
@@ -63,32 +62,33 @@ def controls_table(found: dict[str, Found]) -> str:
     return table(["method", "the network of the second view", *COLUMNS], lines)
 
 
-def mask_answer(found: dict[str, Found]) -> str:
-    """Set by set, what was seen so far, by every judge."""
-    said, lines = [], []
+def mask_answer(found: dict[str, Found]) -> tuple[str, str]:
+    """Set by set, how much of the mask's gain each control has, and their gains by every judge."""
+    said, tables = [], []
     for data in SETS:
-        runs = [one for one in _runs(found, CONTROLS) if one.data == data and NOISE in one.ways]
-        for one in runs[:1]:
-            apart = {
-                judge: one.gain(NOISE, protocol=judge, over=BRANCHES) for judge in one.protocols
-            }
-            n = next(iter(apart.values()))
-            as_much = sum(gain.mean >= 0 for gain in apart.values())
-            said.append(
-                f"- {SET_NAMES[data]}, {one.epochs} epochs ({n.counted}"
-                f"{': a hint' if n.interval.n < DECIDE else ''}): noise as strong as the mask, "
-                "which leaves out no weight, gains as much as the mask or more by "
-                f"{as_much} of {len(apart)} judges."
-            )
-            for judge, gain in apart.items():
-                ways = (one.gain(way, protocol=judge) for way in (MASK_FREE, BRANCHES, NOISE))
-                lines.append(
-                    [SET_NAMES[data], protocol_words(judge), *(way.shown() for way in ways)]
-                    + [gain.shown()]
-                )
-    columns = ("set", "judged by", "gain without a mask", "with a mask", "with noise instead")
-    shown = table((*columns, "noise less mask"), lines) if lines else ""
-    return "\n".join(said) + f"\n\n{shown}" * bool(lines)
+        runs = [one for one in _runs(found, CONTROLS) if one.data == data]
+        of = {way: one for one in runs for way in one.ways if way in CHANGES}
+        if BRANCHES not in of or len(of) < 2:
+            continue
+        gains = {
+            way: [of[way].gain(way, protocol=judge) for judge in of[way].protocols]
+            for way in CHANGES
+            if way in of
+        }
+        whole = gains[BRANCHES][0]
+        shares = (
+            f"`{way}` {gains[way][0].mean / whole.mean:.0%}" for way in gains if way != BRANCHES
+        )
+        hint = ": a hint" if whole.interval.n < DECIDE else ""
+        said.append(
+            f"- {SET_NAMES[data]}, {EPOCHS} epochs ({whole.counted}{hint}). By the linear probe "
+            f"the mask gains {whole.mean:+.2f} over SimCLR. Of this gain have: "
+            f"{', '.join(shares)}."
+        )
+        judges = [f"gain, {protocol_words(judge)}" for judge in of[BRANCHES].protocols]
+        lines = [[f"`{way}`", *(gain.shown() for gain in row)] for way, row in gains.items()]
+        tables.append(table((SET_NAMES[data], *judges), lines))
+    return "\n".join(said), "\n\n".join(tables)
 
 
 def _runs(found: dict[str, Found], kinds: Iterable[str]) -> list[Found]:

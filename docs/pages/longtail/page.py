@@ -126,6 +126,7 @@ def _made(found: dict[str, Found]) -> str:
 
 
 def page(found: dict[str, Found]) -> str:
+    masks, by_judge = mask_answer(found)
     parts = [
         "<!-- made by docs/make.py from results/; do not edit -->",
         "# Pruning and long-tailed contrastive learning: Table 2",
@@ -150,11 +151,12 @@ def page(found: dict[str, Found]) -> str:
         "only look like something.",
         answers(found),
         "## What is it about the mask?",
-        mask_answer(found),
+        masks,
         controls_table(found),
         "Linear probe, all labels, rho 100; a gain is over SimCLR of the same run, in the same "
         "orders of the classes. As strong: layer by layer the same share of the weights' squared "
-        "norm is removed or disturbed.",
+        "norm is removed or disturbed. By every judge:",
+        by_judge,
         "## Methods under one protocol",
         "Linear probe, all labels, rho 100. Published: README of the code of Zhou et al. (2022), "
         "another split of the same set (largest class 450); their two branches (SDCLR, BCL-D) have "
