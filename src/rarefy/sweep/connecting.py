@@ -217,7 +217,7 @@ def _place(
     compiles = all(said["compiles"] for said in able)
     place = Place(torch.device(kind), tight["free"], sharing[tight["memory"]], compiles, made)
     idle = len(found) - len(able)
-    others = f" ({idle} without one stay idle)" if idle else ""
+    others = f" ({idle} that offer none stay idle)" if idle else ""
     return place, f"{count(len(able))} on {kind}{others}"
 
 

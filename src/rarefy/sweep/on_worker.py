@@ -142,12 +142,13 @@ class _Room:
         self._limits = contextlib.ExitStack()
         self.inside = 0
 
+    def may_enter(self, threads: int | None, alone: bool) -> bool:
+        return not self.inside or (not alone and self._rule == (threads, False))
+
     @contextlib.contextmanager
     def enter(self, threads: int | None, alone: bool) -> Iterator[None]:
         with self._door:
-            self._door.wait_for(
-                lambda: not self.inside or (not alone and self._rule == (threads, False))
-            )
+            self._door.wait_for(lambda: self.may_enter(threads, alone))
             if threads and not self.inside:
                 self._limits.enter_context(exactly(threads))
             self._rule = threads, alone
