@@ -217,6 +217,10 @@ def test_what_is_no_cluster_is_one_line(
     assert not Path("store").exists()
 
 
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
 def test_what_does_not_go_with_a_cluster_is_refused(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -234,6 +238,9 @@ def test_what_does_not_go_with_a_cluster_is_refused(
     assert capsys.readouterr().err == said
     assert cli.main(["run", "contrast-alignment", "--cluster", "local:0"]) == 2
     assert capsys.readouterr().err.startswith("error: --cluster='local:0': must be local:N")
+    monkeypatch.setattr("rarefy.sweep.runner.connect", interrupted)
+    assert cli.main(["run", "contrast-alignment", "--cluster", "local:2"]) == 130
+    assert capsys.readouterr().err == "error: stopped\n"
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"needs Dask; .*: pip install 'rarefy\[cluster\]'$"):
         run(study, Path("store"), cluster="local:2")

@@ -114,6 +114,8 @@ def exit_on_error(verb: Verb) -> Verb:
             if _debug and not isinstance(error, OutOfTime):
                 raise
             raise typer.Exit(complain(_as_typed(str(error), verb), error.exit_code)) from None
+        except KeyboardInterrupt:  # outside a run: nothing was begun
+            raise typer.Exit(complain("stopped", 130)) from None
         except BrokenPipeError:
             # the reader (head, less) has seen enough; nor must the last flush complain
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
