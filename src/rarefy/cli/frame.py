@@ -114,6 +114,8 @@ def exit_on_error(verb: Verb) -> Verb:
             if _debug and not isinstance(error, OutOfTime):
                 raise
             raise typer.Exit(complain(_as_typed(str(error), verb), error.exit_code)) from None
+        except KeyboardInterrupt:  # outside a run: nothing was begun
+            raise typer.Exit(complain("stopped", 130)) from None
         except BrokenPipeError:
             # the reader (head, less) has seen enough; nor must the last flush complain
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -218,6 +220,7 @@ def run_study(
     models: Path | None = None,
     threads: int | None = None,
     progress: bool = True,
+    cluster: str | None = None,
 ) -> Execution:
     """Run a study with a progress bar; messages repeat the command that was typed."""
     from rarefy.sweep.runner import execute
@@ -235,6 +238,7 @@ def run_study(
         jobs=jobs,
         models=models,
         threads=threads,
+        cluster=cluster,
     )
 
 
