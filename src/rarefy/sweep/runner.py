@@ -19,6 +19,7 @@ import xarray as xr
 
 from rarefy.core.contracts import Context, Experiment
 from rarefy.core.errors import Interrupted, OutOfTime, RunError, UsageError, bad_value
+from rarefy.core.place import Place, as_place
 from rarefy.core.progress import Progress
 from rarefy.core.provenance import provenance
 from rarefy.core.settings import (
@@ -27,7 +28,7 @@ from rarefy.core.settings import (
     resolve_device,
     resolve_dtype,
 )
-from rarefy.core.writing import OutputFolder, check_place
+from rarefy.core.writing import OutputFolder, check_name, check_place
 from rarefy.sweep.arrays import CHUNK_RUNS
 from rarefy.sweep.process_state import prepared_cpu, sigterm_as_interrupt
 from rarefy.sweep.spec import spec_hash, spec_of
@@ -48,7 +49,7 @@ class Execution:
     """What became of a run; ``note`` says how to go on when it is not finished."""
 
     dataset: xr.Dataset
-    path: Path
+    path: Place
     cells: int
     cells_done: int
     note: str = ""
@@ -63,7 +64,7 @@ def execute(
     scale: str,
     device: str = "auto",
     dtype: str = "float32",
-    out: Path | str = "runs",
+    out: Place | str = "runs",
     overwrite: bool = False,
     max_seconds: float | None = None,
     progress: bool = False,
@@ -86,8 +87,9 @@ def execute(
     check_run(study, max_seconds, jobs, threads, batch)
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     where, kind = resolve_device(device), resolve_dtype(dtype)
-    check_place(Path(out))
-    store = Store(Path(out), study, scale, dtype, overwrite)
+    out = as_place(out)
+    check_place(out) if isinstance(out, Path) else check_name(out)
+    store = Store(out, study, scale, dtype, overwrite)
     if store.done().all():
         _refuse_other_inputs(store, _inputs_if_there(study))
         return _result(store)
@@ -233,11 +235,15 @@ def _fill_batches(
 
 
 def _unfinished(store: Store, why: str, go_on: str, started: bool = True) -> str:
-    done = store.done()
     hint = f"; go on with: {go_on}" if go_on else ""
+    try:
+        done = store.done()
+    except RunError:  # the connection is lost, and was told of
+        return f"{why}{hint}"
     slow = "" if started else " (not one batch was through: give it more time)"
     if any(store.scratch.glob("*")):
-        slow = " (what was under way is kept beside it)"
+        where = "beside it" if isinstance(store.path, Path) else f"in {store.scratch}"
+        slow = f" (what was under way is kept {where})"
     return f"{why}: {done.sum()} of {len(done)} cells are stored in {store.path}{slow}{hint}"
 
 
