@@ -87,10 +87,7 @@ class Remote:
             yield from (self / each.rpartition("/")[2] for each in found if each != path)
 
     def glob(self, pattern: str) -> Iterator[Remote]:
-        first, _, rest = pattern.partition("/")
-        for each in self.iterdir():
-            if fnmatch.fnmatchcase(each.name, first):
-                yield from each.glob(rest) if rest else [each]
+        return (each for each in self.iterdir() if fnmatch.fnmatchcase(each.name, pattern))
 
     def read_bytes(self) -> bytes:
         with _told(self.url):
@@ -136,10 +133,16 @@ class Remote:
             return dict(service.info(path))
         return {}
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """For fsspec. (S3's would ask for the size before it reads, to read large files in parts:
+        twice the requests, for chunks that are small.)"""
+        return {"max_concurrency": 1} if self.url.startswith(("s3:", "s3a:")) else {}
+
     def _service(self) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
 
-        service, path = url_to_fs(self.url)
+        service, path = url_to_fs(self.url, **self.options)
         service.invalidate_cache()  # of listings: others write too
         return service, path
 

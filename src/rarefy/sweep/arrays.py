@@ -62,7 +62,7 @@ class Arrays:
 
     def open(self, path: Place, mode: Literal["r", "r+", "w"]) -> zarr.Group:
         self.path, self._opened = path, {}
-        self._group = zarr.open_group(for_zarr(path, self._guard), mode=mode)
+        self._group = zarr.open_group(for_zarr(path, self._guard), mode=mode, zarr_format=3)
         # axes that a store has under their former names keep these there
         kept = {before: name for before, name in self._renamed.items() if (path / before).is_dir()}
         self.coordinates = with_former_names(kept, self.coordinates)

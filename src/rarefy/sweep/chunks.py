@@ -57,7 +57,8 @@ def find_damage(
     looked at."""
     shapes = dict.fromkeys(NEEDED, ()) | dict(shapes or {})
     finished, found = _finished(path, runs)
-    there = {each.parent.name for each in path.glob("*/zarr.json")}
+    others = (each for each in path.iterdir() if each.name not in shapes)
+    there = {each.name for each in others if (each / "zarr.json").exists()}
     for name in sorted((there | shapes.keys()) - {"done"}):
         found += _damage_to(path, name, shapes.get(name), finished, runs)
     return found
@@ -110,7 +111,7 @@ def _damage_to(
 def open_array(path: Place, name: str, shape: tuple[int, ...] | None = None) -> zarr.Array | None:
     """The array, if its description can be read and is that of an array of a store."""
     try:
-        array = zarr.open_array(for_zarr(path / name), mode="r")
+        array = zarr.open_array(for_zarr(path / name), mode="r", zarr_format=3)
         whole = array.ndim >= 1 and array.chunks[1:] == array.shape[1:] and array.chunks[0] > 0
         first = array.metadata.encode_chunk_key((0,) * array.ndim)
         whole = whole and f"{name}/{first}" == _file(name, array, 0)

@@ -51,7 +51,7 @@ def for_zarr(path: Place, guard: Callable[[], None] = no_guard) -> Path | Object
     """What Zarr opens."""
     if isinstance(path, Path):
         return path
-    found = Objects.from_url(path.url)
+    found = Objects.from_url(path.url, path.options)
     assert isinstance(found, Objects)
     found.guard = guard
     return found

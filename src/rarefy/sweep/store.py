@@ -252,7 +252,8 @@ class Store:
         with self._failures():
             self._lock.check()
             told = {**self.attributes, **values}
-            self._group.attrs.update({**values, "hash": hash_of(told)})
+            # (all in one write: ``update`` has one per value, the first without the hash)
+            self._group.attrs.put({**told, "hash": hash_of(told)})
             if isinstance(self.path, Path):
                 flush_all([self.path / "zarr.json", self.path])
 
