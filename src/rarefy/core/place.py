@@ -80,7 +80,7 @@ class Remote:
 
     def iterdir(self) -> Iterator[Remote]:
         """What lies directly below it; nothing if it is not there."""
-        with _told(self.url), contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), _told(self.url):
             service, path = self._service()
             found = sorted(each.rstrip("/") for each in service.ls(path, detail=False))
             # (a file lists itself, and so does an object that stands for a folder)
@@ -106,12 +106,12 @@ class Remote:
             service.pipe_file(path, content, **options)
 
     def unlink(self, missing_ok: bool = False) -> None:
-        with _told(self.url), contextlib.suppress(*[FileNotFoundError] * missing_ok):
+        with contextlib.suppress(*[FileNotFoundError] * missing_ok), _told(self.url):
             service, path = self._service()
             service.rm_file(path)
 
     def remove_tree(self) -> None:
-        with _told(self.url), contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), _told(self.url):
             service, path = self._service()
             service.rm(path, recursive=True)
 
@@ -121,14 +121,14 @@ class Remote:
 
     def modified(self) -> datetime | None:
         """When it was written, by the clock of the service, if that tells."""
-        with _told(self.url), contextlib.suppress(NotImplementedError):
+        with contextlib.suppress(NotImplementedError), _told(self.url):
             service, path = self._service()
             found: datetime = service.modified(path)
             return found
         return None
 
     def _info(self) -> dict[str, Any]:
-        with _told(self.url), contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), _told(self.url):
             service, path = self._service()
             return dict(service.info(path))
         return {}
@@ -219,7 +219,10 @@ def failure(error: Exception, url: str) -> Exception:
         return error
     text = getattr(error, "strerror", None) or str(error)
     reason = one_line(text.strip().partition("\n")[0])[:200] or type(error).__name__
-    return Unreachable(errno.EIO, reason, url)
+    kind = errno.ENOENT if code == "NoSuchBucket" else errno.EIO
+    if isinstance(error, PermissionError) or "Credentials" in type(error).__name__:
+        kind = errno.EACCES
+    return Unreachable(kind, reason, url)
 
 
 def user_cache() -> Path:

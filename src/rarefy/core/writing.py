@@ -152,6 +152,7 @@ class OutputFolder:
         self, names: Iterable[str], inputs: Iterable[Path | str] = (), option: str = "out"
     ) -> None:
         """Before any work, as ``check_output``."""
+        refuse_address(self.path, option)
         if self.path.exists() and not self.path.is_dir():
             raise bad_value(option, str(self.path), "is a file; name a folder")
         inputs = tuple(inputs)
