@@ -1,7 +1,7 @@
 """Stores and results at an address.
 
-What a disk does by locks and renames a service does by a lease and a mark; what it cannot do is said
-in one line.
+What a disk does by locks and renames, a service does by a lease and a mark; what it cannot do is
+said in one line.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LINE = ["run", "toy", "--scale", "tiny", "--device", "cpu", "--out"]
 
 @pytest.mark.fault(
     when="a run into a store at an address is killed before any one of its writes",
-    then="there is no store yet, or one whose finished cells are right; the same command finishes it",
+    then="there is no store, or one whose finished cells are right; the same command finishes it",
 )
 @pytest.mark.parametrize("how", EARLIER)
 def test_killed_at_an_address(how: str, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_damaged_results(memory: str, capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_lost_connection(
     s3: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from botocore.exceptions import EndpointConnectionError
+    from botocore.exceptions import EndpointConnectionError  # type: ignore[import-untyped]
     from s3fs import S3FileSystem
 
     monkeypatch.setattr(runner, "BATCH_CPU", 4)
@@ -229,8 +229,8 @@ def test_what_a_service_refuses(
 
     out = "s3://no-such-bucket/toy"
     reason = "The specified bucket does not exist"
-    said = (2, f"error: cannot read store {out}: {reason}\n")
-    assert complaint(capsys, [*LINE, out]) == said
+    unread = f"error: cannot read store {out}: {reason}\n"
+    assert complaint(capsys, [*LINE, out]) == (2, unread)
     for verb in ("report", "check", "verify"):
         assert complaint(capsys, [verb, out]) == (2, f"error: {out}: {reason}\n")
     code, said = complaint(capsys, [*LINE, f"{s3}/toy", "--results", out])
