@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from toy_study import Toy
+from toy_study import Toy, only
 
 import rarefy
 from rarefy.core.errors import UsageError
@@ -57,6 +57,7 @@ def kill_and_go_on(
 ) -> int:
     """Kill a run before its write number ``first``, another before ``first + every`` and so on, and
     go on with the same command each time. How many kills there were."""
+    only(monkeypatch, Toy)
     monkeypatch.setattr(arrays, "CHUNK_RUNS", 8)
     monkeypatch.setattr(runner, "BATCH_CPU", 8)
     monkeypatch.setattr(lease, "SETTLING", 0.0)

@@ -19,6 +19,7 @@ PAGES = (
     "docs/influence.md",
     "docs/longtail.md",
     "docs/pruning.md",
+    "docs/stores.md",
     "docs/training.md",
     "CONTRIBUTING.md",
 )
