@@ -11,9 +11,11 @@ from toy_study import Toy, only
 
 import rarefy
 from rarefy.core.errors import UsageError
-from rarefy.core.place import Remote
+from rarefy.core.place import Remote, as_place
+from rarefy.studies import get_study
 from rarefy.studies.api import open_store
 from rarefy.sweep import arrays, lease, runner
+from rarefy.sweep.checking import check, find_things
 from rarefy.sweep.objects import Objects
 
 EARLIER: dict[str, dict[str, Any]] = {
@@ -96,6 +98,8 @@ def _check_what_is_left(where: str, expected: Any) -> None:
         left = open_store(where)
     except UsageError as error:
         assert str(error) == f"no store at {where}"
+        for thing in find_things(where) if as_place(where).exists() else ():
+            assert "was not finished when it was made" in str(check(thing, get_study))
         return
     if left.study.parameters()["lr"] == 1.0:
         found = left.read()["end"]

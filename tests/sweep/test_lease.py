@@ -173,6 +173,21 @@ def test_after_a_kill_on_this_machine_there_is_nothing_to_wait_for(
     mine.release()
 
 
+def test_stopped_while_it_waits_it_is_given_back(
+    path: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(path, pid=1)
+    written_ago(path, 3600)
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lease_at(path).acquire()
+    assert not path.exists()
+
+
 def test_it_is_renewed_as_long_as_it_is_held(path: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "RENEWED_EVERY", 0.02)
     mine = lease_at(path)

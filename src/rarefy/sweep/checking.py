@@ -170,7 +170,8 @@ def check(thing: Thing, find: Find[Any], repair: bool = False) -> Finding:
 
 
 def _check_store(thing: Thing, find: Find[Any], repair: bool) -> Finding:
-    examine(thing.path)
+    if examine(thing.path) is None:
+        return Finding(thing, DAMAGED, "was not finished when it was made; the same run makes it")
     store = None
     try:
         store = open_store(thing.path, find)

@@ -46,12 +46,22 @@ class Lease:
 
     def acquire(self) -> None:
         self._token, self._since, self._lost = secrets.token_hex(8), now(), ""
+        try:
+            self._take()
+        except BaseException:
+            self.release()
+            raise
+        self._renewing = threading.Thread(target=self._renew, daemon=True)
+        self._renewing.start()
+
+    def _take(self) -> None:
         began, tag = _clock(), self.path.tag()
         found = self._read()
         if found is not None and not self._is_over(found):
             raise busy(self.guarded, _owner(found))
         # (refused where somebody was faster, or the answer to our first attempt was lost)
-        with contextlib.suppress(FileExistsError):
+        gone = [FileNotFoundError] if found is not None else []
+        with contextlib.suppress(FileExistsError, *gone):
             self.path.write_bytes(self._content(), new=found is None, instead_of=tag)
         if found is not None or not self._is_exclusive():
             time.sleep(SETTLING)
@@ -59,8 +69,6 @@ class Lease:
         if found.get("token") != self._token:
             raise busy(self.guarded, _owner(found))
         self._until, self._ended = began + SECONDS, threading.Event()
-        self._renewing = threading.Thread(target=self._renew, daemon=True)
-        self._renewing.start()
 
     def check(self, ask: bool = True) -> None:
         """Raise if it is no longer ours; ``ask``: the service, not only our clock."""
