@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from toy_study import Toy, only
 
 import rarefy
 from rarefy.core.errors import UsageError
-from rarefy.core.place import Remote, as_place
+from rarefy.core.place import Remote
 from rarefy.studies import get_study
 from rarefy.studies.api import open_store
 from rarefy.sweep import arrays, lease, runner
@@ -98,8 +99,9 @@ def _check_what_is_left(where: str, expected: Any) -> None:
         left = open_store(where)
     except UsageError as error:
         assert str(error) == f"no store at {where}"
-        for thing in find_things(where) if as_place(where).exists() else ():
-            assert "was not finished when it was made" in str(check(thing, get_study))
+        with contextlib.suppress(UsageError):  # too little to be seen as one
+            for thing in find_things(where):
+                assert "was not finished when it was made" in str(check(thing, get_study))
         return
     if left.study.parameters()["lr"] == 1.0:
         found = left.read()["end"]

@@ -42,7 +42,7 @@ def s3(s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in told.items():
         monkeypatch.setenv(name, value)
     bucket = f"bucket-{secrets.token_hex(6)}"
-    # (clients are kept from test to test: one that changes the environment has to say so)
+    # (clients are kept from test to test, with the environment that they were made in)
     s3fs.S3FileSystem(max_concurrency=1).mkdir(bucket)
     return f"s3://{bucket}"
 

@@ -233,6 +233,7 @@ def test_a_lost_connection(
 def test_what_a_service_refuses(
     s3: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from botocore.exceptions import NoCredentialsError
     from s3fs import S3FileSystem
 
     out = "s3://no-such-bucket/toy"
@@ -250,24 +251,19 @@ def test_what_a_service_refuses(
             raise PermissionError("Access Denied")
         return await original(self, method, *arguments, **options)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(S3FileSystem, "_call_s3", reading)
-        code, said = complaint(capsys, [*LINE, f"{s3}/toy", "--results", f"{s3}/results"])
-        assert (code, said) == (
-            2,
-            f"error: --results='{s3}/results': cannot be written to: Access Denied\n",
-        )
-        code, said = complaint(capsys, [*LINE, f"{s3}/toy"])
-        assert (code, "cannot write to store" in said, "Access Denied" in said) == (1, True, True)
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    S3FileSystem.clear_instance_cache()
-    code, said = complaint(capsys, [*LINE, f"{s3}/toy"])
-    S3FileSystem.clear_instance_cache()
-    assert (code, said) == (
-        2,
-        f"error: cannot read store {s3}/toy: Unable to locate credentials\n",
-    )
+    async def nobody(self: Any, *arguments: Any, **options: Any) -> None:
+        raise NoCredentialsError
+
+    monkeypatch.setattr(S3FileSystem, "_call_s3", reading)
+    denied = f"--results='{s3}/results': cannot be written to: Access Denied"
+    line = [*LINE, f"{s3}/toy"]
+    assert complaint(capsys, [*line, "--results", f"{s3}/results"]) == (2, f"error: {denied}\n")
+    code, said = complaint(capsys, line)
+    assert (code, "cannot write to store" in said, "Access Denied" in said) == (1, True, True)
+    monkeypatch.setattr(S3FileSystem, "_call_s3", nobody)
+    why = f"error: cannot read store {s3}/toy: Unable to locate credentials\n"
+    assert complaint(capsys, line) == (2, why)
+    assert complaint(capsys, ["check", s3]) == (2, f"error: {s3}: Unable to locate credentials\n")
 
 
 @pytest.mark.fault(
