@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import sys
 from pathlib import Path
+from typing import Any
 
-import fsspec  # noqa: F401
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from rarefy.core.errors import UsageError
 from rarefy.core.place import Remote, Unreachable, as_place, failure, refuse_address
@@ -121,6 +122,35 @@ def test_an_object_that_has_changed_is_not_replaced(s3: str) -> None:
     with pytest.raises(FileExistsError):
         place.write_bytes(b"3", instead_of=tag)
     assert place.read_bytes() == b"2"
+
+
+def test_a_service_without_conditions_is_written_to_all_the_same(
+    memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = MemoryFileSystem.pipe_file
+
+    def refusing(self: Any, path: str, value: bytes, **options: Any) -> None:
+        if options:
+            error = RuntimeError("501")
+            error.response = {"Error": {"Code": "NotImplemented"}}  # type: ignore[attr-defined]
+            raise OSError("not known") from error
+        original(self, path, value)
+
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", refusing)
+    place = Remote(f"{memory}/x")
+    place.write_bytes(b"1", new=True)
+    place.write_bytes(b"2", instead_of="tag")
+    assert place.read_bytes() == b"2"
+
+
+def test_what_can_only_be_read_says_so(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(*arguments: Any, **options: Any) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", read_only)
+    for new in (False, True):
+        with pytest.raises(Unreachable, match="NotImplementedError"):
+            Remote(f"{memory}/x").write_bytes(b"", new)
 
 
 def test_failures_are_one_line_of_one_kind() -> None:

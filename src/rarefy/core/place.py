@@ -103,7 +103,13 @@ class Remote:
         options = {"mode": "create"} if new else {"IfMatch": instead_of} if instead_of else {}
         with _told(self.url):
             service, path = self._service()
-            service.pipe_file(path, content, **options)
+            try:
+                service.pipe_file(path, content, **options)
+            except Exception as error:
+                told = failure(error, self.url)
+                if not options or getattr(told, "errno", 0) != errno.ENOSYS:
+                    raise
+                service.pipe_file(path, content)  # (a service that has no conditions)
 
     def unlink(self, missing_ok: bool = False) -> None:
         with contextlib.suppress(*[FileNotFoundError] * missing_ok), _told(self.url):
@@ -121,10 +127,11 @@ class Remote:
 
     def modified(self) -> datetime | None:
         """When it was written, by the clock of the service, if that tells."""
-        with contextlib.suppress(NotImplementedError), _told(self.url):
+        with _told(self.url):
             service, path = self._service()
-            found: datetime = service.modified(path)
-            return found
+            with contextlib.suppress(NotImplementedError):
+                found: datetime = service.modified(path)
+                return found
         return None
 
     def _info(self) -> dict[str, Any]:
@@ -214,7 +221,7 @@ def failure(error: Exception, url: str) -> Exception:
     code = answer.get("Error", {}).get("Code") if isinstance(answer, dict) else None
     if code in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409"):
         return FileExistsError(errno.EEXIST, "has changed meanwhile", url)
-    known = (FileNotFoundError, FileExistsError, Unreachable, RarefyError, NotImplementedError)
+    known = (FileNotFoundError, FileExistsError, Unreachable, RarefyError)
     if isinstance(error, known) and code != "NoSuchBucket":
         return error
     text = getattr(error, "strerror", None) or str(error)
@@ -222,6 +229,8 @@ def failure(error: Exception, url: str) -> Exception:
     kind = errno.ENOENT if code == "NoSuchBucket" else errno.EIO
     if isinstance(error, PermissionError) or "Credentials" in type(error).__name__:
         kind = errno.EACCES
+    if isinstance(error, NotImplementedError) or code in ("NotImplemented", "501"):
+        kind = errno.ENOSYS
     return Unreachable(kind, reason, url)
 
 
