@@ -12,8 +12,11 @@ from pathlib import Path
 import hypothesis
 import pytest
 import torch
+from object_store import memory, s3, s3_server
 
 import rarefy
+
+__all__ = ["memory", "s3", "s3_server"]  # fixtures
 
 # The same examples every time, so that a change is judged by what it does; ``make search`` looks
 # for new ones.

@@ -20,6 +20,7 @@ PAGES = (
     "docs/influence.md",
     "docs/longtail.md",
     "docs/pruning.md",
+    "docs/stores.md",
     "docs/training.md",
     "CONTRIBUTING.md",
 )

@@ -302,7 +302,7 @@ def test_guide_and_ledger_say_the_numbers_of_the_committed_results() -> None:
     noise, mask = (
         gains("cifar100-controls-500", f"branches:0.1{end}", 2) for end in ("+noise", "")
     )
-    known = f"noise gained {noise[0]} points over SimCLR by the linear probe, the mask {mask[0]}. Run"
+    known = f"noise gained {noise[0]} points over SimCLR by the linear probe, the mask {mask[0]}."
     assert known in claims["Q7"].choices
     many, fewest = (found["cifar10-rho100-500"].gain(BRANCHES, of) for of in ("many", "few"))
     most = [head > rare for head, rare in zip(many.values, fewest.values, strict=True)]

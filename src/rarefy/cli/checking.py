@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,8 +19,10 @@ PROGRESS_FROM = 10
 @exit_on_error
 def check(
     paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[PATH]...", help="Files, or folders; the ledger if not given."),
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH]...", help="Files, folders or addresses; the ledger if not given."
+        ),
     ] = None,
     repair: Annotated[
         bool,
@@ -39,7 +40,7 @@ def check(
 
     Example: [bold]rarefy check runs results nets[/]
 
-    Example: [bold]rarefy check runs/contrast-init-quick --repair[/]
+    Example: [bold]rarefy check runs/contrast-init-quick s3://bucket/name --repair[/]
     """
     from rarefy.core.progress import Progress
     from rarefy.ledger.verdicts import ledger_folder
@@ -47,7 +48,8 @@ def check(
     from rarefy.sweep.checking import DAMAGED, find_things
     from rarefy.sweep.checking import check as look
 
-    things = [thing for path in paths or [ledger_folder()] for thing in find_things(path)]
+    named = paths or [str(ledger_folder())]
+    things = [thing for path in named for thing in find_things(path)]
     findings = []
     with contextlib.ExitStack() as stack:
         many = len(things) >= PROGRESS_FROM

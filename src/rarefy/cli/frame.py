@@ -22,6 +22,7 @@ import typer
 
 from rarefy import __version__
 from rarefy.core.errors import OutOfTime, RarefyError, UsageError, bad_value
+from rarefy.core.place import Place, as_place
 from rarefy.core.text import printable
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def numbers(name: str, text: str) -> tuple[float, ...]:
 def run_study(
     study: Experiment,
     scale: str,
-    out: Path,
+    out: Place,
     device: str,
     dtype: str,
     overwrite: bool,
@@ -255,14 +256,15 @@ def spell_saved(folder: Path | None, began: float, why: str = "") -> str:
     return f"; {written} network{'s' * (written > 1)} saved in {folder}"
 
 
-def results_in(path: Path) -> list[Path]:
+def results_in(named: Place | str) -> list[Place]:
     """The results in a folder; a store or a file stands for itself."""
     from rarefy.sweep.results import find_results
 
+    path = as_place(named, "path")
     return (find_results(path) if path.is_dir() else []) or [path]
 
 
-def judge_path(path: Path) -> Judged:
+def judge_path(path: Place) -> Judged:
     """A file of results, or a finished store, with its verdicts."""
     from rarefy.studies.api import open_store, read_results
 

@@ -187,7 +187,7 @@ def granularity(
     if as_json:
         typer.echo(json.dumps(found.described(), indent=1))
     if found.cells_done:
-        written = _write_page(found, _page(page, found.path), overwrite)
+        written = _write_page(found, _page(page, Path(str(found.path))), overwrite)
         if not as_json:
             print_(found.table())
             _print_judged(found)

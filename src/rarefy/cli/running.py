@@ -32,9 +32,11 @@ from rarefy.cli.options import (
     Threads,
 )
 from rarefy.core.errors import OutOfTime, UsageError
+from rarefy.core.place import as_place
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Study, Verdict
+    from rarefy.core.place import Place
     from rarefy.sweep.runner import Execution
 
 
@@ -61,14 +63,21 @@ def run(
     ] = None,
     device: Device = "auto",
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
-    out: Annotated[Path | None, typer.Option(help="Store; runs/STUDY-SCALE if not given.")] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Store, a folder or an address (s3://bucket/name); runs/STUDY-SCALE if not given.",
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     max_seconds: MaxSeconds = None,
     results: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Also write small Parquet + JSON files into this folder; what is there already is "
-            "not run again: with more --seeds only the new ones are."
+            metavar="PLACE",
+            help="Also write small Parquet + JSON files into this folder or address; what is there "
+            "already is not run again: with more --seeds only the new ones are.",
         ),
     ] = None,
     jobs: Jobs = None,
@@ -94,6 +103,7 @@ def run(
     Example: [bold]rarefy run topk-regimes --set d=1e3,1e6,1e9 --form dual[/]
 
     Example: [bold]rarefy run topk-regimes --scale paper --cluster scheduler.json[/]
+    Example: [bold]rarefy run topk-regimes --out s3://bucket/topk --results s3://bucket/results[/]
     """
     from rarefy.studies import get_study
     from rarefy.sweep.growing import begin_with_results
@@ -112,16 +122,17 @@ def run(
     if form is not None:
         parameters |= _chosen_form(kind, form, parameters)
     at_scale = kind.at(scale, **parameters)
-    if results is not None:
-        found = None if overwrite else find_finished(at_scale, scale, dtype, results)
+    store = as_place(out if out is not None else Path("runs") / f"{kind.name}-{scale}")
+    folder_of_results = None if results is None else as_place(results, "results")
+    if folder_of_results is not None:
+        found = None if overwrite else find_finished(at_scale, scale, dtype, folder_of_results)
         if found is not None:
             return _skip(found, as_json)
-        check_folder(at_scale, scale, dtype, results)
-    store = out if out is not None else Path("runs") / f"{kind.name}-{scale}"
-    if results is not None and not overwrite:
-        taken = begin_with_results(at_scale, scale, dtype, results, store)
-        if taken:
-            complain(f"{taken} cells are taken from {results}; only the others are run", 0)
+        check_folder(at_scale, scale, dtype, folder_of_results)
+        if not overwrite:
+            taken = begin_with_results(at_scale, scale, dtype, folder_of_results, store)
+            if taken:
+                complain(f"{taken} cells are taken from {results}; only the others are run", 0)
     execution = run_study(
         at_scale,
         scale,
@@ -137,8 +148,8 @@ def run(
     verdicts = []
     if execution.finished:
         verdicts = at_scale.verdicts(execution.dataset, scale)
-        if results is not None:
-            written = write_results(at_scale, scale, execution.dataset, results)
+        if folder_of_results is not None:
+            written = write_results(at_scale, scale, execution.dataset, folder_of_results)
             print(f"results: {written}", file=sys.stderr)
     if as_json:
         typer.echo(json.dumps(_describe(at_scale, scale, execution, verdicts), indent=1))
@@ -152,7 +163,7 @@ def run(
         raise OutOfTime(execution.note)
 
 
-def _skip(found: Path, as_json: bool) -> None:
+def _skip(found: Place, as_json: bool) -> None:
     """Nothing to run: say so, or as JSON what a run would have said."""
     from rarefy.sweep.runner import Execution
 

@@ -37,7 +37,9 @@ OpenIt = Annotated[bool, typer.Option("--open", help="Show the page in the brows
 @app.command()
 @exit_on_error
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Stores, or results.")],
+    folders: Annotated[
+        list[str], typer.Argument(metavar="DIR...", help="Stores, or results; addresses too.")
+    ],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
     open_it: OpenIt = False,
 ) -> None:

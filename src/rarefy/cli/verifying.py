@@ -10,6 +10,7 @@ import typer
 
 from rarefy.cli.frame import app, complain, exit_on_error, judge_path, results_in
 from rarefy.core.errors import RarefyError, UsageError
+from rarefy.core.place import as_place
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Study, Verdict
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 @exit_on_error
 def verify(
     paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[PATH]...", help="Results, folders of them, or stores."),
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH]...", help="Results, folders of them, or stores; addresses too."
+        ),
     ] = None,
     update: Annotated[
         bool, typer.Option("--update", help="Write the fresh verdicts into the ledger.")
@@ -55,7 +58,7 @@ def verify(
             "no committed results here (results/ is missing): name result files or stores, or run "
             "it in a checkout"
         )
-    for study, scale, verdicts in _judged(paths or [Path("results")], unusable):
+    for study, scale, verdicts in _judged(paths or ["results"], unusable):
         found = compare(verdicts, ledger)
         known = any((v.study, v.scale) == (study.name, scale) for v in ledger)
         if verdicts and not known and not update:
@@ -111,9 +114,9 @@ def _moved(part: Part, before: Answer) -> str:
     return f"{part.id}: {was} -> {now}" if was != now else ""
 
 
-def _judged(paths: list[Path], unusable: list[str]) -> Iterator[tuple[Study, str, list[Verdict]]]:
+def _judged(paths: list[str], unusable: list[str]) -> Iterator[tuple[Study, str, list[Verdict]]]:
     """Results that are damaged or do not fit are named, and the next ones judged."""
-    for path in dict.fromkeys(paths):
+    for path in dict.fromkeys(as_place(one, "path") for one in paths):
         found = results_in(path)
         for one in found:
             try:

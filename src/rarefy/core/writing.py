@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.place import Place, Remote, refuse_address
 
 RECORDS = ".rarefy"
 """Folder beside the outputs, with a small JSON file for each of them."""
@@ -71,9 +72,12 @@ def remove_folder(path: Path) -> None:
     shutil.rmtree(gone)
 
 
-def write_whole(path: Path, content: Content) -> None:
+def write_whole(path: Place, content: Content) -> None:
     """Put ``content`` in the place of whatever is at ``path``: for files that are ours alone."""
     try:
+        if isinstance(path, Remote):
+            assert not callable(content)
+            return path.write_bytes(content.encode() if isinstance(content, str) else content)
         with replacing(path) as partial:
             _write(partial, content)
     except (OSError, RuntimeError) as error:  # PyTorch reports a full disk as a RuntimeError
@@ -148,6 +152,7 @@ class OutputFolder:
         self, names: Iterable[str], inputs: Iterable[Path | str] = (), option: str = "out"
     ) -> None:
         """Before any work, as ``check_output``."""
+        refuse_address(self.path, option)
         if self.path.exists() and not self.path.is_dir():
             raise bad_value(option, str(self.path), "is a file; name a folder")
         inputs = tuple(inputs)
@@ -158,14 +163,20 @@ class OutputFolder:
 def check_place(path: Path, option: str = "out") -> Path:
     """Refuse what nothing can be written to: no name, or a file above it. Gives the lowest folder
     above it that is there."""
-    if path.name in ("", ".."):
-        raise bad_value(option, str(path), "has no name of its own; name something inside it")
-    if len(os.fsencode(path.name)) > 200:  # (names beside it are longer; most systems take 255)
-        raise bad_value(option, f"{str(path)[:60]}...", "is too long for a name")
+    check_name(path, option)
+    refuse_address(path, option)
     above = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
     if not above.is_dir():
         raise bad_value(option, str(path), f"{above} is a file, not a folder")
     return above
+
+
+def check_name(path: Place, option: str = "out") -> None:
+    """Refuse what has none of its own, or a very long one."""
+    if path.name in ("", ".."):
+        raise bad_value(option, str(path), "has no name of its own; name something inside it")
+    if len(os.fsencode(path.name)) > 200:  # (names beside it are longer; most systems take 255)
+        raise bad_value(option, f"{str(path)[:60]}...", "is too long for a name")
 
 
 def remove_output(path: Path) -> None:
@@ -220,7 +231,7 @@ def _write(path: Path, content: Content) -> None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def _unwritten(path: Path, error: Exception) -> RunError:
+def _unwritten(path: Place, error: Exception) -> RunError:
     if isinstance(error, UsageError | RunError):
         raise error
     reason = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]

@@ -11,6 +11,7 @@ from typing import Any
 import xarray as xr
 
 from rarefy.core.contracts import Study, Verdict
+from rarefy.core.place import Place
 from rarefy.studies import get_study
 from rarefy.sweep import results as files
 from rarefy.sweep import store as stores
@@ -23,7 +24,7 @@ def run(
     scale: str = "quick",
     seeds: int | None = None,
     device: str = "auto",
-    out: Path | str | None = None,
+    out: Place | str | None = None,
     dtype: str = "float32",
     overwrite: bool = False,
     max_seconds: float | None = None,
@@ -34,10 +35,11 @@ def run(
 ) -> xr.Dataset:
     """Run a study and give its results with dimensions (axes..., ``seed``, an output's own).
 
-    With ``out`` the results stay in a store there, from which the same call goes on after an
-    interruption. Without it they live in a temporary one. Cells that ``max_seconds`` did not
-    reach are NaN; ``cells_done`` and ``cells`` are attributes. ``threads`` inside each operation,
-    one on a CPU if not given, are part of how a cell is computed; a large training may want more.
+    With ``out`` the results stay in a store there (a folder, or an address such as
+    ``"s3://bucket/name"``), from which the same call goes on after an interruption. Without it they
+    live in a temporary one. Cells that ``max_seconds`` did not reach are NaN; ``cells_done`` and
+    ``cells`` are attributes. ``threads`` inside each operation, one on a CPU if not given, are part
+    of how a cell is computed; a large training may want more.
 
     ``cluster``: the workers of a Dask cluster compute, this process writes. A scheduler's address,
     its file (``scheduler.json``), ``"local:4"`` for four processes here (a script must then guard
@@ -83,11 +85,11 @@ def _study_behind(study: type[Study] | str, dataset: xr.Dataset) -> Study:
     return with_parameters(kind, json.loads(dataset.attrs["parameters"]))
 
 
-def read_results(path: Path | str) -> tuple[Study, str, xr.Dataset]:
-    """Study, scale and Dataset of committed results, from the path of either file."""
+def read_results(path: Place | str) -> tuple[Study, str, xr.Dataset]:
+    """Study, scale and Dataset of committed results, from the path or address of either file."""
     return files.read_results(path, get_study)
 
 
-def open_store(path: Path) -> stores.Store:
+def open_store(path: Place | str) -> stores.Store:
     """Open a store for reading, with the study that it was made of."""
     return stores.open_store(path, get_study)

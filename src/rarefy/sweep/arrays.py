@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +12,10 @@ import numpy as np
 import zarr
 
 from rarefy.core.contracts import NONFINITE_STEP, Experiment, Output
+from rarefy.core.place import Place
 from rarefy.sweep.chunks import CODECS, Damage, chunk_files, find_damage, flush_all
 from rarefy.sweep.grid import Grid, coordinate, grid_of
+from rarefy.sweep.objects import for_zarr, no_guard
 from rarefy.sweep.renames import with_former_names
 
 CHUNK_RUNS = 32
@@ -37,10 +39,14 @@ def coordinates_of(study: Experiment) -> dict[str, np.ndarray]:
 
 
 class Arrays:
-    """Those of ``study``, in the Zarr group that ``open`` was told of last."""
+    """Those of ``study``, in the Zarr group that ``open`` was told of last. ``guard`` raises where
+    nothing may be written any more."""
 
-    def __init__(self, study: Experiment, grid: Grid, dtype: str) -> None:
-        self.grid, self.path, self._renamed = grid, Path(), study.renamed
+    def __init__(
+        self, study: Experiment, grid: Grid, dtype: str, guard: Callable[[], None] = no_guard
+    ) -> None:
+        self.grid, self._renamed, self._guard = grid, study.renamed, guard
+        self.path: Place = Path()
         self.shapes = _shapes(study)
         self.coordinates = {
             **{name: _readable(column) for name, column in grid.values.items()},
@@ -54,9 +60,9 @@ class Arrays:
         """Of every array: dimensions behind ``run``, dtype, value of what is not written."""
         self._opened: dict[str, zarr.Array] = {}
 
-    def open(self, path: Path, mode: Literal["r", "r+", "w"]) -> zarr.Group:
+    def open(self, path: Place, mode: Literal["r", "r+", "w"]) -> zarr.Group:
         self.path, self._opened = path, {}
-        self._group = zarr.open_group(path, mode=mode)
+        self._group = zarr.open_group(for_zarr(path, self._guard), mode=mode, zarr_format=3)
         # axes that a store has under their former names keep these there
         kept = {before: name for before, name in self._renamed.items() if (path / before).is_dir()}
         self.coordinates = with_former_names(kept, self.coordinates)
@@ -95,7 +101,8 @@ class Arrays:
             compressors=CODECS,
             dimension_names=("run", *dims),
         )
-        (self.path / name / "c").mkdir(exist_ok=True)  # for its chunks
+        if isinstance(self.path, Path):
+            (self.path / name / "c").mkdir(exist_ok=True)  # for its chunks
 
     def extend(self) -> None:
         """To the length of the grid."""
@@ -108,7 +115,7 @@ class Arrays:
             self[name][: len(column)] = column
 
     def put(self, runs: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
-        """Write values of some runs, and wait until the disk has them."""
+        """Write values of some runs, and wait until the disk (or the service) has them."""
         files: set[Path] = set()
         for name, values in columns.items():
             array = self[name]
@@ -116,7 +123,8 @@ class Arrays:
                 array[int(runs[0]) : int(runs[-1]) + 1] = values
             else:
                 array.oindex[(runs,)] = values
-            files |= chunk_files(self.path, name, array, runs)
+            if isinstance(self.path, Path):
+                files |= chunk_files(self.path, name, array, runs)
         flush_all(files)
 
     def damage(self) -> list[Damage]:

@@ -5,6 +5,7 @@ Each kind has one function that says what is wrong with a thing, or nothing.
 
 from __future__ import annotations
 
+import io
 import os
 import zipfile
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import torch
 
 from rarefy.core.contracts import NONFINITE_STEP
 from rarefy.core.errors import RarefyError, UsageError
+from rarefy.core.place import Place, Remote, Unreachable, as_place
 from rarefy.core.writing import RECORDS, is_intact, record_of
 from rarefy.ledger.verdicts import check_ledger
 from rarefy.sweep.chunks import NEEDED, find_damage, has_checksums, in_short, open_array
@@ -36,7 +38,7 @@ class Thing:
     other file that rarefy has a record of)."""
 
     kind: str
-    path: Path
+    path: Place
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,17 @@ class Finding:
         return f"{self.thing.path}: {self.state}{': ' if self.what else ''}{self.what}"
 
 
-def find_things(path: Path) -> list[Thing]:
-    """What there is to check at a path, or in the folders below it."""
+def find_things(path: Place | str) -> list[Thing]:
+    """What there is to check at a path, or in the folders below it; at an address stores and
+    results alone."""
+    path = as_place(path, "path")
     if not path.exists():
         raise UsageError(f"{path}: there is no such file or folder")
     if path.is_file():
         found = [each for each in _in_folder(path.parent) if _names(each, path)]
         # a network that does not look like one any more is still meant to be one
-        found = found or ([Thing("network", path)] if path.suffix == ".pt" else [])
+        meant = path.suffix == ".pt" and isinstance(path, Path)
+        found = found or ([Thing("network", path)] if meant else [])
     else:
         found = list(_below(path))
     if not found:
@@ -69,12 +74,21 @@ def find_things(path: Path) -> list[Thing]:
     return found
 
 
-def _names(thing: Thing, path: Path) -> bool:
+def _names(thing: Thing, path: Place) -> bool:
     pair = thing.kind == "results" and path.suffix in (".json", ".parquet")
     return thing.path == path or (pair and thing.path.with_suffix(path.suffix) == path)
 
 
-def _below(top: Path) -> Iterator[Thing]:
+def _below(top: Place) -> Iterator[Thing]:
+    if isinstance(top, Remote):
+        if _is_store(top):
+            yield Thing("store", top)
+            return
+        yield from _in_folder(top)
+        for each in top.iterdir():
+            if not each.name.startswith(".") and each.is_dir():
+                yield from _below(each)
+        return
     seen: set[str] = set()
     for name, folders, _ in os.walk(top, followlinks=True):
         folder = Path(name)
@@ -90,11 +104,13 @@ def _below(top: Path) -> Iterator[Thing]:
         yield from _in_folder(folder)
 
 
-def _in_folder(folder: Path) -> Iterator[Thing]:
+def _in_folder(folder: Place) -> Iterator[Thing]:
     pairs = find_results(folder)
-    alone = [path for path in sorted(folder.glob("*.parquet")) if path not in pairs]
-    for path in (*pairs, *(path for path in alone if _is_ours(path))):
-        yield Thing("results", path)
+    tables: list[Place] = sorted(folder.glob("*.parquet"))
+    for table in (*pairs, *(each for each in tables if each not in pairs and _is_ours(each))):
+        yield Thing("results", table)
+    if isinstance(folder, Remote):
+        return
     for path in sorted(folder.glob("*.pt")):
         yield Thing("network", path)
     for record in sorted((folder / RECORDS).glob("*.json")):
@@ -106,19 +122,24 @@ def _in_folder(folder: Path) -> Iterator[Thing]:
         yield Thing("ledger", path)
 
 
-def _is_store(folder: Path) -> bool:
+def _is_store(folder: Place) -> bool:
     try:
         if f'"{MARK}"' in (folder / "zarr.json").read_text("utf-8", "replace"):
             return True
+    except Unreachable:
+        raise
     except OSError:
         pass
     return sum((folder / name / "zarr.json").exists() for name in NEEDED) > 1
 
 
-def _is_ours(path: Path) -> bool:
+def _is_ours(path: Place) -> bool:
     """Whether a table without its description was written by ``write_results``."""
     try:
-        return NONFINITE_STEP.name in pq.read_schema(path).names
+        file = path if isinstance(path, Path) else io.BytesIO(path.read_bytes())
+        return NONFINITE_STEP.name in pq.read_schema(file).names
+    except Unreachable:
+        raise
     except (OSError, pa.ArrowException):
         return False
 
@@ -136,6 +157,7 @@ def check(thing: Thing, find: Find[Any], repair: bool = False) -> Finding:
             read_results(thing.path, find)
             hashed = "parquet" in read_description(thing.path.with_suffix(".json"))
             return Finding(thing, OK if hashed else UNCHECKED)
+        assert isinstance(thing.path, Path)  # all else lies on this machine
         wrong = check_written(thing.path)
         kinds = {"network": _check_network, "ledger": check_ledger}
         if not wrong and thing.kind in kinds:
@@ -148,7 +170,8 @@ def check(thing: Thing, find: Find[Any], repair: bool = False) -> Finding:
 
 
 def _check_store(thing: Thing, find: Find[Any], repair: bool) -> Finding:
-    examine(thing.path)
+    if examine(thing.path) is None:
+        return Finding(thing, DAMAGED, "was not finished when it was made; the same run makes it")
     store = None
     try:
         store = open_store(thing.path, find)

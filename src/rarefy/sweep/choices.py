@@ -31,7 +31,7 @@ Compiled = bool | Literal["auto"]
 
 
 @dataclass(frozen=True)
-class Place:
+class Machine:
     """Where batches are computed: ``at_once`` of them share ``free`` bytes of memory; ``made`` is
     its provenance."""
 
@@ -42,28 +42,28 @@ class Place:
     made: dict[str, Any]
 
 
-def place_here(study: Experiment, device: str, dtype: str) -> Place:
+def machine_here(study: Experiment, device: str, dtype: str) -> Machine:
     """This machine."""
     where = resolve_device(device)
     made = provenance(where, dtype, 0.0)
     at_once = threads_at_once(study, where)
-    return Place(where, free_memory(where), at_once, can_compile(where), made)
+    return Machine(where, free_memory(where), at_once, can_compile(where), made)
 
 
-def fitting(study: Experiment, place: Place) -> int:
+def fitting(study: Experiment, machine: Machine) -> int:
     """How many cells of one batch fit into memory, beside the batches of other workers."""
     needed = max(study.cost().bytes_per_cell, 1)
-    if needed > place.free:
+    if needed > machine.free:
         raise UsageError(
             f"a single cell of {study.name} needs {_bytes(needed)}, "
-            f"{_bytes(place.free)} are free on {place.device.type}; use smaller parameters"
+            f"{_bytes(machine.free)} are free on {machine.device.type}; use smaller parameters"
         )
-    return max(int(place.free * MEMORY_SHARE) // needed // place.at_once, 1)
+    return max(int(machine.free * MEMORY_SHARE) // needed // machine.at_once, 1)
 
 
 def choose(
     store: Store,
-    place: Place,
+    machine: Machine,
     fit: int,
     compiled: Compiled,
     batch: int | None,
@@ -71,7 +71,7 @@ def choose(
 ) -> dict[str, Any]:
     """Batch size, compilation and threads. A resumed run takes what the first one chose on such a
     device, if it still can; who computes the batches has no say, so that it does not matter."""
-    device = place.device
+    device = machine.device
     known = dict(store.attributes.get("choices", {}))
     chosen = dict(known.get(device.type, {}))
     _choose_threads(store, device, chosen, threads)
@@ -96,7 +96,7 @@ def choose(
     forced = os.environ.get("RAREFY_COMPILE")
     if forced in ("0", "1"):
         wanted = forced == "1"
-    chosen["compiled"] = bool(wanted) and place.compiles
+    chosen["compiled"] = bool(wanted) and machine.compiles
     store.remember(choices={**known, device.type: chosen})
     return chosen
 

@@ -19,10 +19,14 @@ import zarr
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from rarefy.core.contracts import NONFINITE_STEP
+from rarefy.core.place import Place, Unreachable
 from rarefy.core.writing import flush
+from rarefy.sweep.objects import for_zarr
 
 CODECS = (ZstdCodec(), Crc32cCodec())
 LOST, MISSING, DAMAGED = "is missing or damaged", "is missing", "is damaged"
+AT_ONCE = 8
+"""Chunks that are waited for together, on disk or from afar."""
 NEEDED = ("done", "run_seconds", "key")
 """Arrays of every store, never empty where a cell is finished."""
 
@@ -46,20 +50,21 @@ class Damage:
 
 
 def find_damage(
-    path: Path, shapes: Mapping[str, tuple[int, ...]] | None = None, runs: int = 0
+    path: Place, shapes: Mapping[str, tuple[int, ...]] | None = None, runs: int = 0
 ) -> list[Damage]:
     """All damage to the store at ``path``. ``shapes``: arrays that must be there, with their shape
     behind the run axis, which has at least ``runs``; without them only those that are there can be
     looked at."""
     shapes = dict.fromkeys(NEEDED, ()) | dict(shapes or {})
     finished, found = _finished(path, runs)
-    there = {each.parent.name for each in path.glob("*/zarr.json")}
+    others = (each for each in path.iterdir() if each.name not in shapes)
+    there = {each.name for each in others if (each / "zarr.json").exists()}
     for name in sorted((there | shapes.keys()) - {"done"}):
         found += _damage_to(path, name, shapes.get(name), finished, runs)
     return found
 
 
-def _finished(path: Path, runs: int) -> tuple[np.ndarray, list[Damage]]:
+def _finished(path: Place, runs: int) -> tuple[np.ndarray, list[Damage]]:
     """Which cells are finished, and damage to the record of it: all cells of a chunk that cannot
     be read may have been."""
     array = open_array(path, "done", ())
@@ -81,7 +86,7 @@ def _finished(path: Path, runs: int) -> tuple[np.ndarray, list[Damage]]:
 
 
 def _damage_to(
-    path: Path, name: str, shape: tuple[int, ...] | None, finished: np.ndarray, runs: int
+    path: Place, name: str, shape: tuple[int, ...] | None, finished: np.ndarray, runs: int
 ) -> list[Damage]:
     array = open_array(path, name, shape)
     last = np.flatnonzero(finished).max(initial=-1)
@@ -103,15 +108,17 @@ def _damage_to(
     return found
 
 
-def open_array(path: Path, name: str, shape: tuple[int, ...] | None = None) -> zarr.Array | None:
+def open_array(path: Place, name: str, shape: tuple[int, ...] | None = None) -> zarr.Array | None:
     """The array, if its description can be read and is that of an array of a store."""
     try:
-        array = zarr.open_array(path / name, mode="r")
+        array = zarr.open_array(for_zarr(path / name), mode="r", zarr_format=3)
         whole = array.ndim >= 1 and array.chunks[1:] == array.shape[1:] and array.chunks[0] > 0
         first = array.metadata.encode_chunk_key((0,) * array.ndim)
         whole = whole and f"{name}/{first}" == _file(name, array, 0)
         if shape is not None:
             whole = whole and array.shape[1:] == shape
+    except Unreachable:
+        raise
     except Exception:  # whatever meets the wrong bytes first
         return None
     return array if whole else None
@@ -131,19 +138,33 @@ def _file(name: str, array: zarr.Array, number: int) -> str:
     return f"{name}/c/{number}" + "/0" * (array.ndim - 1)
 
 
-def _suspects(path: Path, name: str, array: zarr.Array) -> Iterator[tuple[str, str, np.ndarray]]:
+def _suspects(path: Place, name: str, array: zarr.Array) -> Iterator[tuple[str, str, np.ndarray]]:
     """File, state and cells of each chunk that is missing or damaged."""
-    checked = has_checksums(array)
-    for number, cells in enumerate(_cells(array)):
-        file = _file(name, array, number)
-        try:
-            with open(f"{path}/{file}", "rb") as opened:
-                content = opened.read()
-        except FileNotFoundError:
+    checked, chunks = has_checksums(array), list(_cells(array))
+    files = [_file(name, array, number) for number in range(len(chunks))]
+    contents = _contents(path, files)
+    for number, (file, cells, content) in enumerate(zip(files, chunks, contents, strict=True)):
+        if content is None:
             yield file, MISSING, cells
-            continue
-        if not (_fits(content) if checked else _readable(array, number)):
+        elif not (_fits(content) if checked else _readable(array, number)):
             yield file, DAMAGED, cells
+
+
+def _contents(path: Place, files: list[str]) -> Iterator[bytes | None]:
+    """Of each file; None where it is missing. Answers from afar are waited for together."""
+
+    def content(file: str) -> bytes | None:
+        try:
+            return (path / file).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    if isinstance(path, Path):
+        yield from map(content, files)
+        return
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for first in range(0, len(files), AT_ONCE):
+            yield from pool.map(content, files[first : first + AT_ONCE])
 
 
 def _fits(content: bytes) -> bool:
@@ -155,12 +176,14 @@ def _readable(array: zarr.Array, number: int) -> bool:
     """All that can be said of a chunk without a checksum."""
     try:
         array.get_block_selection((number, *[0] * (array.ndim - 1)))
+    except Unreachable:
+        raise
     except Exception:  # whichever codec meets it first
         return False
     return True
 
 
-def in_words(path: Path, found: list[Damage]) -> str:
+def in_words(path: Place, found: list[Damage]) -> str:
     """One line about damage, and what to do."""
     # (chunks of an array whose description is lost may all be whole)
     lost = {int(cell) for each in found if not each.is_description for cell in each.cells}
@@ -187,5 +210,5 @@ def chunk_files(path: Path, name: str, array: zarr.Array, cells: np.ndarray) -> 
 def flush_all(paths: Iterable[Path]) -> None:
     """Wait until the disk has these files and folders, asked for at once: a file system then
     commits many together."""
-    with ThreadPoolExecutor(8) as pool:  # (one that is kept would not survive a fork)
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # (one that is kept would not survive a fork)
         list(pool.map(flush, paths))

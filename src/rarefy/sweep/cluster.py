@@ -24,7 +24,7 @@ import numpy as np
 
 from rarefy.core.contracts import Context, Experiment
 from rarefy.core.errors import OutOfTime, RunError, SchedulerLost
-from rarefy.sweep.choices import Place
+from rarefy.sweep.choices import Machine
 from rarefy.sweep.grid import Grid
 from rarefy.sweep.on_worker import Order, call, compute_batch, rest
 from rarefy.sweep.workers import ORPHAN_SECONDS, Computed
@@ -45,7 +45,7 @@ class Cluster:
 
     client: Any
     address: str
-    place: Place
+    machine: Machine
 
     @contextlib.contextmanager
     def compute(

@@ -24,7 +24,7 @@ from rarefy.core.contracts import Experiment
 from rarefy.core.errors import OutOfTime, RunError, SchedulerLost, UsageError, bad_value, unknown
 from rarefy.core.settings import DEVICES
 from rarefy.core.version import __version__
-from rarefy.sweep.choices import Place
+from rarefy.sweep.choices import Machine
 from rarefy.sweep.cluster import Cluster, count, line
 from rarefy.sweep.on_worker import Facts, call, facts
 from rarefy.sweep.workers import ctrl_c_waits
@@ -98,12 +98,12 @@ def connect(
             asked = call(facts, study, dtype, "cpu" if device == "cpu" else "auto")
             found = client.run(pickle.loads, asked, on_error="return")
             _refuse_strangers(found)
-            place, note = _place(found, workers, device)
+            machine, note = _machine(found, workers, device)
             if shown:
                 print(f"note: {note} at {address}{_dashboard(client)}", file=sys.stderr)
         except OSError as error:
             raise SchedulerLost(f"the scheduler at {address} was lost ({line(error)})") from None
-        yield Cluster(client, address, place)
+        yield Cluster(client, address, machine)
 
 
 @contextlib.contextmanager
@@ -188,9 +188,9 @@ def _refuse_strangers(found: dict[str, Facts | BaseException]) -> None:
             )
 
 
-def _place(
+def _machine(
     found: dict[str, Any], workers: dict[str, dict[str, Any]], device: str
-) -> tuple[Place, str]:
+) -> tuple[Machine, str]:
     """What the workers are together, the tightest memory first, and in words."""
     kinds = {said["made"]["device"] for said in found.values()}
     kind = "cuda" if device == "cuda" or "cuda" in kinds else "cpu"
@@ -215,10 +215,10 @@ def _place(
     tight = min(able, key=lambda said: said["free"] / sharing[said["memory"]])
     made = {**tight["made"], "machine": ", ".join(machines), "workers": len(able)}
     compiles = all(said["compiles"] for said in able)
-    place = Place(torch.device(kind), tight["free"], sharing[tight["memory"]], compiles, made)
+    machine = Machine(torch.device(kind), tight["free"], sharing[tight["memory"]], compiles, made)
     idle = len(found) - len(able)
     others = f" ({idle} that offer none stay idle)" if idle else ""
-    return place, f"{count(len(able))} on {kind}{others}"
+    return machine, f"{count(len(able))} on {kind}{others}"
 
 
 def _note_differences(what: str, kinds: list[str]) -> None:

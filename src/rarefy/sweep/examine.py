@@ -8,16 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from rarefy.core.errors import UsageError
+from rarefy.core.place import Place, Remote, Unreachable
+from rarefy.sweep.making import is_being_made
 from rarefy.sweep.spec import spec_kind
 
 MARK = "rarefy_store"
 FIELDS = {"spec": dict, "scale": str, "provenance": dict, "choices": dict, "inputs": dict}
 
 
-def examine(path: Path, overwrite: bool = False) -> dict[str, Any] | None:
-    """The attributes of the store at ``path``; None when there is nothing yet. Whatever else is
-    there is refused, and never touched."""
-    if not path.exists():
+def examine(path: Place, overwrite: bool = False) -> dict[str, Any] | None:
+    """The attributes of the store at ``path``; None when there is nothing yet, or what was left
+    when one was being made at an address. Whatever else is there is refused, and never touched."""
+    try:
+        if is_being_made(path) or (isinstance(path, Remote) and not path.exists()):
+            return None
+        return _examine(path, overwrite)
+    except Unreachable as error:
+        raise UsageError(f"cannot read store {path}: {error}") from error
+
+
+def _examine(path: Place, overwrite: bool) -> dict[str, Any] | None:
+    if isinstance(path, Path) and not path.exists():
         existing = next(parent for parent in path.absolute().parents if parent.exists())
         if not existing.is_dir():
             raise UsageError(f"out={str(path)!r}: {existing} is a file, not a folder")
@@ -31,6 +42,8 @@ def examine(path: Path, overwrite: bool = False) -> dict[str, Any] | None:
         described = json.loads((path / "zarr.json").read_text("utf-8"))
         attributes = described["attributes"]
         ours, wrong = bool(attributes[MARK]), _wrong(described)
+    except Unreachable:
+        raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         names = ("done", "run_seconds", "key")
         ours, wrong = sum((path / name / "zarr.json").exists() for name in names) > 1, "unreadable"

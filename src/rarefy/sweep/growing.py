@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Experiment
+from rarefy.core.place import Place
 from rarefy.sweep.examine import examine
 from rarefy.sweep.grid import grid_of
 from rarefy.sweep.renames import with_names_of_today
@@ -20,7 +20,9 @@ from rarefy.sweep.spec import Spec, differences, spec_of
 from rarefy.sweep.store import Store
 
 
-def begin_with_results(study: Experiment, scale: str, dtype: str, folder: Path, path: Path) -> int:
+def begin_with_results(
+    study: Experiment, scale: str, dtype: str, folder: Place, path: Place
+) -> int:
     """Where ``folder`` has results of this very study that differ at most in seeds and values of
     axes, and there is no store at ``path``: make one of the cells that both have. Gives how many
     (0: there was nothing to take). Where and when they were made stays in their provenance."""
@@ -67,12 +69,13 @@ def _cells(study: Experiment) -> list[tuple[Any, ...]]:
 
 
 def _fitting(
-    study: Experiment, scale: str, dtype: str, folder: Path
+    study: Experiment, scale: str, dtype: str, folder: Place
 ) -> Iterator[tuple[xr.Dataset, list[tuple[Any, ...]]]]:
     """Results and their cells, those of the same scale first."""
     axes = {name: spec_of(study, dtype)["parameters"][name] for name in study.axes}
     own = folder / f"{study.name}-{scale}.parquet"
-    for found in sorted(folder.glob(f"{study.name}-*.parquet"), key=lambda one: one != own):
+    there: list[Place] = list(folder.glob(f"{study.name}-*.parquet"))
+    for found in sorted(there, key=lambda one: one != own):
         if not found.with_suffix(".json").exists():
             continue
         spec: Spec = read_description(found.with_suffix(".json"))["spec"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from rarefy.core.errors import Busy
+from rarefy.core.place import Place
 
 
 class Lock:
@@ -29,16 +30,30 @@ class Lock:
             owner = ""
             with contextlib.suppress(OSError):  # it has just been given back
                 owner = self.path.read_text("utf-8", "replace").strip()
-            raise Busy(
-                f"store {self.guarded} is being written by another process ({owner or 'unknown'}); "
-                "wait for it or use another --out"
-            ) from None
-        since = datetime.now().astimezone().isoformat(" ", "seconds")
+            raise busy(self.guarded, owner) from None
         with contextlib.suppress(OSError):  # a full disk is told by what is written next
-            self.path.write_text(f"pid {os.getpid()} on {socket.gethostname()} since {since}")
+            self.path.write_text(owner_line(os.getpid(), socket.gethostname(), now()))
+
+    def check(self, ask: bool = True) -> None:
+        """Whether it is still ours: always, as long as we live."""
 
     def release(self) -> None:
         if self._lock.is_locked:
             # while it is ours: a process that has opened it meanwhile sees that it is gone
             self.path.unlink(missing_ok=True)
             self._lock.release()
+
+
+def owner_line(pid: object, host: object, since: object) -> str:
+    return f"pid {pid} on {host} since {since}"
+
+
+def now() -> str:
+    return datetime.now().astimezone().isoformat(" ", "seconds")
+
+
+def busy(guarded: Place, owner: str) -> Busy:
+    return Busy(
+        f"store {guarded} is being written by another process ({owner or 'unknown'}); "
+        "wait for it or use another --out"
+    )

@@ -23,11 +23,12 @@ import numpy as np
 import torch
 
 from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.place import refuse_address
 from rarefy.core.writing import RECORDS, check_place, file_hash, flush, new_folder, record_of
 from rarefy.sweep.chunks import find_damage, flush_all, in_words, open_array
 from rarefy.sweep.examine import examine
 from rarefy.sweep.lock import Lock
-from rarefy.sweep.store import along, beside
+from rarefy.sweep.making import along, beside
 from rarefy.train.checkpoints import made_light, made_whole
 
 PART_MB = 15.0
@@ -292,6 +293,7 @@ def _hash_of(told: dict[str, Any]) -> str:
 
 
 def _named(path: Path | str) -> Path:
+    refuse_address(Path(path), "store")
     return Path(path) if Path(path).name else Path(path).resolve()
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ import pyarrow.parquet as pq
 import xarray as xr
 
 from rarefy.core.contracts import Experiment
-from rarefy.core.errors import RunError, UsageError
+from rarefy.core.errors import RunError, UsageError, bad_value
+from rarefy.core.place import Place, Remote, Unreachable, as_place
 from rarefy.core.writing import check_place, write_whole
 from rarefy.sweep.fitting import FORMAT, check_form, check_study, fit_rows
 from rarefy.sweep.renames import description_of_today, table_of_today
@@ -32,16 +34,19 @@ SIGNIFICANT_BITS = 17
 """A relative error under 1e-5: five significant digits."""
 
 
-def check_folder(study: Experiment, scale: str, dtype: str, folder: Path | str) -> None:
+def check_folder(study: Experiment, scale: str, dtype: str, folder: Place | str) -> None:
     """Refuse, before a long run, a folder that cannot be written to, or holds this study and scale
     with other parameters or more seeds: files are named by study and scale alone. What these files
     say of themselves is their record: they live in repositories, where no other would come along.
     """
-    folder = Path(folder)
+    folder = as_place(folder, "results")
+    beside = folder / f"{study.name}-{scale}.json"
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"results={str(folder)!r}: is a file; name a folder")
-    beside = folder / f"{study.name}-{scale}.json"
-    check_place(beside, "results")
+    if isinstance(beside, Path):
+        check_place(beside, "results")
+    else:
+        _check_writable(beside.parent)
     table = beside.with_suffix(".parquet")
     if beside.exists():
         described = read_description(beside)
@@ -55,11 +60,21 @@ def check_folder(study: Experiment, scale: str, dtype: str, folder: Path | str) 
         raise UsageError(f"results: {table} was not written by rarefy (no JSON); move it away")
 
 
-def find_finished(study: Experiment, scale: str, dtype: str, folder: Path | str) -> Path | None:
+def _check_writable(folder: Remote) -> None:
+    """What is not allowed there is known only when it was tried."""
+    probe = folder / f".rarefy-{secrets.token_hex(8)}"
+    try:
+        probe.write_bytes(b"")
+        probe.unlink(missing_ok=True)
+    except OSError as error:
+        raise bad_value("results", str(folder), f"cannot be written to: {error}") from error
+
+
+def find_finished(study: Experiment, scale: str, dtype: str, folder: Place | str) -> Place | None:
     """The results of this very study and scale in a folder, whole and with at least as many seeds:
     there is nothing to run. A file that is damaged is refused, not taken for one that is missing.
     """
-    path = Path(folder) / f"{study.name}-{scale}.parquet"
+    path = as_place(folder, "results") / f"{study.name}-{scale}.parquet"
     if not path.exists() or not path.with_suffix(".json").exists():
         return None
     described, _ = read_pair(path)
@@ -68,7 +83,7 @@ def find_finished(study: Experiment, scale: str, dtype: str, folder: Path | str)
     return path if enough and not differences(spec, study, dtype) else None
 
 
-def write_results(study: Experiment, scale: str, dataset: xr.Dataset, folder: Path | str) -> Path:
+def write_results(study: Experiment, scale: str, dataset: xr.Dataset, folder: Place | str) -> Place:
     """Write both files and give the path of the Parquet one."""
     done, cells = int(dataset.attrs["cells_done"]), int(dataset.attrs["cells"])
     if done < cells:
@@ -118,8 +133,8 @@ def write_results(study: Experiment, scale: str, dataset: xr.Dataset, folder: Pa
         "parquet": {"blake2b": _hash(buffer.getvalue())},
     }
     text = (json.dumps(description, indent=1) + "\n").encode()
-    stem = Path(folder) / f"{study.name}-{scale}"
-    contents = {stem.with_name(f"{stem.name}.parquet"): buffer.getvalue()}
+    stem = as_place(folder, "results") / f"{study.name}-{scale}"
+    contents: dict[Place, bytes] = {stem.with_name(f"{stem.name}.parquet"): buffer.getvalue()}
     contents[stem.with_name(f"{stem.name}.json")] = text
     for path, content in contents.items():
         if len(content) > MAX_BYTES:
@@ -132,10 +147,10 @@ def write_results(study: Experiment, scale: str, dataset: xr.Dataset, folder: Pa
     return next(iter(contents))
 
 
-def read_results(path: Path | str, find: Find[E]) -> tuple[E, str, xr.Dataset]:
-    """Experiment, scale and Dataset from the path of either file; ``find`` knows experiments by
-    name. The file that does not fit is named."""
-    path = Path(path)
+def read_results(path: Place | str, find: Find[E]) -> tuple[E, str, xr.Dataset]:
+    """Experiment, scale and Dataset from the path or address of either file; ``find`` knows
+    experiments by name. The file that does not fit is named."""
+    path = as_place(path, "results")
     described, content = read_pair(path)
     try:
         at = path.with_suffix(".json")
@@ -152,11 +167,13 @@ def read_results(path: Path | str, find: Find[E]) -> tuple[E, str, xr.Dataset]:
     return study, described["scale"], dataset
 
 
-def read_description(path: Path) -> dict[str, Any]:
+def read_description(path: Place) -> dict[str, Any]:
     """What results say of themselves, from the JSON file at ``path``."""
     try:
         described: dict[str, Any] = json.loads(path.read_text("utf-8"))
         check_form(described)
+    except Unreachable:
+        raise
     except OSError as error:
         raise RunError(f"cannot read results {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
@@ -164,13 +181,15 @@ def read_description(path: Path) -> dict[str, Any]:
     return described
 
 
-def read_pair(path: Path) -> tuple[dict[str, Any], bytes]:
+def read_pair(path: Place) -> tuple[dict[str, Any], bytes]:
     """The description and the bytes beside it, which are those that were written (those of files
     older than their hash: a whole Parquet file)."""
     described = read_description(path.with_suffix(".json"))
     path = path.with_suffix(".parquet")
     try:
         content = path.read_bytes()
+    except Unreachable:
+        raise
     except OSError as error:
         raise RunError(f"cannot read results {path}: {error.strerror or error}") from error
     told = described.get("parquet")
@@ -190,22 +209,22 @@ def _hash(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def find_results(folder: Path | str) -> list[Path]:
+def find_results(folder: Place | str) -> list[Place]:
     """The committed results in a folder, by study, paper scale first; none if it is not there. One
     without its Parquet file is found too, so that it is not passed over in silence."""
-    folder = Path(folder)
-    found = {p for p in folder.glob("*.parquet") if p.with_suffix(".json").exists()}
-    beside = {p.with_suffix(".parquet") for p in folder.glob("*.json")}
+    folder = as_place(folder, "results")
+    found: set[Place] = {p for p in folder.glob("*.parquet") if p.with_suffix(".json").exists()}
+    beside: set[Place] = {p.with_suffix(".parquet") for p in folder.glob("*.json")}
     found |= {p for p in beside - found if _described(p)}
 
-    def published_first(path: Path) -> tuple[str, bool, str]:
+    def published_first(path: Place) -> tuple[str, bool, str]:
         name, _, scale = path.stem.rpartition("-")
         return name, scale != "paper", scale
 
     return sorted(found, key=published_first)
 
 
-def _described(path: Path) -> bool:
+def _described(path: Place) -> bool:
     try:
         read_description(path.with_suffix(".json"))
     except RunError:

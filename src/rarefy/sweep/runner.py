@@ -15,10 +15,11 @@ import xarray as xr
 
 from rarefy.core.contracts import Context, Experiment
 from rarefy.core.errors import Interrupted, OutOfTime, RunError, UsageError, bad_value
+from rarefy.core.place import Place, as_place
 from rarefy.core.progress import Progress
 from rarefy.core.settings import resolve_dtype
-from rarefy.core.writing import OutputFolder, check_place
-from rarefy.sweep.choices import Compiled, Place, choose, fitting, place_here
+from rarefy.core.writing import OutputFolder, check_name, check_place
+from rarefy.sweep.choices import Compiled, Machine, choose, fitting, machine_here
 from rarefy.sweep.cluster import Cluster
 from rarefy.sweep.connecting import check_cluster, connect
 from rarefy.sweep.process_state import prepared_cpu, sigterm_as_interrupt
@@ -32,7 +33,7 @@ class Execution:
     """What became of a run; ``note`` says how to go on when it is not finished."""
 
     dataset: xr.Dataset
-    path: Path
+    path: Place
     cells: int
     cells_done: int
     note: str = ""
@@ -47,7 +48,7 @@ def execute(
     scale: str,
     device: str = "auto",
     dtype: str = "float32",
-    out: Path | str = "runs",
+    out: Place | str = "runs",
     overwrite: bool = False,
     max_seconds: float | None = None,
     progress: bool = False,
@@ -74,22 +75,23 @@ def execute(
         check_cluster(cluster, jobs, models)
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     kind = resolve_dtype(dtype)
-    place = None if cluster is not None else place_here(study, device, dtype)
-    check_place(Path(out))
-    store = Store(Path(out), study, scale, dtype, overwrite)
+    machine = None if cluster is not None else machine_here(study, device, dtype)
+    out = as_place(out)
+    check_place(out) if isinstance(out, Path) else check_name(out)
+    store = Store(out, study, scale, dtype, overwrite)
     if store.done().all():
         _refuse_other_inputs(store, _inputs_if_there(study))
         return _result(store)
     saved = None if models is None else network_folder(study, dtype, models, overwrite)
     with contextlib.ExitStack() as stack:
         workers: Cluster | None = None
-        if place is None:
+        if machine is None:
             workers = stack.enter_context(
                 connect(cluster, study, device, dtype, deadline, progress)
             )
-            place, jobs = workers.place, 1
+            machine, jobs = workers.machine, 1
         # before anything is written: a cell that can never run must not leave a store behind
-        fit = fitting(study, place)
+        fit = fitting(study, machine)
         inputs = study.inputs()
         store.begin()
         stack.callback(store.close)
@@ -99,18 +101,18 @@ def execute(
                 # no cell is done, but trainings may be under way: with what is no longer there
                 shutil.rmtree(store.scratch, ignore_errors=True)
             store.remember(inputs=inputs)
-        choices = choose(store, place, fit, compiled, batch, threads)
+        choices = choose(store, machine, fit, compiled, batch, threads)
         context = Context(
-            device=place.device,
+            device=machine.device,
             dtype=kind,
             compiled=choices["compiled"],
             deadline=deadline,
             scratch=store.scratch,
             models=saved,
         )
-        _remember_origin(store, place, inputs)
+        _remember_origin(store, machine, inputs)
         if jobs is None:
-            jobs = usual_jobs(study, place.device, choices.get("threads"))
+            jobs = usual_jobs(study, machine.device, choices.get("threads"))
         note = _fill(store, context, choices, progress, go_on, jobs, workers)
     return _result(store, note)
 
@@ -157,8 +159,8 @@ def _inputs_if_there(study: Experiment) -> dict[str, str]:
         return {}
 
 
-def _remember_origin(store: Store, place: Place, inputs: dict[str, str]) -> None:
-    made = {**place.made, "wall_seconds": round(store.wall_seconds(), 2)}
+def _remember_origin(store: Store, machine: Machine, inputs: dict[str, str]) -> None:
+    made = {**machine.made, "wall_seconds": round(store.wall_seconds(), 2)}
     made |= {"inputs": inputs} if inputs else {}
     earlier = store.attributes.get("provenance", {}).get("earlier")
     store.remember(provenance={**made, "earlier": earlier} if earlier else made)
@@ -238,9 +240,13 @@ def _fill_batches(
 
 
 def _unfinished(store: Store, why: str, go_on: str, started: bool = True) -> str:
-    done = store.done()
     hint = f"; go on with: {go_on}" if go_on else ""
+    try:
+        done = store.done()
+    except RunError:  # the connection is lost, and was told of
+        return f"{why}{hint}"
     slow = "" if started else " (not one batch was through: give it more time)"
     if any(store.scratch.glob("*")):
-        slow = " (what was under way is kept beside it)"
+        where = "beside it" if isinstance(store.path, Path) else f"in {store.scratch}"
+        slow = f" (what was under way is kept {where})"
     return f"{why}: {done.sum()} of {len(done)} cells are stored in {store.path}{slow}{hint}"

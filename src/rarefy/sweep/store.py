@@ -4,15 +4,16 @@ On disk, all with the leading dimension ``run``: the coordinates of each run (it
 ``key``), every output, ``run_seconds`` (its share of its batch's time) and ``done``, which is
 written last, when the disk has the rest. All outputs are floats in the dtype of the run, whole
 numbers too, so that NaN can say "not done". Zarr replaces a chunk file as a whole, and the group is
-made under another name and then renamed: there is no moment at which a kill or a power cut leaves
-something half-written in place. What is damaged later is found by checksums (``chunks``).
+made under another name and then renamed (at an address nothing can be: there a mark beside it says
+that it is not finished): there is no moment at which a kill or a power cut leaves something
+half-written in place. What is damaged later is found by checksums (``chunks``).
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import shutil
+import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -24,26 +25,18 @@ import zarr
 
 from rarefy.core.contracts import Experiment
 from rarefy.core.errors import RunError, UsageError
-from rarefy.core.writing import flush
+from rarefy.core.place import Place, Remote, as_place
 from rarefy.sweep.arrays import Arrays, all_outputs, coordinates_of
 from rarefy.sweep.chunks import Damage, flush_all, has_checksums, in_words
 from rarefy.sweep.examine import MARK, examine, hash_of
 from rarefy.sweep.grid import Grid, grid_of
+from rarefy.sweep.lease import Lease
 from rarefy.sweep.lock import Lock
+from rarefy.sweep.making import beside, clear, make, scratch_of
 from rarefy.sweep.repairing import mend
 from rarefy.sweep.spec import Find, Spec, differences, experiment_of, spec_hash, spec_of
 
-_told_old: set[Path] = set()
-
-
-def beside(path: Path, what: str) -> Path:
-    """What lies beside a store and belongs to it: its lock, its trainings under way (scratch)."""
-    return path.with_name(f".{path.name}.{what}")
-
-
-def along(path: Path, what: str) -> Path:
-    """What a run makes beside its store for people to see: saved networks, the race before it."""
-    return path.with_name(f"{path.name}-{what}")
+_told_old: set[Place] = set()
 
 
 class Store:
@@ -51,18 +44,20 @@ class Store:
     extends the store and locks it for writing, ``close`` unlocks it."""
 
     def __init__(
-        self, path: Path, study: Experiment, scale: str, dtype: str, overwrite: bool = False
+        self, path: Place, study: Experiment, scale: str, dtype: str, overwrite: bool = False
     ) -> None:
         self.path, self.study, self.scale, self.dtype = path, study, scale, dtype
-        path = path if path.name else path.resolve()  # (a store may be read from inside: report .)
         self.spec = spec_of(study, dtype)
         self.grid: Grid = grid_of(study)
-        self._lock = Lock(beside(path, "lock"), path)
-        self._building, self._old = beside(path, "building"), beside(path, "old")
-        self.scratch = beside(path, "scratch")
+        self._lock: Lock | Lease
+        if isinstance(path, Path):
+            path = path if path.name else path.resolve()  # (read from inside: report .)
+            self._lock = Lock(beside(path, "lock"), path)
+        else:
+            self._lock = Lease(beside(path, "lock"), path)
         self._replace = overwrite
         self._group: zarr.Group | None = None
-        self.arrays = Arrays(study, self.grid, dtype)
+        self.arrays = Arrays(study, self.grid, dtype, lambda: self._lock.check(ask=False))
         self.shapes = self.arrays.shapes
         attributes = examine(path, overwrite)
         if attributes is not None and not overwrite:
@@ -70,6 +65,11 @@ class Store:
             self._group = self.arrays.open(path, "r")
 
     # Looking
+
+    @property
+    def scratch(self) -> Path:
+        """A folder of this machine for trainings under way."""
+        return scratch_of(self._lock.guarded, self.attributes)
 
     def done(self) -> np.ndarray:
         """Which cells are finished, shape (run,)."""
@@ -201,8 +201,7 @@ class Store:
                 raise
 
     def _prepare(self) -> None:
-        for left_over in (self._building, self._old):  # killed while it was being made
-            shutil.rmtree(left_over, ignore_errors=True)
+        clear(self._lock.guarded)
         # look again: it may have changed before we had the lock
         attributes = examine(self.path, self._replace)
         if attributes is None or self._replace:
@@ -210,7 +209,7 @@ class Store:
             self._replace = False
             return
         self._refuse_other_spec(attributes)
-        for litter in self.path.rglob("*.partial"):
+        for litter in self.path.rglob("*.partial") if isinstance(self.path, Path) else ():
             litter.unlink()
         self._group = self.arrays.open(self.path, "r+")
         mend(self.arrays, self.check_whole())  # what is left holds no finished cell
@@ -224,23 +223,19 @@ class Store:
             self._extend()
 
     def _create(self) -> None:
-        # the parents exist: the lock lies in the same folder
-        group = self.arrays.open(self._building, "w")
+        make(self._lock.guarded, self._describe, self.scratch)
+        self._group = self.arrays.open(self.path, "r+")
+
+    def _describe(self, path: Place) -> None:
+        group = self.arrays.open(path, "w")
         self.arrays.create()
         group.attrs.put(self._attributes())
-        flush_all([self._building, *self._building.rglob("*")])
-        shutil.rmtree(self.scratch, ignore_errors=True)  # of the store that is replaced
-        if self.path.exists():
-            self.path.rename(self._old)
-        self._building.rename(self.path)
-        flush(self.path.parent)
-        shutil.rmtree(self._old, ignore_errors=True)
-        self._group = self.arrays.open(self.path, "r+")
 
     def _attributes(self) -> dict[str, Any]:
         told = {"spec": self.spec, "scale": self.scale, "provenance": {}, "choices": {}}
         return {
             MARK: 1,
+            **({"id": secrets.token_hex(8)} if isinstance(self.path, Remote) else {}),
             "spec_hash": spec_hash(self.spec, self.study.renamed),
             **told,
             "hash": hash_of(told),
@@ -255,9 +250,12 @@ class Store:
         """Write attributes (provenance, choices of the runner) beside the results."""
         assert self._group is not None
         with self._failures():
+            self._lock.check()
             told = {**self.attributes, **values}
-            self._group.attrs.update({**values, "hash": hash_of(told)})
-            flush_all([self.path / "zarr.json", self.path])
+            # (all in one write: ``update`` has one per value, the first without the hash)
+            self._group.attrs.put({**told, "hash": hash_of(told)})
+            if isinstance(self.path, Path):
+                flush_all([self.path / "zarr.json", self.path])
 
     def write(self, runs: np.ndarray, outputs: Mapping[str, np.ndarray], seconds: float) -> None:
         """Store a batch: ``outputs`` have shape (run, ...). ``done`` comes last."""
@@ -276,7 +274,9 @@ class Store:
         with self._failures():
             columns = {name: np.asarray(each, dtype=self.dtype) for name, each in outputs.items()}
             columns["run_seconds"] = np.full(len(runs), seconds / len(runs))
+            self._lock.check()
             self.arrays.put(runs, columns)
+            self._lock.check()
             self.arrays.put(runs, {"done": np.ones(len(runs), dtype=bool)})
 
     def close(self) -> None:
@@ -293,8 +293,9 @@ class Store:
             ) from error
 
 
-def open_store(path: Path, find: Find[Any]) -> Store:
+def open_store(path: Place | str, find: Find[Any]) -> Store:
     """Open a store for reading, with the experiment it was made of; ``find`` knows it by name."""
+    path = as_place(path, "store")
     attributes = examine(path)
     if attributes is None:
         raise UsageError(f"no store at {path}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from pathlib import Path
 
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.place import user_cache
 
 SETTING = "RAREFY_DATA"
 
@@ -20,19 +20,7 @@ def data_folder(folder: Path | str | None = None) -> Path:
             if chosen.exists() and not chosen.is_dir():
                 raise bad_value(what, str(value), "must be a folder, this is a file")
             return chosen
-    return _user_cache() / "rarefy" / "data"
-
-
-def _user_cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(home):  # the XDG rules: a relative one does not count
-        return Path(home)
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA", "")
-        return Path(local) if local else _expanded(Path("~/AppData/Local"))
-    if sys.platform == "darwin":
-        return _expanded(Path("~/Library/Caches"))
-    return _expanded(Path("~/.cache"))
+    return _expanded(user_cache() / "rarefy" / "data")
 
 
 def _expanded(path: Path) -> Path:

@@ -19,8 +19,9 @@ from rarefy.core.writing import check_output, check_place
 from rarefy.data.images.folder_scan import NoClasses
 from rarefy.data.longtail import split_file
 from rarefy.data.longtail.split import LongTailSplit
+from rarefy.sweep.making import along
 from rarefy.sweep.runner import check_run, execute, network_folder
-from rarefy.sweep.store import Store, along
+from rarefy.sweep.store import Store
 from rarefy.tools.compared_run import given_or_usual, image_source
 from rarefy.tools.decision import FEWEST
 from rarefy.tools.longtail.experiment import LongTailPretraining
