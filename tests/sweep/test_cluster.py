@@ -168,8 +168,8 @@ class Future:
 def test_what_becomes_of_a_batch_that_gave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from distributed import KilledWorker
 
-    place: Any = None
-    home = cluster.Cluster(None, "tcp://here", place)
+    machine: Any = None
+    home = cluster.Cluster(None, "tcp://here", machine)
     under_way = cluster._UnderWay(home, order(), grid_of(Toy.at("tiny")), Context())
     sent: list[int] = []
     monkeypatch.setattr(under_way, "_send", lambda runs, tries: sent.append(tries))
@@ -322,33 +322,33 @@ def worker(threads: int = 1, **resources: int) -> dict[str, Any]:
 def test_the_tightest_memory_decides() -> None:
     found = {"a": fact(), "b": fact(), "c": fact(memory="c", free=60)}
     workers = {"a": worker(2), "b": worker(1), "c": worker(1)}
-    place, words = connecting._place(found, workers, "auto")
-    assert (place.device.type, place.free, place.at_once) == ("cpu", 100, 3)
-    assert words == "3 workers on cpu" and place.compiles and place.made["workers"] == 3
+    machine, words = connecting._machine(found, workers, "auto")
+    assert (machine.device.type, machine.free, machine.at_once) == ("cpu", 100, 3)
+    assert words == "3 workers on cpu" and machine.compiles and machine.made["workers"] == 3
 
 
 def test_gpus_are_used_where_they_are_offered() -> None:
     found = {"a": fact("cuda"), "b": fact("cuda"), "c": fact("cpu", "c")}
     workers = {"a": worker(4, GPU=1), "b": worker(1), "c": worker(8)}
     for device in ("auto", "cuda"):
-        place, words = connecting._place(found, workers, device)
-        assert (place.device.type, place.at_once) == ("cuda", 1)
+        machine, words = connecting._machine(found, workers, device)
+        assert (machine.device.type, machine.at_once) == ("cuda", 1)
         assert words == "1 worker on cuda (2 that offer none stay idle)"
     with pytest.raises(
         UsageError, match="^device='auto': no worker offers its GPU; start each with"
     ):
-        connecting._place(found, dict.fromkeys(found, worker()), "auto")
+        connecting._machine(found, dict.fromkeys(found, worker()), "auto")
     with pytest.raises(UsageError, match="^device='cuda': no worker has a CUDA device"):
-        connecting._place({"a": fact()}, {"a": worker()}, "cuda")
+        connecting._machine({"a": fact()}, {"a": worker()}, "cuda")
 
 
 def test_what_may_change_last_digits_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     found = {"a": fact(torch="1.0"), "b": fact(machine="other", torch="1.0")}
-    place, _ = connecting._place(found, dict.fromkeys(found, worker()), "cpu")
+    machine, _ = connecting._machine(found, dict.fromkeys(found, worker()), "cpu")
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith(f"note: more than one torch (1.0, {torch.__version__}): last digits")
     assert said[1].startswith("note: more than one machine (chip, other): last digits may depend")
-    assert place.made["machine"] == "chip, other" and len(said) == 2
+    assert machine.made["machine"] == "chip, other" and len(said) == 2
 
 
 # --------------------------------------------------------------------------------- the docs' words
