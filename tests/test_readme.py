@@ -13,6 +13,7 @@ from rarefy import cli
 ROOT = Path(__file__).parents[1]
 PAGES = (
     "README.md",
+    "docs/batch.md",
     "docs/granularity.md",
     "docs/guide.md",
     "docs/index.md",
