@@ -194,6 +194,16 @@ def test_data_that_change_while_they_are_read_are_refused() -> None:
     turn = iter("abcdef")
     with pytest.raises(UsageError, match="chunks: the data changed while they were read: a new la"):
         rarefy.stream_influence(lambda: [(X, [next(turn), "x", "x", "x"])])
+    random, sizes, labels = np.random.default_rng(0), iter([9, 9, 8]), [0, 1, 1, 0, 0, 1, 1, 0, 1]
+    rows = random.standard_normal((9, 2))
+
+    def fewer():
+        size = next(sizes)
+        return [(rows[:size], labels[:size])]
+
+    for pairs in (lambda: [(random.standard_normal((9, 2)), labels)], fewer):
+        with pytest.raises(UsageError, match="changed while they were read: each reading must"):
+            rarefy.stream_influence(pairs)
 
 
 def test_what_needs_too_much_memory_is_said_before(monkeypatch, tmp_path) -> None:

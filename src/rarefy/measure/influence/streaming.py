@@ -9,7 +9,6 @@ workers read and compute; the results come back here in order.
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +24,7 @@ from rarefy.measure.influence.class_statistics import ClassStatistics
 from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.leave_one_out import Floats, check_ddof
 from rarefy.measure.influence.mahalanobis import FULL_WIDTH, ClassMetric, class_metric
+from rarefy.measure.influence.on_cluster import on_cluster
 from rarefy.measure.influence.passes import scores_of
 from rarefy.measure.influence.products import (
     double_diagonal,
@@ -35,10 +35,9 @@ from rarefy.measure.influence.products import (
 from rarefy.measure.influence.rows import MEMORY, TOO_LARGE, Rows
 from rarefy.measure.influence.state import Arrays, State
 
+CHANGED = "the data changed while they were read: each reading must give the same rows"
 AT_ONCE = 1024
 """Rows made float64 at a time."""
-IN_FLIGHT = 2
-"""Pieces per thread of a cluster that are under way at one time."""
 
 Chunk = tuple[NDArray[Any], NDArray[np.int64]]
 Scored = tuple[int, NDArray[np.int64], NDArray[np.int64], dict[str, Floats]]
@@ -103,21 +102,23 @@ def stream_scores(
     client: Any = None,
     state: State | None = None,
     progress: Callable[[float], None] | None = None,
-) -> NDArray[np.int64]:
-    """Put the scores of all rows into ``results``; the number of rows per class comes back.
+) -> tuple[NDArray[np.int64], Floats]:
+    """Put the scores of all rows into ``results``. Back come the number of rows of each class, and
+    the sum of their squared distances to its mean.
 
     client: a ``distributed.Client``; without one all is done here. state: where an interrupted call
     goes on, and when it stops. progress: is told the share of the work just done.
     """
     check_ddof(ddof)
-    where, state = torch.device(device), state or State(None, {})
+    where = torch.device(device if client is None else "cpu")
+    state = state or State(None, {})
     groups = groups_of(source.classes, source.width, memory)
     starts = np.concatenate([[0], np.cumsum(source.sizes)]).astype(np.int64)
-    counts = np.zeros(source.classes, dtype=np.int64)
+    counts, traces = np.zeros(source.classes, dtype=np.int64), np.zeros(source.classes)
     stored = state.load() or {}
     try:
         at_group, at_reading, at_piece = map(int, stored.get("position", (0, 0, 0)))
-        counts[:] = stored.get("all_counts", 0)
+        counts[:], traces[:] = stored.get("all_counts", 0), stored.get("traces", 0.0)
         if not (at_group < len(groups) and at_piece < len(starts)):
             raise ValueError(f"position {at_group}, {at_piece}")
     except ValueError as error:
@@ -142,7 +143,7 @@ def stream_scores(
         def done(*position: int, held: ClassStatistics = statistics) -> None:
             def arrays() -> Arrays:
                 results.flush()
-                at = {"position": np.array(position), "all_counts": counts}
+                at = {"position": np.array(position), "all_counts": counts, "traces": traces}
                 return {**held.arrays(), **at}
 
             state.unit_done(arrays)
@@ -158,43 +159,20 @@ def stream_scores(
                 for scatter in statistics.scatters:
                     double_diagonal(scatter)
             counts[labels] = statistics.counts
+            traces[labels] = [float(one.diagonal().sum()) for one in statistics.scatters]
             finished = _finish(labels, statistics, counts, ddof, pool)
             for place, parts in _second(source, pieces(begin), finished, pool, client):
                 first = int(starts[place])
                 for size, mine, of_rows, scores in parts:
-                    results.put(first, of_rows, mine, scores)
+                    if first + size <= starts[place + 1]:
+                        results.put(first, of_rows, mine, scores)
                     first += size
+                if first != starts[place + 1]:
+                    raise UsageError(CHANGED)
                 tell(source.sizes[place] / starts[-1])
                 if place + 1 < len(source.sizes):
                     done(number, 1, place + 1)
-    return counts
-
-
-def on_cluster(
-    client: Any, function: Callable[..., Any], tasks: Iterable[tuple[int, tuple[Any, ...]]]
-) -> Iterator[tuple[int, Any]]:
-    """Each task's place and result, in order; few are under way at one time, so that neither the
-    workers' memory nor ours fills with what waits."""
-    import dask
-
-    most = IN_FLIGHT * max(1, sum(client.nthreads().values()))
-    # what a task is given may be parts of Dask arrays: these are computed on the worker
-    call = dask.delayed(function, pure=False)
-    waiting: deque[tuple[int, Any]] = deque()
-    for place, given in tasks:
-        waiting.append((place, client.compute(call(*given), retries=2)))
-        if len(waiting) >= most:
-            yield _received(waiting)
-    while waiting:
-        yield _received(waiting)
-
-
-def _received(waiting: deque[tuple[int, Any]]) -> tuple[int, Any]:
-    place, future = waiting.popleft()
-    try:
-        return place, future.result()
-    finally:
-        future.release()
+    return counts, traces
 
 
 # ------------------------------------------------------------------------------------- one reading

@@ -25,9 +25,10 @@ from rarefy.core.settings import resolve_device
 from rarefy.core.text import printable
 from rarefy.core.writing import OutputFolder, check_place
 from rarefy.measure.influence.mahalanobis import FULL_WIDTH
+from rarefy.measure.influence.on_cluster import on_cluster
 from rarefy.measure.influence.passes import SCORES
 from rarefy.measure.influence.state import Arrays, State
-from rarefy.measure.influence.streaming import Source, groups_of, on_cluster, stream_scores
+from rarefy.measure.influence.streaming import CHANGED, Source, groups_of, stream_scores
 from rarefy.tools.influence.percentiles import BYTES, percentiles
 from rarefy.tools.influence.scoring import LEFT_OUT, MEMORY, ScoreSettings
 from rarefy.tools.influence.writing import write_parts
@@ -136,7 +137,7 @@ def stream_influence(
     source = Source(chunks.pieces, read, seen.sizes, seen.width, len(seen.classes))
     late = None if deadline is None else lambda: time.monotonic() > deadline
     try:
-        counts = stream_scores(
+        counts, traces = stream_scores(
             source,
             rows,
             ddof=settings.ddof,
@@ -149,7 +150,9 @@ def stream_influence(
     except UsageError as error:
         raise UsageError(f"{chunks.name}: {error}") from None
     notes = [*chunks.notes, *_notes(len(rows), seen, groups, memory)]
-    ranks, highest = _ranked(rows, len(seen.classes), memory)
+    ranks, highest, squares = _ranked(rows, len(seen.classes), memory)
+    if counts.sum() != len(rows) or not np.allclose(squares, traces, rtol=1e-6, atol=0):
+        raise UsageError(f"{chunks.name}: {CHANGED}")
     seconds = time.monotonic() - began
     made = provenance(place, "float64", seconds)
     facts = {
@@ -254,9 +257,10 @@ def _notes(count: int, seen: Look, groups: int, memory: int) -> Iterator[str]:
 
 def _ranked(
     rows: ScoreRows, classes: int, memory: int
-) -> tuple[NDArray[np.float64] | None, NDArray[np.int64]]:
-    """Percentiles where there is room for them; of each class the row with the highest score."""
-    highest = np.full(classes, -1)
+) -> tuple[NDArray[np.float64] | None, NDArray[np.int64], NDArray[np.float64]]:
+    """Percentiles where there is room for them; of each class the row with the highest score, and
+    the sum of squared distances to its mean."""
+    highest, squares = np.full(classes, -1), np.zeros(classes)
     room = len(rows) * (BYTES + 12) <= memory
     every = len(rows) if room else 0
     scores, labels = np.empty(every), np.empty(every, np.int32)
@@ -266,6 +270,7 @@ def _ranked(
         if room:
             here = slice(first, first + len(part))
             scores[here], labels[here] = part["influence"], part["label"]
+        squares += np.bincount(part["label"], np.nan_to_num(part["distance"]) ** 2, classes)
         known = np.flatnonzero(~np.isnan(part["influence"]))
         order = known[np.argsort(part["influence"][known], kind="stable")]
         last = np.full(classes, -1)
@@ -273,7 +278,7 @@ def _ranked(
         better = np.flatnonzero(last >= 0)
         better = better[part["influence"][last[better]] > best[better]]
         best[better], highest[better] = part["influence"][last[better]], first + last[better]
-    return percentiles(scores, labels) if room else None, highest
+    return percentiles(scores, labels) if room else None, highest, squares
 
 
 def _tables(
