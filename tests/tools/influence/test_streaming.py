@@ -116,6 +116,12 @@ def test_a_file_is_written_and_a_stopped_call_goes_on(made, tmp_path, monkeypatc
             assert f"goes on from {tmp_path / '.scores.parquet.unfinished'}" in str(error)
             stops += 1
     assert stops == 7 and found.table is None
+    with pytest.raises(OutOfTime):
+        rarefy.stream_influence(rows, labels, out=tmp_path / "o.parquet", deadline=0.0)
+    with pytest.raises(UsageError, match="was begun with data .*; overwrite begins anew"):
+        rarefy.stream_influence(rows[1:], labels[1:], out=tmp_path / "o.parquet")
+    rarefy.stream_influence(rows[1:], labels[1:], out=tmp_path / "o.parquet", overwrite=True)
+    (tmp_path / "o.parquet").unlink()
     written = read_table(path)
     the_same(written, whole)
     assert written.attrs["features"] == 6 and written.attrs["counts"] == found.counts.tolist()

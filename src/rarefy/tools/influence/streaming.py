@@ -132,6 +132,8 @@ def stream_influence(
         target = OutputFolder(path.parent, of, overwrite)
         target.check([path.name], [data] if isinstance(data, str | Path) else [])
     state = None if path is None else path.with_name(f".{path.name}.unfinished")
+    if overwrite and state is not None:
+        shutil.rmtree(state, ignore_errors=True)
     rows = ScoreRows(sum(seen.sizes), state)
     groups = len(groups_of(len(seen.classes), seen.width, memory))
     source = Source(chunks.pieces, read, seen.sizes, seen.width, len(seen.classes))
@@ -148,7 +150,8 @@ def stream_influence(
             progress=progress,
         )
     except UsageError as error:
-        raise UsageError(f"{chunks.name}: {error}") from None
+        anew = "; overwrite begins anew" if str(error).startswith("state=") else ""
+        raise UsageError(f"{chunks.name}: {error}{anew}") from None
     notes = [*chunks.notes, *_notes(len(rows), seen, groups, memory)]
     ranks, highest, squares = _ranked(rows, len(seen.classes), memory)
     if counts.sum() != len(rows) or not np.allclose(squares, traces, rtol=1e-6, atol=0):
