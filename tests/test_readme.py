@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = (
     "README.md",
     "docs/cluster.md",
+    "docs/batch.md",
     "docs/granularity.md",
     "docs/guide.md",
     "docs/index.md",

@@ -5,7 +5,8 @@
 the answers to what the papers claim. ``rarefy.Pruner(model, optimizer,
 keep=0.3)`` prunes any PyTorch model while it trains, ``rarefy.train(data, keep=0.3)`` compares
 dense and pruned networks on images. ``rarefy.influence(X, y)`` says which samples of a labelled
-set are atypical and which labels may be wrong, ``rarefy.LabelCheck().fit(X, y)`` the latter alone;
+set are atypical and which labels may be wrong, ``rarefy.LabelCheck().fit(X, y)`` the latter alone
+(``rarefy.stream_influence`` the former alone, of data that do not fit into memory);
 ``rarefy.clean(data, picks, out)`` writes the set anew as decided. ``rarefy.checkup(data)`` calls
 all tools once. ``rarefy.pretrain(images, network, "branches:0.1")`` learns features without labels,
 ``rarefy.probe(train, test)`` judges them, ``rarefy.pretrain_images(data, methods)`` compares
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from rarefy.tools.granularity.api import granularity
     from rarefy.tools.influence.estimators import InfluenceScorer, LabelCheck
     from rarefy.tools.influence.scoring import influence
+    from rarefy.tools.influence.streaming import stream_influence
     from rarefy.tools.longtail.api import pretrain, probe
     from rarefy.tools.longtail.features_file import features
     from rarefy.tools.longtail.pretrain_images import pretrain_images
@@ -55,6 +57,7 @@ __all__ = [
     "pretrain_images",
     "probe",
     "run",
+    "stream_influence",
     "train",
 ]
 
@@ -73,6 +76,7 @@ _HOMES = {
     "pretrain": "rarefy.tools.longtail.api",
     "pretrain_images": "rarefy.tools.longtail.pretrain_images",
     "probe": "rarefy.tools.longtail.api",
+    "stream_influence": "rarefy.tools.influence.streaming",
     "Pruner": "rarefy.pruning.models.pruner",
     "Experiment": "rarefy.core.contracts",
     "Study": "rarefy.core.contracts",

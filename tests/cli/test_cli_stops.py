@@ -87,9 +87,10 @@ def test_killed_and_started_again_gives_the_same(
     assert slow_store(tmp_path).read().equals(undisturbed)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 3)])
 def test_stopped_says_how_to_go_on(
     number: signal.Signals,
+    code: int,
     toy_environment: dict[str, str],
     tmp_path: Path,
     undisturbed: xr.Dataset,
@@ -98,11 +99,12 @@ def test_stopped_says_how_to_go_on(
     with running(toy_environment, tmp_path) as process:
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == code
     done = slow_store(tmp_path).done().sum()
     assert 0 < done < 240
     last = said.splitlines()[-1]
-    assert last.startswith(f"error: stopped: {done} of 240 cells are stored in store; ")
+    kind = "note" if code == 3 else "error"
+    assert last.startswith(f"{kind}: stopped: {done} of 240 cells are stored in store; ")
     words = shlex.split(last.partition("go on with: rarefy ")[2])
     assert tuple(words) == SLOW
     if number == signal.SIGINT:

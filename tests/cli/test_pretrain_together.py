@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,21 @@ def test_two_processes_train_one_network_and_what_is_finished_is_kept(
     name = "digits-lenet-branches-0.3-rho-8-together"
     assert load_backbone(here / "nets" / f"{name}.pt")[1]["way"] == "branches:0.3"
     assert said["kept_epoch"] in (6, 12) and said["stopped_epoch"] is None
+    control = said.pop("control")
     assert json.loads((here / "store" / f"{name}.json").read_text()) == said
     assert "epoch 1/12, loss" in done.stderr
+    # the balanced control was trained too, by the same two processes on images of its own
+    beside = "digits-lenet-branches-0.3-balanced-rho-8-together"
+    assert json.loads((here / "store" / f"{beside}.json").read_text()) == control
+    assert (control["images"], said["images"], control["processes"]) == ("balanced", "long-tail", 2)
+    assert 0 < control["knn"]["overall"] <= 100 and control["loss"] != said["loss"]
+    counts = {
+        kind: load_backbone(here / "nets" / f"{file}.pt")[1]["counts"]
+        for kind, file in (("tail", name), ("control", beside))
+    }
+    assert counts["tail"][0] == 8 * counts["tail"][-1]
+    assert max(counts["control"]) - min(counts["control"]) <= 1
+    assert 0 <= sum(counts["tail"]) - sum(counts["control"]) < 10  # as equal as ten classes can be
 
 
 def together(store: str = "store", save: Path | None = None, **more: Any) -> None:
@@ -93,6 +107,41 @@ def wild() -> Any:
     from rarefy.train.recipe import Recipe
 
     return Recipe(epochs=1, learning_rate=1e30)
+
+
+@pytest.mark.usefixtures("eager")
+def test_together_the_control_comes_first_and_each_is_kept(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = task()
+    both = [plain, replace(plain, tail=replace(plain.tail, balanced=True))]
+    together(tasks=both)
+    said = json.loads(capsys.readouterr().out)
+    assert said["images"] == "long-tail" and said["control"]["images"] == "balanced"
+    control, tail = (
+        Path("store", f"digits-lenet-simclr-{kind}-8-together.json")
+        for kind in ("balanced-rho", "rho")
+    )
+    written = control.stat().st_mtime_ns
+    tail.unlink()  # as where time was over after the control
+    asked: list[int] = []
+
+    def soon(self: Context) -> None:
+        asked.append(1)
+        if len(asked) > 2:
+            raise OutOfTime("over")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Context, "check_time", soon)
+        together(tasks=both, max_seconds=500.0)
+    assert "note: out of time; the same command goes on" in capsys.readouterr().err
+    assert not tail.exists()
+    together(tasks=both)
+    told = capsys.readouterr()
+    assert json.loads(told.out) == said and "trained before" not in told.err
+    assert control.stat().st_mtime_ns == written
+    together(tasks=both[:1])  # without the control
+    assert "control" not in json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(

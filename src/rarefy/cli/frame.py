@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_t
 import typer
 
 from rarefy import __version__
-from rarefy.core.errors import OutOfTime, RarefyError, UsageError, bad_value
+from rarefy.core.errors import OutOfTime, RarefyError, Terminated, UsageError, bad_value
 from rarefy.core.place import Place, as_place
 from rarefy.core.text import printable
 
@@ -58,6 +58,11 @@ def main(arguments: list[str] | None = None) -> int:
     _make_safe()
     if answering and before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
+    # (processes of torchrun stop together or not at all: they end where they are)
+    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    batch = answering and alone and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if batch:
+        signal.signal(signal.SIGTERM, _terminated)
     try:
         code = app(args=list(_typed), prog_name="rarefy", standalone_mode=False)
         return code if isinstance(code, int) else 0
@@ -71,6 +76,8 @@ def main(arguments: list[str] | None = None) -> int:
         if arguments is not None and answering and before is not None:
             # (a process that ends can be stopped again while it does)
             signal.signal(signal.SIGINT, before)
+            if batch:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _make_safe() -> None:
@@ -90,6 +97,12 @@ def _interrupted(number: int, frame: object) -> NoReturn:
     is finished lies safe at every moment."""
     signal.signal(signal.SIGINT, _again)
     raise KeyboardInterrupt
+
+
+def _terminated(number: int, frame: object) -> NoReturn:
+    """Once: a batch system that has no more patience sends SIGKILL."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated
 
 
 def _again(number: int, frame: object) -> None:
@@ -115,6 +128,9 @@ def exit_on_error(verb: Verb) -> Verb:
             if _debug and not isinstance(error, OutOfTime):
                 raise
             raise typer.Exit(complain(_as_typed(str(error), verb), error.exit_code)) from None
+        except Terminated:  # outside a run
+            message = "stopped by SIGTERM; the same command goes on"
+            raise typer.Exit(complain(message, OutOfTime.exit_code)) from None
         except KeyboardInterrupt:  # outside a run: nothing was begun
             raise typer.Exit(complain("stopped", 130)) from None
         except BrokenPipeError:

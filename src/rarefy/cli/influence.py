@@ -26,22 +26,17 @@ from rarefy.cli.options import (
     Threads,
 )
 from rarefy.cli.removing import Removing, removed, with_folder_options
+from rarefy.cli.scored_files import CSV, CSV_FACTS, GALLERY, TABLE, UNFINISHED, score, write
 from rarefy.cli.scored_tables import advice, classes_table, describe, doubts_table, top_table
-from rarefy.core.errors import UsageError, bad_value
+from rarefy.cli.streaming import streamed
+from rarefy.core.errors import bad_value
 from rarefy.core.text import folder_name
-from rarefy.core.writing import RECORDS, OutputFolder, remove_output
+from rarefy.core.writing import OutputFolder
 
 if TYPE_CHECKING:
-    from rarefy.tools.influence.scored_samples import ScoredSamples
-    from rarefy.tools.influence.scoring import ScoreSettings
     from rarefy.tools.samples.samples import Samples
 
 NEIGHBOURS = 10
-TABLE, CSV, CSV_FACTS, GALLERY = "scores.parquet", "scores.csv", "scores.csv.json", "gallery.html"
-UNFINISHED = f"{RECORDS}/unfinished"
-"""In the folder that is written: what an interrupted command goes on from."""
-WORTH_SAYING = 5.0
-"""Seconds from which a forecast is told before the work."""
 
 
 @app.command()
@@ -51,7 +46,7 @@ def influence(
         str,
         typer.Argument(
             help="digits, mnist, cifar10, cifar100; a folder of class folders; a table (.parquet, "
-            ".csv, .tsv, .feather); .npy or .npz; hf:NAME."
+            ".csv, .tsv, .feather); .npy or .npz; hf:NAME; with --stream also a Parquet folder."
         ),
     ],
     label: Annotated[
@@ -96,6 +91,14 @@ def influence(
     memory: Annotated[
         float, typer.Option(help="GB that scoring may use besides the features.")
     ] = 1.0,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Read a .npy file or Parquet in pieces, in bounded memory, whatever the size: the "
+            "score and its percentile; no ids, neighbours, label check, triage and page.",
+        ),
+    ] = False,
     remove: Annotated[
         str | None,
         typer.Option(help="Instead of a gallery: retrain without these shares, e.g. 0.1,0.3."),
@@ -156,27 +159,41 @@ def influence(
 
     Example: [bold]rarefy influence flowers.parquet --label species[/]
 
+    Example: [bold]rarefy influence features.npy --labels labels.npy --stream[/]
+
     Example: [bold]rarefy influence digits --remove 0.1,0.3,0.5[/]
     """
     use_data_folder(folder)
+    if not 0 < memory < 1e9:
+        raise bad_value("memory", memory, "must be above 0 (GB) and below 1e9")
+    if max_seconds is not None and not max_seconds > 0:
+        raise bad_value("max_seconds", max_seconds, "must be more than 0")
+    only_in_memory = {
+        "names": names,
+        "image": image,
+        "split": split,
+        "embed": embed,
+        "neighbours": None if neighbours == NEIGHBOURS else neighbours,
+        "check_labels": None if check_labels else False,
+        "csv": csv or None,
+        "map": None if map_ == "pca" else map_,
+        "open": open_ or None,
+    }
+    if stream:
+        for_images = {"size": size, "test_share": test_share, "skip_bad": skip_bad or None}
+        _refuse({"remove": remove, **only_in_memory, **for_images}, "--stream")
+        streamed(
+            *(data, label, labels, columns, standardize, ddof, memory, device),
+            *(out, overwrite, max_seconds, as_json),
+        )
+        return
     if remove is not None:
         only_for_scores = {
-            "names": names,
-            "image": image,
             "standardize": standardize,
-            "split": split,
-            "embed": embed,
-            "neighbours": None if neighbours == NEIGHBOURS else neighbours,
-            "check_labels": None if check_labels else False,
             "ddof": None if ddof == 1 else ddof,
             "memory": None if memory == 1.0 else memory,
-            "csv": csv or None,
-            "map": None if map_ == "pca" else map_,
-            "open": open_ or None,
         }
-        for option, value in only_for_scores.items():
-            if value is not None:
-                raise bad_value(option, value, "does not fit --remove")
+        _refuse({**only_in_memory, **only_for_scores}, "--remove")
         removed(
             Removing(
                 data=with_folder_options(data, size, test_share, skip_bad),
@@ -203,10 +220,6 @@ def influence(
         raise bad_value("open", True, "there is no page to open with --no-gallery")
     if map_ not in ("pca", "umap", "none"):
         raise bad_value("map", map_, "must be pca, umap or none")
-    if not 0 < memory < 1e9:
-        raise bad_value("memory", memory, "must be above 0 (GB) and below 1e9")
-    if max_seconds is not None and not max_seconds > 0:
-        raise bad_value("max_seconds", max_seconds, "must be more than 0")
     from rarefy.tools.influence.scoring import ScoreSettings
     from rarefy.tools.samples.opening import open_samples
 
@@ -237,9 +250,9 @@ def influence(
         shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     deadline = None if max_seconds is None else began + max_seconds
     settings = ScoreSettings(ddof, neighbours, check_labels, int(memory * 1e9), device)
-    scored = _score(samples, embed, settings, target, deadline)
+    scored = score(samples, embed, settings, target, deadline)
     origin = {"data": data, "read": {name: value for name, value in read.items() if value}}
-    written = _write(scored, written_to, csv, gallery, map_, origin)
+    written = write(scored, written_to, csv, gallery, map_, origin)
     shutil.rmtree(target / UNFINISHED, ignore_errors=True)
     if as_json:
         typer.echo(json.dumps(describe(scored, written), indent=1))
@@ -259,86 +272,10 @@ def influence(
         webbrowser.open(written["gallery"].resolve().as_uri())
 
 
-# -------------------------------------------------------------------------------- score and gallery
-
-
-def _score(
-    samples: Samples,
-    embed: str | None,
-    settings: ScoreSettings,
-    target: Path,
-    deadline: float | None,
-) -> ScoredSamples:
-    from rarefy.core.progress import Progress
-    from rarefy.core.settings import resolve_device
-    from rarefy.tools.influence.forecasting import forecast
-    from rarefy.tools.influence.scoring import score_samples
-    from rarefy.tools.samples.features import embed as embedded
-
-    state = target / UNFINISHED
-    if embed is not None:
-        samples = embedded(
-            samples,
-            embed,
-            device=str(resolve_device(settings.device)),
-            folder=state / "features",
-            progress=True,
-        )
-    words = forecast(samples, settings, WORTH_SAYING)
-    if words:
-        typer.echo(f"forecast: {words}", err=True)
-    try:
-        with Progress(f"influence of {samples.name}", 1.0) as progress:
-            return score_samples(
-                samples,
-                settings,
-                state=state / "scores",
-                progress=progress.advance,
-                deadline=deadline,
-            )
-    except UsageError as error:
-        if str(error).startswith("state="):
-            raise UsageError(f"{error}; --overwrite begins anew") from None
-        raise
-
-
-def _write(
-    scored: ScoredSamples,
-    target: OutputFolder,
-    csv: bool,
-    gallery: bool,
-    map_: str,
-    origin: dict[str, Any],
-) -> dict[str, Path]:
-    """Table and page; what was unfinished has no use any more."""
-    from rarefy.tools.influence.writing import write_table
-
-    for older in (CSV, CSV_FACTS, GALLERY):
-        # what is not written anew would be of other scores than the table beside it
-        remove_output(target.path / older)
-    found = {"table": write_table(scored.table, target.path / TABLE, target.write)}
-    if csv:
-        found["csv"] = write_table(scored.table, target.path / CSV, target.write)
-    if gallery:
-        from rarefy.report.gallery import write_gallery
-        from rarefy.tools.influence.mapping import SampleMap
-
-        samples = scored.samples
-        write_gallery(
-            target.path / GALLERY,
-            scored.table,
-            title=f"Atypical samples of {samples.name}",
-            classes=scored.table.attrs["classes"],
-            thumbnail=samples.images,
-            positions=None if map_ == "none" else SampleMap(samples, map_, scored.device),
-            neighbours=scored.typical_neighbours,
-            facts=scored.facts(),
-            columns=scored.columns,
-            origin=origin,
-            write=target.write,
-        )
-        found["gallery"] = target.path / GALLERY
-    return found
+def _refuse(given: dict[str, object], by: str) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise bad_value(option, value, f"does not fit {by}")
 
 
 def _folder_name(samples: Samples, embed: str | None, data: str, chosen: list[Any]) -> str:

@@ -188,8 +188,8 @@ def pretrain(
     tell, beside raw pixels and always answering the largest class; rare classes come first. What is
     finished is kept: stopped or killed, the same command goes on. [bold]rarefy probe[/] judges
     saved backbones again, [bold]rarefy report[/] makes a page of the store. Under torchrun one
-    method and seed is trained by all processes together (unfinished has exit code 0 there: torchrun
-    takes every other for a crash).
+    method and seed is trained by all processes together, and its control (unfinished has exit code
+    0 there: torchrun takes every other for a crash).
 
     Example: [bold]rarefy pretrain digits --rho 20[/]
 

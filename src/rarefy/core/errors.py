@@ -46,6 +46,11 @@ class Interrupted(RarefyError, KeyboardInterrupt):
     exit_code = 130
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: not a person who wants it to stop but a machine that takes its time back. What can
+    go on is then unfinished, as after ``OutOfTime``, and has that exit code."""
+
+
 def bad_value(argument: str, value: object, allowed: str) -> UsageError:
     """The one form of complaint about a value: ``sigma=-1: must be at least 0``."""
     return UsageError(f"{argument}={value!r}: {allowed}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from rarefy.core.errors import Terminated
 from rarefy.core.settings import keep_freed_memory, prepare_cpu
 
 
@@ -29,13 +30,13 @@ def prepared_cpu() -> Iterator[None]:
 
 @contextlib.contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
-    """Being asked to end (a batch system's limit) is the same to us as Ctrl-C."""
+    """Being asked to end (a batch system's limit) stops a run as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set handlers
         return
 
     def stop(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
+        raise Terminated
 
     before: Any = signal.signal(signal.SIGTERM, stop)
     try:

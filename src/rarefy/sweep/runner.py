@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Context, Experiment
-from rarefy.core.errors import Interrupted, OutOfTime, RunError, UsageError, bad_value
+from rarefy.core.errors import Interrupted, OutOfTime, RunError, Terminated, UsageError, bad_value
 from rarefy.core.place import Place, as_place
 from rarefy.core.progress import Progress
 from rarefy.core.settings import resolve_dtype
@@ -195,8 +195,11 @@ def _fill(
     except OutOfTime:
         some = int(store.done().sum()) > before
         return _unfinished(store, "time is over", go_on, started=some)
-    except KeyboardInterrupt:
-        raise Interrupted(_unfinished(store, "stopped", go_on)) from None
+    except KeyboardInterrupt as stop:
+        error = Interrupted(_unfinished(store, "stopped", go_on))
+        if isinstance(stop, Terminated):
+            error.exit_code = OutOfTime.exit_code
+        raise error from None
     except RunError as error:
         raise type(error)(_unfinished(store, str(error), go_on)) from error
     shutil.rmtree(store.scratch, ignore_errors=True)

@@ -4,6 +4,8 @@ About 2 n d^2 FLOPs for a class and 8 d^2 bytes (the Mahalanobis distance double
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -36,17 +38,36 @@ def score_group(work: Work, step: CovarianceStep, pool: CorePool) -> None:
 
         def score(at: int, first: int = first, last: int = last) -> None:
             for indices, taken in work.segments(step.labels[at], first, last):
-                norm = torch.linalg.vector_norm(taken, dim=1)
-                rows = statistics.centred(at, taken)
-                r = row_squares(rows)
-                work.keep_q(indices, quadratic_form(rows, statistics.scatters[at]))
-                metric = metrics[at]
-                work.keep(indices, r, norm, None if metric is None else metric.distances(rows, r))
+                found = measured(statistics, at, taken, metrics[at])
+                work.keep_q(indices, found.q)
+                work.keep(indices, found.r, found.norm, found.distances)
 
         pool.map(score, places)
         work.advance((last - first) / size / 2)
         if last < size:
             work.unit_done(1, last, statistics.arrays)
+
+
+class Measured(NamedTuple):
+    """Of some rows of a class: x^T S x, |x|^2 from the class mean, the norm, the Mahalanobis
+    distance where the class has a spread."""
+
+    q: Tensor
+    r: Tensor
+    norm: Tensor
+    distances: Tensor | None
+
+
+def measured(
+    statistics: ClassStatistics, at: int, taken: Tensor, metric: ClassMetric | None
+) -> Measured:
+    """``taken``: rows of the class, which are overwritten; the diagonal of its scatter matrix is
+    halved (``halve_diagonal``)."""
+    norm = torch.linalg.vector_norm(taken, dim=1)
+    rows = statistics.centred(at, taken)
+    r = row_squares(rows)
+    q = quadratic_form(rows, statistics.scatters[at])
+    return Measured(q, r, norm, None if metric is None else metric.distances(rows, r))
 
 
 def _begun(work: Work, step: CovarianceStep) -> ClassStatistics:
@@ -67,14 +88,7 @@ def _read_scatters(
     size = len(work.rows)
     for first in range(work.row, size, step.window):
         last = min(first + step.window, size)
-
-        def add(at: int, first: int = first, last: int = last) -> None:
-            for _, taken in work.segments(step.labels[at], first, last):
-                statistics.add_class(at, taken)
-
-        pool.map(add, range(len(step.labels)))
-        if not bool(torch.isfinite(statistics.offsets).all()):
-            work.rows.complain_of_nonfinite()
+        statistics.add(work.rows, step.labels, pool, first, last, work.plan.segment)
         work.advance((last - first) / size / 2)
         work.unit_done(int(last == size), last % size, statistics.arrays)
 

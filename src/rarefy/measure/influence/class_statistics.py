@@ -3,6 +3,7 @@ LeVeque 1979)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,47 @@ class ClassStatistics:
         self.offsets[label] += step * (len(rows) / after)
         self.counts[label] = after
 
+    def add(
+        self,
+        rows: Rows,
+        labels: Sequence[int],
+        pool: CorePool,
+        first: int = 0,
+        last: int | None = None,
+        at_once: int = _AT_ONCE,
+    ) -> None:
+        """Rows [first, last) of the classes ``labels``, which these statistics are of in this
+        order; others are passed over. Each core takes a class, a few rows at a time."""
+
+        def add(place: int) -> None:
+            indices = rows.of_class(labels[place], first, last)
+            for start in range(0, len(indices), at_once):
+                self.add_class(place, rows.take(indices[start : start + at_once], self.device))
+
+        pool.map(add, range(len(labels)))
+        if not bool(torch.isfinite(self.offsets).all()):
+            rows.complain_of_nonfinite()
+
+    def merge(self, other: ClassStatistics) -> None:
+        """Add what the other has seen, as if its rows had been added here."""
+        if (other.classes, other.width) != (self.classes, self.width):
+            shape = f"{other.classes} classes of width {other.width}"
+            raise bad_value("other", shape, f"must be {self.classes} of width {self.width}")
+        for label in np.flatnonzero(other.counts).tolist():
+            here, there = int(self.counts[label]), int(other.counts[label])
+            if here == 0:
+                for name in ("pivots", "offsets", "scatters"):
+                    getattr(self, name)[label] = getattr(other, name)[label]
+            else:
+                # pivots are rows: their difference is as exact as the rows are
+                step = other.pivots[label] - self.pivots[label]
+                step += other.offsets[label] - self.offsets[label]
+                self.scatters[label] += other.scatters[label]
+                weight = here * there / (here + there)
+                add_scatter(self.scatters[label], (step * weight**0.5)[None])
+                self.offsets[label] += step * (there / (here + there))
+            self.counts[label] = here + there
+
     # ------------------------------------------------------------------------------------- on disk
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -125,16 +167,7 @@ def gather_statistics(
     window = _AT_ONCE * classes
     with CorePool(made.device, classes) as pool:
         for start in range(0, len(rows), window):
-
-            def add(place: int, start: int = start) -> None:
-                indices = rows.of_class(place, start, start + window)
-                for first in range(0, len(indices), _AT_ONCE):
-                    part = indices[first : first + _AT_ONCE]
-                    made.add_class(place, rows.take(part, made.device))
-
-            pool.map(add, range(classes))
-            if not bool(torch.isfinite(made.offsets).all()):
-                rows.complain_of_nonfinite()
+            made.add(rows, range(classes), pool, start, start + window)
     return made
 
 

@@ -30,9 +30,10 @@ from rarefy.measure.influence.leave_one_out import (
 from rarefy.measure.influence.mahalanobis import leading_directions
 from rarefy.measure.influence.plan import CovarianceStep, GramStep, make_plan
 from rarefy.measure.influence.rows import MEMORY, Rows
-from rarefy.measure.influence.state import State
+from rarefy.measure.influence.state import Arrays, State
 from rarefy.measure.influence.work import Work
 
+SCORES = ("influence", "own", "shared", "shrinking", "distance", "mahalanobis", "norm")
 VERSION = 1
 """Raise it when a state folder of before must not be gone on with."""
 
@@ -126,39 +127,48 @@ def score_classes(
 
 
 def _scores(work: Work, scale: float, ddof: int) -> ClassScores:
-    rows, plan = work.rows, work.plan
-    q, r = work.of_samples["q"], work.of_samples["r"]
-    distance = np.sqrt(r) * abs(scale)
-    mahalanobis = work.of_samples["mahalanobis"]
-    terms = {
-        name: np.full(len(rows), np.nan) for name in ("influence", "own", "shared", "shrinking")
-    }
+    rows, plan, known = work.rows, work.plan, work.of_classes
     norms = np.full(rows.classes, np.nan)
-    of_all = work.of_classes["square_norms"]
-    size = rows.counts[rows.labels]
-    by_size = np.argsort(size, kind="stable")
-    # classes of one size together: of many classes most have one of a few sizes
-    for mine in np.split(by_size, np.flatnonzero(np.diff(size[by_size])) + 1):
-        count = int(size[mine[0]]) if len(mine) else 0
-        found = leave_one_out(count, q[mine], r[mine], of_all[rows.labels[mine]], ddof)
-        for name, values in terms.items():
-            values[mine] = getattr(found, name) * scale**4
+    for count in np.unique(rows.counts).tolist():
         alike = rows.counts == count
-        norms[alike] = covariance_norm(count, of_all[alike], ddof) * scale**4
-    distance[size == 1] = np.nan  # its own mean: 0 would read as typical
-    no_spread = np.isnan(work.of_classes["weights"])[rows.labels]
-    mahalanobis[no_spread & (size > 1)] = 0.0
+        norms[alike] = covariance_norm(count, known["square_norms"][alike], ddof) * scale**4
     return ClassScores(
-        **terms,
-        distance=distance,
-        mahalanobis=mahalanobis,
-        norm=work.of_samples["norm"] * abs(scale),
+        **scores_of(work.of_samples, rows.labels, rows.counts, known, scale, ddof),
         counts=rows.counts,
         means=work.means * scale,
         covariance_norms=norms,
-        shrinkage=work.of_classes["weights"],
+        shrinkage=known["weights"],
         routes=plan.routes(rows.classes),
         directions=plan.directions or rows.width,
         ddof=ddof,
         memory=plan.memory,
     )
+
+
+def scores_of(
+    measured: Arrays,
+    labels: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    of_classes: Arrays,
+    scale: float,
+    ddof: int,
+) -> dict[str, Floats]:
+    """``SCORES`` of some samples: from their q, r, norm and mahalanobis (which becomes the
+    result), and the ``square_norms`` and ``weights`` of all classes."""
+    r, mahalanobis = measured["r"], measured["mahalanobis"]
+    distance = np.sqrt(r) * abs(scale)
+    terms = {name: np.full(len(labels), np.nan) for name in SCORES[:4]}
+    size = counts[labels]
+    by_size = np.argsort(size, kind="stable")
+    # classes of one size together: of many classes most have one of a few sizes
+    for mine in np.split(by_size, np.flatnonzero(np.diff(size[by_size])) + 1):
+        count = int(size[mine[0]]) if len(mine) else 0
+        norms = of_classes["square_norms"][labels[mine]]
+        found = leave_one_out(count, measured["q"][mine], r[mine], norms, ddof)
+        for name, values in terms.items():
+            values[mine] = getattr(found, name) * scale**4
+    distance[size == 1] = np.nan  # its own mean: 0 would read as typical
+    no_spread = np.isnan(of_classes["weights"])[labels]
+    mahalanobis[no_spread & (size > 1)] = 0.0
+    norm = measured["norm"] * abs(scale)
+    return {**terms, "distance": distance, "mahalanobis": mahalanobis, "norm": norm}

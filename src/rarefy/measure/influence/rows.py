@@ -23,13 +23,20 @@ _SCANNED = 1 << 22
 """Values looked at in one step of a search."""
 _HASHED_ROWS = 4096
 _NAMED_ROWS = 5
+TOO_LARGE = (
+    "features: all are finite, but some so large that their fourth powers are not; "
+    "divide them by a constant"
+)
 
 
 class Rows:
     """(n, d) features of any real type (an array or a memory map, never copied whole) and labels
     0 .. classes - 1, of which some may have no row."""
 
-    def __init__(self, features: NDArray[Any], labels: NDArray[Any], classes: int) -> None:
+    def __init__(
+        self, features: NDArray[Any], labels: NDArray[Any], classes: int, before: int = 0
+    ) -> None:
+        """``before``: rows of the data that came before these, for messages."""
         features, labels = np.asarray(features), np.asarray(labels)
         if classes < 1:
             raise bad_value("classes", classes, "must be at least 1")
@@ -46,6 +53,7 @@ class Rows:
             first = labels[outside][0].item()
             raise bad_value("labels", first, f"must be in 0..{classes - 1}")
         self.features, self.labels, self.classes = features, labels, classes
+        self._before = before
         self.counts: NDArray[np.int64] = np.bincount(labels, minlength=classes).astype(np.int64)
         # within a class in the order of the data, so that a memory map is read forwards
         self._order = np.argsort(labels, kind="stable")
@@ -84,11 +92,8 @@ class Rows:
             bad.append(np.flatnonzero(~finite) + first)
         rows = np.concatenate(bad) if bad else np.zeros(0, dtype=np.int64)
         if len(rows) == 0:
-            raise UsageError(
-                "features: all are finite, but some so large that their fourth powers are not; "
-                "divide them by a constant"
-            )
-        named = ", ".join(str(row) for row in rows[:_NAMED_ROWS])
+            raise UsageError(TOO_LARGE)
+        named = ", ".join(str(self._before + row) for row in rows[:_NAMED_ROWS])
         more = ", ..." if len(rows) > _NAMED_ROWS else ""
         raise UsageError(
             f"features: {len(rows)} of {len(self)} rows hold NaN or infinite values "

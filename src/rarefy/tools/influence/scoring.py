@@ -14,9 +14,10 @@ import torch
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.provenance import provenance
-from rarefy.core.settings import resolve_device
+from rarefy.core.settings import free_memory, resolve_device
 from rarefy.core.text import printable
 from rarefy.data.images.ids import short_hash
+from rarefy.data.images.listing import spell_bytes
 from rarefy.measure.influence.passes import ClassScores, score_classes
 from rarefy.tools.influence.label_check import CheckedLabels, check_labels, why_unchecked
 from rarefy.tools.influence.neighbours import NeighbourLabels, neighbour_labels, references_of
@@ -31,6 +32,10 @@ MEMORY = 1 << 30
 NEIGHBOURS = 10
 SHARES = {"scores": 1.0, "neighbours": 1.0, "labels": 3.0}
 """Of the progress bar, to each other; a rough guess."""
+LEFT_OUT = "ids, copies, neighbours, the label check, triage and the page"
+"""What needs all samples in memory."""
+ROW_BYTES = 700
+"""Of memory that the table takes for each sample until it is whole (620 were measured)."""
 COLUMNS = (
     *("id", "index", "name", "label", "influence", "percentile", "own", "shared", "shrinking"),
     *("distance", "mahalanobis", "norm", "disagreement", "neighbour_label", "copies", "conflict"),
@@ -116,6 +121,7 @@ def score_samples(
     settings = settings or ScoreSettings()
     device = resolve_device(settings.device)
     began = time.monotonic()
+    _need_room(samples)
 
     def late() -> bool:
         return deadline is not None and time.monotonic() > deadline
@@ -165,6 +171,16 @@ def score_samples(
     table.attrs["notes"] = notes
     table.attrs["label_accuracy"] = None if found is None else found.accuracy
     return ScoredSamples(samples, table, scores, settings.memory, device)
+
+
+def _need_room(samples: Samples) -> None:
+    need, free = len(samples) * ROW_BYTES, free_memory(torch.device("cpu"))
+    if need > free:
+        raise UsageError(
+            f"{samples.name}: {LEFT_OUT} of {len(samples):,} samples take about "
+            f"{spell_bytes(need)} of memory, {spell_bytes(free)} are free; --stream "
+            "(rarefy.stream_influence) scores in pieces, without them"
+        )
 
 
 def influence_of(samples: Samples, device: torch.device, ddof: int = 1) -> ClassScores:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -21,7 +21,7 @@ from pyarrow import parquet
 from rarefy.core.cells import defused, restored, with_texts
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.core.version import __version__
-from rarefy.core.writing import write_output
+from rarefy.core.writing import Content, write_output
 from rarefy.data.images.ids import short_hash
 from rarefy.data.images.listing import listed
 from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
@@ -63,6 +63,32 @@ def write_table(
     parquet.write_table(columns.replace_schema_metadata(metadata), buffer, compression="zstd")
     write(path, buffer.getvalue())
     return path
+
+
+def write_parts(
+    parts: Iterable[pd.DataFrame],
+    path: Path,
+    facts: Mapping[str, Any],
+    rows: int,
+    write: Callable[[Path, Content], None] = write_output,
+) -> None:
+    """Write a table that comes in parts, a row group each: as ``write_table`` would the whole."""
+
+    def save(partial: Path) -> None:
+        writer: parquet.ParquetWriter | None = None
+        for part in parts:
+            columns = pa.Table.from_pandas(_utf8(part), preserve_index=False)
+            if writer is None:
+                part.attrs = dict(facts)
+                about = {**manifest_of(part), "rows": rows}
+                metadata = {**(columns.schema.metadata or {}), KEY: json.dumps(about).encode()}
+                schema = columns.schema.with_metadata(metadata)
+                writer = parquet.ParquetWriter(partial, schema, compression="zstd")
+            writer.write_table(columns.cast(schema))
+        if writer is not None:
+            writer.close()
+
+    write(path, save)
 
 
 def read_table(path: str | Path) -> pd.DataFrame:

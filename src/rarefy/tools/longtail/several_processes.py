@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from rarefy.measure.representation.groups import summary
 from rarefy.nets.builder import identity
 from rarefy.tools.image_data import data_identity
 from rarefy.tools.longtail.pretraining import PretrainResult, PretrainTask, pretrain_one
+from rarefy.tools.longtail.readings import BALANCED, LONG_TAIL
 from rarefy.tools.longtail.sets import parts_of
 from rarefy.train.simclr.data_parallel import World, join_world
 from rarefy.train.simclr.method import Method
@@ -34,6 +36,18 @@ SAID_EVERY = 10.0
 """Seconds between two lines about progress."""
 TRAIN, KNOWN, OTHER = range(3)
 """What there is to do: nothing was trained yet, this very training is finished, or another is."""
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """One of the trainings, and where it is told."""
+
+    task: PretrainTask
+    method: str
+    name: str
+    path: Path
+    settings: str
+    saved: OutputFolder | None
 
 
 def pretrain_together(
@@ -46,55 +60,75 @@ def pretrain_together(
     max_seconds: float | None,
     overwrite: bool = False,
 ) -> None:
-    """Train (the control of a long tail is left out); the first process judges, writes
-    ``store``/NAME.json and prints it. What is finished is only printed."""
+    """Train, first the control of a long tail where one is asked for; the first process judges,
+    writes ``store``/NAME.json of each and prints them. What is finished is only printed."""
     wanted = [task for task in tasks if not task.tail.balanced]
     if len(methods) > 1 or seeds > 1 or len(wanted) != 1:
         raise UsageError(
             "under torchrun one method, one rho and one seed are trained: "
             "--method X --rho R --seeds 1"
         )
-    task, method = wanted[0], methods[0]
     place = resolve_device(device)
     if place.type == "cuda":
         place = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(place)
-    words = f"{Path(task.data).name}-{task.network}-{method}-rho-{task.tail.rho:g}-together"
-    name = file_name(words)
-    path = store / f"{name}.json"
-    settings = _settings(task, method)
-    saved = None if save is None else OutputFolder(save, settings, overwrite)
-    if saved is not None:
-        saved.check([f"{name}.pt"], option="save")
-    if overwrite:
-        check_output(path, settings, overwrite=True)
+    # the control first: that the file of the long tail is there means that all is done
+    ordered = sorted(tasks, key=lambda task: not task.tail.balanced)
+    plans = [_planned(task, methods[0], store, save, overwrite) for task in ordered]
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
     with join_world(place) as world:
-        todo = TRAIN if overwrite else _to_do(path, settings, world, place)
-        if todo == OTHER:
+        todo = [TRAIN if overwrite else _to_do(plan, world, place) for plan in plans]
+        if OTHER in todo:
+            path = plans[todo.index(OTHER)].path
             raise UsageError(
                 f"{path} is of a training with other settings; use --overwrite or another --out"
             )
-        if todo == KNOWN:
-            if world.rank == 0:
-                print(path.read_text("utf-8"), end="")
-                print("note: this was trained before (--overwrite does it again)", file=sys.stderr)
-            return
-        context = Context(
-            device=place,
-            say=_Spoken() if world.rank == 0 else _silent,
-            deadline=None if max_seconds is None else time.monotonic() + max_seconds,
-            scratch=store / ".scratch",
-            models=saved,
-        )
-        run_key = key("together", 0)
-        try:
-            found = pretrain_one(task, Method.parse(method), run_key, 0, context, name, world)
-        except OutOfTime:
-            if world.rank == 0:
-                print("note: out of time; the same command goes on", file=sys.stderr)
-            return
+        for plan, what in zip(plans, todo, strict=True):
+            if what == TRAIN and not _trained(plan, store, deadline, world, place):
+                if world.rank == 0:
+                    print("note: out of time; the same command goes on", file=sys.stderr)
+                return
         if world.rank == 0:
-            _told(found, task, method, world.size, path, settings)
+            *controls, told = (json.loads(plan.path.read_text("utf-8")) for plan in plans)
+            print(json.dumps({**told, **({"control": controls[0]} if controls else {})}, indent=1))
+            if TRAIN not in todo:
+                print("note: this was trained before (--overwrite does it again)", file=sys.stderr)
+
+
+def _planned(
+    task: PretrainTask, method: str, store: Path, save: Path | None, overwrite: bool
+) -> _Planned:
+    kind = "balanced-rho" if task.tail.balanced else "rho"
+    words = f"{Path(task.data).name}-{task.network}-{method}-{kind}-{task.tail.rho:g}-together"
+    name, settings = file_name(words), _settings(task, method)
+    saved = None if save is None else OutputFolder(save, settings, overwrite)
+    if saved is not None:
+        saved.check([f"{name}.pt"], option="save")
+    path = store / f"{name}.json"
+    if overwrite:
+        check_output(path, settings, overwrite=True)
+    return _Planned(task, method, name, path, settings, saved)
+
+
+def _trained(
+    plan: _Planned, store: Path, deadline: float | None, world: World, place: torch.device
+) -> bool:
+    """Whether there was time enough."""
+    context = Context(
+        device=place,
+        say=_Spoken() if world.rank == 0 else _silent,
+        deadline=deadline,
+        scratch=store / ".scratch",
+        models=plan.saved,
+    )
+    run_key, method = key("together", 0), Method.parse(plan.method)
+    try:
+        found = pretrain_one(plan.task, method, run_key, 0, context, plan.name, world)
+    except OutOfTime:
+        return False
+    if world.rank == 0:
+        _write(found, plan, world.size)
+    return True
 
 
 def _settings(task: PretrainTask, method: str) -> str:
@@ -104,15 +138,15 @@ def _settings(task: PretrainTask, method: str) -> str:
     return f"{own & (2**64 - 1):016x}"
 
 
-def _to_do(path: Path, settings: str, world: World, place: torch.device) -> int:
+def _to_do(plan: _Planned, world: World, place: torch.device) -> int:
     """As the first process sees it: others may have another disk."""
     found = TRAIN
-    if path.exists():
+    if plan.path.exists():
         try:
-            known = json.loads(path.read_text("utf-8"))["settings"]
+            known = json.loads(plan.path.read_text("utf-8"))["settings"]
         except (OSError, ValueError, KeyError, TypeError):
             known = None
-        found = KNOWN if known == settings else OTHER
+        found = KNOWN if known == plan.settings else OTHER
     said = torch.tensor([found], device=place)
     world.broadcast([said])
     return int(said)
@@ -134,21 +168,16 @@ def _silent(text: str) -> None:
     return None
 
 
-def _told(
-    found: PretrainResult,
-    task: PretrainTask,
-    method: str,
-    processes: int,
-    path: Path,
-    settings: str,
-) -> None:
+def _write(found: PretrainResult, plan: _Planned, processes: int) -> None:
+    task = plan.task
     said: dict[str, Any] = {
-        "settings": settings,
+        "settings": plan.settings,
         "data": task.data,
         "network": task.network,
+        "images": BALANCED if task.tail.balanced else LONG_TAIL,
         "rho": task.tail.rho,
         "epochs": task.recipe.epochs,
-        "method": method,
+        "method": plan.method,
         "processes": processes,
         "loss": [_number(value) for value in found.history.loss[-1:]],
         "nonfinite_step": found.history.nonfinite_step,
@@ -162,9 +191,7 @@ def _told(
                 name: _number(100 * getattr(told, name))
                 for name in ("overall", "many", "medium", "few", "delta_20")
             }
-    text = json.dumps(said, indent=1)
-    write_output(path, text + "\n", settings, overwrite=True)
-    print(text)
+    write_output(plan.path, json.dumps(said, indent=1) + "\n", plan.settings, overwrite=True)
 
 
 def _number(value: float) -> float | None:

@@ -42,7 +42,7 @@ def from_arrays(
     names, one per sample. classes: what whole numbers in ``y`` count, or names that ``y`` may have.
     """
     columns = getattr(X, "columns", None)
-    values = _numbers(X)
+    values = numbers_of(X)
     labels, known = encode_labels(y, len(values), classes)
     shape, last, notes = _image_shape(values)
     flat = _flat(values)
@@ -155,7 +155,7 @@ def pictures(features: NDArray[Any], shape: Shape, channels_last: bool) -> Pictu
 # ------------------------------------------------------------------------------------------ looking
 
 
-def _numbers(X: object) -> NDArray[Any]:
+def numbers_of(X: object) -> NDArray[Any]:
     """(n, ...) real numbers, the same memory where that is possible."""
     if isinstance(X, Tensor):
         X = X.detach().cpu()

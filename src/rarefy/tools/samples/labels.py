@@ -25,7 +25,7 @@ def encode_labels(
     Without ``classes`` these are the labels that occur, in order (numbers as numbers, else as
     text). With ``classes`` labels are positions in it, or names out of it; a class may stay empty.
     """
-    values = _flat(labels)
+    values = flat_labels(labels)
     if len(values) != count:
         raise bad_value("labels", counted(len(values), "label"), f"must be {count}, one per sample")
     if not count:
@@ -65,7 +65,7 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _flat(labels: object) -> NDArray[Any]:
+def flat_labels(labels: object) -> NDArray[Any]:
     """(n,): whole numbers, text, or objects whose text is the class."""
     if isinstance(labels, Tensor):
         labels = labels.detach().cpu().numpy()
@@ -109,7 +109,7 @@ def _objects(values: NDArray[Any]) -> NDArray[Any]:
     if missing.size:
         raise UsageError(f"no label in {rows_text(missing)}")
     if all(isinstance(value, int | float | np.number) for value in values.tolist()):
-        return _flat(np.array(values.tolist()))
+        return flat_labels(np.array(values.tolist()))
     if any(isinstance(value, bytes) for value in values.tolist()):
         return np.array([*_decoded(values.tolist()), None], dtype=object)[:-1]
     return values

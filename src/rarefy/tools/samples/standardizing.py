@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
 from rarefy.tools.samples.messages import rows_text
 from rarefy.tools.samples.samples import Samples
 
+Floats = NDArray[np.float64]
+ROWS_AT_ONCE = 4096
 MOST = 1 << 30
 """Bytes that standardised features may take in memory where nobody asked for them."""
 FAR_APART = 100.0
@@ -42,10 +46,45 @@ def standardized(samples: Samples, wanted: bool | None = None) -> Samples:
             f"{samples.name}: column {_name(samples, column)} is NaN or infinite in {where}"
         )
     values -= values.mean(axis=0)
-    spread = values.std(axis=0)
-    # what differs by rounding alone is the same
-    values /= np.where(spread > 1e-12 * np.abs(samples.features).max(axis=0), spread, 1.0)
+    values /= _divisor(values.std(axis=0), np.abs(samples.features).max(axis=0))
     return replace(samples, features=values, as_read=samples.features, ids_from=lambda: samples.ids)
+
+
+def _divisor(spread: Floats, largest: Any) -> Floats:
+    """What differs by rounding alone is the same."""
+    return np.where(spread > 1e-12 * largest, spread, 1.0)
+
+
+@dataclass
+class ColumnMoments:
+    """Mean and spread of every column of rows that come in any order (Chan, Golub and LeVeque
+    1979)."""
+
+    count: int = 0
+    mean: Floats | float = 0.0
+    squares: Floats | float = 0.0
+    """Sums of squared differences to the mean."""
+    largest: Floats | float = 0.0
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """(m, d), any real type; a few at a time are made float64."""
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            part = rows[first : first + ROWS_AT_ONCE].astype(np.float64)
+            largest, mean = np.abs(part).max(axis=0), part.mean(axis=0)
+            part -= mean
+            self.merge(ColumnMoments(len(part), mean, np.square(part).sum(axis=0), largest))
+
+    def merge(self, other: ColumnMoments) -> None:
+        if other.count == 0:
+            return
+        both, step = self.count + other.count, other.mean - self.mean
+        self.squares = self.squares + other.squares + step**2 * (self.count * other.count / both)
+        self.mean = self.mean + step * (other.count / both)
+        self.count, self.largest = both, np.maximum(self.largest, other.largest)
+
+    def divisor(self) -> Floats:
+        """Of each column, as ``standardized`` has it."""
+        return _divisor(np.sqrt(np.asarray(self.squares) / self.count), self.largest)
 
 
 def _name(samples: Samples, column: int) -> str:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.images.listing import counted, listed
+from rarefy.core.settings import free_memory
+from rarefy.data.images.listing import counted, listed, spell_bytes
 from rarefy.data.images.unpack_limit import LimitedGzip
 from rarefy.tools.samples.labels import encode_labels
 from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
@@ -113,8 +115,9 @@ def _read(
         elif ending == ".feather":
             table = feather.read_table(path)
         else:
-            held = parquet.read_schema(path).names
-            _check_columns(held, label, columns, names, path.name)
+            about = parquet.read_metadata(path)
+            _check_columns(about.schema.to_arrow_schema().names, label, columns, names, path.name)
+            _need_room(path, about)
             table = parquet.read_table(path, columns=wanted, partitioning=None)
     except UsageError:
         raise
@@ -124,6 +127,17 @@ def _read(
         raise UsageError(f"{path}: cannot be read as a table ({in_a_line(error)})") from None
     _check_columns(table.column_names, label, columns, names, path.name)
     return table
+
+
+def _need_room(path: Path, about: Any) -> None:
+    """Once as it is read, once as features."""
+    need = 2 * sum(about.row_group(at).total_byte_size for at in range(about.num_row_groups))
+    free = free_memory(torch.device("cpu"))
+    if need > free:
+        raise UsageError(
+            f"{path}: takes about {spell_bytes(need)} of memory, {spell_bytes(free)} are free; "
+            "rarefy influence --stream reads Parquet in pieces"
+        )
 
 
 def _check_columns(
@@ -160,11 +174,11 @@ def _samples(
 ) -> Samples:
     if not table.num_rows:
         raise UsageError(f"{about}: has no rows")
-    chosen, notes = _chosen(table, label, columns, names, about)
-    features, feature_names = _features(table, chosen, about)
+    chosen, notes = chosen_columns(table, label, columns, names, about)
+    features, feature_names = features_of(table, chosen, about)
     values = table.column(label)
     try:
-        labels, known = encode_labels(_labels(values), table.num_rows, classes)
+        labels, known = encode_labels(labels_of(values), table.num_rows, classes)
     except UsageError as error:
         raise UsageError(f"{about}: column {label!r}: {error}") from None
     if len(known) == table.num_rows:
@@ -184,7 +198,7 @@ def _samples(
     )
 
 
-def _labels(values: Any) -> object:
+def labels_of(values: Any) -> object:
     """Text stays text; numbers stay numbers, with NaN where there is none."""
     import pyarrow as pa
 
@@ -194,7 +208,7 @@ def _labels(values: Any) -> object:
     return np.array([*values.to_pylist(), None], dtype=object)[:-1]
 
 
-def _chosen(
+def chosen_columns(
     table: pa.Table, label: str, columns: Sequence[str] | None, names: str | None, about: str
 ) -> tuple[list[str], list[str]]:
     """Which columns are features, and notes on those that are not."""
@@ -249,7 +263,7 @@ def _counts_rows(values: Any) -> bool:
     return bool((np.diff(values.to_numpy().astype(np.int64)) == 1).all())
 
 
-def _features(
+def features_of(
     table: pa.Table, chosen: Iterable[str], about: str
 ) -> tuple[NDArray[Any], tuple[str, ...]]:
     parts, names = [], []
