@@ -38,9 +38,9 @@ Cluster = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Compute on a Dask cluster: the address of its scheduler, the scheduler's file (.json), "
-        "or local:N for N processes here; the numbers are the same. For GPUs start each worker with "
-        "--resources GPU=1. Needs rarefy\\[cluster].",
+        help="Compute on a Dask cluster: the address of its scheduler, the scheduler's file "
+        "(.json), or local:N for N processes here; the numbers are the same. For GPUs start each "
+        "worker with --resources GPU=1. Needs rarefy\\[cluster].",
     ),
 ]
 Threads = Annotated[
