@@ -89,7 +89,7 @@ def test_batches_fit_into_half_of_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = watch_batches(monkeypatch)
-    monkeypatch.setattr(runner, "free_memory", lambda device: 20 * 1000)
+    monkeypatch.setattr(choices, "free_memory", lambda device: 20 * 1000)
     toy(tmp_path / "store", seeds=4)
     assert sizes == [8, 8, 8]
 
@@ -220,7 +220,7 @@ def test_compilation_is_chosen_by_the_work_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RAREFY_COMPILE")
-    monkeypatch.setattr(runner, "can_compile", lambda device: True)
+    monkeypatch.setattr(choices, "can_compile", lambda device: True)
     seen: list[bool] = []
 
     def look(study: Toy, cells: Cells, context: Context) -> dict[str, np.ndarray]:

@@ -37,10 +37,10 @@ Jobs = Annotated[
 Cluster = Annotated[
     str | None,
     typer.Option(
-        metavar="ADDRESS|FILE.json|local:N",
-        help="Compute on a Dask cluster: the address of its scheduler, the scheduler's file, or N "
-        "processes here. The store is the same. For GPUs start each worker with --resources GPU=1. "
-        "Needs rarefy\\[cluster].",
+        metavar="ADDRESS",
+        help="Compute on a Dask cluster: the address of its scheduler, the scheduler's file "
+        "(.json), or local:N for N processes here; the numbers are the same. For GPUs start each "
+        "worker with --resources GPU=1. Needs rarefy\\[cluster].",
     ),
 ]
 Threads = Annotated[
