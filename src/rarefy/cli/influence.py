@@ -15,6 +15,7 @@ import typer
 from rarefy.cli.frame import app, complain, exit_on_error, print_, use_data_folder
 from rarefy.cli.options import (
     AsJson,
+    Cluster,
     DataFolder,
     Device,
     Jobs,
@@ -99,6 +100,7 @@ def influence(
             "score and its percentile; no ids, neighbours, label check, triage and page.",
         ),
     ] = False,
+    cluster: Cluster = None,
     remove: Annotated[
         str | None,
         typer.Option(help="Instead of a gallery: retrain without these shares, e.g. 0.1,0.3."),
@@ -184,9 +186,10 @@ def influence(
         _refuse({"remove": remove, **only_in_memory, **for_images}, "--stream")
         streamed(
             *(data, label, labels, columns, standardize, ddof, memory, device),
-            *(out, overwrite, max_seconds, as_json),
+            *(out, overwrite, max_seconds, as_json, cluster),
         )
         return
+    _refuse({"cluster": cluster}, "influence without --stream")
     if remove is not None:
         only_for_scores = {
             "standardize": standardize,

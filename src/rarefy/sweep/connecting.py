@@ -36,7 +36,7 @@ LOOK_SECONDS = 0.5
 MOST_PROCESSES = 256
 
 
-def check_cluster(cluster: Any, jobs: int | None, models: Path | None) -> None:
+def check_cluster(cluster: Any, jobs: int | None = None, models: Path | None = None) -> None:
     """Refuse what names no cluster, before anything is done."""
     try:
         import distributed  # noqa: F401
@@ -90,8 +90,7 @@ def connect(
     if device not in DEVICES:
         raise unknown("device", device, DEVICES)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_quiet())
-        client = stack.enter_context(_client(cluster))
+        client = stack.enter_context(client_of(cluster))
         address = client.scheduler.address
         try:
             workers = _wait_for_workers(client, address, deadline)
@@ -122,6 +121,14 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def client_of(cluster: Any) -> Iterator[Any]:
+    """A ``distributed.Client`` of the cluster that is meant; one that is started for it ends with
+    it."""
+    with _quiet(), _client(cluster) as client:
+        yield client
 
 
 @contextlib.contextmanager

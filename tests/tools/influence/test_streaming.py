@@ -90,10 +90,10 @@ def test_dask_arrays_here_and_on_a_cluster(made, tmp_path) -> None:
     the_same(rarefy.stream_influence(data, labels).table, whole)
     np.save(tmp_path / "x.npy", rows)
     with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as on:
-        the_same(rarefy.stream_influence(data, known, client=on).table, whole)
-        the_same(rarefy.stream_influence(tmp_path / "x.npy", labels, client=on).table, whole)
+        the_same(rarefy.stream_influence(data, known, cluster=on).table, whole)
+        the_same(rarefy.stream_influence(tmp_path / "x.npy", labels, cluster=on).table, whole)
         with pytest.raises(UsageError, match="workers cannot read pairs that are made here; give"):
-            rarefy.stream_influence([(rows, labels)], client=on)
+            rarefy.stream_influence([(rows, labels)], cluster=on)
     for wrong, y, message in (
         (da.ones((2, 3, 4)), labels, "must be .n, d. to be read in pieces"),
         (data[data[:, 0] > 3], labels, "blocks of unknown sizes': call compute_chunk_sizes"),

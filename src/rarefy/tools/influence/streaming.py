@@ -6,6 +6,7 @@ triage and the page (``LEFT_OUT``).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -29,6 +30,7 @@ from rarefy.measure.influence.on_cluster import on_cluster
 from rarefy.measure.influence.passes import SCORES
 from rarefy.measure.influence.state import Arrays, State
 from rarefy.measure.influence.streaming import CHANGED, Source, groups_of, stream_scores
+from rarefy.sweep.connecting import check_cluster, client_of
 from rarefy.tools.influence.percentiles import BYTES, percentiles
 from rarefy.tools.influence.scoring import LEFT_OUT, MEMORY, ScoreSettings
 from rarefy.tools.influence.writing import write_parts
@@ -68,7 +70,7 @@ def stream_influence(
     ddof: int = 1,
     memory: int = MEMORY,
     device: str = "auto",
-    client: Any = None,
+    cluster: Any = None,
     overwrite: bool = False,
     progress: Callable[[float], None] | None = None,
     deadline: float | None = None,
@@ -87,7 +89,7 @@ def stream_influence(
         standardize: bring features to mean 0 and std 1 over the whole set, one more reading.
         memory: bytes for the statistics of classes; where they need more, the data are read more
             often. A chunk of features (64 MB, or as given) and the libraries come on top.
-        client: a ``distributed.Client``, whose workers read the pieces and compute.
+        cluster: as of ``rarefy.run``; its workers read the pieces and compute.
         deadline: a time of ``time.monotonic``, after which ``OutOfTime`` is raised.
 
     Returns:
@@ -102,56 +104,60 @@ def stream_influence(
     began = time.monotonic()
     settings = ScoreSettings(ddof, 0, False, memory, device)
     place = resolve_device(device)
+    if cluster is not None:
+        check_cluster(cluster)
     chunks = open_chunks(data, labels, label=label, columns=columns)
-    if client is not None and not chunks.travels:
-        raise bad_value("client", chunks.name, "workers cannot read pairs that are made here; give "
-                        "files or a Dask array")  # fmt: skip
+    if cluster is not None and not chunks.travels:
+        why = "workers cannot read pairs that are made here; give files or a Dask array"
+        raise bad_value("cluster", chunks.name, why)
     path = None if out is None else Path(out)
     if path is not None:
         if path.suffix.lower() != ".parquet":
             raise bad_value("out", str(path), "must end in .parquet")
         check_place(path)
-    seen = _looked(chunks, standardize, client)
-    mean = np.asarray(seen.moments.mean) if standardize else None
-    if mean is not None and not np.isfinite(mean).all():
-        raise _endless(chunks, int((~np.isfinite(mean)).argmax()))
-    read = ReadCoded(
-        chunks.read, seen.classes, mean, seen.moments.divisor() if standardize else None
-    )
-    about = {
-        "version": VERSION,
-        "data": seen.fingerprint,
-        "samples": sum(seen.sizes),
-        "standardize": standardize,
-        "ddof": ddof,
-        "memory": memory,
-    }
-    target = None
-    if path is not None:
-        of = f"stream {seen.fingerprint} {standardize} {ddof}"
-        target = OutputFolder(path.parent, of, overwrite)
-        target.check([path.name], [data] if isinstance(data, str | Path) else [])
-    state = None if path is None else path.with_name(f".{path.name}.unfinished")
-    if overwrite and state is not None:
-        shutil.rmtree(state, ignore_errors=True)
-    rows = ScoreRows(sum(seen.sizes), state)
-    groups = len(groups_of(len(seen.classes), seen.width, memory))
-    source = Source(chunks.pieces, read, seen.sizes, seen.width, len(seen.classes))
-    late = None if deadline is None else lambda: time.monotonic() > deadline
-    try:
-        counts, traces = stream_scores(
-            source,
-            rows,
-            ddof=settings.ddof,
-            memory=memory,
-            device=place,
-            client=client,
-            state=State(state, about, late),
-            progress=progress,
+    with contextlib.ExitStack() as stack:
+        client = None if cluster is None else stack.enter_context(client_of(cluster))
+        seen = _looked(chunks, standardize, client)
+        mean = np.asarray(seen.moments.mean) if standardize else None
+        if mean is not None and not np.isfinite(mean).all():
+            raise _endless(chunks, int((~np.isfinite(mean)).argmax()))
+        read = ReadCoded(
+            chunks.read, seen.classes, mean, seen.moments.divisor() if standardize else None
         )
-    except UsageError as error:
-        anew = "; overwrite begins anew" if str(error).startswith("state=") else ""
-        raise UsageError(f"{chunks.name}: {error}{anew}") from None
+        about = {
+            "version": VERSION,
+            "data": seen.fingerprint,
+            "samples": sum(seen.sizes),
+            "standardize": standardize,
+            "ddof": ddof,
+            "memory": memory,
+        }
+        target = None
+        if path is not None:
+            of = f"stream {seen.fingerprint} {standardize} {ddof}"
+            target = OutputFolder(path.parent, of, overwrite)
+            target.check([path.name], [data] if isinstance(data, str | Path) else [])
+        state = None if path is None else path.with_name(f".{path.name}.unfinished")
+        if overwrite and state is not None:
+            shutil.rmtree(state, ignore_errors=True)
+        rows = ScoreRows(sum(seen.sizes), state)
+        groups = len(groups_of(len(seen.classes), seen.width, memory))
+        source = Source(chunks.pieces, read, seen.sizes, seen.width, len(seen.classes))
+        late = None if deadline is None else lambda: time.monotonic() > deadline
+        try:
+            counts, traces = stream_scores(
+                source,
+                rows,
+                ddof=settings.ddof,
+                memory=memory,
+                device=place,
+                client=client,
+                state=State(state, about, late),
+                progress=progress,
+            )
+        except UsageError as error:
+            anew = "; overwrite begins anew" if str(error).startswith("state=") else ""
+            raise UsageError(f"{chunks.name}: {error}{anew}") from None
     notes = [*chunks.notes, *_notes(len(rows), seen, groups, memory)]
     ranks, highest, squares = _ranked(rows, len(seen.classes), memory)
     if counts.sum() != len(rows) or not np.allclose(squares, traces, rtol=1e-6, atol=0):
