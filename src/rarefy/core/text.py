@@ -7,7 +7,9 @@ import os
 import re
 from collections.abc import Sequence
 
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
 """Control characters, line and direction marks (with which ``gpj.exe`` reads ``exe.jpg``), and
 halves of characters that a file name of broken encoding leaves: no page can hold the last."""
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 
 from rarefy.core.contracts import NONFINITE_STEP
 from rarefy.core.errors import RarefyError, UsageError
+from rarefy.core.reading import read_tensors
 from rarefy.core.writing import RECORDS, is_intact, record_of
 from rarefy.ledger.verdicts import check_ledger
 from rarefy.sweep.chunks import NEEDED, find_damage, has_checksums, in_short, open_array
@@ -180,7 +180,7 @@ def _check_network(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:  # (PyTorch itself does not look at the checksums)
             if (entry := archive.testzip()) is not None:
                 return f"{entry} is not as it was written"
-        about = torch.load(path, map_location="cpu", weights_only=True)
+        about = read_tensors(path)
         missing = [
             name
             for name in ("state_dict", "channels", "size", "classes", "network")

@@ -142,7 +142,8 @@ def _suspects(path: Path, name: str, array: zarr.Array) -> Iterator[tuple[str, s
         except FileNotFoundError:
             yield file, MISSING, cells
             continue
-        if not (_fits(content) if checked else _readable(array, number)):
+        whole = _fits(content) if checked else _readable(array, number)
+        if not whole or (name == "done" and not _readable(array, number)):
             yield file, DAMAGED, cells
 
 

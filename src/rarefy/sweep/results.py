@@ -145,7 +145,7 @@ def read_results(path: Path | str, find: Find[E]) -> tuple[E, str, xr.Dataset]:
         at = path.with_suffix(".parquet")
         table = table_of_today(renamed, pq.read_table(io.BytesIO(content)))
         dataset = fit_rows(described, table)
-    except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
         # (of our own complaints the words are enough)
         kind = "" if type(error) in (ValueError, UsageError) else f"{type(error).__name__}: "
         raise RunError(f"cannot use results {at}: {kind}{error}") from error
@@ -179,7 +179,7 @@ def read_pair(path: Path) -> tuple[dict[str, Any], bytes]:
             pq.read_metadata(io.BytesIO(content))
         elif not isinstance(told, dict) or told.get("blake2b") != _hash(content):
             raise ValueError("its hash is not the one in the JSON beside it")
-    except (ValueError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise RunError(
             f"results {path} are damaged ({error}); remove both files and write them again"
         ) from error

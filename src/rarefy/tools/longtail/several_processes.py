@@ -18,6 +18,7 @@ import torch
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, UsageError
+from rarefy.core.reading import read_json
 from rarefy.core.rng import key
 from rarefy.core.settings import resolve_device
 from rarefy.core.text import file_name
@@ -109,7 +110,7 @@ def _to_do(path: Path, settings: str, world: World, place: torch.device) -> int:
     found = TRAIN
     if path.exists():
         try:
-            known = json.loads(path.read_text("utf-8"))["settings"]
+            known = read_json(path)["settings"]
         except (OSError, ValueError, KeyError, TypeError):
             known = None
         found = KNOWN if known == settings else OTHER

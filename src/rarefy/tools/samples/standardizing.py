@@ -38,9 +38,8 @@ def standardized(samples: Samples, wanted: bool | None = None) -> Samples:
     if endless.any():  # told here: it would make NaN of every row
         column = int(endless.any(axis=0).argmax())
         where = rows_text(np.flatnonzero(endless[:, column]))
-        raise UsageError(
-            f"{samples.name}: column {_name(samples, column)} is NaN or infinite in {where}"
-        )
+        name = f"{samples.source or samples.name}: column {_name(samples, column)}"
+        raise UsageError(f"{name} is NaN or infinite in {where}")
     values -= values.mean(axis=0)
     spread = values.std(axis=0)
     # what differs by rounding alone is the same

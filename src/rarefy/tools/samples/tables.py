@@ -116,6 +116,9 @@ def _read(
             held = parquet.read_schema(path).names
             _check_columns(held, label, columns, names, path.name)
             table = parquet.read_table(path, columns=wanted, partitioning=None)
+        # Arrow looks at places and numbers of categories when they are used, or never: one that
+        # leads outside of the table ends the process
+        table.validate(full=True)
     except UsageError:
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError, zlib.error) as error:
