@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_t
 import typer
 
 from rarefy import __version__
+from rarefy.cli.terminal import GuardedStream
 from rarefy.core.errors import OutOfTime, RarefyError, UsageError, bad_value
 from rarefy.core.text import printable
 
@@ -55,6 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
     before = signal.getsignal(signal.SIGINT)
     answering = threading.current_thread() is threading.main_thread()  # who may set handlers
     _make_safe()
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = GuardedStream(sys.stdout), GuardedStream(sys.stderr)
     if answering and before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
     try:
@@ -67,6 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
             return complain("stopped", 130)
         raise
     finally:
+        sys.stdout, sys.stderr = streams
         if arguments is not None and answering and before is not None:
             # (a process that ends can be stopped again while it does)
             signal.signal(signal.SIGINT, before)

@@ -27,8 +27,12 @@ def read_json(path: Path | str) -> Any:
     content = Path(path).read_bytes()
     try:
         return json.loads(content.decode("utf-8"))
+    except json.JSONDecodeError:
+        raise
     except UnicodeDecodeError:
         raise ValueError("is no text in UTF-8") from None
+    except ValueError:  # (which says how to let Python read on)
+        raise ValueError("holds a number of thousands of digits") from None
     except RecursionError:
         raise ValueError("is nested too deeply") from None
 
@@ -46,10 +50,13 @@ def read_tensors(path: Path | str, device: torch.device | str = "cpu") -> Any:
     whatever meets them first; so do files that would take far more memory than they are large."""
     import torch
 
-    with zipfile.ZipFile(path) as archive:
+    with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         packed = any(member.compress_type for member in members)
-        if packed or sum(member.file_size for member in members) > os.path.getsize(path):
+        packed |= sum(member.file_size for member in members) > os.path.getsize(path)
+        file.seek(0)
+        # (a tar file with a zip file at its end is both, and PyTorch unpacks the former)
+        if packed or file.read(4) != b"PK\x03\x04":
             raise ValueError("is packed as PyTorch packs no file")
         for member in members:
             if member.filename.endswith("data.pkl"):
@@ -67,7 +74,7 @@ def read_tensors(path: Path | str, device: torch.device | str = "cpu") -> Any:
 def _check_names(content: bytes) -> None:
     """In a complaint about a name PyTorch searches for as long as the cube of its letters."""
     for code, argument, _ in pickletools.genops(content):
-        if code.name in ("GLOBAL", "INST") and len(argument) > LONGEST_NAME:
+        if code.name in ("GLOBAL", "INST") and len(str(argument)) > LONGEST_NAME:
             raise ValueError("names what no file of PyTorch does")
 
 

@@ -93,9 +93,10 @@ def _below(top: Path) -> Iterator[Thing]:
 def _in_folder(folder: Path) -> Iterator[Thing]:
     pairs = find_results(folder)
     alone = [path for path in sorted(folder.glob("*.parquet")) if path not in pairs]
+    alone = [path for path in alone if path.is_file()]  # (no pipe, which would be waited for)
     for path in (*pairs, *(path for path in alone if _is_ours(path))):
         yield Thing("results", path)
-    for path in sorted(folder.glob("*.pt")):
+    for path in filter(Path.is_file, sorted(folder.glob("*.pt"))):
         yield Thing("network", path)
     for record in sorted((folder / RECORDS).glob("*.json")):
         path = folder / record.stem

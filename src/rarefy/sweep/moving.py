@@ -25,6 +25,7 @@ import torch
 from rarefy.core.errors import RunError, UsageError, bad_value
 from rarefy.core.reading import read_json, read_tensors
 from rarefy.core.writing import RECORDS, check_place, file_hash, flush, new_folder, record_of
+from rarefy.data.images.unpack_limit import LimitedGzip
 from rarefy.sweep.chunks import find_damage, flush_all, in_short, in_words, open_array
 from rarefy.sweep.examine import examine
 from rarefy.sweep.lock import Lock
@@ -266,7 +267,7 @@ def _extract(folder: Path, found: Packed, building: Path) -> None:
                 shutil.copyfileobj(opened, joined)
     (building / SCRATCH).mkdir()
     try:
-        with tarfile.open(whole, "r:gz") as archive:
+        with LimitedGzip(whole) as content, tarfile.open(fileobj=content, mode="r|") as archive:
             archive.extractall(building, filter="data")  # (nothing outside, no links out of it)
         for file in (building / SCRATCH).rglob("*.pt"):
             state = read_tensors(file)

@@ -194,8 +194,9 @@ def find_results(folder: Path | str) -> list[Path]:
     """The committed results in a folder, by study, paper scale first; none if it is not there. One
     without its Parquet file is found too, so that it is not passed over in silence."""
     folder = Path(folder)
-    found = {p for p in folder.glob("*.parquet") if p.with_suffix(".json").exists()}
-    beside = {p.with_suffix(".parquet") for p in folder.glob("*.json")}
+    # (what is no file, such as a named pipe, is never opened)
+    found = {p for p in folder.glob("*.parquet") if p.with_suffix(".json").is_file()}
+    beside = {p.with_suffix(".parquet") for p in folder.glob("*.json") if p.is_file()}
     found |= {p for p in beside - found if _described(p)}
 
     def published_first(path: Path) -> tuple[str, bool, str]:

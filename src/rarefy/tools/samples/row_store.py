@@ -14,10 +14,11 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from rarefy.core.errors import RunError, UsageError
-from rarefy.core.reading import quietly, read_json
+from rarefy.core.reading import read_json
 from rarefy.core.settings import free_memory
 from rarefy.core.writing import write_whole
 from rarefy.data.images.listing import spell_bytes
+from rarefy.tools.samples.arrays import load_npy
 
 SAVE_EVERY_SECONDS = 2.0
 
@@ -96,9 +97,8 @@ class RowStore:
     def _mapped(self, data: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """The rows on disk, if they are what the note says."""
         try:
-            with quietly():
-                rows = np.load(data, mmap_mode="r")  # to write it would make a short one longer
-        except Exception:  # bytes can fail to be an array in many ways
+            rows = load_npy(data, mapped=True)  # to write it would make a short one longer
+        except UsageError:
             raise _damaged(data) from None
         if rows.shape != shape or rows.dtype != np.dtype(dtype):
             raise _damaged(data)

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.data.images.listing import counted, listed
+from rarefy.core.settings import free_memory
+from rarefy.data.images.listing import counted, listed, spell_bytes
 from rarefy.data.images.unpack_limit import LimitedGzip
 from rarefy.tools.samples.labels import encode_labels
 from rarefy.tools.samples.messages import in_a_line, no_column, rows_text
@@ -113,8 +115,9 @@ def _read(
         elif ending == ".feather":
             table = feather.read_table(path)
         else:
-            held = parquet.read_schema(path).names
-            _check_columns(held, label, columns, names, path.name)
+            opened = parquet.read_metadata(path)
+            _check_columns(opened.schema.to_arrow_schema().names, label, columns, names, path.name)
+            _check_room(path, opened, wanted)
             table = parquet.read_table(path, columns=wanted, partitioning=None)
         # Arrow looks at places and numbers of categories when they are used, or never: one that
         # leads outside of the table ends the process
@@ -127,6 +130,23 @@ def _read(
         raise UsageError(f"{path}: cannot be read as a table ({in_a_line(error)})") from None
     _check_columns(table.column_names, label, columns, names, path.name)
     return table
+
+
+def _check_room(path: Path, told: Any, wanted: Sequence[str] | None) -> None:
+    """One number a billion times takes kilobytes in a Parquet file, and here 8 bytes each."""
+    groups = [told.row_group(number) for number in range(told.num_row_groups)]
+    columns = [group.column(place) for group in groups for place in range(group.num_columns)]
+    values = sum(
+        column.num_values
+        for column in columns
+        if wanted is None or column.path_in_schema.partition(".")[0] in wanted
+    )
+    free = free_memory(torch.device("cpu"))
+    if 8 * values > free:
+        raise UsageError(
+            f"{path}: its {values:,} values take {spell_bytes(8 * values)} of memory, of which "
+            f"{spell_bytes(free)} are free"
+        )
 
 
 def _check_columns(
