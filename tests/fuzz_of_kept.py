@@ -92,10 +92,6 @@ def _section(folder: Path) -> bytes:
     return (folder / "part.json").read_bytes()
 
 
-def _records(folder: Path) -> None:
-    (folder / "a.csv").write_text("a\n")
-
-
 RECORD = b'{"name": "a.csv", "command": "rarefy x", "hash": "00", "before": [null], "of": ""}'
 KEPT = [
     file("picks", "picks.json", read_picks, lambda: [PICKS]),

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from rarefy.core.errors import LONGEST, RarefyError
 from rarefy.core.text import one_line
 
 SECONDS, MEGABYTES = 10.0, 400
-"""Of one call, on a busy machine too; more than the process had before it (an image may have 89
+"""Of one call, of the processor; more than the process had before it (an image may have 89
 million pixels)."""
 FOLDER = "/dev/shm" if os.path.isdir("/dev/shm") else None
 """To work in: no disk is waited for."""
@@ -78,7 +79,7 @@ def finding(target: Target, content: bytes, folder: Path) -> str:
     inside = folder / "inside"
     inside.mkdir()
     said: list[str] = []
-    before, started = _memory(), time.monotonic()
+    before, started = _memory(), time.process_time()
     with _lines_of_log(said), _watched(folder) as done, warnings.catch_warnings(record=True) as w:
         warnings.simplefilter("always")
         try:
@@ -95,7 +96,7 @@ def finding(target: Target, content: bytes, folder: Path) -> str:
             return f"{type(error).__name__} at {' '.join(ours[-2:])}: {str(error)[:200]!r}"
     if w:
         return f"warns: {w[0].category.__name__} {str(w[0].message)[:200]!r}"
-    if (seconds := time.monotonic() - started) > SECONDS:
+    if (seconds := time.process_time() - started) > SECONDS:
         return f"took {seconds:.0f} s"
     if (more := (_memory(peak=True) - before) / 1e6) > MEGABYTES:
         return f"took {more:.0f} MB"
@@ -167,16 +168,19 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _outside(path: Any, folder: Path, done: list[str], what: str) -> None:
     real = Path(os.path.realpath(os.fsdecode(path)))
-    if real.suffix not in (".pyc",) and "__pycache__" not in real.parts and str(real) != os.devnull:
+    if "__pycache__" not in real.parts and str(real) != os.devnull:
         if not real.is_relative_to(os.path.realpath(folder)):
             done.append(what)
 
 
+@cache
+def _hook_once() -> None:
+    sys.addaudithook(_hook)
+
+
 @contextmanager
 def _watched(folder: Path) -> Iterator[list[str]]:
-    if not _watched.__dict__.setdefault("hooked", False):
-        sys.addaudithook(_hook)
-        _watched.__dict__["hooked"] = True
+    _hook_once()
     done: list[str] = []
     _at.append((folder, done))
     try:
