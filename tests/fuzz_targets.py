@@ -52,9 +52,5 @@ TYPED = [
     _words("numbers", lambda t: numbers("keep", t), "0.5,0.3"),
 ]
 
-GROUPS = {
-    **{"images": IMAGES, "hierarchies": LEVELS, "tables and arrays": TABLES, "scores": SCORES},
-    **{"records and states": KEPT, "networks, stores, results, packs, ledger": MADE},
-    "typed words": TYPED,
-}
-TARGETS = {target.name: target for group in GROUPS.values() for target in group}
+_FILES = (*IMAGES, *LEVELS, *TABLES, *SCORES, *KEPT, *MADE)
+TARGETS = {target.name: target for target in (*_FILES, *TYPED)}

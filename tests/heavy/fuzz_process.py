@@ -1,7 +1,8 @@
 """Fuzzes readers by atheris, each in a fork of its own: libFuzzer ends with an exit.
 
-Called as ``python fuzz_process.py FOLDER SECONDS NAME ...``; per target FOLDER gets NAME.log, which
-libFuzzer writes, and NAME.json with what was found: a kind of finding, how often, an example.
+Called as ``python fuzz_process.py SECONDS``, it reads lines with the name of a target and a folder,
+and answers each with the exit code of the fork. The folder gets ``log``, which libFuzzer writes,
+and ``found.json``: how often and in which words something was found, and the first bytes for it.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ MOST = 1 << 16
 
 def fuzz(name: str, folder: Path, seconds: int) -> None:
     """Never comes back."""
-    target, stem = TARGETS[name], file_name(name)
-    log = os.open(folder / f"{stem}.log", os.O_WRONLY | os.O_CREAT)
+    target = TARGETS[name]
+    log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT)
     os.dup2(log, 2)
     found: dict[str, list[object]] = {}
-    corpus = folder / f"{stem}.corpus"
+    corpus = folder / "corpus"
     corpus.mkdir()
     for number, seed in enumerate(target.seeds()):
         (corpus / f"seed-{number}").write_bytes(seed)
@@ -45,7 +46,7 @@ def fuzz(name: str, folder: Path, seconds: int) -> None:
             kind = re.sub(r"\d+|'.*", "", what.replace(place, ""))[:80]
             found.setdefault(kind, [0, what, content.hex()])
             found[kind][0] += 1  # type: ignore[operator]
-            (folder / f"{stem}.json").write_text(json.dumps(found, indent=1))
+            (folder / "found.json").write_text(json.dumps(found, indent=1))
 
     def mutate(content: bytes, most: int, seed: int) -> bytes:
         draws = random.Random(seed)
@@ -54,21 +55,17 @@ def fuzz(name: str, folder: Path, seconds: int) -> None:
         return damaged([content], draws.randrange)[:most]
 
     options = [f"-max_total_time={seconds}", f"-max_len={MOST}", "-print_final_stats=1"]
-    limits = ["-timeout=60", "-rss_limit_mb=4096", f"-artifact_prefix={folder}/{stem}."]
+    limits = ["-timeout=60", "-rss_limit_mb=4096", f"-artifact_prefix={folder}/"]
     given = [sys.argv[0], *options, *limits, str(corpus)]
     atheris.Setup(given, one_input, custom_mutator=mutate)
     atheris.Fuzz()
 
 
-def file_name(name: str) -> str:
-    return re.sub(r"\W+", "-", name)
-
-
 if __name__ == "__main__":
-    place, seconds = Path(sys.argv[1]), int(sys.argv[2])
-    for name in sys.argv[3:]:
+    for line in sys.stdin:
+        name, _, place = line.rstrip("\n").partition("\t")
         child = os.fork()
         if not child:
-            fuzz(name, place, seconds)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        (place / f"{file_name(name)}.code").write_text(str(code))
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            fuzz(name, Path(place), int(sys.argv[1]))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)

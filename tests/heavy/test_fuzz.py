@@ -12,11 +12,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fuzz_targets import GROUPS
+from fuzz_targets import TARGETS
 
 import rarefy
 
@@ -24,29 +24,49 @@ SECONDS = int(os.environ.get("RAREFY_FUZZ_SECONDS", "600"))
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_readers_stand_random_files(
-    group: str, tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
+@pytest.fixture(scope="module")
+def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Path], int]]:
+    """Fuzzes a target in a process that imports everything once, and gives the exit code."""
     pytest.importorskip("atheris", reason="no atheris for this Python: pip install rarefy[heavy]")
-    names = [target.name for target in GROUPS[group]]
     path = os.pathsep.join([str(HERE.parent), str(Path(rarefy.__file__).parents[1])])
     room = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "RAREFY_COMPILE": "0"}
-    call = [sys.executable, str(HERE / "fuzz_process.py"), str(tmp_path), str(SECONDS), *names]
-    ended = subprocess.run(call, env=room, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr[-2000:]
-    wrong = {}
-    for name in names:
-        stem = re.sub(r"\W+", "-", name)
-        log = (tmp_path / f"{stem}.log").read_text("utf-8", "replace")
-        told = (
-            json.loads(found.read_text()) if (found := tmp_path / f"{stem}.json").exists() else {}
-        )
-        code = int((tmp_path / f"{stem}.code").read_text())
-        record_property(name, {**_measured(log), "asked": f"{SECONDS} s", "findings": len(told)})
-        if told or code:
-            wrong[name] = [f"exit code {code}: {log[-600:]}"] * bool(code) + list(told.values())
-    assert not wrong, json.dumps(wrong, indent=1)[:6000]
+    call = [sys.executable, str(HERE / "fuzz_process.py"), str(SECONDS)]
+    log = tmp_path_factory.mktemp("fuzz") / "log"
+    pipe = subprocess.PIPE
+    with log.open("w") as said:
+        process = subprocess.Popen(call, env=room, stdin=pipe, stdout=pipe, stderr=said, text=True)
+    assert process.stdin is not None and process.stdout is not None
+    ask, answers = process.stdin, process.stdout
+
+    def one(name: str, folder: Path) -> int:
+        print(name, folder, sep="\t", file=ask, flush=True)
+        answer = answers.readline()
+        assert answer, log.read_text("utf-8", "replace")[-2000:]
+        return int(answer)
+
+    yield one
+    ask.close()
+    process.wait()
+    answers.close()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_reader_stands_random_files(
+    name: str,
+    fuzz: Callable[[str, Path], int],
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    code = fuzz(name, tmp_path)
+    log = (tmp_path / "log").read_text("utf-8", "replace")
+    for what, value in {"asked seconds": SECONDS, **_measured(log)}.items():
+        record_property(what, value)
+    found = tmp_path / "found.json"
+    told = json.loads(found.read_text()) if found.exists() else {}
+    record_property("findings", len(told))
+    assert not told and code == 0, (
+        f"{json.dumps(told, indent=1)[:4000]}\n{log[-1000:] * (code != 0)}"
+    )
 
 
 def _measured(log: str) -> dict[str, int]:
