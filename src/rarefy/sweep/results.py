@@ -145,7 +145,10 @@ def read_results(path: Path | str, find: Find[E]) -> tuple[E, str, xr.Dataset]:
         at = path.with_suffix(".parquet")
         table = table_of_today(renamed, pq.read_table(io.BytesIO(content)))
         dataset = fit_rows(described, table)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+    except (
+        *(OSError, ArithmeticError, ValueError, KeyError, TypeError, AttributeError),
+        pa.ArrowException,
+    ) as error:
         # (of our own complaints the words are enough)
         kind = "" if type(error) in (ValueError, UsageError) else f"{type(error).__name__}: "
         raise RunError(f"cannot use results {at}: {kind}{error}") from error
