@@ -97,3 +97,14 @@ def test_five_digits_are_kept(numbers: list[float]) -> None:
 def test_whole_numbers_stay_exact() -> None:
     steps = np.array([1234567.0, -1.0, np.nan], dtype=np.float32)
     np.testing.assert_array_equal(shorten(steps), steps)
+
+
+def test_a_number_without_end_in_a_description_is_named(tmp_path: Path) -> None:
+    dataset = rarefy.run(Toy, scale="tiny", device="cpu")
+    path = write_results(Toy.at("tiny"), "tiny", dataset, tmp_path).with_suffix(".json")
+    seeds = '"values": [\n    0,\n    1\n   ]'
+    text = path.read_text()
+    assert text.count(seeds) == 1
+    path.write_text(text.replace(seeds, '"values": [0, 1e999]'))
+    with pytest.raises(RunError, match=r"cannot use results .*toy-tiny.json: OverflowError"):
+        read_results(path)

@@ -246,7 +246,7 @@ def wider() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(25, 3))
 
 
-@pytest.mark.parametrize("made", ["another network", "another rule", "another file"])
+@pytest.mark.parametrize("made", ["another network", "another rule", "another file", "odd"])
 def test_a_checkpoint_of_something_else_is_one_line(made: str, tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "one.pt")
     with pytest.raises(Enough):
@@ -257,6 +257,8 @@ def test_a_checkpoint_of_something_else_is_one_line(made: str, tmp_path: Path) -
             training("dense").run(stopped_after(4), checkpoint)  # there is no pruner in it
     if made == "another file":
         checkpoint.save({"step": 4})
+    if made == "odd":
+        checkpoint.save({**(checkpoint.load(torch.device("cpu")) or {}), "random": "4"})
     again = training("project", model=wider() if made == "another network" else None)
     with pytest.raises(RunError, match="one.pt is of another network .*; remove it$") as caught:
         again.run(Context(), checkpoint)

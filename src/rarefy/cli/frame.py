@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_t
 import typer
 
 from rarefy import __version__
+from rarefy.cli.terminal import GuardedStream
 from rarefy.core.errors import OutOfTime, RarefyError, Terminated, UsageError, bad_value
 from rarefy.core.place import Place, as_place
 from rarefy.core.text import printable
@@ -56,6 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
     before = signal.getsignal(signal.SIGINT)
     answering = threading.current_thread() is threading.main_thread()  # who may set handlers
     _make_safe()
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = GuardedStream(sys.stdout), GuardedStream(sys.stderr)
     if answering and before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
     # (processes of torchrun stop together or not at all: they end where they are)
@@ -73,6 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
             return complain("stopped", 130)
         raise
     finally:
+        sys.stdout, sys.stderr = streams
         if arguments is not None and answering and before is not None:
             # (a process that ends can be stopped again while it does)
             signal.signal(signal.SIGINT, before)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from rarefy.core.text import one_line
+
+LONGEST, VALUE = 1500, 300
+"""Letters of a message and of a value in it, before the middle is left out."""
+
 
 class RarefyError(Exception):
-    """Base of every error that rarefy raises on purpose; its text is one line for a person."""
+    """Base of every error that rarefy raises on purpose; its text is one line for a person, which a
+    terminal can show whatever name or file it quotes."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return shortened(one_line(re.sub(r"\s*[\r\n]\s*", " ", super().__str__().strip())), LONGEST)
 
 
 class UsageError(RarefyError, ValueError):
@@ -53,7 +63,7 @@ class Terminated(KeyboardInterrupt):
 
 def bad_value(argument: str, value: object, allowed: str) -> UsageError:
     """The one form of complaint about a value: ``sigma=-1: must be at least 0``."""
-    return UsageError(f"{argument}={value!r}: {allowed}")
+    return UsageError(f"{argument}={shortened(repr(value), VALUE)}: {allowed}")
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
@@ -61,4 +71,10 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     known = sorted(known)
     near = get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return UsageError(f"unknown {kind} {name!r}{hint} (known: {', '.join(known)})")
+    asked = shortened(repr(name), VALUE)
+    return UsageError(f"unknown {kind} {asked}{hint} (known: {', '.join(known)})")
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its beginning and its end."""
+    return text if len(text) <= most else f"{text[: most * 2 // 3]} ... {text[-most // 3 + 5 :]}"

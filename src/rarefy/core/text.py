@@ -7,7 +7,10 @@ import os
 import re
 from collections.abc import Sequence
 
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+UNSEEN = (
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+    "\ufeff\ufffe\uffff]"
+)
 """Control characters, line and direction marks (with which ``gpj.exe`` reads ``exe.jpg``), and
 halves of characters that a file name of broken encoding leaves: no page can hold the last."""
 
@@ -20,7 +23,17 @@ def printable(text: str) -> str:
 
 def one_line(text: str) -> str:
     """The text as one line that can be written as UTF-8; what cannot be seen is spelled out."""
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return re.sub(UNSEEN, lambda found: spelled(found[0]), text)
+
+
+def visible(text: str) -> str:
+    """The same of a text in lines, which stay."""
+    return re.sub(rf"(?![\n\t]){UNSEEN}", lambda found: spelled(found[0]), text)
+
+
+def spelled(letter: str) -> str:
+    """``\\x1b``, ``\\u202e``"""
+    return letter.encode("unicode_escape").decode("ascii")
 
 
 def file_name(text: str) -> str:

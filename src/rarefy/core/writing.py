@@ -191,7 +191,7 @@ def record_of(path: Path) -> dict[str, Any] | None:
     """What is recorded of an output; None where nothing is."""
     try:
         record = json.loads(_record_path(path).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and record.get("name") == path.name else None
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rarefy.core.errors import RunError
+from rarefy.core.reading import read_json
 from rarefy.core.verdict import Verdict
 from rarefy.core.writing import write_whole
 
@@ -178,7 +179,7 @@ def _number(value: float) -> float | str:
 
 def _read(path: Path) -> list[dict[str, Any]]:
     try:
-        entries = json.loads(path.read_text("utf-8"))
+        entries = read_json(path)
     except (OSError, ValueError) as error:
         raise RunError(f"cannot read the ledger {path.name}: {error}") from error
     if not isinstance(entries, list):

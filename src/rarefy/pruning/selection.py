@@ -39,7 +39,7 @@ class Granularity:
     def parse(cls, word: str) -> Granularity:
         if word in GRANULARITIES:
             return cls(word)
-        pattern = re.fullmatch(r"(\d+):(\d+)", word)
+        pattern = re.fullmatch(r"(\d{1,18}):(\d{1,18})", word)
         if pattern is None:
             known = ", ".join(GRANULARITIES)
             raise bad_value("granularity", word, f"must be one of {known}, or N:M such as '2:4'")

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from rarefy.core.text import visible
 
 
 def template(name: str, **filters: Callable[[Any], str]) -> Template:
@@ -13,9 +16,15 @@ def template(name: str, **filters: Callable[[Any], str]) -> Template:
     environment = Environment(
         loader=PackageLoader("rarefy.report"),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(filters)
     return environment.get_template(name)
+
+
+def _shown(value: Any) -> Any:
+    """Names of strangers may turn the direction of what follows; what we wrote as HTML stays."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from rarefy.core.reading import quietly
 from rarefy.core.rng import key
 from rarefy.core.writing import replacing
 
@@ -25,9 +25,9 @@ def cached_npz(
     """What ``compute`` gives, from ``path`` if it is there; ``steps`` of progress are then told to
     ``advance``. Two processes may both compute it: the file is replaced as a whole."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+        with quietly(), open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             found = dict(stored)
-    except (OSError, EOFError, ValueError, AttributeError, TypeError, zipfile.BadZipFile):
+    except Exception:  # it is not there, or bytes fail to be a file of arrays in one of many ways
         found = compute()
         with replacing(path) as partial, open(partial, "wb") as target:
             np.savez(target, **found)  # type: ignore[arg-type]

@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 
 from rarefy.core.contracts import NONFINITE_STEP
 from rarefy.core.errors import RarefyError, UsageError
 from rarefy.core.place import Place, Remote, Unreachable, as_place
+from rarefy.core.reading import read_tensors
 from rarefy.core.writing import RECORDS, is_intact, record_of
 from rarefy.ledger.verdicts import check_ledger
 from rarefy.sweep.chunks import NEEDED, find_damage, has_checksums, in_short, open_array
@@ -106,12 +106,13 @@ def _below(top: Place) -> Iterator[Thing]:
 
 def _in_folder(folder: Place) -> Iterator[Thing]:
     pairs = find_results(folder)
-    tables: list[Place] = sorted(folder.glob("*.parquet"))
+    # (no pipe, which would be waited for)
+    tables: list[Place] = sorted(path for path in folder.glob("*.parquet") if path.is_file())
     for table in (*pairs, *(each for each in tables if each not in pairs and _is_ours(each))):
         yield Thing("results", table)
     if isinstance(folder, Remote):
         return
-    for path in sorted(folder.glob("*.pt")):
+    for path in filter(Path.is_file, sorted(folder.glob("*.pt"))):
         yield Thing("network", path)
     for record in sorted((folder / RECORDS).glob("*.json")):
         path = folder / record.stem
@@ -203,7 +204,7 @@ def _check_network(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:  # (PyTorch itself does not look at the checksums)
             if (entry := archive.testzip()) is not None:
                 return f"{entry} is not as it was written"
-        about = torch.load(path, map_location="cpu", weights_only=True)
+        about = read_tensors(path)
         missing = [
             name
             for name in ("state_dict", "channels", "size", "classes", "network")

@@ -24,8 +24,10 @@ import torch
 
 from rarefy.core.errors import RunError, UsageError, bad_value
 from rarefy.core.place import refuse_address
+from rarefy.core.reading import read_json, read_tensors
 from rarefy.core.writing import RECORDS, check_place, file_hash, flush, new_folder, record_of
-from rarefy.sweep.chunks import find_damage, flush_all, in_words, open_array
+from rarefy.data.images.unpack_limit import LimitedGzip
+from rarefy.sweep.chunks import find_damage, flush_all, in_short, in_words, open_array
 from rarefy.sweep.examine import examine
 from rarefy.sweep.lock import Lock
 from rarefy.sweep.making import along, beside
@@ -185,7 +187,7 @@ def read_manifest(folder: Path) -> Packed:
     if not (folder / MANIFEST).is_file():
         raise bad_value("folder", str(folder), f"is no pack: it has no {MANIFEST}")
     try:
-        told = json.loads((folder / MANIFEST).read_text("utf-8"))
+        told = read_json(folder / MANIFEST)
         whole = told["rarefy_pack"] == FORMAT and told.pop("hash") == _hash_of(told)
         found = Packed(**{name: told[name] for name in Packed._fields if name in told})
         names = {part["name"] for part in found.parts}
@@ -239,7 +241,7 @@ def _nobody(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 def _light(file: Path) -> bytes:
     try:
-        state = torch.load(file, map_location="cpu", weights_only=True)
+        state = read_tensors(file)
     except Exception as error:  # wrong bytes fail in whatever meets them first
         raise RunError(f"checkpoint {file} is damaged; remove it to pack the rest") from error
     buffer = io.BytesIO()
@@ -266,10 +268,10 @@ def _extract(folder: Path, found: Packed, building: Path) -> None:
                 shutil.copyfileobj(opened, joined)
     (building / SCRATCH).mkdir()
     try:
-        with tarfile.open(whole, "r:gz") as archive:
+        with LimitedGzip(whole) as content, tarfile.open(fileobj=content, mode="r|") as archive:
             archive.extractall(building, filter="data")  # (nothing outside, no links out of it)
         for file in (building / SCRATCH).rglob("*.pt"):
-            state = torch.load(file, map_location="cpu", weights_only=True)
+            state = read_tensors(file)
             torch.save(made_whole(state), file)
         good = examine(building / STORE) is not None
         good = good and all((building / what).is_dir() for what in found.along)
@@ -279,7 +281,8 @@ def _extract(folder: Path, found: Packed, building: Path) -> None:
     if not good:
         raise bad_value("folder", str(folder), "holds no store of rarefy")
     whole.unlink()
-    _refuse_damage(building / STORE)
+    if damage := [each for each in find_damage(building / STORE) if each.certain]:
+        raise bad_value("folder", str(folder), f"holds a damaged store ({in_short(damage)})")
 
 
 def _refuse_damage(path: Path) -> None:

@@ -160,7 +160,10 @@ def read_results(path: Place | str, find: Find[E]) -> tuple[E, str, xr.Dataset]:
         at = path.with_suffix(".parquet")
         table = table_of_today(renamed, pq.read_table(io.BytesIO(content)))
         dataset = fit_rows(described, table)
-    except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+    except (
+        *(OSError, ArithmeticError, ValueError, KeyError, TypeError, AttributeError),
+        pa.ArrowException,
+    ) as error:
         # (of our own complaints the words are enough)
         kind = "" if type(error) in (ValueError, UsageError) else f"{type(error).__name__}: "
         raise RunError(f"cannot use results {at}: {kind}{error}") from error
@@ -198,7 +201,7 @@ def read_pair(path: Place) -> tuple[dict[str, Any], bytes]:
             pq.read_metadata(io.BytesIO(content))
         elif not isinstance(told, dict) or told.get("blake2b") != _hash(content):
             raise ValueError("its hash is not the one in the JSON beside it")
-    except (ValueError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise RunError(
             f"results {path} are damaged ({error}); remove both files and write them again"
         ) from error
@@ -213,8 +216,9 @@ def find_results(folder: Place | str) -> list[Place]:
     """The committed results in a folder, by study, paper scale first; none if it is not there. One
     without its Parquet file is found too, so that it is not passed over in silence."""
     folder = as_place(folder, "results")
-    found: set[Place] = {p for p in folder.glob("*.parquet") if p.with_suffix(".json").exists()}
-    beside: set[Place] = {p.with_suffix(".parquet") for p in folder.glob("*.json")}
+    # (what is no file, such as a named pipe, is never opened)
+    found: set[Place] = {p for p in folder.glob("*.parquet") if p.with_suffix(".json").is_file()}
+    beside: set[Place] = {p.with_suffix(".parquet") for p in folder.glob("*.json") if p.is_file()}
     found |= {p for p in beside - found if _described(p)}
 
     def published_first(path: Place) -> tuple[str, bool, str]:

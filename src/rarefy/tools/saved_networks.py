@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from rarefy.core.errors import UsageError
+from rarefy.core.reading import read_tensors
 from rarefy.core.writing import OutputFolder
 from rarefy.data.images import ImageData
 from rarefy.nets.backbones import build_backbone
@@ -76,7 +77,7 @@ def load_backbone(path: Path | str, network: str | None = None) -> tuple[nn.Modu
 
 def _read(path: Path | str) -> dict[str, Any]:
     try:
-        about: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        about: dict[str, Any] = read_tensors(path)
         about["state_dict"]
         _asked(about)
     except Exception as error:  # whatever meets the wrong bytes first

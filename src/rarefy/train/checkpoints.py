@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rarefy.core.reading import read_tensors
+from rarefy.core.text import one_line
 from rarefy.core.writing import write_whole
 
 EVERY_SECONDS = 60.0
@@ -44,12 +46,12 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            state: dict[str, Any] = torch.load(self.path, map_location=device, weights_only=True)
+            state: dict[str, Any] = read_tensors(self.path, device)
             if not isinstance(state, dict):
                 raise TypeError(f"it holds a {type(state).__name__}")
             return state
         except Exception as error:  # wrong bytes fail in whatever meets them first
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            reason = one_line((str(error).splitlines() or [type(error).__name__])[0])[:200]
             _log.warning("checkpoint %s is damaged, starting over: %s", self.path, reason)
             return None
 

@@ -167,7 +167,7 @@ class Resumable(ABC):
             return
         try:
             self.load_state_dict(state)
-        except (RuntimeError, KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # a state of somebody else's may hold anything
             why = (str(error).splitlines() or [type(error).__name__])[0]
             raise RunError(
                 f"checkpoint {checkpoint.path} is of another network ({why}); remove it"

@@ -89,6 +89,7 @@ def test_other_names_and_single_labels_are_noted(tmp_path: Path) -> None:
         ("a.csv", ROWS + "wolf,dog,x\n", "line 7 has 3 columns, 2 in the first"),
         ("a.csv", 'husky,"dog\n', "line 1 is no CSV"),
         ("a.csv", "husky\n", "no columns in it"),
+        ("a.csv", ", ,\n", "no row has anything in it"),
         ("a.csv", "child,parent\n", "has a header, but no rows"),
         ("a.csv", " \n", "is empty"),
         ("a.json", "{", "is no JSON"),

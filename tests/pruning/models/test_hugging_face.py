@@ -136,6 +136,11 @@ def test_resumed_from_elsewhere(tmp_path: Path) -> None:
     lost = trainer(PrunerTrainerCallback(keep=0.5), second)
     with pytest.raises(UsageError, match="checkpoint-4 has no pruner.pt; give the folder"):
         lost.train(resume_from_checkpoint=str(moved))
+    shutil.copytree(moved, tmp_path / "damaged")
+    (tmp_path / "damaged" / FILE).write_bytes(b"")
+    cut = PrunerTrainerCallback(keep=0.5, resume_from=tmp_path / "damaged")
+    with pytest.raises(UsageError, match=r"^resume_from: .*pruner.pt is damaged \(.*\)$"):
+        trainer(cut, second).train(resume_from_checkpoint=str(moved))
     # a stranger's checkpoint lies where one would look: noticed by its weights
     stranger = Net()
     torch.nn.init.normal_(stranger.net[0].weight)

@@ -93,4 +93,6 @@ def _rows(text: str, where: str) -> list[list[str]]:
             rows.append(row)
     except csv.Error as error:
         raise UsageError(f"{where}: line {reader.line_num} is no CSV ({error})") from None
+    if not rows:
+        raise UsageError(f"{where}: no row has anything in it")
     return rows

@@ -104,7 +104,7 @@ def _parts(spec: str) -> tuple[str, int]:
         if colon:
             raise bad_value("labels", spec, "samples takes no number: it is one id per sample")
         return kind, 0
-    if not (number.isascii() and number.isdigit()):
+    if not (number.isascii() and number.isdigit() and len(number) < 19):
         raise bad_value("labels", spec, f"must be {kind} with a whole number, e.g. {kind}:2")
     if int(number) < 2:
         why = "one per target class is the target" if kind in WITHIN else "one teaches nothing"

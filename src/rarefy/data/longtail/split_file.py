@@ -83,7 +83,7 @@ def read_list(path: Path | str) -> list[tuple[str, int]]:
         if not line.strip():
             continue
         name, _, label = line.strip().replace("\t", " ").rpartition(" ")
-        if not (name.strip() and label.isascii() and label.isdigit()):
+        if not (name.strip() and label.isascii() and label.isdigit() and len(label) < 19):
             raise UsageError(
                 f"{path}, line {number}: must be a file name and a label from 0 on, "
                 f"not {printable(line.strip())[:60]!r}"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import RunError, bad_value
+from rarefy.core.reading import quietly
 from rarefy.core.writing import write_whole
 from rarefy.measure.influence.core_pool import CorePool, cores
 from rarefy.measure.influence.products import add_scatter, symmetric
@@ -205,7 +206,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of a file; nothing in it is run."""
     try:
         # opened here: of a damaged file numpy would forget to close it
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        with quietly(), path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except Exception as error:  # bytes can fail to be a zip file of arrays in many ways
         raise RunError(f"cannot read {path}: {' '.join(str(error).split())[:120]}") from error

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from rarefy.core.errors import OutOfTime, RunError, UsageError
+from rarefy.core.reading import read_json
 from rarefy.core.writing import write_whole
 from rarefy.measure.influence.class_statistics import read_arrays, write_arrays
 
@@ -38,7 +39,7 @@ class State:
             return None
         path = self.folder / "about.json"
         try:
-            before = json.loads(path.read_text(encoding="utf-8"))
+            before = read_json(path)
             differing = [name for name in self._about if before.get(name) != self._about[name]]
         except (OSError, ValueError, AttributeError) as error:
             raise self.damaged(f"about.json: {error}") from None

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from rarefy.core.errors import UsageError
+from rarefy.core.reading import read_tensors
 from rarefy.pruning.models.adapters import check_settings, missing
 from rarefy.pruning.models.pruner import Pruner
 
@@ -99,7 +100,11 @@ class PrunerTrainerCallback(TrainerCallback):
                 f"resume_from: {folder} has no {FILE}; give the folder of a checkpoint that a "
                 "pruner was in"
             )
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        try:
+            state = read_tensors(path)
+        except Exception as error:  # wrong bytes fail in whatever meets them first
+            why = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            raise UsageError(f"resume_from: {path} is damaged ({why})") from error
         self.pruner.load_state_dict(state)
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rarefy.core.reading import read_json
 from rarefy.core.writing import write_whole
 
 DONE, SKIPPED, FAILED = "done", "skipped", "failed"
@@ -48,7 +49,7 @@ def kept_section(path: Path, key: str) -> Section | None:
     """What was found before with the same data and options; a file that cannot be used is passed
     over, its part is run again."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = read_json(path)
         if found["key"] != key:
             return None
         told = dict(found["section"])

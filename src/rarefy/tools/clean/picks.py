@@ -7,7 +7,6 @@ per sample (``id``, ``name``, ``label``, ``decision``, ``new_label``, ``why``).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -19,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.reading import read_json
 from rarefy.core.text import one_line, printable
 from rarefy.data.images.ids import digest_of, short_hash
 from rarefy.data.images.listing import listed
@@ -78,14 +78,10 @@ def read_picks(source: Picks | pd.DataFrame | str | Path) -> Picks:
         return Picks(_each(rows.where(rows.notna(), "").to_dict("records"), "a table"))
     where = str(source)
     try:
-        text = Path(source).expanduser().read_text("utf-8")
+        held = read_json(Path(source).expanduser())
     except OSError as error:
         why = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror
         raise bad_value("picks", where, f"{why}; give the JSON file of a gallery") from None
-    except UnicodeDecodeError:
-        raise bad_value("picks", where, "is no text; give the JSON file of a gallery") from None
-    try:
-        held = json.loads(text)
     except ValueError as error:
         what = f"is no JSON ({in_a_line(error)}); give the file that a gallery exported"
         raise bad_value("picks", where, what) from None

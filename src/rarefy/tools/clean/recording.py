@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rarefy.core.errors import bad_value
+from rarefy.core.reading import read_json
 from rarefy.core.text import one_line
 from rarefy.core.version import __version__
 from rarefy.core.writing import RECORDS, command, file_hash, remove_folder
@@ -42,7 +43,7 @@ def record(folder: Path, about: dict[str, Any]) -> None:
 def recorded(folder: Path) -> dict[str, Any] | None:
     """What is recorded of a folder; None where it is not one of ours."""
     try:
-        told = json.loads((folder / RECORD).read_text("utf-8"))
+        told = read_json(folder / RECORD)
     except (OSError, ValueError):
         return None
     whole = isinstance(told, dict) and told.get("format") == FORMAT

@@ -33,6 +33,7 @@ from rarefy.tools.granularity.transfer import (
     pretrain_stage,
 )
 from rarefy.tools.longtail.features import features_of
+from rarefy.tools.samples.arrays import load_npy
 from rarefy.tools.saved_networks import load_backbone
 from rarefy.tools.sparse_training import own_random_state
 from rarefy.train.image_batches import Scaling
@@ -88,10 +89,7 @@ def check_features(features: str, source: Source) -> None:
 def _embedding(path: str, source: Source, sets: TransferSets) -> NDArray[np.float32]:
     if not Path(path).is_file():
         raise UsageError(f"there is no embedding {path}")
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UsageError(f"{path}: cannot be read as an array ({error})") from None
+    found = load_npy(path)
     whole = data_of(source, torch.device("cpu")).train
     if found.ndim != 2 or len(found) not in (len(whole), len(sets.source)):
         shape = " x ".join(map(str, found.shape))

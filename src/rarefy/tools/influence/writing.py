@@ -20,6 +20,7 @@ from pyarrow import parquet
 
 from rarefy.core.cells import defused, restored, with_texts
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.reading import read_json
 from rarefy.core.version import __version__
 from rarefy.core.writing import Content, write_output
 from rarefy.data.images.ids import short_hash
@@ -93,8 +94,7 @@ def write_parts(
 
 def read_table(path: str | Path) -> pd.DataFrame:
     """What ``write_table`` wrote, with its ``attrs``."""
-    table, about = _read(_checked(path))
-    table.attrs = dict(about["facts"])
+    table, _ = _read(_checked(path))
     return table
 
 
@@ -195,23 +195,31 @@ def _read(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         raise UsageError(f"there is no file {path}")
     try:
         if path.suffix.lower() == ".csv":
-            return _read_csv(path)
+            return _with_facts(*_read_csv(path))
         held = parquet.read_table(path, partitioning=None)
         about = json.loads((held.schema.metadata or {}).get(KEY, b"null"))
         if about is None or about["format"] != FORMAT:
             raise UsageError(f"{path}: was not written by rarefy influence")
-        return held.to_pandas(), about
+        return _with_facts(held.to_pandas(), about)
     except UsageError:
         raise
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise UsageError(f"{path}: cannot be read ({in_a_line(error)})") from None
 
 
+def _with_facts(table: pd.DataFrame, about: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    table.attrs = dict(about["facts"])
+    return table, about
+
+
 def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     beside = _beside(path)
     if not beside.is_file():
         raise UsageError(f"{path}: {beside.name} is missing beside it")
-    about = json.loads(beside.read_text("utf-8"))
+    try:
+        about = read_json(beside)
+    except ValueError as error:
+        raise UsageError(f"{beside}: cannot be read ({in_a_line(error)})") from None
     if about["format"] != FORMAT:
         raise UsageError(f"{path}: was not written by rarefy influence")
     kinds, content = about["columns"], path.read_bytes()

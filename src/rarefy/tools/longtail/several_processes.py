@@ -19,6 +19,7 @@ import torch
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, UsageError
+from rarefy.core.reading import read_json
 from rarefy.core.rng import key
 from rarefy.core.settings import resolve_device
 from rarefy.core.text import file_name
@@ -143,7 +144,7 @@ def _to_do(plan: _Planned, world: World, place: torch.device) -> int:
     found = TRAIN
     if plan.path.exists():
         try:
-            known = json.loads(plan.path.read_text("utf-8"))["settings"]
+            known = read_json(plan.path)["settings"]
         except (OSError, ValueError, KeyError, TypeError):
             known = None
         found = KNOWN if known == plan.settings else OTHER

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.reading import quietly
 from rarefy.data.images.listing import listed
 from rarefy.data.images.unpack_limit import check_zip
 from rarefy.tools.samples.labels import encode_labels
@@ -72,7 +73,8 @@ def from_npy(
     X = load_npy(features, mapped=True)
     y = load_npy(labels) if isinstance(labels, str | Path) else labels
     path = Path(features)
-    return from_arrays(X, y, names, classes, path.stem, str(features))
+    with naming(path):
+        return from_arrays(X, y, names, classes, path.stem, str(features))
 
 
 def from_npz(path: str | Path, split: str | None = None) -> Samples:
@@ -81,7 +83,17 @@ def from_npz(path: str | Path, split: str | None = None) -> Samples:
     with open_npz(path) as held:
         found = npz_keys(set(held.files), path, split)
         X, y = held[found[0]], held[found[1]]
-    return from_arrays(X, y, name=Path(path).stem, source=str(path))
+    with naming(path):
+        return from_arrays(X, y, name=Path(path).stem, source=str(path))
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """What is wrong with arrays is told with the file that they came from."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 @contextmanager
@@ -90,7 +102,7 @@ def open_npz(path: str | Path) -> Iterator[Any]:
     line, and Python objects in it are refused."""
     try:
         # opened here: of a damaged file numpy would forget to close it
-        with open(path, "rb") as stream:
+        with open(path, "rb") as stream, quietly():
             held = np.load(stream, allow_pickle=False)
             if isinstance(held, np.ndarray):
                 raise UsageError(f"{path}: is a single array, an .npz file with names is needed")
@@ -106,7 +118,8 @@ def open_npz(path: str | Path) -> Iterator[Any]:
 def load_npy(path: str | Path, mapped: bool = False) -> NDArray[Any]:
     """One array; files that hold Python objects are refused."""
     try:
-        held = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        with quietly():
+            held = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except Exception as error:
         raise unreadable(path, error) from None
     if not isinstance(held, np.ndarray):

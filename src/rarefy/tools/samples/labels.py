@@ -14,7 +14,7 @@ from rarefy.core.errors import UsageError, bad_value
 from rarefy.data.images.listing import counted, listed
 from rarefy.tools.samples.messages import rows_text
 
-NUMBER = re.compile(r"-?(0|[1-9][0-9]*)")
+NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 
 
 def encode_labels(

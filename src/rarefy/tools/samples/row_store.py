@@ -14,9 +14,11 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from rarefy.core.errors import RunError, UsageError
+from rarefy.core.reading import read_json
 from rarefy.core.settings import free_memory
 from rarefy.core.writing import write_whole
 from rarefy.data.images.listing import spell_bytes
+from rarefy.tools.samples.arrays import load_npy
 
 SAVE_EVERY_SECONDS = 2.0
 
@@ -75,7 +77,7 @@ class RowStore:
     def _found(self, note: Path, data: Path) -> int:
         """How far an earlier run came with the same."""
         try:
-            held = json.loads(note.read_text("utf-8"))
+            held = read_json(note)
             spec, done = held["spec"], int(held["done"])
         except (ValueError, KeyError, TypeError):
             raise _damaged(note) from None
@@ -95,8 +97,8 @@ class RowStore:
     def _mapped(self, data: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """The rows on disk, if they are what the note says."""
         try:
-            rows = np.load(data, mmap_mode="r")  # to write it would make a short one longer
-        except (ValueError, EOFError):
+            rows = load_npy(data, mapped=True)  # to write it would make a short one longer
+        except UsageError:
             raise _damaged(data) from None
         if rows.shape != shape or rows.dtype != np.dtype(dtype):
             raise _damaged(data)

@@ -42,9 +42,8 @@ def standardized(samples: Samples, wanted: bool | None = None) -> Samples:
     if endless.any():  # told here: it would make NaN of every row
         column = int(endless.any(axis=0).argmax())
         where = rows_text(np.flatnonzero(endless[:, column]))
-        raise UsageError(
-            f"{samples.name}: column {_name(samples, column)} is NaN or infinite in {where}"
-        )
+        name = f"{samples.source or samples.name}: column {_name(samples, column)}"
+        raise UsageError(f"{name} is NaN or infinite in {where}")
     values -= values.mean(axis=0)
     values /= _divisor(values.std(axis=0), np.abs(samples.features).max(axis=0))
     return replace(samples, features=values, as_read=samples.features, ids_from=lambda: samples.ids)

@@ -115,10 +115,13 @@ def _read(
         elif ending == ".feather":
             table = feather.read_table(path)
         else:
-            about = parquet.read_metadata(path)
-            _check_columns(about.schema.to_arrow_schema().names, label, columns, names, path.name)
-            _need_room(path, about)
+            opened = parquet.read_metadata(path)
+            _check_columns(opened.schema.to_arrow_schema().names, label, columns, names, path.name)
+            _check_room(path, opened, wanted)
             table = parquet.read_table(path, columns=wanted, partitioning=None)
+        # Arrow looks at places and numbers of categories when they are used, or never: one that
+        # leads outside of the table ends the process
+        table.validate(full=True)
     except UsageError:
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError, zlib.error) as error:
@@ -129,14 +132,20 @@ def _read(
     return table
 
 
-def _need_room(path: Path, about: Any) -> None:
-    """Once as it is read, once as features."""
-    need = 2 * sum(about.row_group(at).total_byte_size for at in range(about.num_row_groups))
+def _check_room(path: Path, told: Any, wanted: Sequence[str] | None) -> None:
+    """One number a billion times takes kilobytes in a Parquet file, and here 8 bytes each."""
+    groups = [told.row_group(number) for number in range(told.num_row_groups)]
+    columns = [group.column(place) for group in groups for place in range(group.num_columns)]
+    values = sum(
+        column.num_values
+        for column in columns
+        if wanted is None or column.path_in_schema.partition(".")[0] in wanted
+    )
     free = free_memory(torch.device("cpu"))
-    if need > free:
+    if 8 * values > free:
         raise UsageError(
-            f"{path}: takes about {spell_bytes(need)} of memory, {spell_bytes(free)} are free; "
-            "rarefy influence --stream reads Parquet in pieces"
+            f"{path}: its {values:,} values take {spell_bytes(8 * values)} of memory, of which "
+            f"{spell_bytes(free)} are free; rarefy influence --stream reads Parquet in pieces"
         )
 
 

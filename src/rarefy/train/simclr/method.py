@@ -140,7 +140,7 @@ class Method:
             if colon:
                 raise bad_value("method", text, "behind boost stands no number")
             return replace(self, boost=True)
-        if colon and not (targets.isdecimal() and int(targets) >= 2):
+        if colon and not (targets.isdecimal() and len(targets) < 19 and int(targets) >= 2):
             raise bad_value("method", text, "behind harmonise: stands the number of targets, as 20")
         return replace(self, targets=int(targets) if colon else TARGETS)
 

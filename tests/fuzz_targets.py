@@ -1,0 +1,56 @@
+"""Every reader of rarefy as a fuzz target: of files, and of words that are typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fuzz_of_data import IMAGES, LEVELS, TABLES
+from fuzz_of_kept import KEPT, MADE, SCORES
+from fuzzing import Target
+from toy_study import Toy
+
+from rarefy.cli.frame import numbers
+from rarefy.data.hierarchy.made import check_spec
+from rarefy.pruning.selection import Granularity
+from rarefy.studies.granularity.ablation.arms import Arm as LearnerArm
+from rarefy.studies.topk.baselines.arms import Arm as KeepArm
+from rarefy.sweep.parse import parse_settings
+from rarefy.tools.influence.injections import Injection
+from rarefy.tools.influence.removal import Order
+from rarefy.train.pruning_spec import PruningSpec
+from rarefy.train.simclr.method import parse_methods
+
+CPU = __import__("torch").device("cpu")
+
+
+def _words(name: str, parse: Callable[[str], Any], *seeds: str) -> Target:
+    def read(content: bytes, folder: Path) -> object:
+        return parse(content.decode("utf-8", "surrogateescape"))
+
+    return Target(f"words, {name}", read, lambda: [seed.encode() for seed in seeds])
+
+
+TYPED = [
+    _words(
+        "--set",
+        lambda t: Toy(**parse_settings(Toy, t.split("\n"))),
+        "drift=0,0.5,1:4:1",
+        "steps=4\nrule=odd\nlr=1e-3",
+    ),
+    _words(
+        "method", parse_methods, "simclr,pruned:0.3+layer,sdclr", "branches:0.1+harmonise:20+boost"
+    ),
+    _words("granularity", Granularity.parse, "2:4", "filter"),
+    _words("update", lambda t: PruningSpec.parse(t, 0.5), "masked+global+once"),
+    _words("removal", Order.parse, "distance-low", "high"),
+    _words("injection", Injection.parse, "flips-0.1", "rare-modes-0.05"),
+    _words("arm, TopK", lambda t: KeepArm.parse(t, 16, 0.1), "revive-8", "decay-0.01", "dense"),
+    _words("arm, ablation", lambda t: LearnerArm.parse(t, 16), "following-0.1", "scheduled-paper"),
+    _words("made level", check_spec, "kmeans-within:4", "random:10"),
+    _words("numbers", lambda t: numbers("keep", t), "0.5,0.3"),
+]
+
+_FILES = (*IMAGES, *LEVELS, *TABLES, *SCORES, *KEPT, *MADE)
+TARGETS = {target.name: target for target in (*_FILES, *TYPED)}
