@@ -16,6 +16,8 @@ from torch import Tensor
 from rarefy.core.writing import write_whole
 
 EVERY_SECONDS = 60.0
+WORTH_SECONDS = 1.0
+"""Of training: kept when it is through, since what comes after it can be stopped too."""
 ROUNDED_FROM = "bf16 of"
 _log = logging.getLogger("rarefy")
 
@@ -29,8 +31,8 @@ class Checkpoint:
     ) -> None:
         self.path, self.written, self._clock, self._last = path, written, clock, clock()
 
-    def due(self) -> bool:
-        return self.written and self._clock() - self._last >= EVERY_SECONDS
+    def due(self, seconds: float = EVERY_SECONDS) -> bool:
+        return self.written and self._clock() - self._last >= seconds
 
     def save(self, state: dict[str, Any]) -> None:
         if not self.written:
