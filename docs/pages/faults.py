@@ -12,7 +12,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pages import ROOT
@@ -48,7 +47,7 @@ NAMED = {
     ),
     "read-only folder": ("one line names it, exit code 1 or 2; it can still be read", "nothing"),
     "truncated or garbled chunk": (
-        "every verb names it and its cells; `rarefy check --repair`, and the same run computes them",
+        "every verb names it and its cells; `rarefy check --repair`, then the same run, mends it",
         "the cells in it",
     ),
     "truncated or garbled JSON": ("it is named, nothing is judged by it", "nothing else"),
@@ -120,7 +119,9 @@ def page() -> str:
 def faults() -> Iterator[Fault]:
     """Of all tests, those of tests/faults first and heavy ones last."""
     order = {"faults": 0, "heavy": 2}
-    paths = sorted(TESTS.rglob("test_*.py"), key=lambda path: (order.get(path.parent.name, 1), path))
+    paths = sorted(
+        TESTS.rglob("test_*.py"), key=lambda path: (order.get(path.parent.name, 1), path)
+    )
     for path in paths:
         text = path.read_text("utf-8")
         if "mark.fault(" not in text:

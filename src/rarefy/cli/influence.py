@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import time
 import webbrowser
@@ -28,7 +27,7 @@ from rarefy.cli.options import (
 from rarefy.cli.removing import Removing, removed, with_folder_options
 from rarefy.cli.scored_tables import advice, classes_table, describe, doubts_table, top_table
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.core.text import folder_name
+from rarefy.core.text import as_argument, folder_name
 from rarefy.core.writing import RECORDS, OutputFolder, remove_output
 
 if TYPE_CHECKING:
@@ -253,7 +252,7 @@ def influence(
         if check_labels:
             typer.echo(advice(scored.table))
         if "gallery" in written:
-            then = f"rarefy clean {shlex.quote(data)} --picks FILE --out DIR"
+            then = f"rarefy clean {as_argument(data)} --picks FILE --out DIR"
             typer.echo(f"next: open the page, keep, drop or relabel, export (E); then {then}")
     if open_ and "gallery" in written:
         webbrowser.open(written["gallery"].resolve().as_uri())

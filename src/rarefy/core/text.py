@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 from collections.abc import Sequence
 
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -21,6 +22,13 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """The text as one line that can be written as UTF-8; what cannot be seen is spelled out."""
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def as_argument(path: object) -> str:
+    """A path as it is typed behind a command: quoted for the shell, and never taken for an
+    option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
 def file_name(text: str) -> str:

@@ -90,6 +90,7 @@ def execute(
     store = Store(Path(out), study, scale, dtype, overwrite)
     if store.done().all():
         _refuse_other_inputs(store, _inputs_if_there(study))
+        store.tidy()
         return _result(store)
     saved = None if models is None else network_folder(study, dtype, models, overwrite)
     # before anything is written: a cell that can never run must not leave a store behind

@@ -80,7 +80,7 @@ def _contents(folder: Path) -> dict[str, str]:
     for place, folders, files in os.walk(folder):
         here = Path(place)
         links = [name for name in folders if (here / name).is_symlink()]
-        if not folders and not files:
+        if not folders and not files and here != folder / RECORDS:
             found[_name(here, folder)] = "empty folder"
         for name in (*links, *files):
             path = here / name
