@@ -143,6 +143,7 @@ def _filled(
     with shown as bar:
         while store.done < count:
             if deadline is not None and time.monotonic() > deadline:
+                store.flush()
                 some = f"; {store.done} of {count} samples are kept" if folder is not None else ""
                 raise OutOfTime(f"stopped while samples were embedded{some}")
             first, last = store.done, min(store.done + batch, count)
