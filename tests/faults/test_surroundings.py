@@ -23,6 +23,7 @@ from toy_study import Toy, only
 import rarefy
 from rarefy.cli import main
 from rarefy.core.compilation import or_plain
+from rarefy.core.writing import new_folder, write_output
 from rarefy.sweep.lock import Lock
 from rarefy.sweep.store import Store, beside
 from rarefy.tools.samples.opening import open_samples
@@ -267,3 +268,28 @@ def test_no_home_folder(
     told = capsys.readouterr().err
     assert told.startswith("error: no home folder to look for") and "set RAREFY_DATA" in told
     assert rarefy.run(Toy, scale="tiny").sizes["seed"] == 2
+
+
+@pytest.mark.fault(
+    when="a killed process has left half of a file or folder (hidden, `.NAME.PID.partial`)",
+    then="the next one that writes there removes it, a minute later; not that of a process that "
+    "runs",
+    lost="nothing",
+)
+def test_what_killed_processes_left_goes(here: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    names = [f".a.txt.{pid}.partial" for pid in (gone.pid, os.getppid(), "x")]
+    for name in (*names, f".b.txt.{gone.pid}.partial"):
+        Path(name).write_text("half")
+    Path(f".o.{gone.pid}.partial/deep").mkdir(parents=True)
+    everything = {path.name for path in here.iterdir()}
+    write_output(Path("a.txt"), "whole")
+    assert everything < {path.name for path in here.iterdir()}  # all are young
+    for path in here.glob(".*.partial"):
+        os.utime(path, (0, 0))
+    write_output(Path("a.txt"), "whole again")
+    with new_folder(Path("o")) as folder:
+        (folder / "file").write_text("whole")
+    left = {path.name for path in here.glob(".*.partial")}
+    assert left == {*names[1:], f".b.txt.{gone.pid}.partial"}

@@ -60,7 +60,6 @@ def told(capsys: pytest.CaptureFixture[str]) -> Told:
 
 
 def trees(path: str) -> bytes:
-    """A table of a person's own."""
     rows = {"kind": list("ab") * 6, "height": range(12), "girth": [3, 1, 4, 1, 5, 9] * 2}
     frame = pd.DataFrame(rows)
     if path.endswith(".csv"):
@@ -237,9 +236,7 @@ def test_d4_folders_of_one_name_do_not_share_a_store() -> None:
 
 
 @pytest.mark.fault(
-    when="another label column of the same table is scored",
-    then="that is another folder too",
-    lost="nothing",
+    when="another label column of the same table is scored", then="another folder", lost="nothing"
 )
 def test_d4_other_choices_have_a_folder_of_their_own() -> None:
     trees("scores.csv")

@@ -217,6 +217,8 @@ def outcome(folder: Path, inputs: Path) -> dict[str, Any]:
         name = path.relative_to(folder)
         if not path.is_file() or name in given or "run_seconds" in name.parts:
             continue
+        if ".partial" in str(name):  # (the next one that writes there removes it, a minute later)
+            continue
         content: Any = path.read_bytes()
         if path.suffix == ".pt":
             content = leaves(torch.load(path, weights_only=True))
