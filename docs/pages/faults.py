@@ -50,8 +50,8 @@ NAMED = {
         "every verb names it and its cells; `rarefy check --repair`, then the same run, mends it",
         "the cells in it",
     ),
-    "truncated or garbled JSON": ("it is named, nothing is judged by it", "nothing else"),
-    "truncated or garbled result Parquet": ("its hash says so, it is refused by name", "nothing"),
+    "truncated or garbled JSON": ("it is named, nothing is judged by it", "that file"),
+    "truncated or garbled result Parquet": ("its hash says so, it is refused by name", "that file"),
     "truncated or garbled checkpoint": (
         "a note says so, and that training starts over",
         "that training so far",
@@ -63,9 +63,9 @@ NAMED = {
     ),
     "clock going backwards": ("no run looks at that clock: it ends in time", "nothing"),
     "out of memory in a batch": ("it is halved and tried again; the numbers are equal", "time"),
-    "no C++ compiler": ("a note, and uncompiled kernels; the numbers agree", "speed"),
+    "no C++ compiler": ("a note, and the run goes on with uncompiled kernels", "speed"),
     "no cache folder": ("a note where it matters, and the run goes on without it", "speed"),
-    "closed pipe": ("the command ends without a word (`rarefy studies | head -1`)", "nothing"),
+    "closed pipe": ("the command ends without a word (`rarefy studies \\| head -1`)", "nothing"),
     "a path with spaces, quotes, unicode and a leading dash": (
         "every verb takes it, and the commands that are printed can be pasted",
         "nothing",

@@ -31,8 +31,9 @@ class Checkpoint:
     ) -> None:
         self.path, self.written, self._clock, self._last = path, written, clock, clock()
 
-    def due(self, seconds: float = EVERY_SECONDS) -> bool:
-        return self.written and self._clock() - self._last >= seconds
+    def due(self, seconds: float | None = None) -> bool:
+        every = EVERY_SECONDS if seconds is None else seconds
+        return self.written and self._clock() - self._last >= every
 
     def save(self, state: dict[str, Any]) -> None:
         if not self.written:
