@@ -71,6 +71,13 @@ def going_on(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert cli.main(words) == 0
 
 
+@pytest.mark.fault(
+    theme="Runs and trainings that are stopped or fail",
+    when="a run is killed in the middle (SIGKILL)",
+    then="the same command gives the bits of an undisturbed run",
+    lost="the batches in flight",
+    named="a parent killed at random moments: SIGKILL, SIGTERM, Ctrl-C twice",
+)
 def test_killed_and_started_again_gives_the_same(
     toy_environment: dict[str, str],
     tmp_path: Path,
@@ -87,6 +94,14 @@ def test_killed_and_started_again_gives_the_same(
     assert slow_store(tmp_path).read().equals(undisturbed)
 
 
+@pytest.mark.fault(
+    theme="Runs and trainings that are stopped or fail",
+    when="a run is stopped by Ctrl-C or SIGTERM",
+    then="the last line says how much is stored and the command that goes on; exit code 130, "
+    "by SIGTERM 3",
+    lost="the batches in flight",
+    named="a parent killed at random moments: SIGKILL, SIGTERM, Ctrl-C twice",
+)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 3)])
 def test_stopped_says_how_to_go_on(
     number: signal.Signals,

@@ -40,6 +40,7 @@ def photos(folder: str) -> None:
 @pytest.mark.fault(
     when="a folder, class, file or store has a name such as `[/bold]`",
     then="it is printed as it is: no text from outside is read as markup",
+    lost="nothing",
 )
 @pytest.mark.usefixtures("here")
 def test_d10_names_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,6 +56,7 @@ def test_d10_names_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.fault(
     when="somebody adds a table to the code",
     then="there is one kind of table, and it reads no markup",
+    lost="nothing",
 )
 def test_d10_only_one_file_knows_richs_tables() -> None:
     pattern = re.compile(r"rich\.(table|markup)|markup=True|Text\.from_markup")
@@ -71,6 +73,7 @@ def test_d10_only_one_file_knows_richs_tables() -> None:
 @pytest.mark.fault(
     when="a progress bar is about something named `[/bold]`",
     then="the bar says so",
+    lost="nothing",
 )
 def test_d10_progress_bars_read_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
@@ -83,6 +86,7 @@ def test_d10_progress_bars_read_no_markup(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.fault(
     when="an option has a value that makes no sense (infinite, no number, too large, empty)",
     then="one line names option and value, exit code 2, before any work",
+    lost="nothing",
 )
 @pytest.mark.parametrize(
     ("call", "message"),
@@ -122,6 +126,7 @@ def test_d11_bad_values_are_one_line(
 @pytest.mark.fault(
     when="`--sheet` names a folder that is not there yet",
     then="it is made; a place where nothing can be written is refused before the work",
+    lost="nothing",
 )
 def test_d11_a_picture_makes_its_folder(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -136,6 +141,7 @@ def test_d11_a_picture_makes_its_folder(
 @pytest.mark.fault(
     when="standard output or standard error is closed (`2>&-`), or both",
     then="the run goes on, and none of its files gets the messages",
+    lost="the messages",
 )
 def test_lower_closed_streams(toy_environment: dict[str, str], tmp_path: Path) -> None:
     line = f"{sys.executable} -W error -m rarefy {' '.join(TOY)} --out s 1>&- 2>&-"
@@ -148,6 +154,7 @@ def test_lower_closed_streams(toy_environment: dict[str, str], tmp_path: Path) -
 @pytest.mark.fault(
     when="the terminal claims to have no columns (`COLUMNS=0`)",
     then="tables and help are printed 80 columns wide",
+    lost="nothing",
 )
 @pytest.mark.usefixtures("here")
 def test_lower_no_columns(
@@ -178,6 +185,8 @@ raise SystemExit(main(["run", "toy", "--scale", "tiny", "--out", "s"]))
 @pytest.mark.fault(
     when="Ctrl-C is pressed again while a run is being stopped",
     then="a line says that it is being stopped; a third time ends it at once; no tracebacks",
+    lost="the batches in flight",
+    named="a parent killed at random moments: SIGKILL, SIGTERM, Ctrl-C twice",
 )
 def test_lower_ctrl_c_again(
     toy_environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -209,6 +218,8 @@ def test_lower_ctrl_c_again(
 @pytest.mark.fault(
     when="the C++ compiler does not work and `--compile` is given",
     then="a note says so, and training goes on without it",
+    lost="speed",
+    named="no C++ compiler",
 )
 @pytest.mark.skipif(shutil.which("g++") is None, reason="without a compiler nothing is tried")
 @pytest.mark.usefixtures("here", "compiler_afresh")
@@ -231,6 +242,7 @@ def test_d12_a_broken_compiler(
 @pytest.mark.fault(
     when="a network file holds something else, or not all of it",
     then="one line names the file, exit code 2",
+    lost="that file",
 )
 @pytest.mark.parametrize(
     "wrong",

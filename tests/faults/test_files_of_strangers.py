@@ -47,6 +47,7 @@ def nested(times: int, by_memo: bool) -> bytes:
 @pytest.mark.fault(
     when="a CIFAR file of 260 bytes holds a list of two lists of two lists, and so on",
     then="it is refused by name at the first list that comes twice",
+    lost="nothing",
 )
 @pytest.mark.parametrize("by_memo", [True, False])
 def test_lower_a_nested_pickle_is_refused(by_memo: bool) -> None:
@@ -62,6 +63,7 @@ def test_lower_a_nested_pickle_is_refused(by_memo: bool) -> None:
 @pytest.mark.fault(
     when="a label in a CIFAR file is a list in lists, or a number of a million digits",
     then="the error names file, place and kind, and does not spell it out",
+    lost="nothing",
 )
 @pytest.mark.parametrize(
     ("kind", "label"),
@@ -86,6 +88,7 @@ def test_lower_a_label_without_end_is_not_spelled_out(
 @pytest.mark.fault(
     when="a gzip or zip file of kilobytes unpacks to gigabytes (MNIST, CIFAR, CSV, npz)",
     then="it is refused by name before more than the bound is in memory",
+    lost="nothing",
 )
 def test_lower_what_unpacks_without_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -128,6 +131,7 @@ def photos(root: Path) -> Path:
 @pytest.mark.fault(
     when="a class folder, or a folder in it, links to its parent or to another class",
     then="it is refused: its images would be copies with two labels; the error names both folders",
+    lost="nothing",
 )
 @pytest.mark.parametrize(("link", "to"), [("a", "."), ("ape", "cat"), ("cat/up", "."), ("z", ".")])
 def test_lower_a_class_that_links_to_another_is_refused(link: str, to: str, tmp_path: Path) -> None:
@@ -142,7 +146,9 @@ def test_lower_a_class_that_links_to_another_is_refused(link: str, to: str, tmp_
 
 
 @pytest.mark.fault(
-    when="test/ links to train/", then="it is refused: nothing would be tested on new images"
+    when="test/ links to train/",
+    then="it is refused: nothing would be tested on new images",
+    lost="nothing",
 )
 def test_lower_a_test_folder_that_links_to_train_is_refused(tmp_path: Path) -> None:
     photos(tmp_path / "train")
@@ -158,6 +164,7 @@ def test_lower_a_test_folder_that_links_to_train_is_refused(tmp_path: Path) -> N
     when="a name or a label begins with = + - @, a tab or a line end",
     then="in CSV files an apostrophe stands before it, so that no spreadsheet runs it; "
     "`read_table` gives the text back",
+    lost="nothing",
 )
 def test_lower_formulas_in_names_are_no_formulas_in_csv(tmp_path: Path) -> None:
     names = ["=1+1", "@cmd", "+x", "-y", "\tz", "\rz", "'q", "plain", "-1", "+2.5e3", ""]
@@ -171,7 +178,9 @@ def test_lower_formulas_in_names_are_no_formulas_in_csv(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    when="a CSV file is in UTF-16 with a mark, as spreadsheets save it", then="it is read"
+    when="a CSV file is in UTF-16 with a mark, as spreadsheets save it",
+    then="it is read",
+    lost="nothing",
 )
 def test_d12_a_table_in_utf_16_is_read(tmp_path: Path) -> None:
     for code, mark in (("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff")):
@@ -183,6 +192,7 @@ def test_d12_a_table_in_utf_16_is_read(tmp_path: Path) -> None:
 @pytest.mark.fault(
     when="a table is in another encoding, binary, of one class, or has infinite numbers",
     then="one line names the file and what is wrong, exit code 2, and nothing is written",
+    lost="nothing",
 )
 @pytest.mark.parametrize(
     ("content", "told"),
@@ -217,6 +227,7 @@ def test_d12_a_table_that_cannot_be_used_is_named(
 @pytest.mark.fault(
     when="what an interrupted scoring left behind is damaged",
     then="one line names it and `--overwrite`, which begins anew",
+    lost="the scoring so far",
 )
 @pytest.mark.parametrize("damage", ["state.npz", "about.json", "position", "shape"])
 def test_d12_a_damaged_scoring_state_is_named(
@@ -250,6 +261,7 @@ def test_d12_a_damaged_scoring_state_is_named(
 @pytest.mark.fault(
     when="stored features are cut short, of another shape, or their note counts too many",
     then="one line names the file and what to remove",
+    lost="the features so far",
 )
 @pytest.mark.parametrize("damage", ["cut", "shape", "note"])
 def test_d12_damaged_stored_features_are_named(damage: str, tmp_path: Path) -> None:
@@ -268,6 +280,7 @@ def test_d12_damaged_stored_features_are_named(damage: str, tmp_path: Path) -> N
 @pytest.mark.fault(
     when="`hf:NAME` is asked for without Hugging Face's datasets",
     then="the error names the extra to install, which the package declares",
+    lost="nothing",
 )
 def test_lower_what_hf_needs_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)

@@ -62,6 +62,7 @@ def scored(count: int, asked: int = 0) -> ScoredSamples:
 @pytest.mark.fault(
     when="a table has very many classes",
     then="ranks and robust spreads within classes take time by the number of samples alone",
+    lost="nothing",
 )
 def test_d9_ranks_within_classes_are_linear() -> None:
     values, labels = np.random.default_rng(0).normal(size=60_000), np.arange(60_000)
@@ -76,6 +77,7 @@ def test_d9_ranks_within_classes_are_linear() -> None:
 @pytest.mark.fault(
     when="the classes of a scored set are counted for the terminal",
     then="the table is gone through once a word, not once a class; twenty are printed",
+    lost="nothing",
 )
 def test_d9_classes_are_counted_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[object] = []
@@ -94,6 +96,7 @@ def test_d9_classes_are_counted_in_one_go(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.fault(
     when="pandas copies what is known about a table at each step",
     then="the names of its classes are not copied",
+    lost="nothing",
 )
 def test_d9_names_of_classes_are_kept_once() -> None:
     table = scored(10).table
@@ -105,6 +108,7 @@ def test_d9_names_of_classes_are_kept_once() -> None:
 @pytest.mark.fault(
     when="typical samples are looked for in many classes",
     then="each class is searched alone, and the set is not gone through for each",
+    lost="nothing",
 )
 def test_d9_typical_neighbours_read_the_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
@@ -122,6 +126,7 @@ def test_d9_typical_neighbours_read_the_set_once(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.fault(
     when="there are more classes than samples among which neighbours are looked for (20,000)",
     then="neighbours are not asked for labels, and the table and the page say so",
+    lost="what neighbours would say",
 )
 def test_d9_too_many_classes_are_not_asked_by_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "REFERENCE", 20)
@@ -136,6 +141,7 @@ def test_d9_too_many_classes_are_not_asked_by_neighbours(monkeypatch: pytest.Mon
 @pytest.mark.fault(
     when="work on many small classes is told to a progress bar",
     then="what is to be done in all is added up once",
+    lost="nothing",
 )
 def test_d9_progress_adds_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sums: list[int] = []
@@ -152,6 +158,7 @@ def test_d9_progress_adds_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     when="a gallery has more classes than a page can show",
     then="the largest are shown, the page says how many are left out and where they are, and it "
     "does not name the others",
+    lost="small classes on the page; the table has them",
 )
 def test_d9_a_gallery_of_many_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "MOST_CLASSES", 30)
@@ -169,7 +176,9 @@ def test_d9_a_gallery_of_many_classes(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.fault(
-    when="a table has 100,000 columns", then="its names are compared once, not each with all others"
+    when="a table has 100,000 columns",
+    then="its names are compared once, not each with all others",
+    lost="nothing",
 )
 def test_d9_columns_of_a_table_are_linear() -> None:
     def made(count: int) -> Callable[[], object]:

@@ -67,6 +67,7 @@ def trained(out: Path, jobs: int | None = None, **options: Any) -> xr.Dataset:
 @pytest.mark.fault(
     when="a run of trainings with the usual jobs is killed after any of its cells",
     then="gone on with, it gives the bits of an undisturbed run, by several processes or by one",
+    lost="the cells under way",
 )
 def test_d6_killed_at_any_cell_a_run_gives_the_same_bits(tmp_path: Path) -> None:
     """The store is also copied after each cell: what a kill leaves at that moment."""
@@ -90,6 +91,7 @@ def test_d6_killed_at_any_cell_a_run_gives_the_same_bits(tmp_path: Path) -> None
 @pytest.mark.fault(
     when="a store was begun with another number of threads",
     then="the same number is taken again, and another one refused once a cell is done",
+    lost="nothing",
 )
 def test_d6_the_number_of_threads_stays_with_the_store(tmp_path: Path) -> None:
     path = tmp_path / "store"
@@ -107,6 +109,7 @@ def test_d6_the_number_of_threads_stays_with_the_store(tmp_path: Path) -> None:
 @pytest.mark.fault(
     when="a store is from before the number of threads was kept",
     then="it is gone on with by one thread, and a note says that last digits may differ",
+    lost="equality of the last digits",
 )
 def test_d6_an_older_store_goes_on_with_a_note(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -125,6 +128,7 @@ def test_d6_an_older_store_goes_on_with_a_note(
 @pytest.mark.fault(
     when="cells of a study are computed together, all of them in one batch or on several cores",
     then="each batch has one thread, whether it is the last one or not",
+    lost="nothing",
 )
 def test_d6_batches_have_one_thread_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
@@ -143,6 +147,8 @@ def test_d6_batches_have_one_thread_too(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.fault(
     when="the clock of the machine is set back while `--max-seconds` runs",
     then="the run still ends in time: no process looks at that clock",
+    lost="nothing",
+    named="clock going backwards",
 )
 def test_lower_a_clock_set_back_does_not_make_a_run_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

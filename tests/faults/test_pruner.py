@@ -92,6 +92,7 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
 @pytest.mark.fault(
     when="`model.load_state_dict` while a `Pruner` trains the model",
     then="masks are chosen for the loaded weights and in force at once, under every rule",
+    lost="nothing",
 )
 @every_way
 def test_d2_loaded_weights_get_masks_of_their_own(way: str) -> None:
@@ -106,6 +107,7 @@ def test_d2_loaded_weights_get_masks_of_their_own(way: str) -> None:
 @pytest.mark.fault(
     when="the weights that are loaded are those that are there, as in a resumed training",
     then="masks and waiting weights stay; only weights that a partial state has are new",
+    lost="nothing",
 )
 @every_way
 def test_d2_loading_what_is_there_changes_nothing(way: str) -> None:
@@ -125,6 +127,7 @@ def test_d2_loading_what_is_there_changes_nothing(way: str) -> None:
     when="`optimizer.step()` raises or is interrupted half-way (Ctrl-C, out of memory)",
     then="masks are in force before the error is passed on; what was moved so far are the dense "
     "weights, the update does not count",
+    lost="that update",
 )
 @pytest.mark.parametrize("place", ["arithmetic", "hook before", "hook after", "closure", "score"])
 @every_way
@@ -165,6 +168,7 @@ def test_d5_an_update_that_fails_leaves_the_masks_in_force(way: str, place: str)
     when="a learning rate scheduler or a second pruner stands around `optimizer.step`, before the "
     "`Pruner` was made or after; the pruner is detached",
     then="failing updates still leave the masks in force; `detach()` leaves the others working",
+    lost="that update",
 )
 @pytest.mark.parametrize("first", [False, True], ids=["scheduler last", "scheduler first"])
 def test_d5_schedulers_and_pruners_around_one_optimiser(first: bool) -> None:
@@ -199,6 +203,7 @@ def test_d5_schedulers_and_pruners_around_one_optimiser(first: bool) -> None:
 @pytest.mark.fault(
     when="somebody fetched `optimizer.step` before the `Pruner` was made, and that fails",
     then="the next look at the pruner, or the next update, puts the masks in force",
+    lost="that update",
 )
 @pytest.mark.parametrize("rule", ["dense", "masked", "project"])
 def test_d5_a_step_that_was_fetched_before(rule: str) -> None:
@@ -221,6 +226,7 @@ def test_d5_a_step_that_was_fetched_before(rule: str) -> None:
     when="another optimiser trains weights that a `Pruner` masks",
     then="`keep`, `masks`, `copy_of`, `export`, `state_dict` and the next update say so; what it "
     "wrote are the dense weights, and masks are in force again",
+    lost="nothing",
 )
 @pytest.mark.parametrize("look", ["keep", "masks", "copy_of", "export", "state_dict", "dense"])
 @every_way
@@ -250,6 +256,7 @@ def test_d8_another_optimiser_is_noticed(way: str, look: str) -> None:
 @pytest.mark.fault(
     when="a second optimiser takes turns with that of the `Pruner`",
     then="its steps count as writing by hand; said once, not at every update",
+    lost="nothing",
 )
 @pytest.mark.parametrize("rule", ["dense", "masked", "project"])
 def test_d8_two_optimisers_in_turn_are_said_once(rule: str) -> None:
@@ -269,6 +276,7 @@ def test_d8_two_optimisers_in_turn_are_said_once(rule: str) -> None:
 @pytest.mark.fault(
     when="a `Pruner` was made before the model was wrapped in `DistributedDataParallel`",
     then="the first update is refused in every process, and the right order is named",
+    lost="nothing",
 )
 @every_way
 def test_d8_a_pruner_made_before_ddp_is_refused(way: str) -> None:

@@ -84,6 +84,7 @@ DAMAGE: list[tuple[str, Any, str]] = [
 @pytest.mark.fault(
     when="a pruner's state that lacks something, or has something of another kind or shape",
     then="one line says what; weights, masks, generator and records are as before",
+    lost="nothing",
 )
 def test_lower_a_state_that_does_not_fit_changes_nothing() -> None:
     states = []
@@ -106,7 +107,9 @@ def test_lower_a_state_that_does_not_fit_changes_nothing() -> None:
 
 
 @pytest.mark.fault(
-    when="a `Pruner` is pickled", then="one line names `state_dict()`; its model can be pickled"
+    when="a `Pruner` is pickled",
+    then="one line names `state_dict()`; its model can be pickled",
+    lost="nothing",
 )
 def test_lower_a_pruner_is_not_pickled() -> None:
     model = mlp()
@@ -126,6 +129,7 @@ def test_lower_a_pruner_is_not_pickled() -> None:
 @pytest.mark.fault(
     when="a layer without weights, `Linear(2, 0)` or `Linear(0, 3)`",
     then="it is left alone; a model of nothing else is refused",
+    lost="nothing",
 )
 @pytest.mark.parametrize("granularity", ["filter", "layer", "global", "neuron"])
 def test_lower_layers_without_weights(granularity: str) -> None:
@@ -146,6 +150,7 @@ def test_lower_layers_without_weights(granularity: str) -> None:
     when="a weight that is left out is NaN or infinite",
     then="it is zero in the model and in copies, and no finite number where it waits; NaN scores "
     "count as largest, so that a training that went wrong shows",
+    lost="that weight",
 )
 @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "as on a GPU"])
 @pytest.mark.parametrize("rule", ["dense", "masked", "project"])
@@ -181,7 +186,9 @@ def test_lower_nan_in_a_left_out_weight(
 
 @pytest.mark.parametrize("granularity", ["filter", "global"])
 @pytest.mark.fault(
-    when="a score is NaN", then="it counts as largest; counts stay exact, nothing crashes"
+    when="a score is NaN",
+    then="it counts as largest; counts stay exact, nothing crashes",
+    lost="that weight",
 )
 def test_lower_nan_among_scores(granularity: str) -> None:
     def score(name: str, weight: Tensor, gradient: Tensor | None) -> Tensor:

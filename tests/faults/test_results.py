@@ -81,6 +81,7 @@ def rows(folder: Path, how: Callable[[pa.Table], pa.Table]) -> None:
 @pytest.mark.fault(
     when="rows of a Parquet file come in another order",
     then="they are put where their coordinates say, and the Dataset is the same",
+    lost="nothing",
 )
 def test_d7_rows_are_placed_by_their_coordinates(folder: Path, written: Path) -> None:
     rows(folder, lambda table: table.take([5, 3, 11, 0, 1, 2, 4, 10, 9, 8, 7, 6]))
@@ -90,6 +91,7 @@ def test_d7_rows_are_placed_by_their_coordinates(folder: Path, written: Path) ->
 @pytest.mark.fault(
     when="rows are missing, there twice, too many, or of no cell",
     then="the Parquet file is named, with what is wrong",
+    lost="that file",
 )
 @pytest.mark.parametrize(
     ("how", "said"),
@@ -116,6 +118,8 @@ def test_d7_rows_that_do_not_fit_are_refused(
     when="a Parquet file is not the one that was written with its JSON",
     then="its hash says so; files from before the hash are read, and `rarefy check` says they have "
     "none",
+    lost="that file",
+    named="truncated or garbled result Parquet",
 )
 def test_d7_the_hash_of_the_table_is_checked(folder: Path) -> None:
     (thing,) = find_things(folder)
@@ -133,6 +137,8 @@ def test_d7_the_hash_of_the_table_is_checked(folder: Path) -> None:
     when="what a JSON says of its study is not so: version, parameters, hash, scale, sizes, "
     "coordinates or outputs",
     then="the JSON is named, with the field",
+    lost="that file",
+    named="truncated or garbled JSON",
 )
 @pytest.mark.parametrize(
     ("how", "said"),
@@ -177,6 +183,7 @@ class Younger(Toy):
     when="results are older than a parameter of their study",
     then="they count as made with its default (one that changes results must raise the version), "
     "and are refused where another value is asked for",
+    lost="nothing",
 )
 def test_d7_a_younger_parameter_has_its_default(
     folder: Path, written: Path, monkeypatch: pytest.MonkeyPatch
@@ -192,6 +199,7 @@ def test_d7_a_younger_parameter_has_its_default(
 @pytest.mark.fault(
     when="results are judged by a study that no longer has one of their parameters",
     then="it is named; it was left out without a word",
+    lost="that file",
 )
 def test_d7_a_parameter_that_is_gone_is_named() -> None:
     with pytest.raises(UsageError, match="was made with momentum=0.9, which is no parameter"):
@@ -201,6 +209,7 @@ def test_d7_a_parameter_that_is_gone_is_named() -> None:
 @pytest.mark.fault(
     when="one of the files that `rarefy verify` judges is damaged or does not fit",
     then="it is named, the others are judged, exit code 1",
+    lost="that file",
 )
 def test_d7_verify_names_what_it_cannot_judge(
     here: Path,
@@ -231,6 +240,8 @@ def test_d7_verify_names_what_it_cannot_judge(
 @pytest.mark.fault(
     when="the JSON in the folder of `rarefy run --results` is damaged",
     then="it is named before anything runs",
+    lost="that file",
+    named="truncated or garbled JSON",
 )
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"spec": 3}', "[" * 100_000])
 def test_d12_a_damaged_json_beside_is_named(
@@ -246,6 +257,8 @@ def test_d12_a_damaged_json_beside_is_named(
 @pytest.mark.fault(
     when="the Parquet file in the folder of `rarefy run --results` is garbage",
     then="the study does not count as done: it is refused, and the file named",
+    lost="that file",
+    named="truncated or garbled result Parquet",
 )
 def test_d7_a_garbage_table_does_not_count_as_done(folder: Path) -> None:
     asked = (KNOWN["toy"].at("tiny"), "tiny", "float32", folder)
@@ -261,6 +274,7 @@ def test_d7_a_garbage_table_does_not_count_as_done(folder: Path) -> None:
 @pytest.mark.fault(
     when="one file of a pair is gone",
     then="`rarefy check` says which; results without their table are not passed over",
+    lost="that pair",
 )
 def test_d7_half_a_pair_is_found(folder: Path) -> None:
     table = folder / "toy-tiny.parquet"
@@ -276,6 +290,7 @@ def test_d7_half_a_pair_is_found(folder: Path) -> None:
 @pytest.mark.fault(
     when="a file of the ledger, or a saved network, is damaged",
     then="`rarefy check` names it, with exit code 1; `rarefy verify` names the ledger's file too",
+    lost="that file",
 )
 def test_d12_ledgers_and_networks_are_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -95,6 +95,8 @@ def repaired(path: Path, cells: int, undisturbed: Path) -> None:
     when="a chunk file of a finished store is lost",
     then="every verb names it and its cells; after `rarefy check --repair` the same run computes "
     "those cells again, and gives the bits of an undisturbed run",
+    lost="the cells in it",
+    named="truncated or garbled chunk",
 )
 def test_d3_a_lost_chunk_is_named_and_computed_again(path: Path, undisturbed: Path) -> None:
     (path / "path" / "c" / "1" / "0" / "0").unlink()
@@ -106,6 +108,8 @@ def test_d3_a_lost_chunk_is_named_and_computed_again(path: Path, undisturbed: Pa
     when="one bit of a chunk file is flipped, in an output, the keys, the times or the record of "
     "what is done",
     then="the same: it is named, and its cells alone are computed again",
+    lost="the cells in it",
+    named="truncated or garbled chunk",
 )
 @pytest.mark.parametrize("name", ["end", "nonfinite_step", "key", "run_seconds", "done"])
 def test_d3_a_flipped_bit_is_named_and_computed_again(
@@ -119,6 +123,7 @@ def test_d3_a_flipped_bit_is_named_and_computed_again(
 @pytest.mark.fault(
     when="only some cells of a batch are lost (batches are larger than chunks on a GPU)",
     then="the whole batch is computed again: a cell's last bits can depend on its company",
+    lost="the cells of that batch",
 )
 def test_d3_the_batch_of_a_lost_cell_is_computed_again(tmp_path: Path, undisturbed: Path) -> None:
     path = tmp_path / "toy-tiny"
@@ -142,6 +147,7 @@ def of_another_kind(file: Path) -> None:
 @pytest.mark.fault(
     when="the description of an array (its `zarr.json`) is lost, cut short or of another kind",
     then="it is named; `rarefy check --repair` writes it again, and nothing has to be computed",
+    lost="nothing",
 )
 @pytest.mark.parametrize("spoil", [Path.unlink, cut_short, of_another_shape, of_another_kind])
 @pytest.mark.parametrize("name", ["end", "done"])
@@ -156,6 +162,7 @@ def test_d3_a_lost_description_is_named_and_made_again(
 @pytest.mark.fault(
     when="an output is NaN in every cell of a chunk",
     then="its file is written like any other, so that it is not taken for a lost one",
+    lost="nothing",
 )
 def test_d3_chunks_of_nan_are_not_lost_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -173,6 +180,8 @@ def test_d3_chunks_of_nan_are_not_lost_ones(
 @pytest.mark.fault(
     when="power fails in the middle of a run",
     then="whatever is said to be done is on the disk: outputs are flushed before `done` is written",
+    lost="the batches in flight",
+    named="power cut",
 )
 def test_d3_outputs_are_on_the_disk_before_done_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -195,6 +204,7 @@ def test_d3_outputs_are_on_the_disk_before_done_is_written(
 @pytest.mark.fault(
     when="a power cut has left half a chunk of cells that are not done",
     then="it is removed, and the run goes on",
+    lost="the batches in flight",
 )
 def test_d3_rubbish_where_nothing_is_done_does_not_stop_a_run(
     tmp_path: Path, undisturbed: Path
@@ -212,6 +222,7 @@ def test_d3_rubbish_where_nothing_is_done_does_not_stop_a_run(
     when="a store is from before checksums",
     then="it is read and gone on with; one note says that damage may go unnoticed, and what could "
     "have been lost",
+    lost="nothing; damage may go unnoticed",
 )
 def test_d3_old_stores_are_read_with_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -236,6 +247,8 @@ def test_d3_old_stores_are_read_with_a_note(
 @pytest.mark.fault(
     when="fields of a store's own `zarr.json` are missing, of another kind or changed",
     then="one line names store and field",
+    lost="the store, until the field is put right",
+    named="truncated or garbled JSON",
 )
 @pytest.mark.parametrize(
     ("change", "said"),
@@ -265,6 +278,7 @@ def test_d12_fields_of_the_wrong_kind_are_named(
 @pytest.mark.fault(
     when="`rarefy run`, `report` or `check` meet a store that lost a folder of chunks",
     then="exit code 1 and one line, no verdict; repaired and run again, the verdicts are the same",
+    lost="the cells in it",
 )
 def test_d3_the_verbs_say_so_and_exit_with_1(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -310,6 +324,7 @@ sys.exit(os.waitpid(child, 0)[1])
 @pytest.mark.fault(
     when="a program forks after it has run a study, and the child runs one too",
     then="the child's run ends: nothing that writes stores is kept between two runs",
+    lost="nothing",
 )
 def test_d3_a_forked_process_can_write_stores(
     toy_environment: dict[str, str], tmp_path: Path

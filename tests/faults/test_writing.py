@@ -60,7 +60,6 @@ def told(capsys: pytest.CaptureFixture[str]) -> Told:
 
 
 def trees(path: str) -> bytes:
-    """A table of a person's own."""
     rows = {"kind": list("ab") * 6, "height": range(12), "girth": [3, 1, 4, 1, 5, 9] * 2}
     frame = pd.DataFrame(rows)
     if path.endswith(".csv"):
@@ -73,6 +72,7 @@ def trees(path: str) -> bytes:
 @pytest.mark.fault(
     when="the table that `influence` reads is called like one it writes",
     then="it is refused as output before any work; another `--out` is asked for",
+    lost="nothing",
 )
 @pytest.mark.parametrize("name", ["scores.csv", "scores.parquet"])
 def test_d1_an_input_is_never_an_output(name: str, told: Told) -> None:
@@ -87,6 +87,7 @@ def test_d1_an_input_is_never_an_output(name: str, told: Told) -> None:
 @pytest.mark.fault(
     when="a file of the user's lies where a command would write",
     then="it is named and left as it is, also with `--overwrite`; nothing is computed first",
+    lost="nothing",
 )
 @pytest.mark.parametrize(
     ("call", "name"),
@@ -112,6 +113,7 @@ def test_d1_what_rarefy_did_not_write_stays(call: list[str], name: str, told: To
 @pytest.mark.fault(
     when="a page or table of rarefy's was changed by hand since",
     then="it is replaced with `--overwrite` only; what is not written again stays",
+    lost="nothing",
 )
 def test_d1_changed_outputs_are_asked_about(told: Told) -> None:
     trees("scores.csv")
@@ -131,6 +133,7 @@ def test_d1_changed_outputs_are_asked_about(told: Told) -> None:
 @pytest.mark.fault(
     when="a command with `--overwrite` is refused for another reason, or stopped",
     then="it has given nothing up: what was changed by hand is asked about again",
+    lost="nothing",
 )
 def test_d1_a_refused_overwrite_changes_nothing(told: Told) -> None:
     trees("scores.csv")
@@ -149,6 +152,7 @@ def test_d1_a_refused_overwrite_changes_nothing(told: Told) -> None:
 @pytest.mark.fault(
     when="two processes write the same file at the same moment",
     then="the last one stays, whole, and is known as rarefy's",
+    lost="nothing",
 )
 def test_d1_two_writers_leave_a_file_that_is_known() -> None:
     def meanwhile(path: Path) -> None:
@@ -169,6 +173,7 @@ def test_d1_two_writers_leave_a_file_that_is_known() -> None:
     when="`--results` names a folder with a table of somebody else's, or results of more seeds",
     then="before anything runs the first is refused; the others are enough, or with `--overwrite` "
     "refused",
+    lost="nothing",
 )
 @pytest.mark.usefixtures("only_toy")
 def test_d1_results_of_others_stay(told: Told) -> None:
@@ -190,6 +195,7 @@ def test_d1_results_of_others_stay(told: Told) -> None:
 @pytest.mark.fault(
     when="`train --save` names a folder with networks of another update rule or granularity",
     then="it is refused before training, with the command that wrote them",
+    lost="nothing",
 )
 def test_d4_networks_of_another_training_stay(told: Told) -> None:
     assert main([*SMALL, "--keep", "0.5"]) == 0
@@ -209,6 +215,7 @@ def test_d4_networks_of_another_training_stay(told: Told) -> None:
 @pytest.mark.fault(
     when="two folders of one name are scored or trained on",
     then="each has a folder of its own in `runs/`, told apart by a hash of its path",
+    lost="nothing",
 )
 def test_d4_folders_of_one_name_do_not_share_a_store() -> None:
     for place in ("a", "b"):
@@ -229,8 +236,7 @@ def test_d4_folders_of_one_name_do_not_share_a_store() -> None:
 
 
 @pytest.mark.fault(
-    when="another label column of the same table is scored",
-    then="that is another folder too",
+    when="another label column of the same table is scored", then="another folder", lost="nothing"
 )
 def test_d4_other_choices_have_a_folder_of_their_own() -> None:
     trees("scores.csv")
@@ -261,6 +267,7 @@ writing.write_output(Path("out.txt"), "new")
 @pytest.mark.fault(
     when="a command is killed while it replaces its own file",
     then="the old content or the new one is there, whole, and the next command goes on",
+    lost="what was being written",
 )
 def test_d1_a_kill_leaves_a_whole_file_that_is_known() -> None:
     write_output(Path("out.txt"), "old")
@@ -275,6 +282,8 @@ def test_d1_a_kill_leaves_a_whole_file_that_is_known() -> None:
 @pytest.mark.fault(
     when="the power fails right after a file was replaced",
     then="content and name are on the disk: both were flushed, in this order",
+    lost="nothing",
+    named="power cut",
 )
 def test_d3_outputs_are_flushed_before_they_get_their_name(
     monkeypatch: pytest.MonkeyPatch,
@@ -301,6 +310,8 @@ def test_d3_outputs_are_flushed_before_they_get_their_name(
 @pytest.mark.fault(
     when="the disk is full while a trained network is saved",
     then="one line names the file, and the older file is as it was",
+    lost="what was being written",
+    named="disk full",
 )
 def test_d12_a_full_disk_is_told_with_the_files_name(monkeypatch: pytest.MonkeyPatch) -> None:
     digits: ImageData = on_device("digits", torch.device("cpu"))
@@ -322,6 +333,7 @@ def test_d12_a_full_disk_is_told_with_the_files_name(monkeypatch: pytest.MonkeyP
 @pytest.mark.fault(
     when="a record of what was written is damaged or gone",
     then="its file counts as not ours and is left alone",
+    lost="nothing",
 )
 def test_d1_without_a_record_nothing_is_replaced() -> None:
     write_output(Path("a.txt"), "one")

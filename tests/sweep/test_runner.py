@@ -115,6 +115,14 @@ def watch_batches(monkeypatch: pytest.MonkeyPatch, limit: int = 10**9) -> list[i
     return sizes
 
 
+@pytest.mark.fault(
+    theme="Runs and trainings that are stopped or fail",
+    when="a batch does not fit into memory",
+    then="it is halved as often as it takes, and the numbers are equal; a single cell that "
+    "does not fit is named",
+    lost="time",
+    named="out of memory in a batch",
+)
 def test_out_of_memory_halves_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = toy(tmp_path / "whole", seeds=4).dataset
     sizes = watch_batches(monkeypatch, limit=5)
@@ -125,6 +133,13 @@ def test_out_of_memory_halves_the_batch(tmp_path: Path, monkeypatch: pytest.Monk
         toy(tmp_path / "never")
 
 
+@pytest.mark.fault(
+    theme="Runs and trainings that are stopped or fail",
+    when="the disk fills up while a run stores its batches",
+    then="one line says how much is stored; the same command finishes it",
+    lost="the batches in flight",
+    named="disk full",
+)
 def test_a_disk_that_fills_up_leaves_a_store_to_go_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

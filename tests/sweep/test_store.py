@@ -164,6 +164,14 @@ def test_a_damaged_store_says_so_and_can_be_replaced(tmp_path: Path) -> None:
     assert filled(path, overwrite=True).equals(whole)
 
 
+@pytest.mark.fault(
+    theme="Runs and trainings that are stopped or fail",
+    when="two processes are to write one store",
+    then="the second is told who holds it (pid, host, since when); the lock of a dead one is "
+    "taken over",
+    lost="nothing",
+    named="two parents on one store",
+)
 def test_a_second_writer_is_refused_and_a_dead_ones_lock_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "store"
     (tmp_path / ".store.lock").write_text("999999")

@@ -24,6 +24,13 @@ def run(out: Path, folder: Path, jobs: int) -> Execution:
     return execute(study, "tiny", device="cpu", out=out, jobs=jobs)
 
 
+@pytest.mark.fault(
+    theme="Runs and trainings that are stopped or fail",
+    when="a process of a run is killed in mid-batch (out of memory, say)",
+    then="one line says so; what others finish meanwhile is stored, and the same command goes on",
+    lost="the batches in flight",
+    named="a worker killed in mid-batch",
+)
 def test_a_process_that_was_killed_is_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "orders"
     folder.mkdir()
@@ -51,6 +58,12 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.fault(
+    theme="Runs and trainings that are stopped or fail",
+    when="the parent of several processes is killed",
+    then="they end within seconds, and keep their checkpoints",
+    lost="the batches in flight",
+)
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_processes_do_not_outlive_the_one_that_started_them(tmp_path: Path) -> None:
     """They would hold the device for ever, and write over the checkpoints of the next run."""

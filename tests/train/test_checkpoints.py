@@ -130,6 +130,13 @@ def another_object(_: bytes) -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.fault(
+    theme="Runs and trainings that are stopped or fail",
+    when="a checkpoint is cut short, empty, or holds something else",
+    then="a warning names it, and that training starts over",
+    lost="that training so far",
+    named="truncated or garbled checkpoint",
+)
 @pytest.mark.parametrize("damage", [cut_short, of_others, empty, another_object])
 def test_a_damaged_file_means_starting_over_with_a_warning(
     damage: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -147,6 +154,13 @@ def test_a_damaged_file_means_starting_over_with_a_warning(
     assert checkpoint.load(CPU) is not None
 
 
+@pytest.mark.fault(
+    theme="Runs and trainings that are stopped or fail",
+    when="any byte of a checkpoint is wrong",
+    then="the run goes on, from it or from the start",
+    lost="that training so far",
+    named="truncated or garbled checkpoint",
+)
 @pytest.mark.parametrize(("first", "byte"), list(enumerate([0, 255, ord("R")])))
 def test_a_file_with_a_wrong_byte_never_ends_a_run(first: int, byte: int, tmp_path: Path) -> None:
     """Disks turn bits: what is loaded is a state or None, never an exception."""

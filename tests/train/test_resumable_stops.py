@@ -92,6 +92,12 @@ def watch(now: Training) -> None:
     now.history.watched.setdefault("loss", []).append(now.history.loss[-1])
 
 
+@pytest.mark.fault(
+    theme="Runs and trainings that are stopped or fail",
+    when="Ctrl-C or SIGTERM comes in the middle of an update of a training",
+    then="the update is finished and kept",
+    lost="nothing",
+)
 @pytest.mark.usefixtures("answered")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("at", [1, STEPS - 1, STEPS, STEPS + 1, 3 * STEPS])

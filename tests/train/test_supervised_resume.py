@@ -122,7 +122,7 @@ def test_killed_after_a_checkpoint_on_the_way_it_loses_nothing(at: int, tmp_path
     class Kill(Checkpoint):
         finished = 0
 
-        def due(self) -> bool:
+        def due(self, seconds: float | None = None) -> bool:
             return True
 
         def save(self, state: dict[str, Any]) -> None:

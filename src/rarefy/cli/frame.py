@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     global _debug
     _debug = False
     _typed[:] = sys.argv[1:] if arguments is None else arguments
-    before = signal.getsignal(signal.SIGINT)
+    before, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
     answering = threading.current_thread() is threading.main_thread()  # who may set handlers
     _make_safe()
     streams = sys.stdout, sys.stderr
@@ -75,6 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
         if type(error).__name__ == "Abort":  # Ctrl-C outside a run
             return complain("stopped", 130)
         raise
+    except KeyboardInterrupt:  # before the verb was found
+        return complain("stopped", 130)
     finally:
         sys.stdout, sys.stderr = streams
         if arguments is not None and answering and before is not None:
@@ -82,6 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
             signal.signal(signal.SIGINT, before)
             if batch:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            sys.unraisablehook = hook
 
 
 def _make_safe() -> None:
@@ -100,6 +103,7 @@ def _interrupted(number: int, frame: object) -> NoReturn:
     """The first time all ends in order; meanwhile the second says so. The third ends at once: what
     is finished lies safe at every moment."""
     signal.signal(signal.SIGINT, _again)
+    sys.unraisablehook = lambda _: None  # what was cut off half-made would complain about that
     raise KeyboardInterrupt
 
 

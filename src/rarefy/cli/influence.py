@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import time
 import webbrowser
@@ -31,7 +30,7 @@ from rarefy.cli.scored_files import CSV, CSV_FACTS, GALLERY, TABLE, UNFINISHED, 
 from rarefy.cli.scored_tables import advice, classes_table, describe, doubts_table, top_table
 from rarefy.cli.streaming import streamed
 from rarefy.core.errors import bad_value
-from rarefy.core.text import folder_name
+from rarefy.core.text import as_argument, folder_name
 from rarefy.core.writing import OutputFolder
 
 if TYPE_CHECKING:
@@ -269,7 +268,7 @@ def influence(
         if check_labels:
             typer.echo(advice(scored.table))
         if "gallery" in written:
-            then = f"rarefy clean {shlex.quote(data)} --picks FILE --out DIR"
+            then = f"rarefy clean {as_argument(data)} --picks FILE --out DIR"
             typer.echo(f"next: open the page, keep, drop or relabel, export (E); then {then}")
     if open_ and "gallery" in written:
         webbrowser.open(written["gallery"].resolve().as_uri())

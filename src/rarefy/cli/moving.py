@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 
 from rarefy.cli.frame import app, exit_on_error
 from rarefy.cli.options import AsJson, Overwrite
+from rarefy.core.text import as_argument
 
 if TYPE_CHECKING:
     from rarefy.sweep.moving import Packed
@@ -37,7 +37,7 @@ def pack(
     from rarefy.sweep import moving
 
     found = moving.pack(store, folder, part_mb)
-    there = shlex.join(["rarefy", "unpack", folder.name, str(store)])
+    there = f"rarefy unpack {as_argument(folder.name)} {as_argument(store)}"
     _say(found, f"packed in {folder}; to go on elsewhere: {there}", as_json)
 
 

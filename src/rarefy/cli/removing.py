@@ -11,7 +11,7 @@ import typer
 
 from rarefy.cli.frame import complain, numbers, print_, run_study
 from rarefy.core.errors import OutOfTime
-from rarefy.core.text import folder_name
+from rarefy.core.text import as_argument, folder_name
 
 if TYPE_CHECKING:
     from rarefy.core.tables import Table
@@ -97,7 +97,8 @@ def removed(
     elif tables:
         for table in tables:
             print_(_as_rich(table))
-        typer.echo(f"store: {execution.path} (rarefy report {execution.path} draws it)")
+        draws = f"rarefy report {as_argument(execution.path)} draws it"
+        typer.echo(f"store: {execution.path} ({draws})")
     if not execution.finished:
         raise OutOfTime(execution.note)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +32,7 @@ from rarefy.cli.options import (
 )
 from rarefy.core.errors import OutOfTime, UsageError
 from rarefy.core.place import as_place
+from rarefy.core.text import as_argument
 
 if TYPE_CHECKING:
     from rarefy.core.contracts import Study, Verdict
@@ -158,7 +158,7 @@ def run(
             show_readings(verdicts)
         show_touched(verdicts, scale, declared=parameters.keys() <= {"seeds"})
         typer.echo(f"{execution.cells} cells in {execution.path}{_stopped_runs(execution)}")
-        typer.echo(f"next: rarefy report {shlex.quote(str(execution.path))} --open")
+        typer.echo(f"next: rarefy report {as_argument(execution.path)} --open")
     if not execution.finished:
         raise OutOfTime(execution.note)
 

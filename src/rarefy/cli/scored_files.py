@@ -44,6 +44,7 @@ def score(
             device=str(resolve_device(settings.device)),
             folder=state / "features",
             progress=True,
+            deadline=deadline,
         )
     words = forecast(samples, settings, WORTH_SAYING)
     if words:

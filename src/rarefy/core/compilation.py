@@ -49,9 +49,10 @@ def or_plain(
         if not failed:
             try:
                 return kernel(*arguments)
-            except BackendCompilerFailed as error:  # a compiler without Python's headers, say
+            except (BackendCompilerFailed, OSError) as error:
+                # a compiler without Python's headers, say, or nowhere to keep what it makes
                 failed = True
-                cause = error.inner_exception
+                cause = getattr(error, "inner_exception", error)
                 reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
                 print(f"note: {doing} without compiled kernels ({reason})", file=sys.stderr)
         return function(*arguments)

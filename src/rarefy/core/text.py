@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 from collections.abc import Sequence
 
 UNSEEN = (
@@ -34,6 +35,13 @@ def visible(text: str) -> str:
 def spelled(letter: str) -> str:
     """``\\x1b``, ``\\u202e``"""
     return letter.encode("unicode_escape").decode("ascii")
+
+
+def as_argument(path: object) -> str:
+    """A path as it is typed behind a command: quoted for the shell, and never taken for an
+    option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
 def file_name(text: str) -> str:

@@ -9,12 +9,14 @@ ledger are their own record.)
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,8 @@ from rarefy.core.place import Place, Remote, refuse_address
 
 RECORDS = ".rarefy"
 """Folder beside the outputs, with a small JSON file for each of them."""
+LEFT_SECONDS = 60.0
+"""Whatever is half-written for so long by a process that is gone was left by it."""
 Content = bytes | str | Callable[[Path], object]
 """A file's content, or what writes it under the name that it is given."""
 
@@ -33,9 +37,8 @@ Content = bytes | str | Callable[[Path], object]
 def replacing(path: Path) -> Iterator[Path]:
     """A name beside ``path`` to write to. When the block ends well the file takes its place, for
     good: a kill or a power cut leaves the old content or the new one. Else nothing has happened."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     # (several processes may write the same file: each its own, the last one stays)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = _partial(path)
     try:
         yield partial
         flush(partial)
@@ -49,8 +52,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def new_folder(path: Path) -> Iterator[Path]:
     """An empty folder beside ``path`` to write into. When the block ends well it gets that name, at
     once with all that is in it; else nothing has happened. What is at ``path`` stays."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = _partial(path)
     try:
         partial.mkdir()
         yield partial
@@ -63,6 +65,30 @@ def new_folder(path: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     flush(path.parent)
+
+
+def _partial(path: Path) -> Path:
+    """A name of this process beside ``path``. What killed ones have left there goes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        with contextlib.suppress(OSError, ValueError):
+            # (other machines may write here too: what they are at is young)
+            old = left.stat().st_mtime < time.time() - LEFT_SECONDS
+            if old and not _runs(int(left.suffixes[-2][1:])):
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+    return path.with_name(f".{path.name}.{os.getpid()}.partial")
+
+
+def _runs(process: int) -> bool:
+    if os.name == "nt":  # (there, asking ends it)
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def remove_folder(path: Path) -> None:

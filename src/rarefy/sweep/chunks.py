@@ -8,7 +8,6 @@ header. What is said here needs no study: a store can be checked where its study
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from rarefy.core.contracts import NONFINITE_STEP
 from rarefy.core.place import Place, Unreachable
+from rarefy.core.text import as_argument
 from rarefy.core.writing import flush
 from rarefy.sweep.objects import for_zarr
 
@@ -208,7 +208,7 @@ def in_words(path: Place, found: list[Damage]) -> str:
     again = f", and the same command then computes {len(lost)} cells again" if lost else ""
     return (
         f"store {path} is damaged: {in_short(found)}; "
-        f"'rarefy check {shlex.quote(str(path))} --repair' keeps what is whole{again}"
+        f"'rarefy check {as_argument(path)} --repair' keeps what is whole{again}"
     )
 
 

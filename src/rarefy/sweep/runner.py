@@ -81,6 +81,7 @@ def execute(
     store = Store(out, study, scale, dtype, overwrite)
     if store.done().all():
         _refuse_other_inputs(store, _inputs_if_there(study))
+        store.tidy()
         return _result(store)
     saved = None if models is None else network_folder(study, dtype, models, overwrite)
     with contextlib.ExitStack() as stack:

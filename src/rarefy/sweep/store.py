@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -24,7 +25,7 @@ import xarray as xr
 import zarr
 
 from rarefy.core.contracts import Experiment
-from rarefy.core.errors import RunError, UsageError
+from rarefy.core.errors import Busy, RunError, UsageError
 from rarefy.core.place import Place, Remote, as_place
 from rarefy.sweep.arrays import Arrays, all_outputs, coordinates_of
 from rarefy.sweep.chunks import Damage, flush_all, has_checksums, in_words
@@ -178,6 +179,16 @@ class Store:
     def begin(self) -> None:
         """Lock the store, then create it, or extend it by the seeds it does not have."""
         self._locked(self._prepare)
+
+    def tidy(self) -> None:
+        """Remove what a kill after the last cell has left beside the store."""
+        if not self.scratch.exists():
+            return
+        with contextlib.suppress(OSError, Busy):  # (only to be read; another process extends it)
+            self._lock.acquire()
+            if self._column("done").all():
+                shutil.rmtree(self.scratch, ignore_errors=True)
+            self._lock.release()
 
     def repair(self) -> int:
         """Keep what is whole; how many cells are to be computed again."""

@@ -17,11 +17,15 @@ from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value
 from rarefy.core.rng import key
 from rarefy.data.images.ids import choose_by_content, digest_of
+from rarefy.data.images.image_set import ImageData, ImageSet
 from rarefy.measure.class_report import balanced_accuracy
+from rarefy.nets.builder import identity
+from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.tools.image_data import on_device, some_of
 from rarefy.tools.network_evaluation import Scorer, final_network
 from rarefy.tools.sparse_experiment import SparseTraining
-from rarefy.tools.sparse_training import new_training, own_random_state
+from rarefy.tools.sparse_training import Task, new_training, own_random_state
+from rarefy.train.checkpoints import Checkpoint
 from rarefy.train.image_batches import Scaling
 from rarefy.train.pruning_spec import PruningSpec
 
@@ -101,15 +105,44 @@ def race(experiment: SparseTraining, context: Context) -> Race:
             spec = PruningSpec.parse(rule, keep, experiment.granularity, experiment.every)
         found = []
         for seed in range(SEEDS):
-            run_key = key(experiment.name, "race", seed)
             context.say(f"choosing a keep: {keep:g}, seed {seed}")
-            with own_random_state(run_key, context.device):
-                training = new_training(task, spec, data, rest, run_key, context)
-                history = training.run(context)
-                network = final_network(training)
-                scorer = Scorer(training, Scaling(data.mean, data.std), run_key, context)
-                confusion = scorer.confusion(network, held, task.test_noise[0])
-            failed = history.nonfinite_step >= 0
-            found.append(math.nan if failed else float(balanced_accuracy(confusion)[0]))
+            run_key = key(experiment.name, "race", seed)
+            found.append(_score(task, spec, data, (rest, held), run_key, context))
         scores[keep] = float(np.mean(found))
     return Race(scores, epochs, len(held))
+
+
+def _score(
+    task: Task,
+    spec: PruningSpec,
+    data: ImageData,
+    parts: tuple[ImageSet, ImageSet],
+    run_key: int,
+    context: Context,
+) -> float:
+    """Balanced accuracy of one short training on the second part. With a folder for it, a race that
+    was stopped goes on where it was."""
+    rest, held = parts
+
+    def trained(checkpoint: Checkpoint | None) -> float:
+        with own_random_state(run_key, context.device):
+            training = new_training(task, spec, data, rest, run_key, context)
+            history = training.run(context, checkpoint)
+            network = final_network(training)
+            scorer = Scorer(training, Scaling(data.mean, data.std), run_key, context)
+            confusion = scorer.confusion(network, held, task.test_noise[0])
+        if checkpoint is not None:
+            checkpoint.remove()
+        return math.nan if history.nonfinite_step >= 0 else float(balanced_accuracy(confusion)[0])
+
+    if context.scratch is None:
+        return trained(None)
+    name = hash_of("race", run_key, task, spec, data.fingerprint, identity(task.network))
+    path = context.scratch / f"{name}.npz"
+    kept = cached_npz(
+        path,
+        lambda: {"score": np.asarray(trained(Checkpoint(path.with_suffix(".pt"))))},
+        context.advance,
+        0,
+    )
+    return float(kept["score"])

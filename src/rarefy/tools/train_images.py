@@ -22,6 +22,7 @@ from rarefy.nets.builder import build
 from rarefy.sweep.cached import cached_npz, hash_of
 from rarefy.sweep.examine import examine
 from rarefy.sweep.runner import check_run, execute, network_folder
+from rarefy.sweep.store import beside
 from rarefy.tools.compared_run import given_or_usual, image_source
 from rarefy.tools.forecasting import forecast
 from rarefy.tools.image_data import on_device, some_of, with_options
@@ -276,8 +277,10 @@ def _with_keep(
         words = ", ".join(f"{keep:g}" for keep in keeps if keep != 1)
         return replace(experiment, keep=keeps), f"keep {words}: as the store was begun with"
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
+    # (what a race leaves there goes when the store is made)
+    context = Context(device=device, deadline=deadline, scratch=beside(store, "scratch"))
     with exactly(1) if device.type == "cpu" else contextlib.nullcontext():
-        found = race(experiment, Context(device=device, deadline=deadline))
+        found = race(experiment, context)
     return replace(experiment, keep=(1.0, found.beside)), found.sentence
 
 

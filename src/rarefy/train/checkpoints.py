@@ -18,6 +18,8 @@ from rarefy.core.text import one_line
 from rarefy.core.writing import write_whole
 
 EVERY_SECONDS = 60.0
+WORTH_SECONDS = 1.0
+"""Of training: kept when it is through, since what comes after it can be stopped too."""
 ROUNDED_FROM = "bf16 of"
 _log = logging.getLogger("rarefy")
 
@@ -31,8 +33,9 @@ class Checkpoint:
     ) -> None:
         self.path, self.written, self._clock, self._last = path, written, clock, clock()
 
-    def due(self) -> bool:
-        return self.written and self._clock() - self._last >= EVERY_SECONDS
+    def due(self, seconds: float | None = None) -> bool:
+        every = EVERY_SECONDS if seconds is None else seconds
+        return self.written and self._clock() - self._last >= every
 
     def save(self, state: dict[str, Any]) -> None:
         if not self.written:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from rarefy.core.contracts import Context
 from rarefy.core.errors import RunError
 from rarefy.pruning.models.pruner import Pruner
-from rarefy.train.checkpoints import Checkpoint
+from rarefy.train.checkpoints import WORTH_SECONDS, Checkpoint
 
 Self = TypeVar("Self", bound="Resumable")
 
@@ -144,8 +144,8 @@ class Resumable(ABC):
                     context.advance(1 / self.batches.steps)
                     if checkpoint is not None and checkpoint.due() and self._good():
                         checkpoint.save(self.state_dict())
-        if checkpoint is not None and checkpoint.path.exists() and self._good():
-            checkpoint.save(self.state_dict())  # what comes after a long training may fail too
+        if checkpoint is not None and checkpoint.due(WORTH_SECONDS) and self._good():
+            checkpoint.save(self.state_dict())  # what comes after a training may fail too
         if self.history.nonfinite_step < 0 and not self._finite():
             self.history.nonfinite_step = self.step - 1  # the very last update did it
         if self.step < self.steps:

@@ -157,7 +157,7 @@ def test_killed_after_a_checkpoint_by_the_clock_it_loses_nothing(
         pass
 
     class Kill(Checkpoint):
-        def due(self) -> bool:
+        def due(self, seconds: float | None = None) -> bool:
             return True
 
         def save(self, state: dict[str, Any]) -> None:

@@ -46,7 +46,7 @@ class AlwaysDue(Checkpoint):
         super().__init__(path)
         self.steps: list[int] = []
 
-    def due(self) -> bool:
+    def due(self, seconds: float | None = None) -> bool:
         return True
 
     def save(self, state: dict[str, Any]) -> None:

@@ -158,6 +158,7 @@ def test_a_whole_image_left_alone_is_the_image() -> None:
 # torch's own compiler uses what torch itself calls deprecated
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:`torch._prims_common.check` is:FutureWarning")
+@pytest.mark.usefixtures("compiler_afresh")
 def test_compiled_views_are_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     """The real compiler, with a last part that must be filled up; grey images, because the colours
     are half a minute for a CPU's compiler."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rarefy.core.text import as_argument
 from rarefy.data.images.listing import counted
 from rarefy.tools.checkup.sections import DONE, Section
 from rarefy.tools.influence.label_check import KNOWN
@@ -63,7 +64,7 @@ def commands_for(data: str, **options: object) -> Commands:
     def command(verb: str, *further: str) -> str:
         known = [name for name, verbs in OPTIONS.items() if verb in verbs and options.get(name)]
         words = [_spelled(name, options[name]) for name in known]
-        return " ".join(["rarefy", verb, shlex.quote(data), *words, *further])
+        return " ".join(["rarefy", verb, as_argument(data), *words, *further])
 
     return command
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.cells import defused
 from rarefy.core.errors import UsageError, bad_value
-from rarefy.core.text import one_line, printable
+from rarefy.core.text import as_argument, one_line, printable
 from rarefy.core.writing import check_place, new_folder
 from rarefy.data.images.listing import listed
 from rarefy.tools.clean.layouts import write_layout
@@ -234,6 +234,6 @@ def _cleaned(
         classes=pd.DataFrame({"class": names, "before": before, "after": after}),
         log=pd.DataFrame(told["log"], columns=LOGGED),
         notes=(*decisions.notes, *told["notes"]),
-        next=shlex.join(["rarefy", verb, str(where), *options]),
+        next=" ".join(["rarefy", verb, as_argument(where), *map(shlex.quote, options)]),
         again=again,
     )

@@ -75,20 +75,18 @@ def undo(folder: str | Path) -> Undone:
 
 
 def _contents(folder: Path) -> dict[str, str]:
-    """Every file below the folder (but our records) by its hash, every link by its target, and
+    """Every file below the folder (but our record) by its hash, every link by its target, and
     folders that are empty."""
     found = {}
     for place, folders, files in os.walk(folder):
         here = Path(place)
         links = [name for name in folders if (here / name).is_symlink()]
-        if here == folder / RECORDS:
-            continue
-        if not folders and not files:
+        if not folders and not files and here != folder / RECORDS:
             found[_name(here, folder)] = "empty folder"
         for name in (*links, *files):
             path = here / name
             said = _name(path, folder)
-            if name in _OF_DESKTOPS:
+            if name in _OF_DESKTOPS or said == RECORD:
                 continue
             linked = path.is_symlink()
             found[said] = f"-> {one_line(os.readlink(path))}" if linked else file_hash(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -15,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rarefy.core.errors import UsageError, bad_value
+from rarefy.core.errors import OutOfTime, UsageError, bad_value
 from rarefy.core.progress import Progress
 from rarefy.core.settings import resolve_device
 from rarefy.data.images.ids import short_hash
@@ -39,6 +40,7 @@ def embed(
     folder: str | Path | None = None,
     limit: int | None = None,
     progress: bool = False,
+    deadline: float | None = None,
 ) -> Samples:
     """The same samples, names and ids with the embedding's outputs as features, float32 (n, k).
 
@@ -48,6 +50,7 @@ def embed(
     Whatever it returns is flattened to one row per sample.
     device: by default where the module is. limit: bytes of memory that the result may take.
     folder: the result goes there instead, and a run that was interrupted is gone on with.
+    deadline: a time of ``time.monotonic``, after which ``OutOfTime`` is raised.
     """
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise bad_value("batch", batch, "must be a whole number, at least 1")
@@ -69,7 +72,7 @@ def embed(
                 ) from error
             return _rows(outputs, called, first, last)
 
-        features = _filled(samples, rows_of, batch, called, folder, limit, progress)
+        features = _filled(samples, rows_of, batch, called, folder, limit, progress, deadline)
     return replace(
         samples,
         features=features,
@@ -115,6 +118,7 @@ def _filled(
     folder: str | Path | None,
     limit: int | None,
     progress: bool,
+    deadline: float | None,
 ) -> NDArray[Any]:
     count = len(samples)
     head = rows_of(0, min(batch, count))
@@ -138,6 +142,10 @@ def _filled(
     shown = Progress("embedding", count, store.done) if progress else nullcontext()
     with shown as bar:
         while store.done < count:
+            if deadline is not None and time.monotonic() > deadline:
+                store.flush()
+                some = f"; {store.done} of {count} samples are kept" if folder is not None else ""
+                raise OutOfTime(f"stopped while samples were embedded{some}")
             first, last = store.done, min(store.done + batch, count)
             rows = rows_of(first, last)
             if rows.shape[1] != head.shape[1]:
