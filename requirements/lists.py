@@ -39,7 +39,7 @@ HEADER = """\
 """
 
 
-PIN = re.compile(r"^[\w.-]+==[^\s\\]+", re.MULTILINE)
+PIN = re.compile(r"^([\w.-]+)==([^\s\\]+)", re.MULTILINE)
 OF_TORCH = re.compile(r"(torch|torchvision|triton|nvidia-.*|cuda-.*)==")
 """Builds of torch, and what comes with one."""
 ELSEWHERE = re.compile(r"sys_platform == '(win32|emscripten)'")
@@ -90,7 +90,7 @@ def texts() -> dict[str, str]:
 
 def pins(old: str, lists: dict[str, str]) -> str:
     """constraints.txt: its head and builds of torch as they were, and what the lists have."""
-    listed = PIN.findall("\n".join(lists.values()))
+    listed = ["==".join(pin) for pin in PIN.findall("\n".join(lists.values()))]
     kept = old.splitlines()
     head = [line for line in kept if line.startswith("#")]
     builds = [line for line in kept if OF_TORCH.match(line)]
