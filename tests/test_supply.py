@@ -158,7 +158,12 @@ def test_lowest_and_latest_versions_were_tested_and_lower_bounds_are_true() -> N
     kept = json.loads((HERE / "versions.json").read_text("utf-8"))
     wanted = asked("dev")
     for name in ("lowest", "latest"):
-        assert kept[name]["failed"] == [] and kept[name]["passed"] > 500
+        run = kept[name]
+        assert run["failed"] == [] and run["passed"] > 500
+        cells = (name, run["date"][:10], run["python"], run["passed"], run["skipped"])
+        assert f"| {' | '.join(map(str, cells))} |" in (ROOT / "docs" / "supply.md").read_text(
+            "utf-8"
+        )
         assert set(wanted) - {"torch"} <= set(kept[name]["versions"]), "make test-versions"
     for package, requirement in wanted.items():
         if package == "torch":
