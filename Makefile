@@ -7,18 +7,30 @@ JOBS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -c constraints.txt
+LISTED := pyproject.toml constraints.txt $(wildcard requirements/*.txt)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS)
 
-.PHONY: help demo test test-heavy search lint bench docs clean
+# Every package by its hash but torch, whose builds differ; flit_core of that list builds rarefy.
+define install
+	@$(PIP) --require-hashes --no-deps $(1:%=-r requirements/%.txt)
+	@$(PIP) -c constraints.txt torch
+	@$(PIP) --no-deps --no-build-isolation -e .
+endef
+
+.PHONY: help demo test test-heavy test-versions search lint bench docs wheel lock audit clean
 
 help:
 	@echo "make demo   run the headline studies at quick scale and write report.html"
 	@echo "make test   run the whole test suite"
 	@echo "make test-heavy  kills, fuzzing and load, for hours; keeps what came out in tests/heavy/last.json"
+	@echo "make test-versions  part of the suite on the lowest and on the latest versions of all packages"
 	@echo "make search property tests with new examples"
 	@echo "make lint   style, types and the one-way imports"
 	@echo "make bench  run every benchmark beside its plain baseline"
 	@echo "make docs   build the documentation into site/"
+	@echo "make wheel  build the wheel and the source archive into dist/"
+	@echo "make lock   renew requirements/, the lists of packages with hashes, and docs/licences.md"
+	@echo "make audit  ask the public services whether a package is known to be vulnerable"
 	@echo "make clean  remove what was built, and the environment"
 
 # The stamps hold the time of the last installation, so a second call installs nothing.
@@ -28,19 +40,19 @@ $(BIN)/python:
 	@echo "== making the environment $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
-	@echo "== installing rarefy (exact versions from constraints.txt)"
-	@$(INSTALL) -e .
+$(VENV)/.installed: $(BIN)/python $(LISTED)
+	@echo "== installing rarefy (exact versions, checked by their hashes)"
+	$(call install,run)
 	@touch $@
 
-$(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
-	@echo "== installing rarefy and what developing needs (exact versions from constraints.txt)"
-	@$(INSTALL) -e ".[dev]"
+$(VENV)/.installed-dev: $(BIN)/python $(LISTED)
+	@echo "== installing rarefy and what developing needs (exact versions, checked by their hashes)"
+	$(call install,run dev)
 	@touch $(VENV)/.installed $@
 
-$(VENV)/.installed-heavy: $(BIN)/python pyproject.toml constraints.txt
-	@echo "== installing rarefy and what its heavy tests need (exact versions from constraints.txt)"
-	@$(INSTALL) -e ".[heavy]"
+$(VENV)/.installed-heavy: $(BIN)/python $(LISTED)
+	@echo "== installing rarefy and what its heavy tests need (exact versions, checked by their hashes)"
+	$(call install,run dev heavy)
 	@touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
 demo: $(VENV)/.installed
@@ -56,6 +68,10 @@ test: $(VENV)/.installed-dev
 test-heavy: $(VENV)/.installed-heavy
 	@echo "== heavy tests, one at a time"
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m heavy --record tests/heavy/last.json $(ONLY) tests
+
+# VERSIONS=lowest runs one of the two.
+test-versions: $(VENV)/.installed-heavy
+	@$(BIN)/python requirements/versions.py $(VERSIONS)
 
 search: $(VENV)/.installed-dev
 	@echo "== property tests with examples that nobody has tried yet"
@@ -81,6 +97,28 @@ docs: $(VENV)/.installed-dev
 	@echo "== building site/"
 	@$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+# The same commit gives the same bytes.
+wheel: $(VENV)/.installed
+	@mkdir -p dist && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -c \
+	  "from flit_core import buildapi; print(buildapi.build_wheel('dist'), buildapi.build_sdist('dist'))"
+
+# Versions come from constraints.txt; optional packages are only looked at, for their licences.
+lock: $(VENV)/.installed-heavy
+	@echo "== renewing the lists"
+	@$(BIN)/python requirements/lists.py
+	@echo "== installing what they say, and reading its licences"
+	$(call install,run dev heavy)
+	@touch $(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-heavy
+	@rm -rf build/optional
+	@$(PIP) --target build/optional --require-hashes --no-deps -r requirements/optional.txt
+	@$(PIP) --target build/optional --no-deps -c constraints.txt torchvision
+	@$(BIN)/python docs/make.py licences
+
+# --strict: without it a package that the service does not answer for passes for a sound one.
+audit: $(VENV)/.installed-heavy
+	@echo "== asking for known vulnerabilities of what constraints.txt pins"
+	@$(BIN)/python -m pip_audit --strict --disable-pip --no-deps -r constraints.txt
 
 clean:
 	rm -rf $(VENV) build dist site src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache \

@@ -4,6 +4,7 @@
                                           docs/index.md, from the ledger and results/
     python docs/make.py faults            docs/faults.md, from the tests that carry the mark
     python docs/make.py heavy             docs/heavy.md, from tests/heavy/last.json
+    python docs/make.py licences          docs/licences.md, from requirements/ and what is installed
     python docs/make.py longtail-table    docs/longtail-table.md and its pictures, from results/
     python docs/make.py overtraining      docs/overtraining.md and its pictures, from results/
     python docs/make.py regret            docs/keep.md, from results/ and their history
@@ -21,12 +22,25 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pages import DOCS, ROOT, claims, faults, heavy, longtail, pictures, regret, scoreboard, site
+from pages import (
+    DOCS,
+    ROOT,
+    claims,
+    faults,
+    heavy,
+    licences,
+    longtail,
+    pictures,
+    regret,
+    scoreboard,
+    site,
+)
 
 FILES: dict[str, Callable[[Path], Mapping[str, str | bytes]]] = {
     "claims": claims.files,
     "faults": lambda results: {"faults.md": faults.page()},
     "heavy": lambda results: {"heavy.md": heavy.page()},
+    "licences": lambda results: {"licences.md": licences.page()},
     "longtail-table": longtail.files,
     "overtraining": longtail.overtraining.files,
     "regret": regret.files,
