@@ -8,6 +8,7 @@
 - gallery: from the scores of 60,000 images of 28 x 28 to table and page (MNIST where it is there).
 - influence: scores of 10^6 x 64 rows from a .npy file to the table, with few and many classes;
   without neighbours and label check, whose work is bounded by another rule (docs/influence.md).
+- commands: `rarefy influence` with all that it does by default, on both; once, it takes minutes.
 - workers: strong and weak scaling over 1 and 2 of them, by threads and, where there is Dask, by
   processes of a local cluster.
 
@@ -22,7 +23,10 @@ import inspect
 import multiprocessing
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -205,6 +209,34 @@ def influence(rows: int, classes: int, rounds: int) -> dict[str, Any]:
     return {"rows": rows, "width": width, "classes": classes, **found}
 
 
+def commands(data: str, rounds: int) -> dict[str, Any]:
+    """The real command line in a process of its own."""
+    wall, core, most = [], [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        given = ["influence", "mnist"]
+        if data == "rows":
+            random = np.random.default_rng(0)
+            np.save(f"{folder}/rows.npy", random.standard_normal((ROWS, 64), dtype=np.float32))
+            np.save(f"{folder}/labels.npy", np.arange(ROWS) % 10)
+            given = ["influence", "rows.npy", "--labels", "labels.npy"]
+        for _ in range(rounds):
+            began = time.perf_counter()
+            call = [sys.executable, "-m", "rarefy", *given, "--overwrite"]
+            process = subprocess.Popen(call, cwd=folder)
+            _, status, used = os.wait4(process.pid, 0)
+            if status:
+                raise SystemExit(f"rarefy {' '.join(given)} ended with {status}")
+            wall.append(time.perf_counter() - began)
+            core.append(used.ru_utime + used.ru_stime)
+            most = max(most, used.ru_maxrss * 1024)
+    return {
+        "command": " ".join(given),
+        "wall": wall,
+        "core": core,
+        "process_memory_bytes": most,
+    }
+
+
 def workers(way: str, count: int, rounds: int) -> dict[str, Any]:
     """Strong: the same cells by each number of workers; weak: so many per worker."""
     options: dict[str, Any] = {"batch": 1}
@@ -227,7 +259,7 @@ def workers(way: str, count: int, rounds: int) -> dict[str, Any]:
 
 def ways() -> list[str]:
     known = "cluster" in inspect.signature(execute).parameters
-    return ["threads", "cluster"] if known else ["threads"]
+    return size(["threads", "cluster"] if known else ["threads"], ["threads"])
 
 
 def planned(rounds: int) -> dict[str, list[tuple[Callable[..., Any], tuple[Any, ...]]]]:
@@ -236,9 +268,9 @@ def planned(rounds: int) -> dict[str, list[tuple[Callable[..., Any], tuple[Any, 
         "writing": [(writing, (batch, rounds)) for batch in BATCHES],
         "gallery": [(gallery, (IMAGES, rounds))],
         "influence": [(influence, (ROWS, classes, rounds)) for classes in CLASSES],
+        "commands": size([(commands, ("mnist", 1)), (commands, ("rows", 1))], []),
         "workers": [
-            (workers, (way, count, rounds)) for way in size(ways(), ["threads"])
-            for count in WORKERS
+            (workers, (way, count, rounds)) for way in ways() for count in WORKERS
         ],
     }  # fmt: skip
 
@@ -258,6 +290,10 @@ def alone(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         raise SystemExit(f"{function.__name__}{arguments} did not end well") from None
     process.join()
     return {**found, "load_average_before": busy}
+
+
+def _here(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    return function(*arguments)
 
 
 def _answer(pipe: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
@@ -282,7 +318,7 @@ def main() -> None:
             continue
         found = []
         for function, given in parts:
-            found.append(alone(function, given))
+            found.append(size(alone, _here)(function, given))
             print(f"{name}: {line(found[-1])}", flush=True)
         what = "seconds of the clock (wall) and of all threads (core) of each round"
         keep(arguments, f"load-{name}", {"what": what, "results": found})

@@ -3,6 +3,7 @@
     python docs/make.py claims            docs/claims.md, docs/claims/ and the table of
                                           docs/index.md, from the ledger and results/
     python docs/make.py faults            docs/faults.md, from the tests in tests/faults
+    python docs/make.py load              docs/load.md, from benchmarks/results and tests/heavy
     python docs/make.py longtail-table    docs/longtail-table.md and its pictures, from results/
     python docs/make.py overtraining      docs/overtraining.md and its pictures, from results/
     python docs/make.py regret            docs/keep.md, from results/ and their history
@@ -20,11 +21,12 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pages import DOCS, ROOT, claims, faults, longtail, pictures, regret, scoreboard, site
+from pages import DOCS, ROOT, claims, faults, load, longtail, pictures, regret, scoreboard, site
 
 FILES: dict[str, Callable[[Path], Mapping[str, str | bytes]]] = {
     "claims": claims.files,
     "faults": lambda results: {"faults.md": faults.page()},
+    "load": lambda results: {"load.md": load.page()},
     "longtail-table": longtail.files,
     "overtraining": longtail.overtraining.files,
     "regret": regret.files,
