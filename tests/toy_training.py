@@ -82,6 +82,9 @@ class ToyTraining(Study):
                 time.sleep(0.01)
         if word == "raise":
             raise ZeroDivisionError("the toy was told to break")
+        if word == "stumble":  # once
+            order.unlink()
+            raise ConnectionResetError("the toy has lost a file server")
         if word == "fail":
             raise RunError("the toy has lost its disk")
         if word == "die":
@@ -106,3 +109,24 @@ class ToySumming(ToyTraining):
     def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
         rows = cells.draws(context).normal("long", (300_000,), 0)
         return {"end": rows.sum(1).numpy(), "threads": np.array([torch.get_num_threads()])}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToyKeeping(ToyTraining):
+    """One that tells whether it could keep a checkpoint, and what denormal numbers become."""
+
+    name: ClassVar[str] = "toy-keeping"
+
+    def outputs(self) -> tuple[Output, ...]:
+        return (
+            Output("kept", (), "1 if it could", "1"),
+            Output("denormal", (), "half of the least"),
+        )
+
+    def simulate(self, cells: Cells, context: Context) -> dict[str, np.ndarray]:
+        self._obey(f"{cells.values['seed'][0]}-{cells.values['height'][0]:g}", context)
+        if context.scratch is not None:
+            context.scratch.mkdir(exist_ok=True)
+            (context.scratch / f"{cells.keys[0]}.pt").touch()
+        half = torch.full((1,), torch.finfo(torch.float32).tiny) / 2
+        return {"kept": np.array([context.scratch is not None]), "denormal": half.numpy()}

@@ -18,7 +18,7 @@ from toy_study import Toy
 import rarefy
 from rarefy.core.contracts import Cells, Context
 from rarefy.core.errors import Interrupted, RunError, UsageError
-from rarefy.sweep import runner, store
+from rarefy.sweep import choices, runner, store
 from rarefy.sweep.arrays import Arrays
 from rarefy.sweep.runner import execute
 
@@ -233,7 +233,7 @@ def test_compilation_is_chosen_by_the_work_and_kept(
         }
 
     monkeypatch.setattr(Toy, "simulate", look)
-    monkeypatch.setitem(runner.COMPILE_FROM_RUN_STEPS, "cpu", 4 * 60)
+    monkeypatch.setitem(choices.COMPILE_FROM_RUN_STEPS, "cpu", 4 * 60)
     with pytest.raises(Interrupted):
         toy(tmp_path / "large", seeds=10)
     toy(tmp_path / "large", seeds=10)  # less is left than compiling pays for, but bits count more

@@ -218,6 +218,7 @@ def run_study(
     models: Path | None = None,
     threads: int | None = None,
     progress: bool = True,
+    cluster: str | None = None,
 ) -> Execution:
     """Run a study with a progress bar; messages repeat the command that was typed."""
     from rarefy.sweep.runner import execute
@@ -235,6 +236,7 @@ def run_study(
         jobs=jobs,
         models=models,
         threads=threads,
+        cluster=cluster,
     )
 
 

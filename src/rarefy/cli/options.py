@@ -34,6 +34,15 @@ Jobs = Annotated[
         "Small networks leave a GPU idle: try 4 or more there, best with NVIDIA's MPS running."
     ),
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS|FILE.json|local:N",
+        help="Compute on a Dask cluster: the address of its scheduler, the scheduler's file, or N "
+        "processes here. The store is the same. For GPUs start each worker with --resources GPU=1. "
+        "Needs rarefy\\[cluster].",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option(

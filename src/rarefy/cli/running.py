@@ -22,6 +22,7 @@ from rarefy.cli.frame import (
 )
 from rarefy.cli.options import (
     AsJson,
+    Cluster,
     DataFolder,
     Device,
     Jobs,
@@ -71,6 +72,7 @@ def run(
         ),
     ] = None,
     jobs: Jobs = None,
+    cluster: Cluster = None,
     threads: Threads = None,
     folder: DataFolder = None,
     show_all: Annotated[
@@ -85,11 +87,13 @@ def run(
     again, and says where it changed.
 
     The store keeps what is finished: stopped or killed, the same command goes on; more --seeds
-    extend it. Exit code 3 when --max-seconds were over before the end.
+    extend it. Exit code 3 when --max-seconds were over before the end, or a cluster went away.
 
     Example: [bold]rarefy run contrast-alignment --scale quick --seeds 20[/]
 
     Example: [bold]rarefy run topk-regimes --set d=1e3,1e6,1e9 --form dual[/]
+
+    Example: [bold]rarefy run topk-regimes --scale paper --cluster scheduler.json[/]
     """
     from rarefy.studies import get_study
     from rarefy.sweep.growing import begin_with_results
@@ -97,6 +101,8 @@ def run(
     from rarefy.sweep.results import check_folder, find_finished, write_results
 
     use_data_folder(folder)
+    if cluster is not None and jobs is not None:
+        raise UsageError("--jobs is for this machine alone; leave it out with --cluster")
     kind = get_study(study)
     parameters = parse_settings(kind, settings or [])
     if seeds is not None:
@@ -117,7 +123,16 @@ def run(
         if taken:
             complain(f"{taken} cells are taken from {results}; only the others are run", 0)
     execution = run_study(
-        at_scale, scale, store, device, dtype, overwrite, max_seconds, jobs, threads=threads
+        at_scale,
+        scale,
+        store,
+        device,
+        dtype,
+        overwrite,
+        max_seconds,
+        jobs,
+        threads=threads,
+        cluster=cluster,
     )
     verdicts = []
     if execution.finished:

@@ -28,6 +28,12 @@ class RunError(RarefyError, RuntimeError):
     """Something failed on the way (disk full, lost device); what was stored is still good."""
 
 
+class SchedulerLost(RunError):
+    """A cluster went away in mid-run: what is stored is good, the same command goes on."""
+
+    exit_code = 3
+
+
 class OutOfTime(RarefyError):
     """The deadline of ``--max-seconds`` passed: not a failure, the same command goes on."""
 

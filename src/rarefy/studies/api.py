@@ -29,6 +29,7 @@ def run(
     max_seconds: float | None = None,
     progress: bool = False,
     threads: int | None = None,
+    cluster: Any = None,
     **parameters: Any,
 ) -> xr.Dataset:
     """Run a study and give its results with dimensions (axes..., ``seed``, an output's own).
@@ -37,6 +38,10 @@ def run(
     interruption. Without it they live in a temporary one. Cells that ``max_seconds`` did not
     reach are NaN; ``cells_done`` and ``cells`` are attributes. ``threads`` inside each operation,
     one on a CPU if not given, are part of how a cell is computed; a large training may want more.
+
+    ``cluster``: the workers of a Dask cluster compute, this process writes. A scheduler's address,
+    its file (``scheduler.json``), ``"local:4"`` for four processes here (a script must then guard
+    its main part), or a ``distributed.Client``.
     """
     kind = get_study(study) if isinstance(study, str) else study
     if seeds is not None:
@@ -59,6 +64,7 @@ def run(
             progress,
             go_on=again,
             threads=threads,
+            cluster=cluster,
         ).dataset
 
 

@@ -4,43 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
-import os
 import shutil
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import torch
 import xarray as xr
 
 from rarefy.core.contracts import Context, Experiment
 from rarefy.core.errors import Interrupted, OutOfTime, RunError, UsageError, bad_value
 from rarefy.core.progress import Progress
-from rarefy.core.provenance import provenance
-from rarefy.core.settings import (
-    can_compile,
-    free_memory,
-    resolve_device,
-    resolve_dtype,
-)
+from rarefy.core.settings import resolve_dtype
 from rarefy.core.writing import OutputFolder, check_place
-from rarefy.sweep.arrays import CHUNK_RUNS
+from rarefy.sweep.choices import Compiled, Place, choose, fitting, place_here
+from rarefy.sweep.cluster import Cluster
+from rarefy.sweep.connecting import check_cluster, connect
 from rarefy.sweep.process_state import prepared_cpu, sigterm_as_interrupt
 from rarefy.sweep.spec import spec_hash, spec_of
 from rarefy.sweep.store import Store
-from rarefy.sweep.workers import MEMORY_SHARE, compute, threads_at_once, usual_jobs
-
-BATCH_CPU = 32
-"""Stays in cache, and little is lost when the run is killed."""
-BATCH_CUDA = 4096
-COMPILE_FROM_RUN_STEPS = {"cpu": 20_000, "cuda": 100_000}
-"""Below this, compiling takes longer than it saves."""
-
-Compiled = bool | Literal["auto"]
+from rarefy.sweep.workers import compute, usual_jobs
 
 
 @dataclass(frozen=True)
@@ -73,6 +57,7 @@ def execute(
     jobs: int | None = 1,
     models: Path | None = None,
     threads: int | None = None,
+    cluster: Any = None,
 ) -> Execution:
     """Run what is not yet in the store at ``out`` and read the whole of it.
 
@@ -81,46 +66,52 @@ def execute(
     a script that is no module of its own must then guard its main part, as for every process that
     Python spawns); ``models``: a folder for the networks these train. ``threads`` inside each
     operation, on a CPU one if not given: part of how a cell is computed, so that its bits do not
-    depend on who computes it, and kept with the store.
+    depend on who computes it, and kept with the store. ``cluster``: the workers of a Dask cluster
+    compute (``rarefy.sweep.cluster``), with ``device`` as they have it.
     """
     check_run(study, max_seconds, jobs, threads, batch)
+    if cluster is not None:
+        check_cluster(cluster, jobs, models)
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
-    where, kind = resolve_device(device), resolve_dtype(dtype)
+    kind = resolve_dtype(dtype)
+    place = None if cluster is not None else place_here(study, device, dtype)
     check_place(Path(out))
     store = Store(Path(out), study, scale, dtype, overwrite)
     if store.done().all():
         _refuse_other_inputs(store, _inputs_if_there(study))
         return _result(store)
     saved = None if models is None else network_folder(study, dtype, models, overwrite)
-    # before anything is written: a cell that can never run must not leave a store behind
-    fitting = _fitting(study, where)
-    inputs = study.inputs()
-    store.begin()
-    try:
+    with contextlib.ExitStack() as stack:
+        workers: Cluster | None = None
+        if place is None:
+            workers = stack.enter_context(
+                connect(cluster, study, device, dtype, deadline, progress)
+            )
+            place, jobs = workers.place, 1
+        # before anything is written: a cell that can never run must not leave a store behind
+        fit = fitting(study, place)
+        inputs = study.inputs()
+        store.begin()
+        stack.callback(store.close)
         _refuse_other_inputs(store, inputs)
         if "inputs" not in store.attributes or not store.done().any():
             if store.attributes.get("inputs", inputs) != inputs:
                 # no cell is done, but trainings may be under way: with what is no longer there
                 shutil.rmtree(store.scratch, ignore_errors=True)
             store.remember(inputs=inputs)
-        choices = _choices(store, where, fitting, compiled, batch, threads)
+        choices = choose(store, place, fit, compiled, batch, threads)
         context = Context(
-            device=where,
+            device=place.device,
             dtype=kind,
             compiled=choices["compiled"],
             deadline=deadline,
             scratch=store.scratch,
             models=saved,
         )
-        made = provenance(where, dtype, store.wall_seconds())
-        made |= {"inputs": inputs} if inputs else {}
-        earlier = store.attributes.get("provenance", {}).get("earlier")
-        store.remember(provenance={**made, "earlier": earlier} if earlier else made)
+        _remember_origin(store, place, inputs)
         if jobs is None:
-            jobs = usual_jobs(study, where, choices.get("threads"))
-        note = _fill(store, context, choices, progress, go_on, jobs)
-    finally:
-        store.close()
+            jobs = usual_jobs(study, place.device, choices.get("threads"))
+        note = _fill(store, context, choices, progress, go_on, jobs, workers)
     return _result(store, note)
 
 
@@ -166,6 +157,13 @@ def _inputs_if_there(study: Experiment) -> dict[str, str]:
         return {}
 
 
+def _remember_origin(store: Store, place: Place, inputs: dict[str, str]) -> None:
+    made = {**place.made, "wall_seconds": round(store.wall_seconds(), 2)}
+    made |= {"inputs": inputs} if inputs else {}
+    earlier = store.attributes.get("provenance", {}).get("earlier")
+    store.remember(provenance={**made, "earlier": earlier} if earlier else made)
+
+
 def _refuse_other_inputs(store: Store, inputs: dict[str, str]) -> None:
     before = store.attributes.get("inputs")
     if before is None or not store.done().any():
@@ -179,20 +177,26 @@ def _refuse_other_inputs(store: Store, inputs: dict[str, str]) -> None:
 
 
 def _fill(
-    store: Store, context: Context, choices: dict[str, Any], shown: bool, go_on: str, jobs: int
+    store: Store,
+    context: Context,
+    choices: dict[str, Any],
+    shown: bool,
+    go_on: str,
+    jobs: int,
+    cluster: Cluster | None,
 ) -> str:
     """Run all pending cells; the text for a person when time ran out, else nothing."""
     before = int(store.done().sum())
     try:
         with contextlib.ExitStack() as stack:
-            _fill_batches(store, context, choices, shown, jobs, stack)
+            _fill_batches(store, context, choices, shown, jobs, cluster, stack)
     except OutOfTime:
         some = int(store.done().sum()) > before
         return _unfinished(store, "time is over", go_on, started=some)
     except KeyboardInterrupt:
         raise Interrupted(_unfinished(store, "stopped", go_on)) from None
     except RunError as error:
-        raise RunError(_unfinished(store, str(error), go_on)) from error
+        raise type(error)(_unfinished(store, str(error), go_on)) from error
     shutil.rmtree(store.scratch, ignore_errors=True)
     return ""
 
@@ -203,6 +207,7 @@ def _fill_batches(
     choices: dict[str, Any],
     shown: bool,
     jobs: int,
+    cluster: Cluster | None,
     stack: contextlib.ExitStack,
 ) -> None:
     study, pending, batch = store.study, ~store.done(), choices["batch"]
@@ -223,7 +228,7 @@ def _fill_batches(
     )
     batches = [runs for runs in windows if len(runs)]
     work, begun = 0, time.monotonic()
-    results = compute(study, store.grid, batches, context, jobs, choices.get("threads"))
+    results = compute(study, store.grid, batches, context, jobs, choices.get("threads"), cluster)
     for runs, outputs in stack.enter_context(results):
         store.write(runs, outputs, time.monotonic() - begun)
         begun = time.monotonic()
@@ -239,82 +244,3 @@ def _unfinished(store: Store, why: str, go_on: str, started: bool = True) -> str
     if any(store.scratch.glob("*")):
         slow = " (what was under way is kept beside it)"
     return f"{why}: {done.sum()} of {len(done)} cells are stored in {store.path}{slow}{hint}"
-
-
-def _fitting(study: Experiment, device: torch.device) -> int:
-    """How many cells of one batch fit into memory, beside the batches of other workers."""
-    free, needed = free_memory(device), max(study.cost().bytes_per_cell, 1)
-    if needed > free:
-        raise UsageError(
-            f"a single cell of {study.name} needs {_bytes(needed)}, "
-            f"{_bytes(free)} are free on {device.type}; use smaller parameters"
-        )
-    return max(int(free * MEMORY_SHARE) // needed // threads_at_once(study, device), 1)
-
-
-def _bytes(count: int) -> str:
-    size = float(count)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.4g} {unit}"
-        size /= 1000
-    return f"{size:.4g} TB"
-
-
-def _choices(
-    store: Store,
-    device: torch.device,
-    fitting: int,
-    compiled: Compiled,
-    batch: int | None,
-    threads: int | None,
-) -> dict[str, Any]:
-    """Batch size, compilation and threads. All can change the last bit of a result, so a resumed
-    run takes what the first one chose on such a device, if it still can."""
-    known = dict(store.attributes.get("choices", {}))
-    chosen = dict(known.get(device.type, {}))
-    _choose_threads(store, device, chosen, threads)
-    largest = min(fitting, BATCH_CUDA)
-    if device.type == "cpu":
-        # a small grid in small batches: every worker has some, and a kill loses little
-        workers = threads_at_once(store.study, device, chosen["threads"])
-        share = math.ceil(len(store.grid) / (2 * workers))
-        largest = min(fitting, BATCH_CPU, share)
-    if store.study.one_at_a_time:
-        batch = 1  # each is stored as soon as it is trained
-    if batch is not None:
-        chosen["batch"] = batch
-    elif chosen.get("batch", fitting + 1) > fitting:
-        # whole chunks, so that two batches do not write to one file, or an even part of one
-        whole = largest // CHUNK_RUNS * CHUNK_RUNS
-        chosen["batch"] = whole or 1 << (largest.bit_length() - 1)
-    wanted = chosen.get("compiled") if compiled == "auto" else compiled
-    if wanted is None:
-        steps = int((~store.done()).sum()) * store.study.cost().steps_per_cell
-        wanted = steps >= COMPILE_FROM_RUN_STEPS[device.type]
-    forced = os.environ.get("RAREFY_COMPILE")
-    if forced in ("0", "1"):
-        wanted = forced == "1"
-    chosen["compiled"] = bool(wanted) and can_compile(device)
-    store.remember(choices={**known, device.type: chosen})
-    return chosen
-
-
-def _choose_threads(
-    store: Store, device: torch.device, chosen: dict[str, Any], asked: int | None
-) -> None:
-    begun, before = bool(chosen) and store.done().any(), chosen.get("threads")
-    if begun and before is not None and asked not in (None, before):
-        raise UsageError(
-            f"threads={asked}: store {store.path} was begun with {before}; leave it out, or use "
-            "--overwrite or another --out"
-        )
-    if begun and before is None and device.type == "cpu":
-        print(
-            f"note: store {store.path} is from before the number of threads was kept; its next "
-            "cells may differ from what an undisturbed run gives in their last digits",
-            file=sys.stderr,
-        )
-    # on a GPU a number that nobody asked for decides nothing
-    if number := asked or before or (1 if device.type == "cpu" else 0):
-        chosen["threads"] = number

@@ -1,4 +1,5 @@
-"""Who computes the batches of a run: this thread, one thread per core, or several processes."""
+"""Who computes the batches of a run: this thread, one thread per core, several processes, or a
+cluster (``cluster``)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,6 +24,9 @@ from rarefy.core.errors import RunError
 from rarefy.core.settings import free_memory, prepare_cpu
 from rarefy.core.threads import exactly
 from rarefy.sweep.grid import Grid
+
+if TYPE_CHECKING:
+    from rarefy.sweep.cluster import Cluster
 
 Computed = tuple[np.ndarray, dict[str, np.ndarray]]
 REPORT_EVERY_SECONDS = 0.5
@@ -44,9 +48,14 @@ def compute(
     context: Context,
     jobs: int = 1,
     threads: int | None = 1,
+    cluster: Cluster | None = None,
 ) -> Iterator[Iterator[Computed]]:
     """Batches with their outputs, in order of completion. Each is computed with so many
     ``threads``, whoever computes it (None: as many as there are)."""
+    if cluster is not None:
+        with cluster.compute(study, grid, batches, context, threads) as results:
+            yield results
+        return
     jobs = min(jobs, len(batches))
     if jobs > 1:
         with _by_processes(study, grid, batches, context, jobs, threads) as results:
@@ -177,7 +186,7 @@ def _by_processes(
     reader.start()
 
     def results() -> Iterator[Computed]:
-        with _ctrl_c_waits():
+        with ctrl_c_waits():
             futures = [pool.submit(_in_process, runs, grid.cells(runs)) for runs in batches]
         first: BaseException | None = None
         for future in as_completed(futures):
@@ -209,7 +218,7 @@ def _by_processes(
 
 
 @contextlib.contextmanager
-def _ctrl_c_waits() -> Iterator[None]:
+def ctrl_c_waits() -> Iterator[None]:
     """Processes that are started in here begin with Ctrl-C held back, until they ignore it: one
     that is still importing would print where it was."""
     if not hasattr(signal, "pthread_sigmask"):

@@ -1,0 +1,130 @@
+"""How the batches of a run are computed: their size, compilation and threads.
+
+All of it can change the last bit of a result: it is chosen once and kept with the store.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from rarefy.core.contracts import Experiment
+from rarefy.core.errors import UsageError
+from rarefy.core.provenance import provenance
+from rarefy.core.settings import can_compile, free_memory, resolve_device
+from rarefy.sweep.arrays import CHUNK_RUNS
+from rarefy.sweep.store import Store
+from rarefy.sweep.workers import MEMORY_SHARE, threads_at_once
+
+BATCH_CPU = 32
+"""Stays in cache, and little is lost when the run is killed."""
+BATCH_CUDA = 4096
+COMPILE_FROM_RUN_STEPS = {"cpu": 20_000, "cuda": 100_000}
+"""Below this, compiling takes longer than it saves."""
+
+Compiled = bool | Literal["auto"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where batches are computed: ``at_once`` of them share ``free`` bytes of memory; ``made`` is
+    its provenance."""
+
+    device: torch.device
+    free: int
+    at_once: int
+    compiles: bool
+    made: dict[str, Any]
+
+
+def place_here(study: Experiment, device: str, dtype: str) -> Place:
+    """This machine."""
+    where = resolve_device(device)
+    made = provenance(where, dtype, 0.0)
+    at_once = threads_at_once(study, where)
+    return Place(where, free_memory(where), at_once, can_compile(where), made)
+
+
+def fitting(study: Experiment, place: Place) -> int:
+    """How many cells of one batch fit into memory, beside the batches of other workers."""
+    needed = max(study.cost().bytes_per_cell, 1)
+    if needed > place.free:
+        raise UsageError(
+            f"a single cell of {study.name} needs {_bytes(needed)}, "
+            f"{_bytes(place.free)} are free on {place.device.type}; use smaller parameters"
+        )
+    return max(int(place.free * MEMORY_SHARE) // needed // place.at_once, 1)
+
+
+def choose(
+    store: Store,
+    place: Place,
+    fit: int,
+    compiled: Compiled,
+    batch: int | None,
+    threads: int | None,
+) -> dict[str, Any]:
+    """Batch size, compilation and threads. A resumed run takes what the first one chose on such a
+    device, if it still can; who computes the batches has no say, so that it does not matter."""
+    device = place.device
+    known = dict(store.attributes.get("choices", {}))
+    chosen = dict(known.get(device.type, {}))
+    _choose_threads(store, device, chosen, threads)
+    largest = min(fit, BATCH_CUDA)
+    if device.type == "cpu":
+        # a small grid in small batches: every worker has some, and a kill loses little
+        workers = threads_at_once(store.study, device, chosen["threads"])
+        share = math.ceil(len(store.grid) / (2 * workers))
+        largest = min(fit, BATCH_CPU, share)
+    if store.study.one_at_a_time:
+        batch = 1  # each is stored as soon as it is trained
+    if batch is not None:
+        chosen["batch"] = batch
+    elif chosen.get("batch", fit + 1) > fit:
+        # whole chunks, so that two batches do not write to one file, or an even part of one
+        whole = largest // CHUNK_RUNS * CHUNK_RUNS
+        chosen["batch"] = whole or 1 << (largest.bit_length() - 1)
+    wanted = chosen.get("compiled") if compiled == "auto" else compiled
+    if wanted is None:
+        steps = int((~store.done()).sum()) * store.study.cost().steps_per_cell
+        wanted = steps >= COMPILE_FROM_RUN_STEPS[device.type]
+    forced = os.environ.get("RAREFY_COMPILE")
+    if forced in ("0", "1"):
+        wanted = forced == "1"
+    chosen["compiled"] = bool(wanted) and place.compiles
+    store.remember(choices={**known, device.type: chosen})
+    return chosen
+
+
+def _choose_threads(
+    store: Store, device: torch.device, chosen: dict[str, Any], asked: int | None
+) -> None:
+    begun, before = bool(chosen) and store.done().any(), chosen.get("threads")
+    if begun and before is not None and asked not in (None, before):
+        raise UsageError(
+            f"threads={asked}: store {store.path} was begun with {before}; leave it out, or use "
+            "--overwrite or another --out"
+        )
+    if begun and before is None and device.type == "cpu":
+        print(
+            f"note: store {store.path} is from before the number of threads was kept; its next "
+            "cells may differ from what an undisturbed run gives in their last digits",
+            file=sys.stderr,
+        )
+    # on a GPU a number that nobody asked for decides nothing
+    if number := asked or before or (1 if device.type == "cpu" else 0):
+        chosen["threads"] = number
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.4g} {unit}"
+        size /= 1000
+    return f"{size:.4g} TB"
