@@ -5,12 +5,12 @@
 - cells: a study whose cells cost next to nothing, through runner and store, beside the same batches
   in a plain loop in the same process; files in the store.
 - writing: what the parent does with a batch of a size, by which it limits the number of workers.
+- parent: the same with sending it to a worker of a local cluster and fetching what it gave.
 - gallery: from the scores of 60,000 images of 28 x 28 to table and page (MNIST where it is there).
 - influence: scores of 10^6 x 64 rows from a .npy file to the table, with few and many classes;
   without neighbours and label check, whose work is bounded by another rule (docs/influence.md).
 - commands: `rarefy influence` with all that it does by default, on both; once, it takes minutes.
-- workers: strong and weak scaling over 1 and 2 of them, by threads and, where there is Dask, by
-  processes of a local cluster.
+- workers: strong and weak scaling over 1 and 2 of them, threads and processes of a local cluster.
 
 Each is measured in a process of its own, several times; kept are all seconds, of the clock and of
 all threads together (a benchmark machine is rarely alone), and the most memory: own is anonymous
@@ -19,7 +19,8 @@ resident memory above that before.
 
 from __future__ import annotations
 
-import inspect
+import contextlib
+import importlib
 import multiprocessing
 import os
 import statistics
@@ -27,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -53,8 +54,9 @@ COUNTS = size((5_000, 10_000, 20_000), (50,))
 BATCHES = size((32, 256, 1024), (32,))
 IMAGES = size(60_000, 60)
 ROWS, CLASSES = size((1_000_000, (10, 1_000, 20_000)), (2_000, (10,)))
-WORKERS = (1, 2)
-WORKED_CELLS, PRODUCTS = size((48, 40), (4, 1))
+WORKERS, WAYS = (1, 2), size(("threads", "cluster"), ("threads",))
+PARENT_CELLS = (400, 2_800)
+WORKED_CELLS, PRODUCTS = size((50, 10), (25, 1))
 """Of a study whose cells cost something, per worker where scaling is weak: matrix products."""
 
 
@@ -162,6 +164,22 @@ def writing(batch: int, rounds: int) -> dict[str, Any]:
     return {"batch": batch, "wall": wall, "core": core}
 
 
+def parent(rounds: int) -> dict[str, Any]:
+    """What a batch of 32 costs the parent and scheduler of a cluster, sending, fetching and
+    writing: many batches less few of them, per batch more."""
+    with cluster_of(1) as client:
+        run_bare(bare(25), cluster=client)
+        few, many = (
+            [run_bare(bare(count), cluster=client) for _ in range(rounds)] for count in PARENT_CELLS
+        )
+    batches = (PARENT_CELLS[1] - PARENT_CELLS[0]) / BATCHES[0]
+    wall, core = (
+        [(getattr(b, clock) - getattr(a, clock)) / batches for a, b in zip(few, many, strict=True)]
+        for clock in ("wall", "core")
+    )
+    return {"batch": BATCHES[0], "wall": wall, "core": core}
+
+
 def gallery(images: int, rounds: int) -> dict[str, Any]:
     try:
         samples, source = open_samples("mnist"), "MNIST"
@@ -215,9 +233,10 @@ def commands(data: str, rounds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         given = ["influence", "mnist"]
         if data == "rows":
-            random = np.random.default_rng(0)
-            np.save(f"{folder}/rows.npy", random.standard_normal((ROWS, 64), dtype=np.float32))
-            np.save(f"{folder}/labels.npy", np.arange(ROWS) % 10)
+            random, spread = np.random.default_rng(0), np.geomspace(3, 0.1, 64, dtype=np.float32)
+            rows = random.standard_normal((ROWS, 64), dtype=np.float32) * spread
+            np.save(f"{folder}/rows.npy", rows)
+            np.save(f"{folder}/labels.npy", random.integers(0, 10, ROWS))
             given = ["influence", "rows.npy", "--labels", "labels.npy"]
         for _ in range(rounds):
             began = time.perf_counter()
@@ -229,48 +248,47 @@ def commands(data: str, rounds: int) -> dict[str, Any]:
             wall.append(time.perf_counter() - began)
             core.append(used.ru_utime + used.ru_stime)
             most = max(most, used.ru_maxrss * 1024)
-    return {
-        "command": " ".join(given),
-        "wall": wall,
-        "core": core,
-        "process_memory_bytes": most,
-    }
+    told = {"command": " ".join(given), "process_memory_bytes": most}
+    return {**told, "wall": wall, "core": core}
 
 
 def workers(way: str, count: int, rounds: int) -> dict[str, Any]:
     """Strong: the same cells by each number of workers; weak: so many per worker."""
-    options: dict[str, Any] = {"batch": 1}
-    if way == "cluster":
-        options["cluster"] = f"local:{count}"
     torch.set_num_threads(count)
-    run_bare(bare(25), batch=1)
     record: dict[str, Any] = {"way": way, "workers": count}
-    for kind, many in (("strong", WORKED_CELLS), ("weak", WORKED_CELLS * count)):
-        study = bare(many // 25 * 25 + 25, PRODUCTS)
-        record[kind] = {
-            "cells": study.seeds * 25,
-            **repeated(partial(run_bare, study, **options), rounds),
-        }
+    with cluster_of(count) if way == "cluster" else contextlib.nullcontext() as client:
+        run_bare(bare(25), batch=1, cluster=client)
+        for kind, many in (("strong", WORKED_CELLS), ("weak", WORKED_CELLS * count)):
+            run = partial(run_bare, bare(many, PRODUCTS), batch=1, cluster=client)
+            record[kind] = {"cells": many, **repeated(run, rounds)}
     return record
 
 
+@contextlib.contextmanager
+def cluster_of(count: int) -> Iterator[Any]:
+    """Processes here, once for all rounds: to start them takes seconds."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(count, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
 # ---------------------------------------------------------------------------------- the whole of it
-
-
-def ways() -> list[str]:
-    known = "cluster" in inspect.signature(execute).parameters
-    return size(["threads", "cluster"] if known else ["threads"], ["threads"])
 
 
 def planned(rounds: int) -> dict[str, list[tuple[Callable[..., Any], tuple[Any, ...]]]]:
     return {
         "cells": [(cells, (count, rounds)) for count in COUNTS],
         "writing": [(writing, (batch, rounds)) for batch in BATCHES],
+        "parent": size([(parent, (rounds,))], []),
         "gallery": [(gallery, (IMAGES, rounds))],
         "influence": [(influence, (ROWS, classes, rounds)) for classes in CLASSES],
         "commands": size([(commands, ("mnist", 1)), (commands, ("rows", 1))], []),
         "workers": [
-            (workers, (way, count, rounds)) for way in ways() for count in WORKERS
+            (workers, (way, count, rounds)) for way in WAYS for count in WORKERS
         ],
     }  # fmt: skip
 
@@ -281,7 +299,7 @@ def alone(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     # (a daemon, as those of a pool are, could start no cluster)
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(theirs, function, arguments))
+    process = context.Process(target=_answer, args=(theirs, function.__name__, arguments))
     process.start()
     theirs.close()
     try:
@@ -292,13 +310,10 @@ def alone(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return {**found, "load_average_before": busy}
 
 
-def _here(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    return function(*arguments)
-
-
-def _answer(pipe: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _answer(pipe: Any, name: str, arguments: tuple[Any, ...]) -> None:
     torch.set_num_threads(1)
-    pipe.send(function(*arguments))
+    # (under the name by which workers of a cluster find the study too)
+    pipe.send(getattr(importlib.import_module("bench_load"), name)(*arguments))
 
 
 def line(row: dict[str, Any]) -> str:
@@ -318,7 +333,7 @@ def main() -> None:
             continue
         found = []
         for function, given in parts:
-            found.append(size(alone, _here)(function, given))
+            found.append(alone(function, given) if not arguments.tiny else function(*given))
             print(f"{name}: {line(found[-1])}", flush=True)
         what = "seconds of the clock (wall) and of all threads (core) of each round"
         keep(arguments, f"load-{name}", {"what": what, "results": found})

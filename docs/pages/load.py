@@ -1,5 +1,5 @@
-"""docs/load.md: what many cells, images, rows, hours and workers cost, from the committed records of
-benchmarks/bench_load.py and of the soak (tests/heavy/last.json). Every number in it is computed."""
+"""docs/load.md: what many cells, images, rows, hours and workers cost, from the committed records
+of benchmarks/bench_load.py and of the soak (tests/heavy/last.json). Every number is computed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _megabytes(count: float) -> str:
     return f"{count / 1e6:,.0f} MB"
 
 
-# ------------------------------------------------------------------------------------------ sections
+# ----------------------------------------------------------------------------------------- sections
 
 
 def _cells() -> list[str]:
@@ -84,12 +84,14 @@ def _cells() -> list[str]:
 
 
 def _fit(clock: str) -> tuple[float, float]:
-    """Seconds of a batch and, beside that, of each of its cells."""
+    """Seconds the parent of a cluster needs for a batch and, beside that, for each of its cells."""
     rows = _rows("writing")
     cell, batch = np.polyfit(
         [row["batch"] for row in rows], [median(row[clock]) for row in rows], 1
     )
-    return float(batch), float(cell)
+    (with_dask,) = _rows("parent")
+    sent = median(with_dask["core"]) - median(rows[0]["core"])  # (both with batches of 32)
+    return float(batch) + max(sent, 0.0), float(cell)
 
 
 def _smallest(batch: float, cell: float, seconds: float) -> str:
@@ -103,45 +105,46 @@ def _writing() -> list[str]:
         [f"{row['batch']:,}", *(f"{1e3 * median(row[clock]):.1f} ms" for clock in ("core", "wall"))]
         for row in _rows("writing")
     ]
-    fits = {clock: _fit(clock) for clock in ("core", "wall")}
+    (with_dask,) = _rows("parent")
+    core, wall = _fit("core"), _fit("wall")
     limits = [
         [
             f"{seconds:g} s",
-            *(_smallest(*fits[clock], seconds) for clock in ("core", "wall")),
-            f"{seconds / 2 / (fits['core'][0] / 32 + fits['core'][1]):,.0f}",
+            _smallest(*core, seconds),
+            _smallest(*wall, seconds),
+            f"{seconds / 2 / (core[0] / 32 + core[1]):,.0f}",
         ]
         for seconds in CELL_SECONDS
     ]
-    batch, cell = fits["core"]
-    least = 2 * WORKERS * cell
     return [
         "## Workers",
         "Workers compute and one parent writes. What the parent does with a batch, until the disk "
         "has it:",
         table(["cells in a batch", "processor", "clock"], rows),
-        f"That is about {1e3 * batch:.1f} ms per batch and {1e6 * cell:.0f} µs per cell of "
-        "processor time.",
+        f"With Dask, sending it and fetching what a worker gave included, a batch of "
+        f"{with_dask['batch']} takes {1e3 * median(with_dask['core']):.1f} ms of processor time of "
+        "parent and scheduler together, which are one process for `--cluster local:N`. So a batch "
+        f"costs about p = {1e3 * core[0]:.1f} ms, and q = {1e6 * core[1]:.0f} µs per cell.",
         *_scaling(),
-        f"**To {WORKERS:,} workers** nothing was measured; this follows. With N workers and cells "
-        "of c seconds in batches of b, N / (b c) batches arrive per second, and the parent is "
-        "busy for N (p + q b) / (b c) of the time, where p and q are the two numbers above. Half "
-        f"busy at {WORKERS:,} workers, with the smallest batch that is enough, by processor time "
-        "and by the clock of this busy machine:",
+        f"**To {WORKERS:,} workers** nothing was measured; this follows. N workers with cells of c "
+        "seconds in batches of b give N / (b c) batches per second, and keep the parent busy for N "
+        f"(p + q b) / (b c) of the time. That is half for {WORKERS:,} workers with these batches, "
+        "and with batches of 32 for so many workers:",
         table(
             [
                 "a cell takes",
-                f"batch for {WORKERS:,} workers",
-                "by the clock",
-                "workers with batches of 32",
+                f"batch for {WORKERS:,} workers, by processor time",
+                "by the clock of this busy machine",
+                "workers for batches of 32",
             ],
             limits,
         ),
-        f"Below {least:.2g} s per cell no batch is large enough for {WORKERS:,} workers: then the "
-        "files are the limit, and several studies with a store each are the way. Assumed: outputs "
-        "of a dozen numbers per cell; workers that do not wait for each other; a disk as fast as "
-        "this one; a scheduler that needs about a millisecond per batch in a process of its own, "
-        "as Dask's documentation has it; and batches of about the same length, else the last one "
-        "is waited for.",
+        f"Below {2 * WORKERS * core[1]:.2g} s per cell no batch is large enough for {WORKERS:,} "
+        "workers: the files are the limit then, and several studies with a store each are the way. "
+        "Assumed: outputs of a dozen numbers per cell; a network and a disk that are no slower; "
+        "workers that need each other for nothing; batches of about the same length, and several "
+        f"per worker, else the last one is waited for ({WORKERS:,} workers with batches of 32 need "
+        f"a sweep of {10 * WORKERS * 32:,} cells to be busy nine tenths of the time).",
     ]
 
 
@@ -212,14 +215,14 @@ def _soak() -> list[str]:
         ["Python objects per round", slope("objects per round", 3)],
         ["processor time of a round, per hour", slope(_SLOWER, 3)],
         *(
-            [what, "{} in the warm-up, {} after".format(*told[f"most {name} in the warm-up and after"])]
+            [what, "{} in the warm-up, {} after".format(*told[f"most {name} {_THEN}"])]
             for what, name in (
                 ("open files, at most", "files"),
                 ("threads, at most", "threads"),
                 ("files left behind, at most", "left"),
             )
         ),
-    ]  # fmt: skip
+    ]
     memory = told["megabytes after the first round, warm-up and all"]
     return [
         "## An hour",
@@ -233,13 +236,14 @@ def _soak() -> list[str]:
     ]
 
 
+_THEN = "in the warm-up and after"
 _SLOWER = "processor time of a round, relative change per hour"
 
 
 def _how() -> str:
     records = [
         _record(part)
-        for part in ("cells", "writing", "gallery", "influence", "commands", "workers")
+        for part in ("cells", "writing", "parent", "gallery", "influence", "commands", "workers")
     ]
     made = [record["provenance"] for record in records]
     busy = [row["load_average_before"] for record in records for row in record["results"]]
