@@ -233,6 +233,7 @@ def _soak() -> list[str]:
         f"{', '.join(f'{each:.0f}' for each in memory)} MB. Growth with its 95 % interval, from "
         f"medians of twelve parts, the first {told['rounds left out as warm-up']} rounds left out:",
         table(["what", "growth"], rows),
+        f"Memory of the parts, MB: {', '.join(map(str, told['megabytes, medians of parts']))}.",
     ]
 
 

@@ -118,6 +118,8 @@ def judged(seen: dict[str, np.ndarray], record: Callable[[str, Any], None]) -> l
     record("megabytes after the first round, warm-up and all", [
         round(float(seen["megabytes"][place]), 1) for place in (0, warm, -1)
     ])  # fmt: skip
+    parts = np.array_split(later["megabytes"], PARTS)
+    record("megabytes, medians of parts", [round(float(np.median(part)), 1) for part in parts])
     for name, found in (
         ("megabytes per hour", memory),
         ("objects per round", objects),
