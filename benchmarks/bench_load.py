@@ -270,7 +270,7 @@ def cluster_of(count: int) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(count, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(count, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         yield client

@@ -32,7 +32,8 @@ def _rows(part: str) -> list[Row]:
 
 
 def _seconds(row: Row) -> list[str]:
-    return [f"{median(row['core']):.3g}", f"{median(row['wall']):.3g}"]
+    found = [median(row[clock]) for clock in ("core", "wall")]
+    return [f"{each:,.0f}" if each >= 100 else f"{each:.3g}" for each in found]
 
 
 def _megabytes(count: float) -> str:
@@ -83,11 +84,11 @@ def _cells() -> list[str]:
     ]
 
 
-def _fit(clock: str) -> tuple[float, float]:
+def _fit() -> tuple[float, float]:
     """Seconds the parent of a cluster needs for a batch and, beside that, for each of its cells."""
     rows = _rows("writing")
     cell, batch = np.polyfit(
-        [row["batch"] for row in rows], [median(row[clock]) for row in rows], 1
+        [row["batch"] for row in rows], [median(row["core"]) for row in rows], 1
     )
     (with_dask,) = _rows("parent")
     sent = median(with_dask["core"]) - median(rows[0]["core"])  # (both with batches of 32)
@@ -106,12 +107,11 @@ def _writing() -> list[str]:
         for row in _rows("writing")
     ]
     (with_dask,) = _rows("parent")
-    core, wall = _fit("core"), _fit("wall")
+    core, written = _fit(), _rows("writing")[0]
     limits = [
         [
             f"{seconds:g} s",
             _smallest(*core, seconds),
-            _smallest(*wall, seconds),
             f"{seconds / 2 / (core[0] / 32 + core[1]):,.0f}",
         ]
         for seconds in CELL_SECONDS
@@ -133,14 +133,16 @@ def _writing() -> list[str]:
         table(
             [
                 "a cell takes",
-                f"batch for {WORKERS:,} workers, by processor time",
-                "by the clock of this busy machine",
+                f"batch for {WORKERS:,} workers",
                 "workers for batches of 32",
             ],
             limits,
         ),
         f"Below {2 * WORKERS * core[1]:.2g} s per cell no batch is large enough for {WORKERS:,} "
         "workers: the files are the limit then, and several studies with a store each are the way. "
+        "This is processor time; with waiting for the disk a batch took "
+        f"{median(written['wall']) / median(written['core']):.1f} times as long by the clock of "
+        "this busy machine, so take larger batches where the disk is slow. "
         "Assumed: outputs of a dozen numbers per cell; a network and a disk that are no slower; "
         "workers that need each other for nothing; batches of about the same length, and several "
         f"per worker, else the last one is waited for ({WORKERS:,} workers with batches of 32 need "
