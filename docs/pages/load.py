@@ -169,11 +169,13 @@ def _scaling() -> list[str]:
                 ]
             )
     return [
-        "Over one and two workers, cells of some tens of milliseconds in batches of one. Strong: "
-        "the same cells, times as fast (2 would be perfect); weak: twice the cells for twice the "
-        "workers, share of the speed (1 would be perfect). Other programs used both cores "
-        "meanwhile, so the clock says little; processor time (of the parent, for a cluster) "
-        "says that no work is added.",
+        "Over one and two workers, batches of one cell that takes about as long as the parent "
+        "needs to write it: the hardest case. Strong: the same cells, times as fast (2 would be "
+        "perfect); weak: twice the cells for twice the workers, share of the speed (1 would be "
+        "perfect). Threads of one process overlap computing and writing. A second process of a "
+        "cluster cannot help: the parent is the limit, as the rule below says it must be. Other "
+        "programs used both cores meanwhile, so the clock says little; processor time is that of "
+        "the parent.",
         table(["workers", "strong", "times", "weak", "share", "processor time, strong"], shown),
     ]
 
