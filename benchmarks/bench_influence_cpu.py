@@ -22,14 +22,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import asked, keep, size
+from harness import Memory, asked, keep, size
 
 from rarefy.core.errors import RarefyError
 from rarefy.data.images.catalog import load_images
@@ -86,7 +85,7 @@ def measured(name: str, folder: Path, rounds: int) -> dict[str, Any]:
     )
     seconds, processor, own = [], [], 0
     for turn in range(rounds):
-        with _Memory() as memory:
+        with Memory() as memory:
             used, start = time.process_time(), time.perf_counter()
             scores = score_classes(features, labels, classes, scale=scale)
             seconds.append(time.perf_counter() - start)
@@ -160,34 +159,6 @@ def _mean_seconds(work: Callable[[int], None], times: int) -> float:
     for number in range(times):
         work(number)
     return (time.perf_counter() - start) / times
-
-
-class _Memory:
-    """``grown``: how much more anonymous memory there was at most."""
-
-    def __enter__(self) -> _Memory:
-        self._before = self._most = _anonymous()
-        self._done = threading.Event()
-        self._watch = threading.Thread(target=self._look)
-        self._watch.start()
-        return self
-
-    def _look(self) -> None:
-        while not self._done.wait(0.005):
-            self._most = max(self._most, _anonymous())
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._watch.join()
-        self.grown = self._most - self._before
-
-
-def _anonymous() -> int:
-    with open("/proc/self/status", encoding="utf-8") as lines:
-        for line in lines:
-            if line.startswith("RssAnon"):
-                return int(line.split()[1]) * 1024
-    return 0
 
 
 def show(results: dict[str, dict[str, Any]]) -> None:

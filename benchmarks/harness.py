@@ -11,6 +11,7 @@ import json
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -112,6 +113,35 @@ def timed_study(study: Study, compiled: bool, device: str = "cpu", **options: An
         out = Path(folder) / "store"
         run = partial(execute, study, "paper", device, out=out, compiled=compiled, **options)
         return timed(run)
+
+
+class Memory:
+    """``grown``: how much more anonymous memory there was at most; ``most``: and with that before.
+    Looks every 5 ms."""
+
+    def __enter__(self) -> Memory:
+        self._before = self.most = _anonymous()
+        self._done = threading.Event()
+        self._watch = threading.Thread(target=self._look)
+        self._watch.start()
+        return self
+
+    def _look(self) -> None:
+        while not self._done.wait(0.005):
+            self.most = max(self.most, _anonymous())
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._watch.join()
+        self.grown = self.most - self._before
+
+
+def _anonymous() -> int:
+    with open("/proc/self/status", encoding="utf-8") as lines:
+        for line in lines:
+            if line.startswith("RssAnon"):
+                return int(line.split()[1]) * 1024
+    return 0
 
 
 def device_seconds(action: Callable[[], object]) -> float:

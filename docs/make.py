@@ -5,6 +5,7 @@
     python docs/make.py faults            docs/faults.md, from the tests that carry the mark
     python docs/make.py heavy             docs/heavy.md, from tests/heavy/last.json
     python docs/make.py licences          docs/licences.md, from requirements/ and what is installed
+    python docs/make.py load              docs/load.md, from benchmarks/results and tests/heavy
     python docs/make.py longtail-table    docs/longtail-table.md and its pictures, from results/
     python docs/make.py overtraining      docs/overtraining.md and its pictures, from results/
     python docs/make.py regret            docs/keep.md, from results/ and their history
@@ -29,6 +30,7 @@ from pages import (
     faults,
     heavy,
     licences,
+    load,
     longtail,
     pictures,
     regret,
@@ -41,6 +43,7 @@ FILES: dict[str, Callable[[Path], Mapping[str, str | bytes]]] = {
     "faults": lambda results: {"faults.md": faults.page()},
     "heavy": lambda results: {"heavy.md": heavy.page()},
     "licences": lambda results: {"licences.md": licences.page()},
+    "load": lambda results: {"load.md": load.page()},
     "longtail-table": longtail.files,
     "overtraining": longtail.overtraining.files,
     "regret": regret.files,

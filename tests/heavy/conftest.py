@@ -46,4 +46,4 @@ class Keeper:
 
 def pytest_configure(config: pytest.Config) -> None:
     if path := config.getoption("--record", None):
-        config.pluginmanager.register(Keeper(Path(path).absolute()))
+        config.pluginmanager.register(Keeper(Path(path).absolute()))  # (tests change folders)

@@ -13,7 +13,7 @@ from PIL import Image
 from toy_scores import digit, scores
 
 from rarefy.core.errors import UsageError
-from rarefy.report.gallery import gallery_figure
+from rarefy.report.gallery import columns, gallery_figure
 from rarefy.report.gallery.choice import MISLABELLED, MOST, Room, choose
 from rarefy.report.gallery.numbers import histogram
 from rarefy.report.gallery.table import read_table
@@ -112,3 +112,11 @@ def test_the_sheet_has_the_ends_of_each_class(tmp_path: Path) -> None:
         gallery_figure(scores({"a": 1}), ("a",), seen, tmp_path / "g.png")
     with pytest.raises(UsageError, match="per_class=0"):
         gallery_figure(table, ("a", "b", "single", "c$"), seen, tmp_path / "g.png", 0)
+
+
+@given(st.lists(st.lists(st.floats(width=32), min_size=3, max_size=3), max_size=9))
+def test_what_is_usual_is_the_median_of_known_values(rows: list[list[float]]) -> None:
+    held = np.array(rows, dtype=np.float64).reshape(len(rows), 3)
+    for found, column in zip(columns._median(held, 3), held.T, strict=True):
+        known = column[np.isfinite(column)]
+        assert found == np.median(known) if len(known) else np.isnan(found)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from toy_scores import Page, scores
 
+from rarefy.report.gallery import page as gallery_page
 from rarefy.report.gallery import write_gallery
 
 LIMIT = 10_000_000
@@ -84,3 +85,28 @@ def test_large_images_are_made_small(tmp_path: Path) -> None:
     page = Page.read(tmp_path / "g.html")
     assert page.picture(0).size == (96, 58)
     assert "pixels" not in (page.all("body")[0]["class"] or ""), "smooth, not square"
+
+
+def test_classes_shorter_than_a_strip_are_not_tried_length_by_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strips of 24, 23, ... 5 of classes of five are the same page."""
+    tried: list[int] = []
+    filled = gallery_page._filled
+    monkeypatch.setattr(
+        gallery_page,
+        "_filled",
+        lambda content, plan, *more: tried.append(plan.room.strip) or filled(content, plan, *more),
+    )
+    classes = [f"class {number}" for number in range(120)]
+    report = write_gallery(
+        tmp_path / "g.html",
+        scores(dict.fromkeys(classes, 5)),
+        title="many",
+        classes=classes,
+        columns=lambda row: [(f"feature {place}", row + place / 7) for place in range(64)],
+        limit=600_000,
+    )
+    assert report.bytes <= 600_000 and report.classes_shown == 120
+    assert tried[0] == 24 and 1 <= report.per_class < 5
+    assert len(tried) <= 7

@@ -13,13 +13,15 @@ import zarr
 
 from rarefy.core.contracts import NONFINITE_STEP, Experiment, Output
 from rarefy.core.place import Place
-from rarefy.sweep.chunks import CODECS, Damage, chunk_files, find_damage, flush_all
+from rarefy.sweep.chunks import CODECS, NEEDED, Damage, chunk_files, find_damage, flush_all
 from rarefy.sweep.grid import Grid, coordinate, grid_of
 from rarefy.sweep.objects import for_zarr, no_guard
 from rarefy.sweep.renames import with_former_names
 
 CHUNK_RUNS = 32
 """Runs in one chunk file; batches are multiples of it, or powers of two below it."""
+COORDINATE_RUNS = 4096
+"""Coordinates are written once and can be made again: few files, however many cells."""
 CHUNK_BYTES = 64_000_000
 """A chunk is put together in memory: large outputs get fewer runs a chunk."""
 
@@ -89,7 +91,7 @@ class Arrays:
         dims, dtype, empty = self._layout[name]
         shape = (len(self.grid), *self.shapes.get(name, ()))
         # not fewer because the grid is small: more seeds may come, and chunks cannot be changed
-        runs = CHUNK_RUNS
+        runs = CHUNK_RUNS if name in (*self.shapes, *NEEDED) else COORDINATE_RUNS
         while runs > 1 and 8 * runs * math.prod(shape[1:]) > CHUNK_BYTES:
             runs //= 2
         self._group.create_array(

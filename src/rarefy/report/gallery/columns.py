@@ -31,8 +31,11 @@ class Features:
     medians: dict[int, Floats] = field(default_factory=dict)
     _spreads: dict[int, Floats] = field(default_factory=dict)
     _values: dict[int, Floats] = field(default_factory=dict)
+    _orders: dict[int, Rows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._by_class = np.argsort(self.samples.label, kind="stable")
+        self._ends = np.cumsum(self.samples.sizes())
         self.names = [str(name) for name, _ in list(self.columns(0))[:MOST_COLUMNS]]
 
     def values(self, row: int) -> Floats:
@@ -44,7 +47,8 @@ class Features:
     def usual(self, label: int) -> tuple[Floats, Floats]:
         """Medians of a class, and spreads (NaN where there is none)."""
         if label not in self.medians:
-            rows = np.flatnonzero(self.samples.label == label)
+            begin = self._ends[label - 1] if label else 0
+            rows = self._by_class[begin : self._ends[label]]
             most = max(1, min(_OF_CLASS, _IN_ALL // len(self.samples.classes)))
             keys = pd.util.hash_array(self.samples.ids[rows], categorize=False)
             some = rows[np.argsort(keys, kind="stable")[:most]]
@@ -57,6 +61,11 @@ class Features:
 
     def order(self, row: int) -> Rows:
         """Columns by how far the sample is from what is usual in its class, the farthest first."""
+        if row not in self._orders:  # (asked for by every page that is tried)
+            self._orders[row] = self._ordered(row)
+        return self._orders[row]
+
+    def _ordered(self, row: int) -> Rows:
         middle, spread = self.usual(int(self.samples.label[row]))
         far = np.abs(self.values(row) - middle)
         # in a class where a feature never varies, any other value is the oddest thing there is
@@ -70,10 +79,10 @@ class Features:
 
 
 def _median(held: Floats, width: int) -> Floats:
-    """Of each column, by its known values."""
-    found = np.full(width, np.nan)
-    for column in range(width):
-        known = held[:, column][np.isfinite(held[:, column])]
-        if len(known):
-            found[column] = np.median(known)
-    return found
+    """Of each column, by its known values; NaN where there is none."""
+    if not len(held):
+        return np.full(width, np.nan)
+    ordered = np.sort(np.where(np.isfinite(held), held, np.nan), axis=0)  # (NaN comes last)
+    known, column = np.isfinite(held).sum(axis=0), np.arange(width)
+    low, high = np.maximum(known - 1, 0) // 2, np.minimum(known // 2, len(held) - 1)
+    return np.mean([ordered[low, column], ordered[high, column]], axis=0)

@@ -164,16 +164,19 @@ def _fitted(
             best = plan, rows, page
         else:
             too_long = min(too_long, plan.room.strip)
+        asked = nearest.neighbours is not None
         if best is None:
             smaller = plan.smaller(len(page) / limit)
             if smaller is None:
                 allowed = f"must be at least {len(page)} bytes for this page"
                 raise bad_value("limit", limit, allowed)
-            plan = smaller
+            # strips that are longer than classes are large can be cut without any effect
+            room = rows_for(limit, plan, len(rows), len(page))
+            fitting = longest(content.choice, plan.classes, room, asked, too_long)
+            plan = replace(smaller, room=Room(max(1, min(fitting, smaller.room.strip))))
             continue
         plan, rows, page = best
         room = rows_for(limit, plan, len(rows), len(page))
-        asked = nearest.neighbours is not None
         longer = longest(content.choice, plan.classes, room, asked, too_long)
         if longer <= plan.room.strip:
             return best
