@@ -55,7 +55,7 @@ LINE = ["run", "toy", "--scale", "tiny", "--device", "cpu", "--out"]
 def test_killed_at_an_address(how: str, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # (every single write: tests/heavy/test_remote_kills.py)
     first = list(EARLIER).index(how)
-    assert kill_and_go_on(memory, monkeypatch, how, every=6, first=first) >= 4
+    assert kill_and_go_on(memory, monkeypatch, how, every=9, first=first) >= 4
 
 
 @pytest.mark.fault(
