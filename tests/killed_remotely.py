@@ -15,7 +15,7 @@ from rarefy.core.errors import UsageError
 from rarefy.core.place import Remote
 from rarefy.studies import get_study
 from rarefy.studies.api import open_store
-from rarefy.sweep import arrays, lease, runner
+from rarefy.sweep import arrays, choices, lease
 from rarefy.sweep.checking import check, find_things
 from rarefy.sweep.objects import Objects
 
@@ -62,7 +62,7 @@ def kill_and_go_on(
     go on with the same command each time. How many kills there were."""
     only(monkeypatch, Toy)
     monkeypatch.setattr(arrays, "CHUNK_RUNS", 8)
-    monkeypatch.setattr(runner, "BATCH_CPU", 8)
+    monkeypatch.setattr(choices, "BATCH_CPU", 8)
     monkeypatch.setattr(lease, "SETTLING", 0.0)
 
     def run(where: str | None, **options: Any) -> Any:

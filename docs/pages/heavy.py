@@ -13,31 +13,54 @@ OPENING = """# Heavy tests
 
 Kills, fuzzing and load take minutes to hours: `make test-heavy` runs them, one at a time, and keeps
 what came out in `tests/heavy/last.json`; `make test-heavy ONLY="-k kills"` runs some. This page is
-made of that file by `python docs/make.py heavy`; times are of the machine named beside them, which
-may have been busy with other things.
+made of that file by `python docs/make.py heavy`; times are of the machine named below, which may
+have been busy with other things.
 
 """
+ADDED = ("kills", "asked seconds", "runs", "findings")
+"""What cases of one test have measured is added up; all else is in the file."""
 
 
 def page() -> str:
-    """One row per heavy test."""
+    """One row per heavy test; of one with several cases what they gave together."""
     last: dict[str, dict[str, Any]] = json.loads(LAST.read_text("utf-8")) if LAST.exists() else {}
     told = _docstrings()
-    rows = []
+    cases: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in told}
     for name, run in last.items():
         test, _, case = name.partition("[")
-        measured = "; ".join(f"{what} {_short(value)}" for what, value in run["measured"].items())
-        does = told.get(test, "(no longer there)") + (f" ({case.rstrip(']')})" if case else "")
-        machine = f"{run['machine']}, {run['cores']} cores"
-        facts = (plain(measured), f"{run['seconds']:g}", run["date"][:10], plain(machine))
-        rows.append((plain(does), run["outcome"], *facts, f"`{test.partition('::')[2]}`"))
-    missing = sorted(told.keys() - {name.partition("[")[0] for name in last})
-    rows += [
-        (plain(told[name]), "not run yet", "", "", "", "", f"`{name.partition('::')[2]}`")
-        for name in missing
-    ]
-    columns = ("what it does", "outcome", "measured", "seconds", "date", "machine", "test")
-    return f"{OPENING}{table(columns, rows)}\n"
+        if test in cases:
+            cases[test][case.rstrip("]")] = run
+    rows = []
+    for test, runs in cases.items():
+        facts = ["not run yet", "", "", ""]
+        if runs:
+            seconds = sum(run["seconds"] for run in runs.values())
+            date = max(run["date"] for run in runs.values())[:10]
+            facts = [_outcome(runs), plain(_measured(runs)), f"{seconds:,.0f}", date]
+        rows.append((plain(told[test]), *facts, f"`{test.partition('::')[2]}`"))
+    columns = ("what it does", "outcome", "measured", "seconds", "date", "test")
+    machines = sorted({f"{run['machine']}, {run['cores']} cores" for run in last.values()})
+    return f"{OPENING}{table(columns, rows)}\n\nMachine: {plain('; '.join(machines))}.\n"
+
+
+def _outcome(runs: dict[str, dict[str, Any]]) -> str:
+    if len(runs) == 1:
+        return str(next(iter(runs.values()))["outcome"])
+    wrong = [case for case, run in runs.items() if run["outcome"] != "passed"]
+    return f"{len(runs) - len(wrong)} of {len(runs)} passed" + (
+        f"; not: {plain(', '.join(wrong))}" if wrong else ""
+    )
+
+
+def _measured(runs: dict[str, dict[str, Any]]) -> str:
+    if len(runs) == 1:
+        (run,) = runs.values()
+        return "; ".join(f"{what} {_short(value)}" for what, value in run["measured"].items())
+    found = []
+    for what in ADDED:
+        values = [run["measured"][what] for run in runs.values() if what in run["measured"]]
+        found += [f"{what} {sum(values):,}"] if values else []
+    return "; ".join(found)
 
 
 def _docstrings() -> dict[str, str]:
@@ -46,7 +69,7 @@ def _docstrings() -> dict[str, str]:
     for path in sorted(LAST.parent.glob("test_*.py")):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                words = (ast.get_docstring(node) or node.name.replace("_", " ")).splitlines()[0]
+                words = (ast.get_docstring(node) or node.name[5:].replace("_", " ")).splitlines()[0]
                 found[f"{path.stem}::{node.name}"] = words.rstrip(".")
     return found
 

@@ -79,6 +79,7 @@ def as_undisturbed(orders: Path, again: Execution) -> bool:
     when="the parent of a run on a cluster is killed",
     then="its workers stop what they had within seconds; the same command goes on, and gives the "
     "bits of an undisturbed run",
+    lost="the batches in flight",
 )
 def test_a_killed_parent_leaves_its_workers_free(processes: DaskProcesses, orders: Path) -> None:
     told = {"folder": str(orders), "out": str(orders.parent / "store")}
@@ -95,6 +96,8 @@ def test_a_killed_parent_leaves_its_workers_free(processes: DaskProcesses, order
 @pytest.mark.fault(
     when="a worker of a cluster is killed in mid-batch",
     then="another one computes its batch again; the bits are those of an undisturbed run",
+    lost="the time its batches took",
+    named="a worker killed in mid-batch",
 )
 def test_a_killed_worker_is_made_up_for(processes: DaskProcesses, orders: Path) -> None:
     (orders / "1-2.order").unlink()
@@ -116,6 +119,8 @@ def test_a_killed_worker_is_made_up_for(processes: DaskProcesses, orders: Path) 
     when="the scheduler of a cluster is lost in mid-run",
     then="one line and exit code 3; its workers end; the same command goes on with what is stored, "
     "on a cluster or without, and gives the bits of an undisturbed run",
+    lost="the batches in flight",
+    named="the scheduler of a cluster lost",
 )
 def test_a_lost_scheduler_is_one_line(processes: DaskProcesses, orders: Path) -> None:
     acting = meanwhile(lambda: begun(orders), processes.scheduler.kill)

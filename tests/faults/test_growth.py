@@ -187,7 +187,7 @@ def test_d9_columns_of_a_table_are_linear() -> None:
 
         def look() -> None:
             tables._check_columns(table.column_names, "label", None, None, "t")
-            chosen, _ = tables._chosen(table, "label", None, None, "t")
+            chosen, _ = tables.chosen_columns(table, "label", None, None, "t")
             assert chosen == names
 
         return look

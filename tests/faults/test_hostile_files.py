@@ -56,6 +56,7 @@ class Payload:
     when="any file that rarefy reads (images, tables, arrays, networks, checkpoints, packs, "
     "states, ledgers) is a pickle that would run code, or holds one",
     then="nothing is run: it is refused in one line that names it",
+    lost="nothing",
 )
 def test_no_reader_runs_a_pickle(tmp_path: Path, eager: None) -> None:
     mark = tmp_path / "was here"
@@ -94,6 +95,7 @@ def _member(name: str, kind: bytes, leads: str) -> bytes:
 @pytest.mark.fault(
     when="a pack has a member that leads out of its folder: `../x`, a whole path, a link, a device",
     then="it is refused, and nothing is written outside or left behind",
+    lost="nothing",
 )
 @pytest.mark.parametrize(
     "archive",
@@ -159,6 +161,7 @@ def _bombs(folder: Path) -> dict[str, Callable[[], object]]:
     when="a chunk of a store, a Parquet file, a network, a checkpoint or a pack is small and would "
     "take gigabytes, or for ever",
     then="it is refused by what it promises, before that is in memory",
+    lost="nothing",
 )
 def test_what_is_small_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpack_limit, "LEAST", 1 << 20)
@@ -174,6 +177,7 @@ def test_what_is_small_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.fault(
     when="a Feather or Parquet file has categories or texts that lead outside of the file",
     then="it is refused by name; Arrow alone would end the process",
+    lost="nothing",
 )
 def test_places_outside_of_a_table_are_refused(tmp_path: Path) -> None:
     table = pa.table({"a": [1.0, 2, 3, 4], "label": ["first", "second", "first", "second"]})
@@ -193,6 +197,7 @@ def test_places_outside_of_a_table_are_refused(tmp_path: Path) -> None:
 @pytest.mark.fault(
     when="a named pipe lies among results or networks, under a name as theirs",
     then="it is passed over; nothing waits for it",
+    lost="nothing",
 )
 def test_a_pipe_among_results_is_not_waited_for(tmp_path: Path) -> None:
     for name in ("a.json", "b.parquet", "c.pt"):
@@ -204,6 +209,7 @@ def test_a_pipe_among_results_is_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.fault(
     when="a JSON file is nested thousands deep, is no text, or has numbers of thousands of digits",
     then="one short line names it",
+    lost="nothing",
 )
 @pytest.mark.parametrize("content", [b"[" * 100_000, b"\xff\xfe", b"9" * 5000, b'{"a": NaN'])
 def test_json_without_end_is_named(content: bytes, tmp_path: Path) -> None:
@@ -233,6 +239,7 @@ ODD = (
     when="names of classes, columns and files hold HTML, sequences that terminals obey, line ends "
     "or marks that turn the direction of writing",
     then="terminal, pages, CSV and JSON show them spelled out and do nothing",
+    lost="nothing",
 )
 def test_names_of_strangers_do_nothing(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     given = Path("\x1b[2J\u202ex.csv")
@@ -262,6 +269,7 @@ def test_names_of_strangers_do_nothing(here: Path, capfd: pytest.CaptureFixture[
     when="an error quotes a file's name or content that is long, of several lines, or steers "
     "terminals",
     then="it is one line of at most 1,500 letters with all of that spelled out",
+    lost="nothing",
 )
 def test_errors_are_one_short_line() -> None:
     for error in (

@@ -21,7 +21,7 @@ from rarefy import cli
 from rarefy.core.errors import RunError
 from rarefy.core.place import Remote, as_place
 from rarefy.studies.api import open_store, read_results
-from rarefy.sweep import arrays, lease, runner
+from rarefy.sweep import arrays, choices, lease
 from rarefy.sweep.objects import Objects
 from rarefy.sweep.store import Store
 
@@ -50,6 +50,7 @@ LINE = ["run", "toy", "--scale", "tiny", "--device", "cpu", "--out"]
 @pytest.mark.fault(
     when="a run into a store at an address is killed before any one of its writes",
     then="there is no store, or one whose finished cells are right; the same command finishes it",
+    lost="the batches in flight; with `--overwrite` the old store",
 )
 @pytest.mark.parametrize("how", EARLIER)
 def test_killed_at_an_address(how: str, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,6 +62,8 @@ def test_killed_at_an_address(how: str, memory: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.fault(
     when="two runs have the same store, in a folder or at an address",
     then="the second says who holds it (pid, host, since when) and ends with exit code 3",
+    lost="nothing",
+    named="two parents on one store",
 )
 def test_two_parents(memory: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = []
@@ -79,10 +82,11 @@ def test_two_parents(memory: str, tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.fault(
     when="a run loses the lease of its store (it slept, its network was gone) to another one",
     then="it stops with one line before it writes anything more; the other one finishes",
+    lost="the batch it was writing",
 )
 def test_a_lost_lease(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "SETTLING", 0.0)
-    monkeypatch.setattr(runner, "BATCH_CPU", 4)
+    monkeypatch.setattr(choices, "BATCH_CPU", 4)
     original, batches = Store.write, 0
 
     def write(self: Store, *arguments: Any) -> None:
@@ -108,6 +112,7 @@ def test_a_lost_lease(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.fault(
     when="a run is asleep in the middle of a batch for longer than its lease holds",
     then="not one more chunk is written when it wakes up; the batch is computed again",
+    lost="that batch",
 )
 def test_asleep_in_the_middle_of_a_batch(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(as_place(f"{memory}/toy"), Toy.at("tiny"), "tiny", "float32")
@@ -131,6 +136,7 @@ def test_asleep_in_the_middle_of_a_batch(memory: str, monkeypatch: pytest.Monkey
 @pytest.mark.fault(
     when="an object of a finished store at an address is cut short, changed or gone",
     then="`rarefy check` names it, readers refuse the store, `--repair` keeps what is whole",
+    lost="the cells in it",
 )
 @pytest.mark.parametrize(
     ("how", "file"),
@@ -150,7 +156,7 @@ def test_a_damaged_object(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(arrays, "CHUNK_RUNS", 8)
-    monkeypatch.setattr(runner, "BATCH_CPU", 8)
+    monkeypatch.setattr(choices, "BATCH_CPU", 8)
     out = f"{memory}/toy"
     expected = run(out)
     damaged = Remote(f"{out}/{file}")
@@ -173,6 +179,7 @@ def test_a_damaged_object(
 @pytest.mark.fault(
     when="results at an address are damaged",
     then="the file is named, and nothing is read",
+    lost="that file",
 )
 def test_damaged_results(memory: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*LINE, f"{memory}/toy", "--results", f"{memory}/results"]) == 0
@@ -188,6 +195,8 @@ def test_damaged_results(memory: str, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.fault(
     when="the connection to a store is lost in mid-run, for good",
     then="after a few attempts one line says so and how to go on; what was finished is kept",
+    lost="the batches in flight",
+    named="an object store that cannot be reached",
 )
 def test_a_lost_connection(
     s3: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -195,7 +204,7 @@ def test_a_lost_connection(
     from botocore.exceptions import EndpointConnectionError  # type: ignore[import-untyped]
     from s3fs import S3FileSystem
 
-    monkeypatch.setattr(runner, "BATCH_CPU", 4)
+    monkeypatch.setattr(choices, "BATCH_CPU", 4)
     out, original, batches = f"{s3}/toy", Store.write, 0
 
     async def gone(self: Any, *arguments: Any, **options: Any) -> None:
@@ -229,6 +238,7 @@ def test_a_lost_connection(
 @pytest.mark.fault(
     when="there are no credentials, no such bucket or no right to write",
     then="one line names address and reason before anything is computed; no secret is printed",
+    lost="nothing",
 )
 def test_what_a_service_refuses(
     s3: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -269,6 +279,7 @@ def test_what_a_service_refuses(
 @pytest.mark.fault(
     when="an address has an unknown protocol, or is given where only this machine will do",
     then="one line says what is known, and that it must be a folder here; exit code 2",
+    lost="nothing",
 )
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
