@@ -56,7 +56,7 @@ IMAGES = size(60_000, 60)
 ROWS, CLASSES = size((1_000_000, (10, 1_000, 20_000)), (2_000, (10,)))
 WORKERS, WAYS = (1, 2), size(("threads", "cluster"), ("threads",))
 PARENT_CELLS = (400, 2_800)
-WORKED_CELLS, PRODUCTS = size((50, 10), (25, 1))
+WORKED_CELLS, PRODUCTS = size((24, 200), (25, 1))
 """Of a study whose cells cost something, per worker where scaling is weak: matrix products."""
 
 

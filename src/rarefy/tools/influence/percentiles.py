@@ -20,7 +20,7 @@ def percentiles(values: NDArray[np.float64], labels: NDArray[Any]) -> NDArray[np
     order = np.lexsort((values, labels))  # within a class by value, NaN last
     ends, first = np.cumsum(np.bincount(labels, minlength=1)), 0
     while first < len(order):  # (classes together, or many small ones would take long)
-        last = ends[min(np.searchsorted(ends, first + AT_ONCE), len(ends) - 1)]
+        last = int(ends[min(int(np.searchsorted(ends, first + AT_ONCE)), len(ends) - 1)])
         mine = order[first:last]
         found[mine] = _of_sorted(values[mine], labels[mine])
         first = last
