@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,6 +27,10 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 # torch's compiler starts no further processes: each imports torch, for kernels of a second
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+
+# a shell that starts the suite in the background has it ignore Ctrl-C, and so do its processes
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]

@@ -64,7 +64,7 @@ def _cells() -> list[str]:
     grown = last["cells"] / rows[0]["cells"]
     return [
         f"**{last['cells']:,} cells cost {over[-1][0]:.1f} s of processor time more than the bare "
-        f"computation** ({over[-1][1]:.0f} s of the clock on a busy machine), lie in "
+        f"computation** ({over[-1][1]:.0f} s of the clock), lie in "
         f"{last['files']:,} files and take {_megabytes(last['study']['own_memory_bytes'])} of "
         f"memory. {grown:.0f} times as many cells cost {times:.1f} times as much: nothing is "
         "quadratic.",
@@ -141,8 +141,8 @@ def _writing() -> list[str]:
         f"Below {2 * WORKERS * core[1]:.2g} s per cell no batch is large enough for {WORKERS:,} "
         "workers: the files are the limit then, and several studies with a store each are the way. "
         "This is processor time; with waiting for the disk a batch took "
-        f"{median(written['wall']) / median(written['core']):.1f} times as long by the clock of "
-        "this busy machine, so take larger batches where the disk is slow. "
+        f"{median(written['wall']) / median(written['core']):.1f} times as long by the clock, "
+        "so take larger batches where the disk is slow. "
         "Assumed: outputs of a dozen numbers per cell; a network and a disk that are no slower; "
         "workers that need each other for nothing; batches of about the same length, and several "
         f"per worker, else the last one is waited for ({WORKERS:,} workers with batches of 32 need "
@@ -152,30 +152,26 @@ def _writing() -> list[str]:
 
 def _scaling() -> list[str]:
     rows = _rows("workers")
-    shown = []
+    shown, alone = [], median(rows[0]["strong"]["wall"]) / rows[0]["strong"]["cells"]
     for way in dict.fromkeys(row["way"] for row in rows):
         mine = [row for row in rows if row["way"] == way]
         for row in mine:
             first, clocks = mine[0], [median(row[kind]["wall"]) for kind in ("strong", "weak")]
-            alone = [median(first[kind]["wall"]) for kind in ("strong", "weak")]
+            before = [median(first[kind]["wall"]) for kind in ("strong", "weak")]
             shown.append(
                 [
                     f"{way}, {row['workers']}",
                     f"{row['strong']['cells']} cells in {clocks[0]:.1f} s",
-                    f"{alone[0] / clocks[0]:.2f}",
+                    f"{before[0] / clocks[0]:.2f}",
                     f"{row['weak']['cells']} cells in {clocks[1]:.1f} s",
-                    f"{alone[1] / clocks[1]:.2f}",
+                    f"{before[1] / clocks[1]:.2f}",
                     f"{median(row['strong']['core']):.1f} s",
                 ]
             )
     return [
-        "Over one and two workers, batches of one cell that takes about as long as the parent "
-        "needs to write it: the hardest case. Strong: the same cells, times as fast (2 would be "
-        "perfect); weak: twice the cells for twice the workers, share of the speed (1 would be "
-        "perfect). Threads of one process overlap computing and writing. A second process of a "
-        "cluster cannot help: the parent is the limit, as the rule below says it must be. Other "
-        "programs used both cores meanwhile, so the clock says little; processor time is that of "
-        "the parent.",
+        f"Over one and two workers, batches of one cell of about {1e3 * alone:.0f} ms. Strong: the "
+        "same cells, times as fast (2 would be perfect); weak: twice the cells for twice the "
+        "workers, share of the speed (1 would be perfect). Processor time is that of the parent.",
         table(["workers", "strong", "times", "weak", "share", "processor time, strong"], shown),
     ]
 
@@ -258,11 +254,11 @@ def _how() -> str:
         f"`python benchmarks/bench_load.py` on {max(each['date'] for each in made)[:10]}: "
         f"{first['machine']}, {first['cores']} cores, Python {first['python']}, torch "
         f"{first['torch']}, numpy {first['numpy']}; medians of n = {rounds} rounds where nothing "
-        "else is said, one thread. **The machine was busy**: between "
-        f"{min(busy):.0f} and {max(busy):.0f} processes wanted its {first['cores']} cores. Read "
-        "processor time (of all threads together); the clock is what happened that day. Own "
-        "memory is the most anonymous memory above that before, in the first round. "
-        "`make test-heavy` asserts bounds several times as large, and runs the soak."
+        "else is said, one thread. Before a part began, "
+        f"{min(busy):.0f} to {max(busy):.0f} processes wanted its {first['cores']} cores: where "
+        "the clock and the processor time (of all threads together) differ much, read the latter. "
+        "Own memory is the most anonymous memory above that before, in the first round. "
+        "`make test-heavy` asserts wide bounds, and runs the soak."
     )
 
 
