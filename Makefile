@@ -87,7 +87,7 @@ lint: $(VENV)/.installed-dev
 	@echo "== import-linter"
 	@PYTHONPATH=docs $(BIN)/lint-imports
 
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed-dev
 	@set -e; for script in benchmarks/bench_*.py; do \
 	  echo "== $$script"; $(BIN)/python "$$script"; done
 

@@ -9,7 +9,6 @@
 - gallery: from the scores of 60,000 images of 28 x 28 to table and page (MNIST where it is there).
 - influence: scores of 10^6 x 64 rows from a .npy file to the table, with few and many classes;
   without neighbours and label check, whose work is bounded by another rule (docs/influence.md).
-- commands: `rarefy influence` with all that it does by default, on both; once, it takes minutes.
 - workers: strong and weak scaling over 1 and 2 of them, threads and processes of a local cluster.
 
 Each is measured in a process of its own, several times; kept are all seconds, of the clock and of
@@ -24,10 +23,7 @@ import importlib
 import multiprocessing
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +52,7 @@ IMAGES = size(60_000, 60)
 ROWS, CLASSES = size((1_000_000, (10, 1_000, 20_000)), (2_000, (10,)))
 WORKERS, WAYS = (1, 2), size(("threads", "cluster"), ("threads",))
 PARENT_CELLS = (400, 2_800)
-WORKED_CELLS, PRODUCTS = size((24, 200), (25, 1))
+WORKED_CELLS, PRODUCTS = size((25, 200), (25, 1))
 """Of a study whose cells cost something, per worker where scaling is weak: matrix products."""
 
 
@@ -227,31 +223,6 @@ def influence(rows: int, classes: int, rounds: int) -> dict[str, Any]:
     return {"rows": rows, "width": width, "classes": classes, **found}
 
 
-def commands(data: str, rounds: int) -> dict[str, Any]:
-    """The real command line in a process of its own."""
-    wall, core, most = [], [], 0
-    with tempfile.TemporaryDirectory() as folder:
-        given = ["influence", "mnist"]
-        if data == "rows":
-            random, spread = np.random.default_rng(0), np.geomspace(3, 0.1, 64, dtype=np.float32)
-            rows = random.standard_normal((ROWS, 64), dtype=np.float32) * spread
-            np.save(f"{folder}/rows.npy", rows)
-            np.save(f"{folder}/labels.npy", random.integers(0, 10, ROWS))
-            given = ["influence", "rows.npy", "--labels", "labels.npy"]
-        for _ in range(rounds):
-            began = time.perf_counter()
-            call = [sys.executable, "-m", "rarefy", *given, "--overwrite"]
-            process = subprocess.Popen(call, cwd=folder)
-            _, status, used = os.wait4(process.pid, 0)
-            if status:
-                raise SystemExit(f"rarefy {' '.join(given)} ended with {status}")
-            wall.append(time.perf_counter() - began)
-            core.append(used.ru_utime + used.ru_stime)
-            most = max(most, used.ru_maxrss * 1024)
-    told = {"command": " ".join(given), "process_memory_bytes": most}
-    return {**told, "wall": wall, "core": core}
-
-
 def workers(way: str, count: int, rounds: int) -> dict[str, Any]:
     """Strong: the same cells by each number of workers; weak: so many per worker."""
     torch.set_num_threads(count)
@@ -270,7 +241,7 @@ def cluster_of(count: int) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(count, threads_per_worker=1, dashboard_address=":0") as cluster,
+        LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         yield client
@@ -286,7 +257,6 @@ def planned(rounds: int) -> dict[str, list[tuple[Callable[..., Any], tuple[Any, 
         "parent": size([(parent, (rounds,))], []),
         "gallery": [(gallery, (IMAGES, rounds))],
         "influence": [(influence, (ROWS, classes, rounds)) for classes in CLASSES],
-        "commands": size([(commands, ("mnist", 1)), (commands, ("rows", 1))], []),
         "workers": [
             (workers, (way, count, rounds)) for way in WAYS for count in WORKERS
         ],

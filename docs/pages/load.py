@@ -183,10 +183,6 @@ def _images_and_rows() -> list[str]:
         for row in _rows("influence")
     ]
     rows, width = (_rows("influence")[0][name] for name in ("rows", "width"))
-    whole = [
-        [f"`rarefy {row['command']}`", *_seconds(row), _megabytes(row["process_memory_bytes"])]
-        for row in _rows("commands")
-    ]
     return [
         "## Images and rows",
         f"From the scores of {page['images']:,} images ({page['source']}) to the table and a page "
@@ -196,9 +192,6 @@ def _images_and_rows() -> list[str]:
         f"Scores of {rows:,} x {width} rows, from a .npy file to the table, without neighbours and "
         "label check:",
         table(["classes", "processor s", "clock s", "own memory"], scored),
-        "The whole commands, with neighbours, label check and page (once each, memory of the whole "
-        "process; two threads):",
-        table(["command", "processor s", "clock s", "memory"], whole),
     ]
 
 
@@ -243,8 +236,7 @@ _SLOWER = "processor time of a round, relative change per hour"
 
 def _how() -> str:
     records = [
-        _record(part)
-        for part in ("cells", "writing", "parent", "gallery", "influence", "commands", "workers")
+        _record(part) for part in ("cells", "writing", "parent", "gallery", "influence", "workers")
     ]
     made = [record["provenance"] for record in records]
     busy = [row["load_average_before"] for record in records for row in record["results"]]

@@ -194,7 +194,8 @@ def test_damaged_results(memory: str, capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.fault(
     when="the connection to a store is lost in mid-run, for good",
-    then="after a few attempts one line says so and how to go on; what was finished is kept",
+    then="after a few attempts one line says so and how to go on, exit code 3; what was finished "
+    "is kept",
     lost="the batches in flight",
     named="an object store that cannot be reached",
 )
@@ -224,7 +225,7 @@ def test_a_lost_connection(
     said = capsys.readouterr().err.splitlines()[-1]
     reason = 'Could not connect to the endpoint URL: "http://there"'
     again = f"; what was finished is kept; go on with: rarefy {' '.join([*LINE, out])}"
-    assert (code, said) == (1, f"error: cannot write to store {out}: {reason}{again}")
+    assert (code, said) == (3, f"note: cannot write to store {out}: {reason}{again}")
     # nor is what cannot be reached taken for damaged, and repaired
     code, said = complaint(capsys, ["check", out, "--repair"])
     assert (code, said) == (1, f"error: {out}: {reason}\n")

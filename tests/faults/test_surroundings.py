@@ -288,6 +288,10 @@ def test_what_killed_processes_left_goes(here: Path) -> None:
     assert everything < {path.name for path in here.iterdir()}  # all are young
     for path in here.glob(".*.partial"):
         os.utime(path, (0, 0))
+    with new_folder(Path("o")):
+        assert Path(f".o.{gone.pid}.partial").exists()  # something below it is young
+    os.utime(f".o.{gone.pid}.partial/deep", (0, 0))
+    Path("o").rmdir()
     write_output(Path("a.txt"), "whole again")
     with new_folder(Path("o")) as folder:
         (folder / "file").write_text("whole")

@@ -59,7 +59,7 @@ def test_real_studies_have_the_same_bits_on_a_cluster(
         names += ["granularity-digits", "sparse-mnist"]
     compared = []
     with (
-        LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as local,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
         Client(local) as client,
     ):
         for name in names:

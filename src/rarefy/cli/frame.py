@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     if answering and before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
     # (processes of torchrun stop together or not at all: they end where they are)
-    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    alone = os.environ.get("WORLD_SIZE", "").strip() in ("", "1")
     batch = answering and alone and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if batch:
         signal.signal(signal.SIGTERM, _terminated)
@@ -204,8 +204,8 @@ def _options(
     Start with [bold]rarefy demo[/], then [bold]rarefy studies[/].
 
     Exit codes: 0 done; 1 a failure, or what was checked is not as it should be;
-    2 wrong use; 3 unfinished (--max-seconds, or another process is at it), the
-    same command goes on; 130 stopped.
+    2 wrong use; 3 unfinished (--max-seconds, SIGTERM, a cluster or a store that
+    went away, or another process is at it), the same command goes on; 130 stopped.
     """
     global _debug
     _debug = debug

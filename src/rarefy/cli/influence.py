@@ -14,7 +14,6 @@ import typer
 from rarefy.cli.frame import app, complain, exit_on_error, print_, use_data_folder
 from rarefy.cli.options import (
     AsJson,
-    Cluster,
     DataFolder,
     Device,
     Jobs,
@@ -99,7 +98,14 @@ def influence(
             "score and its percentile; no ids, neighbours, label check, triage and page.",
         ),
     ] = False,
-    cluster: Cluster = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="With --stream: workers of a Dask cluster, on their CPUs, read the files (which "
+            "they must see) and score; last digits may differ. Needs rarefy\\[cluster].",
+        ),
+    ] = None,
     remove: Annotated[
         str | None,
         typer.Option(help="Instead of a gallery: retrain without these shares, e.g. 0.1,0.3."),

@@ -96,13 +96,14 @@ def run(
     again, and says where it changed.
 
     The store keeps what is finished: stopped or killed, the same command goes on; more --seeds
-    extend it. Exit code 3 when --max-seconds were over before the end, or a cluster went away.
+    extend it. Exit code 3: unfinished (--max-seconds, SIGTERM, a cluster or a store went away).
 
     Example: [bold]rarefy run contrast-alignment --scale quick --seeds 20[/]
 
     Example: [bold]rarefy run topk-regimes --set d=1e3,1e6,1e9 --form dual[/]
 
     Example: [bold]rarefy run topk-regimes --scale paper --cluster scheduler.json[/]
+
     Example: [bold]rarefy run topk-regimes --out s3://bucket/topk --results s3://bucket/results[/]
     """
     from rarefy.studies import get_study

@@ -38,10 +38,14 @@ class RunError(RarefyError, RuntimeError):
     """Something failed on the way (disk full, lost device); what was stored is still good."""
 
 
-class SchedulerLost(RunError):
-    """A cluster went away in mid-run: what is stored is good, the same command goes on."""
+class WentAway(RunError):
+    """A service that a run needs is not there: what is stored is good, the same command goes on."""
 
     exit_code = 3
+
+
+class SchedulerLost(WentAway):
+    """A cluster went away in mid-run."""
 
 
 class OutOfTime(RarefyError):

@@ -73,8 +73,8 @@ def _partial(path: Path) -> Path:
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         with contextlib.suppress(OSError, ValueError):
             # (other machines may write here too: what they are at is young)
-            old = left.stat().st_mtime < time.time() - LEFT_SECONDS
-            if old and not _runs(int(left.suffixes[-2][1:])):
+            written = max(each.lstat().st_mtime for each in (left, *left.rglob("*")))
+            if written < time.time() - LEFT_SECONDS and not _runs(int(left.suffixes[-2][1:])):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
     return path.with_name(f".{path.name}.{os.getpid()}.partial")
 

@@ -7,7 +7,6 @@ for N processes here, or, in Python, a ``distributed.Client`` or a cluster objec
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import pickle
@@ -22,6 +21,7 @@ import torch
 
 from rarefy.core.contracts import Experiment
 from rarefy.core.errors import OutOfTime, RunError, SchedulerLost, UsageError, bad_value, unknown
+from rarefy.core.reading import read_json
 from rarefy.core.settings import DEVICES
 from rarefy.core.version import __version__
 from rarefy.sweep.choices import Machine
@@ -50,6 +50,9 @@ def check_cluster(cluster: Any, jobs: int | None = None, models: Path | None = N
         raise bad_value("models", str(models), "networks are saved where no cluster is used")
     if isinstance(cluster, str | os.PathLike):
         _processes_or_address(str(cluster))
+    elif not hasattr(cluster, "scheduler_address") and not hasattr(cluster, "scheduler_info"):
+        kind = type(cluster).__name__
+        raise bad_value("cluster", kind, "must be an address, a file, a Client or Dask's Cluster")
 
 
 def _processes_or_address(text: str) -> int | str:
@@ -63,7 +66,7 @@ def _processes_or_address(text: str) -> int | str:
     if not text.endswith(".json") and not Path(text).is_file():
         return text
     try:
-        address = json.loads(Path(text).read_bytes())["address"]
+        address = read_json(Path(text))["address"]
     except OSError as error:
         raise bad_value(
             "cluster",
@@ -90,10 +93,10 @@ def connect(
     if device not in DEVICES:
         raise unknown("device", device, DEVICES)
     with contextlib.ExitStack() as stack:
-        client = stack.enter_context(client_of(cluster))
+        client = stack.enter_context(client_of(cluster, deadline))
         address = client.scheduler.address
         try:
-            workers = _wait_for_workers(client, address, deadline)
+            workers = dict(client.scheduler_info()["workers"])
             asked = call(facts, study, dtype, "cpu" if device == "cpu" else "auto")
             found = client.run(pickle.loads, asked, on_error="return")
             _refuse_strangers(found)
@@ -124,10 +127,15 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def client_of(cluster: Any) -> Iterator[Any]:
-    """A ``distributed.Client`` of the cluster that is meant; one that is started for it ends with
-    it."""
+def client_of(cluster: Any, deadline: float | None = None) -> Iterator[Any]:
+    """A ``distributed.Client`` of the cluster that is meant, once it has a worker; one that is
+    started for it ends with it."""
     with _quiet(), _client(cluster) as client:
+        address = client.scheduler.address
+        try:
+            _wait_for_workers(client, address, deadline)
+        except OSError as error:
+            raise SchedulerLost(f"the scheduler at {address} was lost ({line(error)})") from None
         yield client
 
 

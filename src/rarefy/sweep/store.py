@@ -12,6 +12,7 @@ half-written in place. What is damaged later is found by checksums (``chunks``).
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import secrets
 import shutil
@@ -25,8 +26,8 @@ import xarray as xr
 import zarr
 
 from rarefy.core.contracts import Experiment
-from rarefy.core.errors import Busy, RunError, UsageError
-from rarefy.core.place import Place, Remote, as_place
+from rarefy.core.errors import Busy, RunError, UsageError, WentAway
+from rarefy.core.place import Place, Remote, Unreachable, as_place
 from rarefy.sweep.arrays import Arrays, all_outputs, coordinates_of
 from rarefy.sweep.chunks import Damage, flush_all, has_checksums, in_words
 from rarefy.sweep.examine import MARK, examine, hash_of
@@ -186,9 +187,11 @@ class Store:
             return
         with contextlib.suppress(OSError, Busy):  # (only to be read; another process extends it)
             self._lock.acquire()
-            if self._column("done").all():
-                shutil.rmtree(self.scratch, ignore_errors=True)
-            self._lock.release()
+            try:
+                if self._column("done").all():
+                    shutil.rmtree(self.scratch, ignore_errors=True)
+            finally:
+                self._lock.release()
 
     def repair(self) -> int:
         """Keep what is whole; how many cells are to be computed again."""
@@ -298,7 +301,9 @@ class Store:
         try:
             yield
         except OSError as error:
-            raise RunError(
+            # (a right or a bucket that is missing does not come back by itself)
+            away = isinstance(error, Unreachable) and error.errno == errno.EIO
+            raise (WentAway if away else RunError)(
                 f"cannot write to store {self.path}: {error.strerror or error}; "
                 "what was finished is kept"
             ) from error

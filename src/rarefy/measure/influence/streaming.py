@@ -24,7 +24,7 @@ from rarefy.measure.influence.class_statistics import ClassStatistics
 from rarefy.measure.influence.core_pool import CorePool
 from rarefy.measure.influence.leave_one_out import Floats, check_ddof
 from rarefy.measure.influence.mahalanobis import FULL_WIDTH, ClassMetric, class_metric
-from rarefy.measure.influence.on_cluster import on_cluster
+from rarefy.measure.influence.on_cluster import Workers
 from rarefy.measure.influence.passes import scores_of
 from rarefy.measure.influence.products import (
     double_diagonal,
@@ -99,18 +99,18 @@ def stream_scores(
     ddof: int = 1,
     memory: int = MEMORY,
     device: torch.device | str = "cpu",
-    client: Any = None,
+    workers: Workers | None = None,
     state: State | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[NDArray[np.int64], Floats]:
     """Put the scores of all rows into ``results``. Back come the number of rows of each class, and
     the sum of their squared distances to its mean.
 
-    client: a ``distributed.Client``; without one all is done here. state: where an interrupted call
-    goes on, and when it stops. progress: is told the share of the work just done.
+    workers: of a cluster; without them all is done here. state: where an interrupted call goes on,
+    and when it stops. progress: is told the share of the work just done.
     """
     check_ddof(ddof)
-    where = torch.device(device if client is None else "cpu")
+    where = torch.device(device if workers is None else "cpu")
     state = state or State(None, {})
     groups = groups_of(source.classes, source.width, memory)
     starts = np.concatenate([[0], np.cumsum(source.sizes)]).astype(np.int64)
@@ -151,7 +151,7 @@ def stream_scores(
         with CorePool(where, len(labels)) as pool:
             if reading == 0:
                 turn = pieces(begin)
-                for place in _first(source, turn, starts, labels, statistics, pool, client):
+                for place in _first(source, turn, starts, labels, statistics, pool, workers):
                     tell(source.sizes[place] / starts[-1])
                     done(number, 0, place + 1)
                 begin = 0
@@ -161,7 +161,7 @@ def stream_scores(
             counts[labels] = statistics.counts
             traces[labels] = [float(one.diagonal().sum()) for one in statistics.scatters]
             finished = _finish(labels, statistics, counts, ddof, pool)
-            for place, parts in _second(source, pieces(begin), finished, pool, client):
+            for place, parts in _second(source, pieces(begin), finished, pool, workers):
                 first = int(starts[place])
                 for size, mine, of_rows, scores in parts:
                     if first + size <= starts[place + 1]:
@@ -194,16 +194,16 @@ def _first(
     labels: range,
     statistics: ClassStatistics,
     pool: CorePool,
-    client: Any,
+    workers: Workers | None,
 ) -> Iterator[int]:
     """The places of pieces whose rows are in the statistics."""
     tasks = ((place, (piece, int(starts[place]))) for place, piece in turn)
-    if client is None:
+    if workers is None:
         for place, (piece, before) in tasks:
             _gather(source, labels, piece, before, statistics, pool)
             yield place
     else:
-        for place, part in on_cluster(client, partial(_gathered, light(source), labels), tasks):
+        for place, part in workers.results(partial(_gathered, light(source), labels), tasks):
             statistics.merge(part)
             yield place
 
@@ -213,13 +213,13 @@ def _second(
     turn: Iterator[tuple[int, Any]],
     finished: Finished,
     pool: CorePool,
-    client: Any,
+    workers: Workers | None,
 ) -> Iterator[tuple[int, Iterable[Scored]]]:
-    if client is None:
+    if workers is None:
         return ((place, _score(source, piece, finished, pool)) for place, piece in turn)
-    held = client.scatter(finished, broadcast=True)
+    held = workers.hold(finished)
     tasks = ((place, (piece, held)) for place, piece in turn)
-    return on_cluster(client, partial(_scored, light(source)), tasks)
+    return workers.results(partial(_scored, light(source)), tasks)
 
 
 def light(source: Source) -> Source:

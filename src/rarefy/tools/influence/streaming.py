@@ -26,7 +26,7 @@ from rarefy.core.settings import resolve_device
 from rarefy.core.text import printable
 from rarefy.core.writing import OutputFolder, check_place
 from rarefy.measure.influence.mahalanobis import FULL_WIDTH
-from rarefy.measure.influence.on_cluster import on_cluster
+from rarefy.measure.influence.on_cluster import Workers
 from rarefy.measure.influence.passes import SCORES
 from rarefy.measure.influence.state import Arrays, State
 from rarefy.measure.influence.streaming import CHANGED, Source, groups_of, stream_scores
@@ -89,7 +89,8 @@ def stream_influence(
         standardize: bring features to mean 0 and std 1 over the whole set, one more reading.
         memory: bytes for the statistics of classes; where they need more, the data are read more
             often. A chunk of features (64 MB, or as given) and the libraries come on top.
-        cluster: as of ``rarefy.run``; its workers read the pieces and compute.
+        cluster: as of ``rarefy.run``; its workers read the pieces and compute, on their CPUs. Sums
+            are added up in another order, so that last digits may differ.
         deadline: a time of ``time.monotonic``, after which ``OutOfTime`` is raised.
 
     Returns:
@@ -103,9 +104,11 @@ def stream_influence(
     """
     began = time.monotonic()
     settings = ScoreSettings(ddof, 0, False, memory, device)
-    place = resolve_device(device)
+    place = resolve_device("cpu" if cluster is not None and device == "auto" else device)
     if cluster is not None:
         check_cluster(cluster)
+        if place.type != "cpu":
+            raise bad_value("device", device, "workers of a cluster score on their CPUs")
     chunks = open_chunks(data, labels, label=label, columns=columns)
     if cluster is not None and not chunks.travels:
         why = "workers cannot read pairs that are made here; give files or a Dask array"
@@ -116,8 +119,10 @@ def stream_influence(
             raise bad_value("out", str(path), "must end in .parquet")
         check_place(path)
     with contextlib.ExitStack() as stack:
-        client = None if cluster is None else stack.enter_context(client_of(cluster))
-        seen = _looked(chunks, standardize, client)
+        workers = None
+        if cluster is not None:
+            workers = Workers(stack.enter_context(client_of(cluster, deadline)), deadline)
+        seen = _looked(chunks, standardize, workers)
         mean = np.asarray(seen.moments.mean) if standardize else None
         if mean is not None and not np.isfinite(mean).all():
             raise _endless(chunks, int((~np.isfinite(mean)).argmax()))
@@ -151,7 +156,7 @@ def stream_influence(
                 ddof=settings.ddof,
                 memory=memory,
                 device=place,
-                client=client,
+                workers=workers,
                 state=State(state, about, late),
                 progress=progress,
             )
@@ -230,15 +235,15 @@ class ScoreRows:
                 os.fsync(file.fileno())
 
 
-def _looked(chunks: Chunks, moments: bool, client: Any) -> Look:
+def _looked(chunks: Chunks, moments: bool, workers: Workers | None) -> Look:
     seen = Look()
     try:
-        if client is None:
+        if workers is None:
             for piece in chunks.pieces:
                 seen.add(look(chunks.read, moments, piece))
         else:
             tasks = enumerate((piece,) for piece in chunks.pieces)
-            for _, part in on_cluster(client, partial(look, chunks.read, moments), tasks):
+            for _, part in workers.results(partial(look, chunks.read, moments), tasks):
                 seen.add(part)
     except UsageError as error:
         raise UsageError(f"{chunks.name}: after row {sum(seen.sizes)}: {error}") from None

@@ -62,6 +62,8 @@ def open_chunks(
         for name, given in (("label", label), ("columns", columns)):
             if given is not None:
                 raise bad_value(name, given, "does not fit what is no table")
+    if table and labels is not None:
+        raise bad_value("labels", str(labels)[:80], "does not fit a table, which has its column")
     if isinstance(data, str | Path):
         path = Path(data).expanduser()
         return _of_parquet(path, label or LABEL, columns) if table else _of_npy(path, labels)
@@ -217,7 +219,7 @@ def _of_npy(path: Path, labels: object) -> Chunks:
         labels = beside
     known, step = _labels(labels, len(rows)), _step(rows.shape[1], rows.itemsize)
     pieces = [(at, known[at : at + step]) for at in range(0, len(rows), step)]
-    return Chunks(path.stem, pieces, partial(_npy_rows, path.absolute()))
+    return Chunks(path.name, pieces, partial(_npy_rows, path.absolute()))
 
 
 def _npy_rows(path: Path, piece: tuple[int, Any]) -> Iterable[Pair]:
