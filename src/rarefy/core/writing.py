@@ -74,12 +74,13 @@ def _partial(path: Path) -> Path:
         with contextlib.suppress(OSError, ValueError):
             # (other machines may write here too: what they are at is young)
             written = max(each.lstat().st_mtime for each in (left, *left.rglob("*")))
-            if written < time.time() - LEFT_SECONDS and not _runs(int(left.suffixes[-2][1:])):
+            if written < time.time() - LEFT_SECONDS and not runs(int(left.suffixes[-2][1:])):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
     return path.with_name(f".{path.name}.{os.getpid()}.partial")
 
 
-def _runs(process: int) -> bool:
+def runs(process: int) -> bool:
+    """Whether there is a process of this number on this machine."""
     if os.name == "nt":  # (there, asking ends it)
         return True
     try:

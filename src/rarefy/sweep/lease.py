@@ -24,6 +24,7 @@ from typing import Any
 from rarefy.core.errors import RunError
 from rarefy.core.place import Remote
 from rarefy.core.text import one_line
+from rarefy.core.writing import runs
 from rarefy.sweep.lock import busy, now, owner_line
 
 SECONDS = 60.0
@@ -174,10 +175,4 @@ def _machine() -> str:
 
 
 def _is_alive(pid: object) -> bool:
-    try:
-        os.kill(pid if isinstance(pid, int) and pid > 0 else os.getpid(), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        return True
-    return True
+    return not isinstance(pid, int) or pid <= 0 or runs(pid)
