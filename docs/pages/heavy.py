@@ -45,7 +45,8 @@ def page() -> str:
 
 def _outcome(runs: dict[str, dict[str, Any]]) -> str:
     if len(runs) == 1:
-        return str(next(iter(runs.values()))["outcome"])
+        ((case, run),) = runs.items()  # (of a test with cases, the others were not run)
+        return f"{run['outcome']}" + (f", of its cases only {plain(case)}" if case else "")
     wrong = [case for case, run in runs.items() if run["outcome"] != "passed"]
     return f"{len(runs) - len(wrong)} of {len(runs)} passed" + (
         f"; not: {plain(', '.join(wrong))}" if wrong else ""

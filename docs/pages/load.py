@@ -66,8 +66,8 @@ def _cells() -> list[str]:
         f"**{last['cells']:,} cells cost {over[-1][0]:.1f} s of processor time more than the bare "
         f"computation** ({over[-1][1]:.0f} s of the clock), lie in "
         f"{last['files']:,} files and take {_megabytes(last['study']['own_memory_bytes'])} of "
-        f"memory. {grown:.0f} times as many cells cost {times:.1f} times as much: nothing is "
-        "quadratic.",
+        f"memory. {grown:.0f} times as many cells cost {times:.1f} times as much "
+        f"(quadratic would be {grown**2:.0f}).",
         "## Cells",
         "A study whose cells cost next to nothing, through runner and store, in batches of 32, "
         "beside the same batches in a plain loop in the same process. What it costs does not "
@@ -217,13 +217,17 @@ def _soak() -> list[str]:
         ),
     ]
     memory = told["megabytes after the first round, warm-up and all"]
+    parts = told["megabytes, medians of parts"]
+    steps = [after - before for before, after in zip(parts, parts[1:], strict=False)]
+    step = max(steps, key=abs)
     return [
         "## An hour",
         f"One process ran a sweep, more seeds of it, scores with their page and a report, "
         f"{told['rounds']} times in {told['seconds'] / 60:.0f} minutes "
         f"({found['date'][:10]}, {found['machine']}, Python {found['python']}, torch "
         f"{found['torch']}). Memory after the first round, after the warm-up and at the end: "
-        f"{', '.join(f'{each:.0f}' for each in memory)} MB. Growth with its 95 % interval, from "
+        f"{', '.join(f'{each:.0f}' for each in memory)} MB; the largest step "
+        f"between two twelfths is {step:+.1f} MB, and one step can make a slope. Growth with its 95 % interval, from "
         f"medians of twelve parts, the first {told['rounds left out as warm-up']} rounds left out:",
         table(["what", "growth"], rows),
         f"Memory of the parts, MB: {', '.join(map(str, told['megabytes, medians of parts']))}.",

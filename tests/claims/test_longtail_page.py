@@ -291,6 +291,12 @@ def test_guide_and_ledger_say_the_numbers_of_the_committed_results() -> None:
     assert f"stay left out {frozen} points" in guide and f"strong as the mask, {dropout}," in guide
     assert f"Masks for both views gain {both}, and" in guide
     assert f"disturbance, cost {-float(random):.0f}." in guide
+    others = [
+        gains("cifar100-controls-further-500", f"{BRANCHES}{word}")[2:]
+        for word in ("+dropout", "+frozen", "")
+    ]
+    shown = "dropout has {} and {} and the frozen mask {} and {}, where the mask has {} and {},"
+    assert shown.format(*others[0], *others[1], *others[2]) in guide
     masked = gains("cifar10-branches-2000", BRANCHES)[-1]
     assert f"by neighbours they keep some: +{near} points, with masks +{masked};" in readme
     long = (
