@@ -227,7 +227,8 @@ def _soak() -> list[str]:
         f"({found['date'][:10]}, {found['machine']}, Python {found['python']}, torch "
         f"{found['torch']}). Memory after the first round, after the warm-up and at the end: "
         f"{', '.join(f'{each:.0f}' for each in memory)} MB; the largest step "
-        f"between two twelfths is {step:+.1f} MB, and one step can make a slope. Growth with its 95 % interval, from "
+        f"between two twelfths is {step:+.1f} MB, and one step can make a slope. "
+        "Growth with its 95 % interval, from "
         f"medians of twelve parts, the first {told['rounds left out as warm-up']} rounds left out:",
         table(["what", "growth"], rows),
         f"Memory of the parts, MB: {', '.join(map(str, told['megabytes, medians of parts']))}.",
