@@ -54,3 +54,21 @@ TYPED = [
 
 _FILES = (*IMAGES, *LEVELS, *TABLES, *SCORES, *KEPT, *MADE)
 TARGETS = {target.name: target for target in (*_FILES, *TYPED)}
+
+READERS = {
+    "images": [target.name for target in IMAGES],
+    "hierarchies": [target.name for target in LEVELS],
+    "tables": ["CSV", "TSV in gzip", "Parquet", "Feather", *(target.name for target in SCORES)],
+    "arrays": ["npy", "npz", "array in npz", "public scores", "shared numbers"],
+    "picks": ["picks", "clean's record", "record"],
+    "splits": ["split", "list of files"],
+    "scoring": ["feature rows", "feature note", "scoring state", "scoring note", "checkup part"],
+    "checkpoints": ["network", "network's pickle", "checkpoint", "network, checked"],
+    "stores": [name for name in TARGETS if name.startswith("store, ")],
+    "results": ["results", "results' table", "pack", "pack's manifest"],
+    "TOML": ["ledger, claims"],
+    "ledgers": ["ledger, verdicts"],
+    "words": [target.name for target in TYPED],
+}
+"""Targets by what they read: those of one reader share its time."""
+READER = {name: reader for reader, names in READERS.items() for name in names}

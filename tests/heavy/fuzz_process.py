@@ -1,7 +1,7 @@
 """Fuzzes readers by atheris, each in a fork of its own: libFuzzer ends with an exit.
 
-Called as ``python fuzz_process.py SECONDS``, it reads lines with the name of a target and a folder,
-and answers each with the exit code of the fork. The folder gets ``log``, which libFuzzer writes,
+It reads lines with the name of a target, a folder and seconds, and answers each with the exit code
+of the fork. The folder gets ``log``, which libFuzzer writes,
 and ``found.json``: how often and in which words something was found, and the first bytes for it.
 """
 
@@ -63,9 +63,9 @@ def fuzz(name: str, folder: Path, seconds: int) -> None:
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        name, _, place = line.rstrip("\n").partition("\t")
+        name, place, seconds = line.rstrip("\n").split("\t")
         child = os.fork()
         if not child:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            fuzz(name, Path(place), int(sys.argv[1]))
+            fuzz(name, Path(place), int(seconds))
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)

@@ -1,4 +1,5 @@
-"""Every reader under fire for minutes: RAREFY_FUZZ_SECONDS each, 600 if nothing is said.
+"""Every reader under fire for minutes: RAREFY_FUZZ_SECONDS each, 600 if nothing is said, shared by
+its targets.
 
 Inputs are chosen by what they reach in the code that is Python; half of them are made by the
 changes of the suite's short runs. Parsers in C (Arrow, libpng, libjpeg, zstd, PyTorch's zip files)
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fuzz_targets import TARGETS
+from fuzz_targets import READER, READERS, TARGETS
 
 import rarefy
 
@@ -25,12 +26,12 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
-def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Path], int]]:
+def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Path, int], int]]:
     """Fuzzes a target in a process that imports everything once, and gives the exit code."""
     pytest.importorskip("atheris", reason="no atheris for this Python: pip install rarefy[heavy]")
     path = os.pathsep.join([str(HERE.parent), str(Path(rarefy.__file__).parents[1])])
     room = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "RAREFY_COMPILE": "0"}
-    call = [sys.executable, str(HERE / "fuzz_process.py"), str(SECONDS)]
+    call = [sys.executable, str(HERE / "fuzz_process.py")]
     log = tmp_path_factory.mktemp("fuzz") / "log"
     pipe = subprocess.PIPE
     with log.open("w") as said:
@@ -38,8 +39,8 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Pa
     assert process.stdin is not None and process.stdout is not None
     ask, answers = process.stdin, process.stdout
 
-    def one(name: str, folder: Path) -> int:
-        print(name, folder, sep="\t", file=ask, flush=True)
+    def one(name: str, folder: Path, seconds: int) -> int:
+        print(name, folder, seconds, sep="\t", file=ask, flush=True)
         answer = answers.readline()
         assert answer, log.read_text("utf-8", "replace")[-2000:]
         return int(answer)
@@ -53,13 +54,15 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Pa
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_reader_stands_random_files(
     name: str,
-    fuzz: Callable[[str, Path], int],
+    fuzz: Callable[[str, Path, int], int],
     tmp_path: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
-    code = fuzz(name, tmp_path)
+    reader = READER[name]
+    seconds = -(-SECONDS // len(READERS[reader]))
+    code = fuzz(name, tmp_path, seconds)
     log = (tmp_path / "log").read_text("utf-8", "replace")
-    for what, value in {"asked seconds": SECONDS, **_measured(log)}.items():
+    for what, value in {"reader": reader, "asked seconds": seconds, **_measured(log)}.items():
         record_property(what, value)
     found = tmp_path / "found.json"
     told = json.loads(found.read_text()) if found.exists() else {}
