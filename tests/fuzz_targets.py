@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from rarefy.tools.influence.removal import Order
 from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.simclr.method import parse_methods
 
-CPU = __import__("torch").device("cpu")
+FOUND = Path(__file__).parent / "fuzz_found"
 
 
 def _words(name: str, parse: Callable[[str], Any], *seeds: str) -> Target:
@@ -30,6 +31,12 @@ def _words(name: str, parse: Callable[[str], Any], *seeds: str) -> Target:
         return parse(content.decode("utf-8", "surrogateescape"))
 
     return Target(f"words, {name}", read, lambda: [seed.encode() for seed in seeds])
+
+
+def _with_found(target: Target) -> Target:
+    """What fuzzing once found (``fuzz_found/NAME*``) is tried again, whole and damaged."""
+    found = [path.read_bytes() for path in sorted(FOUND.glob(target.name.replace(" ", "_") + "-*"))]
+    return replace(target, seeds=lambda: [*target.seeds(), *found])
 
 
 TYPED = [
@@ -53,7 +60,7 @@ TYPED = [
 ]
 
 _FILES = (*IMAGES, *LEVELS, *TABLES, *SCORES, *KEPT, *MADE)
-TARGETS = {target.name: target for target in (*_FILES, *TYPED)}
+TARGETS = {target.name: _with_found(target) for target in (*_FILES, *TYPED)}
 
 READERS = {
     "images": [target.name for target in IMAGES],

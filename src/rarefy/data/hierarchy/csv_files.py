@@ -95,4 +95,6 @@ def _rows(text: str, where: str) -> list[list[str]]:
         raise UsageError(f"{where}: line {reader.line_num} is no CSV ({error})") from None
     if not rows:
         raise UsageError(f"{where}: no row has anything in it")
+    if len(rows[0]) < 2:  # the mark stands in another line, a blank one or one that \r ends
+        raise UsageError(f"{where}: no columns in it (expected child,parent or class,LEVEL,...)")
     return rows

@@ -108,6 +108,6 @@ def _values(stream: BinaryIO, path: Path, dimensions: int) -> NDArray[np.uint8]:
         found = "more" if len(content) > size else f"only {len(content)}"
         word = "damaged" if len(content) > size else "truncated"
         raise UsageError(f"{path}: {word}, {found} bytes where its header promises {size}")
-    if not size:
-        return np.zeros(shape, dtype=np.uint8)
+    if not size:  # (sizes beside a zero may be any)
+        return np.zeros((0,) * dimensions, dtype=np.uint8)
     return np.frombuffer(content, dtype=np.uint8).reshape(shape)

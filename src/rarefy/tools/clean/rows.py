@@ -34,7 +34,6 @@ def write_table(
     if ending in TEXT:
         _write_text(path, label, TEXT[ending], samples, decisions, target)
         return
-    import pyarrow as pa
     from pyarrow import feather, parquet
 
     if ending == ".feather":
@@ -42,12 +41,8 @@ def write_table(
             _changed(feather.read_table(path), label, samples, decisions), str(target)
         )
         return
-    held = parquet.ParquetFile(path)
-    groups = held.metadata.num_row_groups and held.metadata.num_columns
-    packed = held.metadata.row_group(0).column(0).compression if groups else "SNAPPY"
-    table: pa.Table = held.read()
-    packed = "NONE" if packed == "UNCOMPRESSED" else packed
-    parquet.write_table(_changed(table, label, samples, decisions), target, compression=packed)
+    table = parquet.read_table(path, partitioning=None)
+    parquet.write_table(_changed(table, label, samples, decisions), target)
 
 
 def write_frame(frame: Any, label: str, samples: Samples, decisions: Decisions, path: Path) -> None:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from rarefy.core.errors import RunError, UsageError
-from rarefy.core.reading import read_json
+from rarefy.core.reading import quietly, read_json
 from rarefy.core.settings import free_memory
 from rarefy.core.writing import write_whole
 from rarefy.data.images.listing import spell_bytes
@@ -102,7 +102,8 @@ class RowStore:
             raise _damaged(data) from None
         if rows.shape != shape or rows.dtype != np.dtype(dtype):
             raise _damaged(data)
-        return np.lib.format.open_memmap(data, mode="r+")
+        with quietly():
+            return np.lib.format.open_memmap(data, mode="r+")
 
     def advance(self, done: int) -> None:
         """The first ``done`` rows are filled. Written down every few seconds and at the end."""

@@ -14,6 +14,8 @@ from rarefy.tools.samples.samples import Samples
 
 Floats = NDArray[np.float64]
 ROWS_AT_ONCE = 4096
+LARGEST = 1e150
+"""Squares of numbers beyond it have none."""
 MOST = 1 << 30
 """Bytes that standardised features may take in memory where nobody asked for them."""
 FAR_APART = 100.0
@@ -38,12 +40,14 @@ def standardized(samples: Samples, wanted: bool | None = None) -> Samples:
             note = [f"features are not standardised, which takes {size / 1e9:.1f} GB of memory"]
         return replace(samples, notes=(*samples.notes, *note))
     values = samples.features.astype(np.float64)
-    endless = ~np.isfinite(values)
+    endless = ~(np.abs(values) < LARGEST)
     if endless.any():  # told here: it would make NaN of every row
         column = int(endless.any(axis=0).argmax())
         where = rows_text(np.flatnonzero(endless[:, column]))
         name = f"{samples.source or samples.name}: column {_name(samples, column)}"
-        raise UsageError(f"{name} is NaN or infinite in {where}")
+        known = np.isfinite(values[:, column]).all()
+        what = f"beyond {LARGEST:g}" if known else "NaN or infinite"
+        raise UsageError(f"{name} is {what} in {where}")
     values -= values.mean(axis=0)
     values /= _divisor(values.std(axis=0), np.abs(samples.features).max(axis=0))
     return replace(samples, features=values, as_read=samples.features, ids_from=lambda: samples.ids)
