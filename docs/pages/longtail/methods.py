@@ -91,6 +91,24 @@ def mask_answer(found: dict[str, Found]) -> tuple[str, str]:
     return "\n".join(said), "\n\n".join(tables)
 
 
+def decay_answer(found: dict[str, Found]) -> str:
+    """How much of the gain a stronger weight decay leaves."""
+    said = []
+    for one in _runs(found, ("decay",)):
+        usual = next(other for other in _elsewhere(found) if other.data == one.data)
+        usual = usual.at(one.results["seed"].values.tolist())
+        left, whole = one.gain(BRANCHES), usual.gain(BRANCHES)
+        plain = f"{usual.mean(BASELINE):.2f} to {one.mean(BASELINE):.2f}"
+        hint = ": a hint" if left.interval.n < DECIDE else ""
+        said.append(
+            f"- {SET_NAMES[one.data]}, {EPOCHS} epochs ({left.counted}{hint}). Is the gain what too "
+            f"weak a weight decay leaves? {one.weight_decay:g} instead of {USUAL:g} takes SimCLR "
+            f"from {plain} and two branches from {usual.mean(BRANCHES):.2f} to "
+            f"{one.mean(BRANCHES):.2f}: {left.mean / whole.mean:.0%} of the gain are left."
+        )
+    return "\n".join(said)
+
+
 def _runs(found: dict[str, Found], kinds: Iterable[str]) -> list[Found]:
     names = (f"{data}-{kind}-{EPOCHS}" for kind in kinds for data in SETS)
     return [found[name] for name in names if name in found]

@@ -15,7 +15,7 @@ from pages.longtail.length import (
     repeated,
     where_from,
 )
-from pages.longtail.methods import controls_table, mask_answer, methods_table
+from pages.longtail.methods import controls_table, decay_answer, mask_answer, methods_table
 from pages.longtail.rows import (
     BASELINE,
     LARGEST,
@@ -151,7 +151,7 @@ def page(found: dict[str, Found]) -> str:
         "only look like something.",
         answers(found),
         "## What is it about the mask?",
-        masks,
+        "\n".join(filter(None, (masks, decay_answer(found)))),
         controls_table(found),
         "Linear probe, all labels, rho 100; a gain is over SimCLR of the same run, in the same "
         "orders of the classes. As strong: layer by layer the same share of the weights' squared "
