@@ -101,8 +101,8 @@ def decay_answer(found: dict[str, Found]) -> str:
         plain = f"{usual.mean(BASELINE):.2f} to {one.mean(BASELINE):.2f}"
         hint = ": a hint" if left.interval.n < DECIDE else ""
         said.append(
-            f"- {SET_NAMES[one.data]}, {EPOCHS} epochs ({left.counted}{hint}). Is the gain what too "
-            f"weak a weight decay leaves? {one.weight_decay:g} instead of {USUAL:g} takes SimCLR "
+            f"- {SET_NAMES[one.data]}, {EPOCHS} epochs ({left.counted}{hint}). Is the gain what "
+            f"too weak a decay leaves? {one.weight_decay:g} instead of {USUAL:g} takes SimCLR "
             f"from {plain} and two branches from {usual.mean(BRANCHES):.2f} to "
             f"{one.mean(BRANCHES):.2f}: {left.mean / whole.mean:.0%} of the gain are left."
         )
