@@ -95,9 +95,7 @@ def test_a_study_of_another_package_is_found_by_its_entry_point(house: Path) -> 
     for path, text in printed_files().items():
         text = text.replace("rarefy.studies.example.coin", "your_package")
         (package / Path(path).name).write_text(text, encoding="utf-8")
-    announced = re.search(
-        r'"(rarefy\.[a-z]+)"\]\n(rare-coin) = "(.*)"', PAGE.read_text("utf-8")
-    )
+    announced = re.search(r'"(rarefy\.[a-z]+)"\]\n(rare-coin) = "(.*)"', PAGE.read_text("utf-8"))
     assert announced is not None
     group, name, target = announced.groups()
     distribution = house / "your_package-1.0.dist-info"
