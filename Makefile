@@ -25,7 +25,7 @@ help:
 	@echo "make test-heavy  kills, fuzzing and load, for hours; keeps what came out in tests/heavy/last.json"
 	@echo "make test-versions  part of the suite on the lowest and on the latest versions of all packages"
 	@echo "make search property tests with new examples"
-	@echo "make lint   style, types and the one-way imports"
+	@echo "make lint   style, types, spelling and the one-way imports"
 	@echo "make bench  run every benchmark beside its plain baseline"
 	@echo "make docs   build the documentation into site/"
 	@echo "make wheel  build the wheel and the source archive into dist/"
@@ -82,6 +82,8 @@ lint: $(VENV)/.installed-dev
 	@echo "== ruff"
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
+	@echo "== typos"
+	@$(BIN)/typos
 	@echo "== mypy"
 	@$(BIN)/python -m mypy
 	@echo "== import-linter"

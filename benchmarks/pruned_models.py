@@ -37,7 +37,7 @@ class Way:
 
     def attach(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Pruner:
         chosen = dict(self.arguments)
-        if chosen.get("granularity") == "2:4":  # filters of 9 or 27 weights are no fours
+        if chosen.get("granularity") == "2:4":  # one or three colours are no fours
             chosen["layers"] = _of_fours
         return Pruner(model, optimizer, KEEP, schedule=constant(self.every), **chosen)
 
@@ -45,7 +45,7 @@ class Way:
 def _of_fours(name: str, module: nn.Module) -> bool:
     weight = getattr(module, "weight", None)
     usual = isinstance(module, (nn.Linear, nn.Conv2d))
-    return usual and weight is not None and weight[0].numel() % 4 == 0
+    return usual and weight is not None and weight.shape[1] % 4 == 0
 
 
 KINDS: dict[str, dict[str, str]] = {

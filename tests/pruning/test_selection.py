@@ -116,19 +116,28 @@ def test_neuron_keeps_whole_filters_of_largest_norm(
 
 
 @many
-@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(1, 4), st.data())
-def test_n_of_m_keeps_n_of_every_m_consecutive_weights(
-    n: int, more: int, outputs: int, groups: int, data: st.DataObject
+@given(
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    st.sampled_from([(), (1, 1), (3, 2)]),
+    st.data(),
+)
+def test_n_of_m_keeps_n_of_every_m_consecutive_inputs(
+    n: int, more: int, sizes: tuple[int, int], kernel: tuple[int, ...], data: st.DataObject
 ) -> None:
+    """At each place of a kernel, if there is one."""
     m = n + more
-    filters = Filters((outputs, m * groups))
-    values = data.draw(st.lists(TIED, min_size=outputs * m * groups, max_size=outputs * m * groups))
+    filters = Filters((sizes[0], m * sizes[1], *kernel))
+    count = math.prod(filters.shape)
+    values = data.draw(st.lists(TIED, min_size=count, max_size=count))
     scores = torch.tensor(values).reshape(filters.shape)
     granularity = Granularity.parse(f"{n}:{m}")
     granularity.check({"w": filters}, {"w": 0.5})
     mask = granularity.masks({"w": filters}, {"w": scores}, {"w": 0.123})["w"]
-    blocks = scores.reshape(-1, m).tolist()
-    assert mask.reshape(-1, m).tolist() == [first_largest(block, n) for block in blocks]
+    blocks = scores.movedim(1, -1).reshape(-1, m).tolist()
+    kept = mask.movedim(1, -1).reshape(-1, m).tolist()
+    assert kept == [first_largest(block, n) for block in blocks]
 
 
 @many
@@ -252,6 +261,6 @@ def test_n_of_m_names_the_layer_that_has_no_multiple_of_m() -> None:
     with pytest.raises(UsageError) as error:
         Granularity.parse("2:4").check(layers, dict.fromkeys(layers, 0.5))
     assert str(error.value) == (
-        "granularity 2:4: b.weight has filters of 9 weights, not a multiple of 4; "
+        "granularity 2:4: b.weight has 1 inputs per filter, not a multiple of 4; "
         "leave it out with layers="
     )

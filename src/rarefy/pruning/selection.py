@@ -4,7 +4,8 @@
     layer    of every layer
     global   of all layers together
     neuron   whole filters, by the norm of their scores (as in 000)
-    N:M      of every M consecutive weights of a filter the N largest
+    N:M      of every M consecutive inputs of a filter the N largest; of a convolution at each place
+             of its kernel, as the kernels and engines that make use of 2:4 want it
 
 All choose by ``masks.keep_largest``: exact counts, of equal scores the first stay.
 """
@@ -57,9 +58,10 @@ class Granularity:
                 raise bad_value("keep", count, f"all layers together have {total} weights")
             return
         for name, filters in layers.items():
-            if self.kind == "n:m" and filters.size % self.m:
+            inputs = filters.dimensions[1]
+            if self.kind == "n:m" and inputs % self.m:
                 raise UsageError(
-                    f"granularity {self.n}:{self.m}: {name} has filters of {filters.size} weights, "
+                    f"granularity {self.n}:{self.m}: {name} has {inputs} inputs per filter, "
                     f"not a multiple of {self.m}; leave it out with layers="
                 )
             most, words = self._candidates(filters)
@@ -115,12 +117,18 @@ class Granularity:
         rows = filters.rows(scores)
         if self.kind == "filter":
             return rows
-        return rows.reshape(1, -1) if self.kind in ("layer", "global") else rows.reshape(-1, self.m)
+        if self.kind in ("layer", "global"):
+            return rows.reshape(1, -1)
+        by_input = rows.reshape(filters.count, filters.dimensions[1], -1)
+        return by_input.transpose(1, 2).reshape(-1, self.m)
 
     def spread(self, filters: Filters, kept: Tensor) -> Tensor:
         """From a mask of ``candidates`` to one of the weight."""
         if self.kind == "neuron":
             kept = kept.reshape(-1, 1).expand(filters.count, filters.size)
+        if self.kind == "n:m":
+            by_place = kept.reshape(filters.count, -1, filters.dimensions[1])
+            kept = by_place.transpose(1, 2)
         return filters.weights(kept.reshape(filters.count, filters.size))
 
     def _everywhere(

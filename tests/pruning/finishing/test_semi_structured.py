@@ -16,7 +16,12 @@ def test_two_of_four_neighbours_in_a_row() -> None:
     assert is_two_four(torch.zeros(2, 4))
     assert not is_two_four(torch.tensor([[1.0, 1, 0, 2, 0, 0, 0, 0]])), "three of the first four"
     assert not is_two_four(torch.tensor([[1.0, 0], [0, 1], [0, 0], [0, 0]])), "rows of two"
-    assert not is_two_four(torch.zeros(1, 4, 2, 2)), "a convolution"
+    kernel = torch.zeros(1, 4, 2, 2)
+    kernel[0, :2] = 1  # two of four inputs at each of four places
+    assert is_two_four(kernel)
+    kernel[0, 2, 1, 1] = 1
+    assert not is_two_four(kernel), "three inputs at the last place"
+    assert not is_two_four(torch.zeros(4)), "no matrix"
 
 
 def test_the_pruner_makes_the_pattern() -> None:

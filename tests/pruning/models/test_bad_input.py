@@ -31,7 +31,7 @@ NEURONS = {"0": "1"}
         ({"keep": 73, "granularity": "global"}, "keep=73: all layers together have 72 weights"),
         (
             {"granularity": "2:4"},
-            "granularity 2:4: 0.weight has filters of 6 weights, not a multiple of 4; "
+            "granularity 2:4: 0.weight has 6 inputs per filter, not a multiple of 4; "
             "leave it out with layers=",
         ),
         (

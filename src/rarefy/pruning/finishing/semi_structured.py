@@ -15,10 +15,12 @@ SMALLEST = {torch.float16: (32, 64), torch.bfloat16: (32, 64), torch.int8: (32, 
 
 
 def is_two_four(weight: Tensor) -> bool:
-    """Whether of every four neighbours in a row at most two are not zero."""
-    if weight.dim() != 2 or weight.shape[1] % 4:
+    """Whether of every four neighbouring inputs at most two have a weight that is not zero: of each
+    row of a linear layer, of each filter of a convolution at each place of its kernel."""
+    if weight.dim() < 2 or weight.shape[1] % 4:
         return False
-    return bool(((weight != 0).reshape(len(weight), -1, 4).sum(dim=2) <= 2).all())
+    fours = (weight != 0).flatten(2) if weight.dim() > 2 else (weight != 0)[:, :, None]
+    return bool((fours.unflatten(1, (-1, 4)).sum(dim=2) <= 2).all())
 
 
 def to_two_four(model: nn.Module) -> tuple[nn.Module, dict[str, str]]:

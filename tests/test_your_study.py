@@ -1,4 +1,4 @@
-"""The worked example of CONTRIBUTING.md, run exactly as it is printed there."""
+"""The study of docs/your-study.md, run exactly as it is printed there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import rarefy
 
-ROOT = Path(__file__).parents[1]
+PAGE = Path(__file__).parents[1] / "docs" / "your-study.md"
 PRINTED = re.compile(r"`(src/rarefy/[a-z_/]+\.py)`:\n\n```python\n(.*?)```\n", re.DOTALL)
 
 # Runs where only the printed files and the package are known, so in a process of its own.
@@ -39,7 +39,7 @@ print(json.dumps({
 
 
 def printed_files() -> dict[str, str]:
-    return dict(PRINTED.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+    return dict(PRINTED.findall(PAGE.read_text("utf-8")))
 
 
 def drive(house: Path) -> dict:
@@ -95,8 +95,7 @@ def test_a_study_of_another_package_is_found_by_its_entry_point(house: Path) -> 
     for path, text in printed_files().items():
         text = text.replace("rarefy.studies.example.coin", "your_package")
         (package / Path(path).name).write_text(text, encoding="utf-8")
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    announced = re.search(r'"(rarefy\.[a-z]+)"\]\n(rare-coin) = "(.*)"', page)
+    announced = re.search(r'"(rarefy\.[a-z]+)"\]\n(rare-coin) = "(.*)"', PAGE.read_text("utf-8"))
     assert announced is not None
     group, name, target = announced.groups()
     distribution = house / "your_package-1.0.dist-info"
