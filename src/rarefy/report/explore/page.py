@@ -47,9 +47,9 @@ class Explorer:
             "served": served,
             "sources": {key: one.numbers() for key, one in sources.items()},
             "figures": {
-                f"{key}|{','.join(map(str, stops))}": drawn
-                for key, one in sources.items()
-                for stops, drawn in one.drawn.items()
+                f"{key}|{','.join(map(str, stops))}": one.pictures(stops)
+                for key, one in ({} if served else sources).items()
+                for stops in sorted(one.seen)
             },
             "computes": list(self.live.sources)[:1] if self.live and served else [],
             "parameters": self.live.parameters if self.live else {},

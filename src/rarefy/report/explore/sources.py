@@ -44,8 +44,9 @@ class Source:
     title: str
     study: Study
     results: xr.Dataset
-    drawn: dict[Stops, list[Plain]] = field(default_factory=dict)
-    """The study's own figures at the positions that were asked for."""
+    seen: set[Stops] = field(default_factory=set)
+    """The positions that the study's own figures were asked for at."""
+    _drawn: dict[Stops, list[Plain]] = field(default_factory=dict)
     _whole: dict[str, Plain] | None = None
     """The same figures of all cells, by name: every position is drawn to their scale."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -58,15 +59,16 @@ class Source:
         """The study's pictures of the chosen cells, ready for plotly; those that cannot be made of
         so few say why."""
         with self._lock:
-            if stops not in self.drawn:
-                self.drawn[stops] = self._draw(stops)
-            return self.drawn[stops]
+            self.seen.add(stops)
+            if stops not in self._drawn:
+                self._drawn[stops] = self._draw(stops)
+            return self._drawn[stops]
 
     def renew(self, results: xr.Dataset) -> None:
-        """More cells are there: figures with gaps would stay as they were."""
+        """More cells are there, and all figures are drawn again: they share their scale."""
         with self._lock:
             self.results, self._whole = results, None
-            self.drawn.clear()
+            self._drawn.clear()
 
     def _draw(self, stops: Stops) -> list[Plain]:
         whole = (ALL,) * len(stops)

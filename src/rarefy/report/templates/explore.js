@@ -249,8 +249,12 @@
       tell(words, gaps);
       if (shown) return await draw(chart());
       const name = `${key()}|${at.join(",")}`;
-      if (!(name in start.figures) && start.served) start.figures[name] = await ask(`figure?${query(at)}`);
-      if (mine !== turn) return;
+      if (!(name in start.figures) && start.served) {
+        tell("Drawing the study's own figures at these positions");
+        start.figures[name] = await ask(`figure?${query(at)}`);
+        if (mine !== turn) return;
+        tell(words, gaps);
+      }
       const pictures = start.figures[name] || [{ problem: "The study's own figures were not saved at these positions; a chart has them all." }];
       if (pictures[0] && !pictures[0].problem) {
         if (JSON.stringify(names) !== JSON.stringify(pictures.map(function (one) { return { name: one.name, title: one.title }; }))) {
