@@ -157,6 +157,7 @@ def _figure(picture: Picture, panel: Lines | HeatMap, wholes: list[Plain]) -> Pl
             ours, theirs = figure["layout"][axis], whole["layout"][axis]
             if ours["title"] == theirs["title"] and ours.get("type") == theirs.get("type"):
                 _widen(ours, [trace[name] for one in (figure, whole) for trace in one["data"]])
+                ours |= {ticks: theirs.get(ticks) for ticks in ("dtick", "tickformat")}
     return figure
 
 
@@ -171,9 +172,9 @@ def _widen(axis: Plain, values: Sequence[Sequence[float | None]]) -> None:
 def _places(values: np.ndarray) -> Plain:
     """The values of an axis as texts and, where they are numbers, as numbers."""
     measured = values.dtype.kind in "iuf"
-    labels = [style.number(value) if measured else str(value) for value in values.tolist()]
+    labels = [style.number(float(one), 6) if measured else str(one) for one in values.tolist()]
     if len(set(labels)) < len(labels):
-        labels = [str(value) for value in values.tolist()]
+        labels = [str(one) for one in values.tolist()]
     return {"labels": labels, "values": numbers(values.astype(float)) if measured else None}
 
 

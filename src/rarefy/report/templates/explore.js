@@ -28,7 +28,10 @@
   function data() { return start.sources[key()] || start.sources[state.source]; }
   function size(name) { return data().dims[name].labels.length; }
   function output() { return data().outputs.find(function (one) { return one.name === state.output; }); }
-  function place(name, least) { return Math.min(Math.max(state.at[name] ?? ALL, least), size(name) - 1); }
+  function place(name, least) {  // (of what an output has by itself, steps mostly, the last)
+    const usual = data().axes.includes(name) ? ALL : size(name) - 1;
+    return Math.min(Math.max(state.at[name] ?? usual, least), size(name) - 1);
+  }
   function stops(chart) {
     return data().axes.map(function (axis) {
       if (chart) return axis === state.x || axis === state.by ? ALL : place(axis, 0);
@@ -186,6 +189,8 @@
   }
   async function draw(picture) {
     const places = byId("panels");
+    // (plotly keeps the margins of what it drew before)
+    if (byId("heading").textContent !== picture.title) for (const old of places.children) Plotly.purge(old.lastElementChild);
     byId("heading").textContent = picture.title;
     byId("caption").textContent = picture.caption;
     while (places.children.length > picture.panels.length) { Plotly.purge(places.lastElementChild.lastElementChild); places.lastElementChild.remove(); }
@@ -202,6 +207,7 @@
       const { data: traces, layout } = structuredClone(panel.figure);
       if (touch) layout.dragmode = false;  // a finger on a figure must still scroll the page
       await Plotly.react(plot, traces, layout, { responsive: true, displaylogo: false, displayModeBar: touch ? false : "hover", modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
+      Plotly.Plots.resize(plot);  // (fewer panels are wider)
     }
   }
   function tell(text, problem) {
