@@ -184,7 +184,7 @@
     };
     return {
       title: `${state.output} along ${state.x}`, panels: [{ title: "", figure: { data: traces, layout: layout } }],
-      caption: `${one.meaning}. Median over ${data().seeds} seeds; bars: the middle half of them. The scale is that of all positions; theory is in the study's own figures.`,
+      caption: `${one.meaning}. Median over ${data().seeds} seeds; bars: the middle half of them. The scale is that of all positions; theory, where there is any, is in the study's own figures.`,
     };
   }
   async function draw(picture) {
