@@ -36,6 +36,7 @@ def test_help_is_quick_and_teaches(command: Rarefy) -> None:
         "run",
         "verify",
         "report",
+        "explore",
         "check",
         "pack",
         "unpack",

@@ -4,6 +4,7 @@ from rarefy.cli import checking as checking
 from rarefy.cli import checkup as checkup
 from rarefy.cli import claiming as claiming
 from rarefy.cli import cleaning as cleaning
+from rarefy.cli import exploring as exploring
 from rarefy.cli import granularity as granularity
 from rarefy.cli import images as images
 from rarefy.cli import influence as influence

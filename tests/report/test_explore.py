@@ -1,0 +1,337 @@
+"""``rarefy explore`` through its real entry point: by HTTP, and in a real browser."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import numpy as np
+import pytest
+import xarray as xr
+from browser import Tab, browser, needs_browser
+from toy_study import Toy, only
+from toy_training import ToyTraining
+
+import rarefy
+from rarefy import cli
+from rarefy.report.explore.live import Live
+from rarefy.report.explore.page import Explorer
+from rarefy.report.explore.sources import ALL, Source, quartiles
+from rarefy.studies.api import read_results
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@contextmanager
+def serving(environment: dict[str, str], folder: Path, *arguments: str) -> Iterator[str]:
+    """The address of a served page; Ctrl-C must end it, in order."""
+    # tests that were started with an & ignore Ctrl-C, and whoever they start would too
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", "rarefy", "explore", "toy", *arguments],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:"), process.communicate()[1]
+        yield address
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0 and "Traceback" not in said, said
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ask(address: str, what: str = "", method: str = "GET", **headers: str) -> tuple[int, bytes]:
+    """The answer to ``what``, an address below that of the page or, with a slash, of the server."""
+    page = urlsplit(address)
+    connection = http.client.HTTPConnection(page.hostname or "", page.port, timeout=60)
+    try:
+        connection.request(method, what if what[:1] == "/" else page.path + what, headers=headers)
+        answer = connection.getresponse()
+        assert answer.getheader("Referrer-Policy") == "no-referrer"
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def at(source: str, **stops: int) -> str:
+    return urlencode(
+        {"source": source, **{name.replace("_", ".", 1): n for name, n in stops.items()}}
+    )
+
+
+def test_it_answers_only_who_has_the_token_and_computes_what_a_run_does(
+    toy_environment: dict[str, str], tmp_path: Path
+) -> None:
+    with serving(toy_environment, tmp_path, "--set", "drift=0,0.25,2") as address:
+        page = urlsplit(address)
+        assert ask(address)[0] == 200
+        # no token, a wrong one, one that only begins like it, and a name that points here
+        token = page.path.strip("/")
+        other = token[:-1] + ("x" if token[-1] != "x" else "y")
+        for wrong in (
+            "/",
+            "/data?source=quick",
+            f"/{token[:-1]}/",
+            f"/{other}/",
+            f"/{token}",
+        ):
+            assert ask(address, wrong) == (403, b"this address is not for you\n")
+            assert ask(address, wrong, "POST")[0] == 403
+        assert ask(address, Host=f"evil.example:{page.port}")[0] == 403
+        assert ask(address, "compute?source=quick", "POST", Host="127.0.0.1")[0] == 403
+        assert ask(address, Host=f"localhost:{page.port}")[0] == 200
+        assert ask(address, "../results")[0] == 404 and ask(address, "elsewhere")[0] == 404
+        # what it is asked for is checked
+        for wrong, about in (
+            ("data?source=paper", "source='paper': must be one of quick"),
+            (f"figure?{at('quick', a_drift=3)}", "drift='3': must be a whole number from -1 to 2"),
+            (f"data?{at('quick', p_drift=0)}", "parameter='drift': has no slider"),
+        ):
+            status, answer = ask(address, wrong)
+            assert status == 400 and about in json.loads(answer)["problem"]
+
+        where = at("quick", a_drift=1, a_sigma=ALL)
+        assert json.loads(ask(address, f"data?{where}")[1])["there"] == [0] * 6
+        assert json.loads(ask(address, f"compute?{where}", "POST")[1]) == {"computed": 60}
+        assert json.loads(ask(address, f"compute?{where}", "POST")[1]) == {"computed": 0}
+        found = json.loads(ask(address, f"data?{where}")[1])
+        assert found["there"] == [0, 0, 1, 1, 0, 0] and found["dims"]["drift"]["values"][2] == 2
+        end = next(one for one in found["outputs"] if one["name"] == "end")
+        run = rarefy.run(Toy, "quick", device="cpu", drift=(0.25,))["end"]
+        np.testing.assert_allclose(end["mid"][2:4], run.median("seed").values[0], rtol=1e-3)
+        assert end["mid"][:2] == [None, None]
+        [figure] = json.loads(ask(address, f"figure?{where}")[1])
+        curves = [trace["name"] for trace in figure["panels"][0]["figure"]["data"]]
+        assert curves == ["drift 0.25"]
+        # another value of a parameter has cells of its own
+        longer = at("quick;steps=16", p_steps=3, a_drift=1, a_sigma=0)
+        assert json.loads(ask(address, f"compute?{longer}", "POST")[1]) == {"computed": 30}
+        assert b"quick size, computed here; steps=16" in ask(address, f"data?{longer}")[1]
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["tpy"], "unknown study 'tpy'; did you mean 'toy'?"),
+        (["toy", "--port", "{busy}"], "--port={busy}: is in use; name another, or 0 for any"),
+        (["toy", "--port", "65536"], "--port=65536: must be between 0 (any that is free)"),
+        (["toy", "--set", "drift=a"], "drift='a': must be a number"),
+        (["toy", "nowhere"], "no store at nowhere"),
+        (["toy", "--save", "."], "--save="),
+        (["toy-training"], "is the training of a whole network: it is not computed here."),
+        (["toy-training", "--set", "height=1"], "--set is for what is computed."),
+    ],
+)
+def test_wrong_use_is_one_line(
+    arguments: list[str],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    only(monkeypatch, Toy, ToyTraining)
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        busy = str(taken.getsockname()[1])
+        assert cli.main(["explore", *(one.format(busy=busy) for one in arguments)]) == 2
+    said = capsys.readouterr()
+    assert told.format(busy=busy) in said.err and said.err.count("\n") == 1 and not said.out
+
+
+def test_a_computation_that_is_stopped_keeps_what_is_through(tmp_path: Path) -> None:
+    live = Live(Toy, {"pause": 0.05, "seeds": 200}, tmp_path)
+    source = live.source({})
+    computing = threading.Thread(target=live.compute, args=(source,))
+    computing.start()
+    while live.done < live.total / 4 or not live.total:
+        time.sleep(0.01)
+    live.close()
+    computing.join(60)
+    assert 0 < len(live.missing(source)) < 1200
+    there = source.results["end"].stack(cell=("drift", "sigma", "seed")).dropna("cell")
+    assert len(there) == 1200 - len(live.missing(source))
+    whole = rarefy.run(Toy, "quick", device="cpu", seeds=200)["end"]
+    same = whole.stack(cell=("drift", "sigma", "seed")).sel(cell=there["cell"])
+    np.testing.assert_allclose(there, same, rtol=1e-6)
+
+
+def test_quartiles_leave_out_what_is_not_finite() -> None:
+    values = np.random.default_rng(0).normal(size=(3, 7, 4))
+    values[0, :2, 0], values[1, :, 1], values[2, :6, 2] = np.nan, np.nan, np.inf
+    found = quartiles(values, 1)
+    for place in np.ndindex(3, 4):
+        finite = values[place[0], :, place[1]]
+        finite = finite[np.isfinite(finite)]
+        expected = np.quantile(finite, (0.25, 0.5, 0.75)) if finite.size else np.full(3, np.nan)
+        np.testing.assert_allclose(found[:, *place], expected)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "benign-correlation-paper",
+        "contrast-alignment-paper",
+        "granularity-errors-paper",
+        "longtail-table-cifar10-rho100-500",
+        "topk-phase-paper",
+    ],
+)
+def test_any_study_can_be_explored(name: str) -> None:
+    study, _, results = read_results(RESULTS / f"{name}.parquet")
+    source = Source("stored", "stored", study, results)
+    told = json.loads(json.dumps(source.numbers(), allow_nan=False))
+    assert told["outputs"] and all(told["there"])
+    for one in told["outputs"]:
+        sizes = [len(told["dims"][dim]["labels"]) for dim in one["dims"]]
+        assert len(one["mid"]) == np.prod(sizes)
+    whole = source.pictures((ALL,) * len(source.sizes))
+    assert whole and not any(one["problem"] for one in whole)
+    held = [axis for axis, size in enumerate(source.sizes) if size > 1][-1]
+    stops = tuple(0 if axis == held else ALL for axis in range(len(source.sizes)))
+    pictures = json.loads(json.dumps(source.pictures(stops), allow_nan=False))
+    assert pictures != whole and not any(one["problem"] for one in pictures)
+
+
+def test_figures_are_drawn_to_the_scale_of_the_whole() -> None:
+    study = Toy.at("tiny")
+    source = Source("stored", "stored", study, rarefy.run(Toy, "tiny", device="cpu"))
+    ranges = [
+        source.pictures((place, ALL))[0]["panels"][0]["figure"]["layout"]["yaxis"]["range"]
+        for place in range(3)
+    ]
+    assert ranges[0] == ranges[1] == ranges[2]
+
+
+def test_a_study_that_cannot_draw_the_chosen_values_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(study: Toy, results: xr.Dataset) -> Any:
+        return [][len(study.drift)]
+
+    monkeypatch.setattr(Toy, "picture", refuse)
+    source = Source("stored", "stored", Toy.at("tiny"), rarefy.run(Toy, "tiny", device="cpu"))
+    [found] = source.pictures((0, ALL))
+    assert found["problem"].startswith("The study's own figures need more than the chosen values")
+
+
+def test_titles_are_only_text() -> None:
+    class Named(Toy):
+        title = "<script>alert(1)</script>"
+
+    source = Source("stored", "<b>", Toy.at("tiny"), rarefy.run(Toy, "tiny", device="cpu"))
+    page = Explorer(Named, {"stored": source}, None).page(served=False)
+    assert "<script>alert" not in page and "<b>" not in page
+
+
+# In a browser
+
+WATCH = """
+window.heard = [];
+addEventListener("error", event => heard.push(String(event.message)));
+addEventListener("unhandledrejection", event => heard.push(String(event.reason)));
+addEventListener("securitypolicyviolation", event => heard.push(event.blockedURI));
+console.error = (...words) => heard.push(words.join(" "));
+"""
+LABELS = "[...document.querySelectorAll('.legendtext')].map(one => one.textContent).join()"
+HEIGHT = "JSON.stringify(document.querySelector('.js-plotly-plot').data[0].y)"
+
+
+def go(tab: Tab, address: str, width: int = 1400) -> None:
+    tab.size(width, 900)
+    tab.ask("Page.navigate", url=address)
+    tab.wait("document.documentElement?.dataset.ready === 'yes'")
+
+
+def move(tab: Tab, slider: str, key: str, shown: str) -> None:
+    """A real key on a slider; then until the address says that it was heard."""
+    tab.run(f"document.querySelector('input[data-name={slider}]').focus()")
+    tab.press(key)
+    tab.wait(f"location.search.includes({shown!r})")
+
+
+@needs_browser
+def test_sliders_move_the_figure_served_and_saved(
+    toy_environment: dict[str, str], tmp_path: Path
+) -> None:
+    ready = "document.getElementById('computing').hidden && !!document.querySelector('.legendtext')"
+    with browser(tmp_path) as tab:
+        tab.ask("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+        with serving(toy_environment, tmp_path) as address:
+            go(tab, address)
+            assert tab.run(LABELS) == "drift 0"  # nothing is stored: one line was computed
+            move(tab, "drift", "ArrowRight", "a.drift=0.5")
+            tab.wait(f"{ready} && {LABELS} === 'drift 0.5'")
+            link = tab.run("location.href")
+            go(tab, link, 390)  # the link keeps where the sliders stand
+            assert tab.run(LABELS) == "drift 0.5"
+            assert tab.run("document.documentElement.scrollWidth") <= 390
+            chart = re.sub("view=[^&]*", "view=chart", link)
+            go(tab, chart + "&output=end&x=sigma")
+            before = tab.run(HEIGHT)
+            move(tab, "drift", "ArrowRight", "a.drift=1")
+            tab.wait(f"{HEIGHT} !== {json.dumps(before)}")
+            page = tmp_path / "saved.html"
+            page.write_bytes(ask(address, "save")[1])
+            assert tab.run("heard") == [] and not tab.errors
+
+        tab.ask("Network.enable")
+        tab.ask("Network.emulateNetworkConditions", offline=True, latency=0,
+                downloadThroughput=0, uploadThroughput=0)  # fmt: skip
+        for width in (1400, 390):
+            go(
+                tab,
+                f"{page.as_uri()}?source=quick&view=chart&output=end&x=sigma&a.drift=0.5",
+                width,
+            )
+            before = tab.run(HEIGHT)
+            move(tab, "drift", "ArrowRight", "a.drift=1")
+            tab.wait(f"{HEIGHT} !== {json.dumps(before)}")
+            assert tab.run("document.documentElement.scrollWidth") <= width
+        go(tab, f"{page.as_uri()}?source=quick&view=walk&a.drift=0.5")
+        assert tab.run(LABELS) == "drift 0.5"  # it had been looked at
+        move(tab, "sigma", "ArrowRight", "a.sigma")
+        tab.wait("document.getElementById('status').textContent.includes('were not saved')")
+        assert tab.run("performance.getEntriesByType('resource').length") == 0
+        assert tab.run("heard") == [] and not tab.errors
+
+
+@needs_browser
+def test_the_verb_saves_a_page_of_what_is_stored(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    only(monkeypatch, Toy)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "toy", "--scale", "tiny", "--results", "results"]) == 0
+    assert cli.main(["explore", "toy", "--save", "page.html"]) == 0
+    assert cli.main(["explore", "toy", "runs/toy-tiny", "--save", "store.html"]) == 0
+    assert "page: page.html" in capsys.readouterr().out
+    with browser(tmp_path) as tab:
+        for name in ("page.html", "store.html"):
+            go(tab, (tmp_path / name).as_uri())
+            assert tab.run(LABELS) == "drift 0,drift 0.5,drift 1"
+            move(tab, "drift", "ArrowRight", "a.drift=0")
+            tab.wait(f"{LABELS} === 'drift 0'")
+        assert not tab.errors
