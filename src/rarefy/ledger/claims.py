@@ -99,7 +99,7 @@ def read(path: Path) -> list[Claim]:
     """The claims of one file; what is wrong with it is named with its claim."""
     try:
         entries = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"cannot read the ledger {path.name}: {error}") from error
     found = []
     for name, entry in entries.items():
