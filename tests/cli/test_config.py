@@ -52,10 +52,10 @@ def test_a_run_writes_its_options_and_takes_them_back(
 
     # the same again: nothing is run, and the file stays what it is
     assert cli.main(["run", "--config", str(FILE), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cells"] == 12
+    assert json.loads(capsys.readouterr().out)["cells"] == 18
     # what is typed wins, and the file says what made the store
     assert cli.main(["run", "--config", str(FILE), "--seeds", "3", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cells"] == 18
+    assert json.loads(capsys.readouterr().out)["cells"] == 27
     assert tomllib.loads(FILE.read_text("utf-8"))["seeds"] == 3
 
 

@@ -224,7 +224,7 @@ def keep_options(output: Place) -> None:
         text = "\n".join(_lines(_call, path)) + "\n"
         if not os.path.lexists(path) or is_intact(path) or (overwrite and record_of(path)):
             write_output(path, text, "options", overwrite)
-        elif not _says(_call, path, _values(_call)):
+        elif not _says(_call, path):
             complain(f"{path} is not as rarefy wrote it and stays; it has other options", 0)
     except (RarefyError, OSError, UnicodeEncodeError) as error:
         complain(f"the options of this call are not kept: {error}", 0)
@@ -232,21 +232,26 @@ def keep_options(output: Place) -> None:
 
 def _values(context: typer.Context) -> dict[str, Any]:
     """What holds in this call; nothing for an option that was not given and has no default."""
+    known = _parameters(context.command)
+    return _plain_values({key: context.params[one.name] for key, one in known.items()})
+
+
+def _says(context: typer.Context, path: Path) -> bool:
+    """Whether somebody's file has the options of this call."""
+    usual = {key: one.default for key, one in _parameters(context.command).items()}
+    said = {key: one for key, one in _read(path).items() if key != COMMAND}
+    return _plain_values(usual | said) == _values(context)
+
+
+def _plain_values(values: dict[str, Any]) -> dict[str, Any]:
+    """As TOML has them; a repeated option that was never given is an empty list."""
     plain = {}
-    for key, one in _parameters(context.command).items():
-        value = context.params[one.name]
-        if value not in (None, []):
+    for key, value in values.items():
+        if isinstance(value, list | tuple):
+            value = [str(one) for one in value] or None
+        if value is not None:
             plain[key] = str(value) if isinstance(value, Path) else value
     return plain
-
-
-def _says(context: typer.Context, path: Path, values: dict[str, Any]) -> bool:
-    """Whether somebody's file has the options of this call."""
-    given = _read(path)
-    given.pop(COMMAND, None)
-    usual = {key: one.default for key, one in _parameters(context.command).items()}
-    usual = {key: str(one) if isinstance(one, Path) else one for key, one in usual.items()}
-    return {key: one for key, one in (usual | given).items() if one is not None} == values
 
 
 def _lines(context: typer.Context, path: Path) -> Iterator[str]:
