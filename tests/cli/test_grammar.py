@@ -22,6 +22,12 @@ from rarefy.tools.longtail.evaluation import Evaluation
 from rarefy.train.pruning_spec import PruningSpec
 from rarefy.train.simclr.method import parse_methods
 
+
+def _made(text: str) -> None:
+    for one in text.split(","):
+        check_spec("random:2" if one == "random" else one)
+
+
 PAGE = Path(__file__).parents[2] / "docs" / "grammar.md"
 PARSERS: dict[str, Callable[[str], object]] = {
     "SETTING": lambda text: parse_settings(get_study("contrast-alignment"), [text]),
@@ -30,7 +36,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "UNIT": lambda text: PruningSpec(0.3, granularity=text),
     "METHODS": lambda text: text == "auto" or parse_methods(text),
     "PROTOCOLS": lambda text: Evaluation(tuple(text.split(","))),
-    "LABELS": lambda text: [check_spec(one) for one in text.split(",") if one != "random"],
+    "LABELS": lambda text: _made(text),
     "ORDERS": lambda text: [Order.parse(one) for one in text.split(",")],
     "ADDRESS": check_cluster,
     "NETWORK": lambda text: build(text, 1, 16, 3),

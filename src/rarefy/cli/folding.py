@@ -60,6 +60,14 @@ class FoldedVerb(TyperCommand):
 
     show_all = False
 
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        for one in self.params:
+            if one.nargs == -1:
+                # typer 0.26 looks elsewhere (in a file) for a list that was not typed only where
+                # it might be in the environment
+                one.envvar = []
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         folded = [one for one in self.params if getattr(one, "rich_help_panel", None)]
         folded = [] if self.show_all else [one for one in folded if not getattr(one, "hidden", 0)]
