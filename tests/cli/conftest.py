@@ -12,10 +12,12 @@ import torch
 from PIL import Image
 from small_commands import HERE
 from small_longtail import CPU, task
+from toy_study import Toy, only
 
 from rarefy import cli
 from rarefy.core.contracts import Context
 from rarefy.core.writing import OutputFolder
+from rarefy.ledger import verdicts as ledger
 from rarefy.tools.image_data import on_device
 from rarefy.tools.longtail.pretraining import pretrain_one
 from rarefy.tools.longtail.sets import Tail
@@ -23,6 +25,18 @@ from rarefy.train.simclr.method import Method
 
 Described = dict[str, Any]
 Pretrain = Callable[..., Described]
+
+
+@pytest.fixture
+def only_toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The toy is the only study and the ledger lies in the test's folder, in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAREFY_COMPILE", "0")
+    only(monkeypatch, Toy)
+    monkeypatch.setattr(ledger, "ledger_folder", lambda: tmp_path / "ledger")
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "ledger" / "claims.json").write_text("[]")
+    return tmp_path
 
 
 @pytest.fixture

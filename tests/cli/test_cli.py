@@ -14,7 +14,6 @@ import pytest
 from toy_study import Toy, only
 
 from rarefy import cli
-from rarefy.ledger import verdicts as ledger
 
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -109,18 +108,6 @@ def test_everything_about_one_study(
     assert told["parameters"]["sigma"]["axis"] and not told["parameters"]["lr"]["axis"]
     assert cli.main(["studies", "tyo"]) == 2
     assert "did you mean 'toy'" in capsys.readouterr().err
-
-
-@pytest.fixture
-def only_toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The toy is the only study and the ledger lies in the test's folder, in this process."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RAREFY_COMPILE", "0")
-    only(monkeypatch, Toy)
-    monkeypatch.setattr(ledger, "ledger_folder", lambda: tmp_path / "ledger")
-    (tmp_path / "ledger").mkdir()
-    (tmp_path / "ledger" / "claims.json").write_text("[]")
-    return tmp_path
 
 
 def test_run_as_json(only_toy: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,7 +81,7 @@ def test_the_list_says_what_is_here(
     assert entries["mnist"]["present"] and entries["mnist"]["where"] == str(empty_folder)
     assert entries["mnist"]["bytes"] == sum(p.stat().st_size for p in empty_folder.iterdir())
     assert not entries["cifar10"]["present"] and entries["cifar10"]["shape"] == [3, 32, 32]
-    assert cli.main(["data", "--data", str(tmp_path / "none")]) == 0
+    assert cli.main(["data", "--data-folder", str(tmp_path / "none")]) == 0
     shown = capsys.readouterr().out
     assert re.search(r"mnist +no", shown) and "(not there yet)" in shown
 
@@ -93,8 +93,8 @@ def test_check_tells_what_a_set_holds(
     other.mkdir()
     _write_mnist(other)
     for arguments in (
-        ["data", "check", "mnist", "--data", str(other)],
-        ["data", "--data", str(other), "check", "mnist"],
+        ["data", "check", "mnist", "--data-folder", str(other)],
+        ["data", "--data-folder", str(other), "check", "mnist"],
     ):
         assert cli.main(arguments) == 0
         shown = capsys.readouterr().out

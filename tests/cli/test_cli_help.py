@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
 
 import rarefy
 from rarefy import cli
+from rarefy.cli.folding import PANELS, PRUNING
 
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -29,26 +31,51 @@ def test_help_is_quick_and_teaches(command: Rarefy) -> None:
     assert not {"torch", "xarray", "zarr", "pandas"} & set(shown.split())
 
 
-@pytest.mark.parametrize(
-    "verb",
-    [
-        "studies",
-        "run",
-        "verify",
-        "report",
-        "explore",
-        "check",
-        "pack",
-        "unpack",
-        "demo",
-        "data",
-        "clean",
-        "train",
-    ],
-)
-def test_every_verb_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+VERBS = sorted(typer.main.get_command(cli.app).commands)  # type: ignore[attr-defined]
+SCREEN = 52
+"""Lines of a help text: about one screen."""
+
+
+def options_in(shown: str) -> list[str]:
+    return re.findall(r"^│ (--[\w-]+)", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_is_one_screen_with_examples_and_help_all_has_the_rest(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert cli.main([verb, "--help"]) == 0
-    assert f"Example: rarefy {verb}" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"Example: rarefy {verb}" in shown
+    first, lines = options_in(shown), shown.splitlines()
+    assert len(first) <= 15 and len(lines) <= SCREEN and max(map(len, lines)) <= 80
+    if "--help-all" not in first:
+        return
+    assert cli.main([verb, "--help-all"]) == 0
+    whole = capsys.readouterr().out
+    folded = [one for one in options_in(whole) if one not in first]
+    said = re.search(r"--help-all shows (\d+) more options: (.*)\.", " ".join(shown.split()))
+    assert (int(said[1]) if said else 0) == len(folded)
+    headings = re.findall(r"^╭─ (.+?) ─", whole, re.MULTILINE)[2:]
+    assert sorted(said[2].split("; ") if said else []) == sorted(headings)
+
+
+def test_what_was_folded_away_is_under_its_heading(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["train", "--help-all"]) == 0
+    shown = capsys.readouterr().out
+    under = shown.partition(f"╭─ {PRUNING} ─")[2].partition("╰─")[0]
+    assert options_in(under) == ["--update", "--granularity", "--every"]
+    assert "docs/grammar.md" in " ".join(under.split())
+
+
+def test_verbs_are_grouped(capsys: pytest.CaptureFixture[str]) -> None:
+    """None is forgotten: it would stand at the end, under Commands."""
+    assert cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    panels = re.findall(r"^╭─ (.+?) ─+╮$", shown, re.MULTILINE)
+    assert panels == ["Options", *PANELS]
+    assert re.search(r"train +Train a network on images", shown)
 
 
 def test_version_and_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,16 +53,6 @@ def train(here: Path, capsys: pytest.CaptureFixture[str]) -> Train:
     return call
 
 
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["train", "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.count("Example: rarefy train") == 4
-    for option in ("--keep", "--network", "--noise", "--seeds", "--save", "--max-seconds"):
-        assert option in shown
-    assert cli.main(["--help"]) == 0
-    assert re.search(r"train +Train a network on images", capsys.readouterr().out)
-
-
 def test_a_store_is_gone_on_with_and_extended_and_networks_load(
     train: Train, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -260,7 +250,7 @@ def test_ones_own_images_and_network(train: Train, here: Path) -> None:
         (["digits", "--optimizer", "sdg"], "optimizer"),
         (["digits", "--schedule", "cosin"], "schedule"),
         (["digits", "--samples", "-5"], "samples=-5: must be at least 0"),
-        (["mnist", "--data", "empty"], "mnist is not in .*empty.*rarefy data fetch mnist"),
+        (["mnist", "--data-folder", "empty"], "mnist is not in .*empty.*rarefy data fetch mnist"),
         (["digits", "--kep", "0.3"], "No such option"),
         ([], "Missing argument"),
     ],

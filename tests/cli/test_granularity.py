@@ -50,14 +50,6 @@ def rarefy(*words: str) -> int:
     return cli.main(["granularity", *words])
 
 
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert rarefy("--help") == 0
-    shown = capsys.readouterr().out
-    assert shown.count("Example: rarefy granularity") == 3
-    for option in ("--target", "--hierarchy", "--levels", "--made", "--features", "--page"):
-        assert option in shown
-
-
 def test_a_folder_and_a_csv_of_parents_give_curve_table_and_sentence(
     photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

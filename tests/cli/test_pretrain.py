@@ -35,16 +35,6 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 QUICK = ("--batch", "32", "--protocols", "knn", "--method", "simclr,branches:0.3")
 
 
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["pretrain", "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.count("Example: rarefy pretrain") == 4
-    for option in ("--rho", "--method", "--split", "--unlabelled", "--save", "--max-seconds"):
-        assert option in shown
-    for option in ("--stop", "--no-stop", "auto: simclr or", "Words after a +"):
-        assert option in shown
-
-
 def test_methods_stand_beside_each_other_and_the_control(
     pretrain: Pretrain, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -213,11 +213,3 @@ def test_five_seeds_end_in_a_decision(
     # two epochs of a LeNet: raw pixels are better, in every seed
     assert last.startswith("none of these beats raw pixels: the best is ")
     assert last.endswith(", n = 5; use raw pixels")
-
-
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["probe", "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.count("Example: rarefy") == 2
-    for option in ("--on", "--protocols", "--shots", "--table"):
-        assert option in shown

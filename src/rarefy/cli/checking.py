@@ -33,13 +33,12 @@ def check(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether stores, results, saved networks and ledgers are whole; exit code 1 when one is
-    damaged.
+    """Say whether stores, results and saved networks are whole.
 
-    Of what is older than checksums, or was written without, only gross damage can be seen.
+    Exit code 1 when one is damaged. Of what is older than checksums, or was
+    written without, only gross damage can be seen.
 
     Example: [bold]rarefy check runs results nets[/]
-
     Example: [bold]rarefy check runs/contrast-init-quick s3://bucket/name --repair[/]
     """
     from rarefy.core.progress import Progress

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from rarefy.cli.frame import app, exit_on_error, typed_again, use_data_folder
+from rarefy.cli.config import configured, keep_options
+from rarefy.cli.frame import typed_again, use_data_folder
 from rarefy.cli.options import AsJson, DataFolder, Device, MaxSeconds, Overwrite, Size, TestShare
 from rarefy.core.errors import OutOfTime
 from rarefy.core.writing import check_output
@@ -18,8 +19,7 @@ PARTS = "set, samples, learning, features, finer"
 PAGE = "checkup.html"
 
 
-@app.command()
-@exit_on_error
+@configured
 def checkup(
     data: Annotated[
         str,
@@ -34,7 +34,8 @@ def checkup(
         Path | None, typer.Option(metavar="FILE", help="Parents of the classes: CSV, JSON, is-a.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="Of a table: the column with the classes; else label.")
+        str | None,
+        typer.Option(help="Of a table: the column of classes; label if not given."),
     ] = None,
     size: Size = None,
     test_share: TestShare = None,
@@ -48,18 +49,15 @@ def checkup(
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look at a labelled set once with all tools, and say which three things to do first.
+    """All tools once on a labelled set: the three things to do first.
 
-    What it is (classes, imbalance, copies, broken files), its rarest classes and most atypical
-    samples, labels in doubt, what a quick network learns per class with and without pruning, what
-    features know without labels, whether finer labels might help. Parts run one after the other;
-    stopped or killed, the same command goes on. Each thing to do comes with its evidence and its
-    command.
+    Imbalance, copies and broken files; labels in doubt and atypical samples; what
+    a quick network learns per class, with and without pruning; what features know
+    without labels; whether finer labels might help. Each thing to do comes with
+    its evidence and its command. Stopped or killed, the same command goes on.
 
     Example: [bold]rarefy checkup digits --open[/]
-
     Example: [bold]rarefy checkup my_photos --skip features[/]
-
     Example: [bold]rarefy checkup wine.csv --label kind[/]
     """
     use_data_folder(folder)
@@ -82,6 +80,7 @@ def checkup(
         max_seconds=max_seconds,
         say=lambda words: typer.echo(words, err=True),
     )
+    keep_options(found.path)
     page = write_checkup(found.path / PAGE, found, overwrite)
     if as_json:
         typer.echo(json.dumps(found.described(), indent=1))

@@ -47,19 +47,18 @@ def claims(
     figure: Annotated[str | None, typer.Option(help="Of one figure, table or theorem.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What the papers claim, and our answer to each: one line per claim.
+    """What the papers claim, and our answer to each.
 
-    With an id, or words that one claim fits: the whole answer, the numbers it stands on, how far it
-    carries, and the command that runs it.
+    With an id, or words that one claim fits: the whole answer, the numbers it
+    stands on, how far it carries, and the command that runs it.
 
-    ✓ supported; ✗ contradicted; < there, but smaller than published; ∅ the claim's premise is not
-    met; ? undecided: too few repeats, or the numbers allow both; – not run. An answer stands on one
-    to three readings that were declared for it, never on how many others agree.
+    ✓ supported; ✗ contradicted; < there, but smaller than published; ∅ the
+    claim's premise is not met; ? undecided: too few repeats, or the numbers allow
+    both; – not run. An answer stands on one to three readings that were declared
+    for it, never on how many others agree.
 
     Example: [bold]rarefy claims B6[/]
-
     Example: [bold]rarefy claims "Xu Chen figure 3"[/]
-
     Example: [bold]rarefy claims --paper 002 --figure "Table 1"[/]
     """
     from rarefy.ledger.api import current_answers, in_full

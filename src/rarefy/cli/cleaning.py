@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarefy.cli.frame import app, complain, exit_on_error, print_, use_data_folder
+from rarefy.cli.config import configured, keep_options, options_file
+from rarefy.cli.folding import IMAGES
+from rarefy.cli.frame import complain, print_, use_data_folder
 from rarefy.cli.options import AsJson, DataFolder
 from rarefy.core.errors import bad_value
 from rarefy.core.tables import Table, make_table
+from rarefy.core.writing import remove_output
 
 if TYPE_CHECKING:
     from rarefy.tools.clean.cleaning import Cleaned
@@ -20,8 +23,7 @@ SHOWN = 20
 """Classes that are printed; those that changed come first."""
 
 
-@app.command()
-@exit_on_error
+@configured
 def clean(
     data: Annotated[
         str | None,
@@ -37,10 +39,18 @@ def clean(
         bool, typer.Option("--copy", help="Of a folder: copy files instead of linking to them.")
     ] = False,
     label: Annotated[
-        str | None, typer.Option(help="Of a table: its label column; what the picks say.")
+        str | None,
+        typer.Option(
+            help="Of a table: its label column; what the picks say if not given.",
+            rich_help_panel=IMAGES,
+        ),
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="Of a .npy file: its labels; what the picks say.")
+        Path | None,
+        typer.Option(
+            help="Of a .npy file: its labels; what the picks say if not given.",
+            rich_help_panel=IMAGES,
+        ),
     ] = None,
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Write it even if a class loses its last sample.")
@@ -52,7 +62,7 @@ def clean(
     folder: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a cleaned data set of the decisions that were made in a gallery.
+    """Make a cleaned data set of the decisions made in a gallery.
 
     1. [bold]rarefy influence my_photos --open[/] makes the page.
     2. There samples are kept, dropped or relabelled; E exports the decisions.
@@ -61,14 +71,10 @@ def clean(
     known by name, such as digits, becomes a folder of class folders.
 
     The data themselves are never changed. Samples are found by their
-    content, in whatever order they are; picks of other data are refused. All
-    is checked first: the folder is there with everything in it, or not at
-    all. Its clean-log.csv says what was done to which sample, and why.
-
-    Example: [bold]rarefy clean my_photos --picks my_photos-picks.json --out my_photos-clean[/]
+    content; picks of other data are refused. clean-log.csv in the new folder
+    says what was done to which sample, and why.
 
     Example: [bold]rarefy clean wine.csv --picks wine-picks.json --out wine-clean[/]
-
     Example: [bold]rarefy clean --undo wine-clean[/]
     """
     use_data_folder(folder)
@@ -92,6 +98,7 @@ def clean(
     assert data is not None and picks is not None and out is not None
     options = {"label": label, "labels": None if labels is None else str(labels)}
     found = cleaned(data, picks, out, copy=copy, allow_empty=allow_empty, **options)
+    keep_options(found.path)
     for note in found.notes:
         complain(note, 0)
     if as_json:
@@ -133,6 +140,7 @@ def _undo(folder: Path, as_json: bool) -> None:
     from rarefy.tools.clean.recording import undo
 
     done = undo(folder)
+    remove_output(options_file(folder))
     if as_json:
         told = {"removed": str(done.path), "files": done.files, "data": done.data}
         typer.echo(json.dumps({**told, "next": done.command}, indent=1))

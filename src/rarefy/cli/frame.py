@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_t
 import typer
 
 from rarefy import __version__
+from rarefy.cli.folding import GroupedVerbs
 from rarefy.cli.terminal import GuardedStream
 from rarefy.core.errors import OutOfTime, RarefyError, Terminated, UsageError, bad_value
 from rarefy.core.place import Place, as_place
@@ -35,12 +36,15 @@ if TYPE_CHECKING:
     Judged = tuple[Study, str, xr.Dataset, list[Verdict]]
 
 app = typer.Typer(
+    cls=GroupedVerbs,
     add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _debug = False
 _typed: list[str] = []
+from_file: dict[str, str] = {}
+"""Parameters of the verb under way whose value a file of ``--config`` gave, and which."""
 LONG = 120
 """Characters of a name that a complaint repeats."""
 WRONG_NAMES = (errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES)
@@ -69,6 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         code = app(args=list(_typed), prog_name="rarefy", standalone_mode=False)
         return code if isinstance(code, int) else 0
+    except RarefyError as error:  # of a file of options
+        if _debug:
+            raise
+        return complain(str(error), error.exit_code)
     except Exception as error:
         if hasattr(error, "format_message"):  # the parser's own complaints, in our one-line form
             return complain(error.format_message(), getattr(error, "exit_code", 2))
@@ -130,7 +138,7 @@ def exit_on_error(verb: Verb) -> Verb:
     @functools.wraps(verb)
     def wrapped(*args: Any, **options: Any) -> None:
         try:
-            _check_values(options)
+            check_values(options)
             verb(*args, **options)
         except RarefyError as error:
             if _debug and not isinstance(error, OutOfTime):
@@ -162,7 +170,7 @@ def exit_on_error(verb: Verb) -> Verb:
 
 def _as_typed(message: str, verb: Callable[..., None]) -> str:
     """A complaint about a parameter (``learning_rate=0: ...``), with the option that is typed
-    (``--lr=0: ...``)."""
+    (``--lr=0: ...``) and the file that it is from."""
     typed = {}
     for name, hint in get_type_hints(verb, include_extras=True).items():
         for info in getattr(hint, "__metadata__", ()):
@@ -171,10 +179,12 @@ def _as_typed(message: str, verb: Callable[..., None]) -> str:
                 declared = [one for one in (info.default, *(info.param_decls or ())) if one]
                 flags = [str(one).partition("/")[0] for one in declared if str(one)[0] == "-"]
                 typed[name.strip("_")] = (flags or [f"--{name.replace('_', '-')}"])[0]
-    return re.sub(r"^\w+(?=[=:])", lambda found: typed.get(found[0], found[0]), message)
+    name = re.match(r"\w*(?=[=:])|", message)[0]  # type: ignore[index]
+    told = f"{typed.get(name, name)}{message.removeprefix(name)}"
+    return f"{told} (from {from_file[name]})" if name in from_file else told
 
 
-def _check_values(options: dict[str, Any]) -> None:
+def check_values(options: dict[str, Any]) -> None:
     """What no option can mean, whichever it is."""
     for name, value in options.items():
         if isinstance(value, int) and abs(value) >= 2**63:
@@ -199,13 +209,13 @@ def _options(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False,
 ) -> None:
-    """How networks learn or lose rare features: studies of theory papers, each with a verdict.
+    """Rare features: how networks learn or lose them, in theory and in your data.
 
-    Start with [bold]rarefy demo[/], then [bold]rarefy studies[/].
+    Start with [bold]rarefy demo[/], or [bold]rarefy checkup my_photos[/] on images of yours.
 
     Exit codes: 0 done; 1 a failure, or what was checked is not as it should be;
-    2 wrong use; 3 unfinished (--max-seconds, SIGTERM, a cluster or a store that
-    went away, or another process is at it), the same command goes on; 130 stopped.
+    2 wrong use; 3 unfinished (out of time, or a cluster, a store or another
+    process is in the way): the same command goes on; 130 stopped.
     """
     global _debug
     _debug = debug

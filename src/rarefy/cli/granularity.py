@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rarefy.cli.class_tables import print_judged
+from rarefy.cli.config import configured, keep_options
+from rarefy.cli.folding import FILES, LABELS, TRAINING
 from rarefy.cli.frame import (
-    app,
     complain,
-    exit_on_error,
     numbers,
     print_,
     typed_again,
@@ -21,11 +21,13 @@ from rarefy.cli.frame import (
 )
 from rarefy.cli.options import (
     AsJson,
+    Compile,
     DataFolder,
     Device,
     Jobs,
     MaxSeconds,
     Overwrite,
+    Precision,
     Size,
     SkipBad,
     TestShare,
@@ -38,43 +40,45 @@ if TYPE_CHECKING:
     from rarefy.tools.granularity.api import GranularityRun
     from rarefy.tools.granularity.images import ImageGranularity
 
-AUTO = "By the kind and size of the set if not given."
+AUTO = "By the set if not given."
 
 
-@app.command()
-@exit_on_error
+@configured
 def granularity(
     data: Annotated[
         str,
         typer.Argument(help="digits, mnist, cifar10, cifar100, or a folder of class folders."),
     ],
     target: Annotated[
-        str | None, typer.Option(help="Level asked for in the end; the coarsest if not given.")
+        str | None, typer.Option(help="Level asked for; the coarsest if not given.")
     ] = None,
     hierarchy: Annotated[
         Path | None,
         typer.Option(
-            help="Parents of the classes: CSV or JSON (child,parent; or a column per level), an "
-            "is-a list, iNaturalist's annotations. What the set itself has if not given."
+            help="Parents of the classes: CSV, JSON, an is-a list, iNaturalist's annotations; what "
+            "the set has if not given."
         ),
     ] = None,
     levels: Annotated[
         str | None,
-        typer.Option(help="Levels to pre-train on, a,b; all finer than the target if not given."),
+        typer.Option(
+            help="Levels to pre-train on, a,b; all finer than the target if not given.",
+            rich_help_panel=LABELS,
+        ),
     ] = None,
     made: Annotated[
         str,
         typer.Option(
-            help="Labels made beside them: kmeans-within:K (clusters in each target class), "
-            "rebalanced:K, kmeans:K, random-within:K, random:K, samples; random alone: as many as "
-            "the finest level."
+            help="Labels made beside them: kmeans-within:K (K clusters in each target class), "
+            "random:K and others (docs/grammar.md)."
         ),
     ] = "kmeans-within:2,random",
     features: Annotated[
         str,
         typer.Option(
             help="What is clustered: target (of a network trained on it), pixels, an embedding "
-            "(.npy, a row per training image) or a backbone of rarefy pretrain (.pt)."
+            "(.npy, a row per training image) or a backbone of rarefy pretrain (.pt).",
+            rich_help_panel=LABELS,
         ),
     ] = "target",
     network: Annotated[
@@ -85,26 +89,28 @@ def granularity(
         ),
     ] = "cnn",
     epochs: Annotated[int | None, typer.Option(help=f"Of pre-training. {AUTO}")] = None,
-    tune_epochs: Annotated[
-        int | None, typer.Option(help="Of fine-tuning; half as many if not given.")
-    ] = None,
     seeds: Annotated[int, typer.Option(help="Repeats; fewer than 5 decide nothing.")] = 5,
     checkpoints: Annotated[
         str,
-        typer.Option(help="Shares of the pre-training to fine-tune after, e.g. 0.5,0.75,1."),
+        typer.Option(
+            help="Shares of the pre-training to fine-tune after, e.g. 0.5,0.75,1.",
+            rich_help_panel=TRAINING,
+        ),
     ] = "1",
-    batch: Annotated[int | None, typer.Option(help=f"Images per update. {AUTO}")] = None,
+    batch: Annotated[
+        int | None, typer.Option(help=f"Images per update. {AUTO}", rich_help_panel=TRAINING)
+    ] = None,
     learning_rate: Annotated[
-        float | None, typer.Option("--lr", help=f"Largest rate of pre-training. {AUTO}")
+        float | None,
+        typer.Option(
+            "--lr", help=f"Largest rate of pre-training. {AUTO}", rich_help_panel=TRAINING
+        ),
     ] = None,
-    tune_rate: Annotated[
-        float | None, typer.Option("--tune-lr", help="Of fine-tuning; a fifth if not given.")
-    ] = None,
-    samples: Annotated[int, typer.Option(help="Training images used; 0: all.")] = 0,
-    precision: Annotated[str, typer.Option(help="auto (bf16 on a GPU), bf16 or float32.")] = "auto",
-    compile_: Annotated[
-        bool, typer.Option("--compile", help="Compile the network; pays for large ones on a GPU.")
-    ] = False,
+    samples: Annotated[
+        int, typer.Option(help="Training images used; 0: all.", rich_help_panel=TRAINING)
+    ] = 0,
+    precision: Precision = "auto",
+    compile_: Compile = False,
     jobs: Jobs = None,
     threads: Threads = None,
     device: Device = "auto",
@@ -113,32 +119,31 @@ def granularity(
     test_share: TestShare = None,
     skip_bad: SkipBad = False,
     out: Annotated[
-        Path | None, typer.Option(help="Store; runs/granularity-DATA-TARGET-NETWORK if not given.")
+        Path | None, typer.Option(help="Store; runs/granularity-DATA... if not given.")
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html", help="The page; beside the store if not given."),
+        typer.Option(
+            metavar="FILE.html",
+            help="The page; beside the store if not given.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     overwrite: Overwrite = False,
     max_seconds: MaxSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how fine the labels of pre-training should be: do fine labels help on your data?
+    """Say how fine labels should be, on your own images.
 
-    Networks are pre-trained on each level of the labels (and on made ones: clusters, random ids),
-    then fine-tuned and probed on the target, all for the same number of updates. They are compared
-    with re-training on the target labels, seed by seed. It ends in a sentence: the coarsest level
-    that is not worse than the best, or that no level helps here, or how many seeds more would
-    tell. A page with the curve is written. Stopped or killed, the same command goes on; more
-    --seeds extend it.
+    Networks are pre-trained on each level of the labels and on made ones, then
+    fine-tuned on the target and compared with re-training on it. The last line
+    says how fine to label. A page with the curve is written. Stopped or killed,
+    the same command goes on; more --seeds extend it.
 
     Example: [bold]rarefy granularity digits[/]
-
     Example: [bold]rarefy granularity my_photos --hierarchy parents.csv --open[/]
-
-    Example: [bold]rarefy granularity cifar100 --target coarse --levels class,noun
-    --made kmeans-within:2,kmeans-within:5,random:100 --network resnet18 --compile[/]
+    Example: [bold]rarefy granularity cifar100 --target coarse --made kmeans-within:5[/]
     """
     use_data_folder(folder)
     from rarefy.tools.granularity.api import granularity as compare
@@ -162,12 +167,10 @@ def granularity(
         features=features,
         network=network,
         epochs=epochs,
-        tune_epochs=tune_epochs,
         seeds=seeds,
         checkpoints=numbers("checkpoints", checkpoints),
         batch=batch,
         learning_rate=learning_rate,
-        tune_rate=tune_rate,
         samples=samples,
         precision=precision,
         compiled=compile_,
@@ -184,6 +187,7 @@ def granularity(
         go_on=typed_again(),
         before=before,
     )
+    keep_options(found.path)
     if as_json:
         typer.echo(json.dumps(found.described(), indent=1))
     if found.cells_done:

@@ -22,7 +22,7 @@ app.add_typer(data_app, name="data")
 DataFolder = Annotated[
     Path | None,
     typer.Option(
-        "--data",
+        "--data-folder",
         metavar="DIR",
         help="Folder of the data sets (default: the setting RAREFY_DATA, or the user's cache).",
     ),
@@ -32,16 +32,15 @@ DataFolder = Annotated[
 @data_app.callback(invoke_without_command=True)
 @exit_on_error
 def data(context: typer.Context, folder: DataFolder = None, as_json: AsJson = False) -> None:
-    """List the image sets: what is here and where, and how to get the others.
+    """List the image sets that are here, and how to get others.
 
-    A set is a name (digits, mnist, cifar10, cifar100), or any folder of your own with a folder of
-    images for each class: DIR/train/CLASS/*.png and DIR/test/CLASS/*.png, or only DIR/CLASS/*.png,
-    of which a fifth is then kept for testing.
+    A set is a name (digits, mnist, cifar10, cifar100), or any folder of your own
+    with a folder of images for each class: DIR/train/CLASS/*.png and
+    DIR/test/CLASS/*.png, or only DIR/CLASS/*.png, of which a fifth is then kept
+    for testing.
 
     Example: [bold]rarefy data[/]
-
-    Example: [bold]rarefy data fetch cifar10 --data ~/sets[/]
-
+    Example: [bold]rarefy data fetch cifar10 --data-folder ~/sets[/]
     Example: [bold]rarefy data check photos --sheet photos.png[/]
     """
     context.obj = folder
@@ -68,7 +67,7 @@ def fetch(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="mnist, cifar10 ...")],
     folder: DataFolder = None,
 ) -> None:
-    """Fetch official archives: resumed where they broke off, checked, and only then put in place.
+    """Fetch official archives, check them, put them in place.
 
     Without a network the message says which file to put where.
 
@@ -118,15 +117,13 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Load a whole set and tell what is in it: classes, copies, mean and std, files that are bad.
+    """Load a whole set and tell what is in it, and what is bad.
 
-    Exit code 1 if files are bad. The fingerprint stands for images, labels and split: two people
-    with the same one have the same data.
+    Exit code 1 if files are bad. The fingerprint stands for images, labels and
+    split: two people with the same one have the same data.
 
     Example: [bold]rarefy data check digits --sheet digits.png[/]
-
     Example: [bold]rarefy data check photos --size 64[/]
-
     Example: [bold]rarefy data check photos --hierarchy parents.csv[/]
     """
     if sheet is not None:

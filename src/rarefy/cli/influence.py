@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarefy.cli.frame import app, complain, exit_on_error, print_, use_data_folder
+from rarefy.cli.config import configured, keep_options
+from rarefy.cli.folding import FILES, IMAGES, MACHINE, REMOVING, SCORING
+from rarefy.cli.frame import complain, print_, use_data_folder
 from rarefy.cli.options import (
     AsJson,
     DataFolder,
@@ -38,64 +40,82 @@ if TYPE_CHECKING:
 NEIGHBOURS = 10
 
 
-@app.command()
-@exit_on_error
+@configured
 def influence(
     data: Annotated[
         str,
         typer.Argument(
             help="digits, mnist, cifar10, cifar100; a folder of class folders; a table (.parquet, "
-            ".csv, .tsv, .feather); .npy or .npz; hf:NAME; with --stream also a Parquet folder."
+            ".csv, .tsv, .feather); .npy or .npz; hf:NAME."
         ),
     ],
     label: Annotated[
         str | None,
-        typer.Option(help="Of a table or hf: set: the column with the classes; else label."),
+        typer.Option(help="Of a table or hf: set: the column of classes; label if not given."),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Of a table: its feature columns, a,b,c; all numeric ones.")
+        str | None,
+        typer.Option(
+            help="Of a table: its feature columns, a,b,c; all numeric ones if not given.",
+            rich_help_panel=IMAGES,
+        ),
     ] = None,
     names: Annotated[
-        str | None, typer.Option(help="Of a table: the column that names a sample.")
+        str | None,
+        typer.Option(help="Of a table: the column that names a sample.", rich_help_panel=IMAGES),
     ] = None,
     labels: Annotated[
         Path | None, typer.Option(help="Of a .npy file: the .npy file with its labels.")
     ] = None,
-    image: Annotated[str | None, typer.Option(help="Of a hf: set: its image column.")] = None,
+    image: Annotated[
+        str | None, typer.Option(help="Of a hf: set: its image column.", rich_help_panel=IMAGES)
+    ] = None,
     standardize: Annotated[
         bool | None,
         typer.Option(
             "--standardize/--no-standardize",
             help="Bring features to mean 0 and std 1; all but images are, unless --embed is given.",
+            rich_help_panel=SCORING,
         ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="train, test or all; train where there is one.")
+        str | None,
+        typer.Option(help="train, test or all; train where there is one.", rich_help_panel=IMAGES),
     ] = None,
     embed: Annotated[
         str | None,
-        typer.Option(help="Score what this model makes of the images: module:callable."),
+        typer.Option(
+            help="Score what this model makes of the images: module:callable.",
+            rich_help_panel=SCORING,
+        ),
     ] = None,
     neighbours: Annotated[
-        int, typer.Option(help="Nearest samples asked for their label; 0 saves that time.")
+        int,
+        typer.Option(
+            help="Nearest samples asked for their label; 0 saves that time.",
+            rich_help_panel=SCORING,
+        ),
     ] = NEIGHBOURS,
     check_labels: Annotated[
         bool,
         typer.Option(
             "--check-labels/--no-check-labels",
             help="Ask classifiers that have not seen a sample for its label; takes most time.",
+            rich_help_panel=SCORING,
         ),
     ] = True,
-    ddof: Annotated[int, typer.Option(help="Covariance divided by n - ddof: 0 or 1.")] = 1,
+    ddof: Annotated[
+        int, typer.Option(help="Covariance divided by n - ddof: 0 or 1.", rich_help_panel=SCORING)
+    ] = 1,
     memory: Annotated[
-        float, typer.Option(help="GB that scoring may use besides the features.")
+        float,
+        typer.Option(help="GB that scoring may use besides the features.", rich_help_panel=MACHINE),
     ] = 1.0,
     stream: Annotated[
         bool,
         typer.Option(
             "--stream",
-            help="Read a .npy file or Parquet in pieces, in bounded memory, whatever the size: the "
-            "score and its percentile; no ids, neighbours, label check, triage and page.",
+            help="Of a .npy file or Parquet of any size: read it in pieces; scores alone, no page.",
         ),
     ] = False,
     cluster: Annotated[
@@ -104,32 +124,39 @@ def influence(
             metavar="ADDRESS",
             help="With --stream: workers of a Dask cluster, on their CPUs, read the files (which "
             "they must see) and score; last digits may differ. Needs rarefy\\[cluster].",
+            rich_help_panel=MACHINE,
         ),
     ] = None,
     remove: Annotated[
         str | None,
-        typer.Option(help="Instead of a gallery: retrain without these shares, e.g. 0.1,0.3."),
+        typer.Option(help="Instead: retrain without these shares of the samples, e.g. 0.1,0.3."),
     ] = None,
     by: Annotated[
         str,
         typer.Option(
-            help="With --remove, what leaves first: high, low (influence), random, distance, "
-            "mahalanobis, norm, disagreement; each also with -low."
+            help="What leaves first: high, low (influence), random, distance, mahalanobis, norm, "
+            "disagreement; each also with -low (docs/grammar.md).",
+            rich_help_panel=REMOVING,
         ),
     ] = "high,low,random",
     within: Annotated[
-        str, typer.Option(help="With --remove: the same share of every class, or of all.")
+        str,
+        typer.Option(
+            help="The same share of every class, or of all: class or all.", rich_help_panel=REMOVING
+        ),
     ] = "class",
     network: Annotated[
         str,
         typer.Option(
-            help="With --remove: logistic, or on images lenet, cnn, resnet18, vit, yours."
+            help="What is retrained: logistic, or on images lenet, cnn, resnet18, vit, yours.",
+            rich_help_panel=REMOVING,
         ),
     ] = "logistic",
     epochs: Annotated[
-        int | None, typer.Option(help="With --remove and a network; by a rule if not given.")
+        int | None,
+        typer.Option(help="Of a network; by a rule if not given.", rich_help_panel=REMOVING),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="With --remove: repeats.")] = 5,
+    seeds: Annotated[int, typer.Option(help="Repeats.", rich_help_panel=REMOVING)] = 5,
     jobs: Jobs = None,
     threads: Threads = None,
     device: Device = "auto",
@@ -138,36 +165,38 @@ def influence(
     test_share: TestShare = None,
     skip_bad: SkipBad = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for what is written; runs/influence-DATA.")
+        Path | None,
+        typer.Option(help="Folder for what is written; runs/influence-DATA if not given."),
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write the table as CSV too.")] = False,
     gallery: Annotated[
-        bool, typer.Option("--gallery/--no-gallery", help="Write the page of pictures.")
+        bool,
+        typer.Option(
+            "--gallery/--no-gallery", help="Write the page of pictures.", rich_help_panel=FILES
+        ),
     ] = True,
     map_: Annotated[
-        str, typer.Option("--map", help="The page's map: pca, umap (where installed) or none.")
+        str,
+        typer.Option(
+            "--map",
+            help="The page's map: pca, umap (where installed) or none.",
+            rich_help_panel=FILES,
+        ),
     ] = "pca",
-    open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     overwrite: Overwrite = False,
     max_seconds: MaxSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find labels that may be wrong and atypical samples, and look at them.
+    """Find labels that may be wrong, and atypical samples.
 
-    Classifiers that have not seen a sample are asked for its label; where they are sure of another
-    one, that is suggested. A sample's influence is what the squared norm of its class's covariance
-    loses when it is left out (003 Eq. (10)), exactly. Beside it stand plainer scores, a percentile
-    within the class, and a word for what a curator should look at it for. A page of pictures and a
-    table are written.
+    Where classifiers that have not seen a sample are sure of another label, that
+    is suggested. Influence is what the covariance of the class loses without the
+    sample (Xu & Chen). A page of pictures and a table are written. More:
+    docs/influence.md.
 
     Example: [bold]rarefy influence digits --open[/]
-
-    Example: [bold]rarefy influence my_photos --skip-bad --csv[/]
-
-    Example: [bold]rarefy influence flowers.parquet --label species[/]
-
-    Example: [bold]rarefy influence features.npy --labels labels.npy --stream[/]
-
+    Example: [bold]rarefy influence flowers.parquet --label species --csv[/]
     Example: [bold]rarefy influence digits --remove 0.1,0.3,0.5[/]
     """
     use_data_folder(folder)
@@ -262,6 +291,7 @@ def influence(
     origin = {"data": data, "read": {name: value for name, value in read.items() if value}}
     written = write(scored, written_to, csv, gallery, map_, origin)
     shutil.rmtree(target / UNFINISHED, ignore_errors=True)
+    keep_options(target)
     if as_json:
         typer.echo(json.dumps(describe(scored, written), indent=1))
     else:

@@ -31,11 +31,10 @@ def studies(
 ) -> None:
     """List the studies: paper, figures, title and what they need.
 
-    With a name: its axes, parameters and scales, and how long each scale would take on this
-    machine (tried for a second each).
+    With a name: its axes, parameters and scales, and how long each scale would
+    take on this machine (tried for a second each).
 
     Example: [bold]rarefy studies[/]
-
     Example: [bold]rarefy studies benign-correlation[/]
     """
     from rarefy.studies import get_study, listed

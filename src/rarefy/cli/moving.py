@@ -26,11 +26,12 @@ def pack(
     part_mb: Annotated[float, typer.Option(help="No part is larger, in millions of bytes.")] = 15.0,
     as_json: AsJson = False,
 ) -> None:
-    """Make a run that was stopped small enough to move: the finished cells and the trainings under
-    way in parts of a few megabytes, with a manifest of their checksums.
+    """Make a run that was stopped small enough to move to another machine.
 
-    Weights and momentum of trainings under way are rounded to bf16, all else is exact. Networks in
-    STORE-networks go along; a folder of --save that is called otherwise does not.
+    The finished cells and the trainings under way, in parts of a few megabytes
+    with a manifest of their checksums. Weights and momentum of trainings under
+    way are rounded to bf16, all else is exact. Networks in STORE-networks go
+    along; a folder of --save that is called otherwise does not.
 
     Example: [bold]rarefy pack runs/pretrain-cifar10 moved[/]
     """
@@ -49,9 +50,10 @@ def unpack(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put a run back that rarefy pack made small; the command that began it then goes on.
+    """Put a run back that rarefy pack made small.
 
-    A pack with a damaged, missing or foreign part is refused, and nothing is written.
+    The command that began it then goes on. A pack with a damaged, missing or
+    foreign part is refused, and nothing is written.
 
     Example: [bold]rarefy unpack moved runs/pretrain-cifar10[/]
     """

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rarefy.cli.class_tables import print_chosen
+from rarefy.cli.config import configured, keep_options
+from rarefy.cli.folding import FILES, JUDGING, TAIL, TRAINING
 from rarefy.cli.frame import (
-    app,
-    exit_on_error,
     numbers,
     print_,
     spell_saved,
@@ -22,11 +22,13 @@ from rarefy.cli.frame import (
 from rarefy.cli.longtail_tables import differences, quality_table
 from rarefy.cli.options import (
     AsJson,
+    Compile,
     DataFolder,
     Device,
     Jobs,
     MaxSeconds,
     Overwrite,
+    Precision,
     Size,
     SkipBad,
     TestShare,
@@ -37,11 +39,10 @@ from rarefy.core.errors import OutOfTime, RunError
 if TYPE_CHECKING:
     from rarefy.tools.longtail.pretrain_run import PretrainImages, PretrainRun
 
-AUTO = "By the images and the device if not given."
+AUTO = "By the images if not given."
 
 
-@app.command()
-@exit_on_error
+@configured
 def pretrain(
     data: Annotated[
         str,
@@ -52,94 +53,107 @@ def pretrain(
     ],
     rho: Annotated[
         str | None,
-        typer.Option(
-            help="Make it long-tailed: images of the largest class over those of the smallest, "
-            "e.g. 20 or 10,100. The set as it is if not given."
-        ),
+        typer.Option(help="Make it long-tailed: largest class over smallest, as 20 or 10,100."),
     ] = None,
     method: Annotated[
         str,
         typer.Option(
-            help="simclr, pruned:KEEP (masked forward, all updated), branches:KEEP (dense and "
-            "masked; branches:1 has no masks), sdclr; pixels, untrained. A list trains all; the "
-            "first that trains without masks is what others are compared with. auto: simclr or "
-            "branches:0.1, by held-out images after one whole training each. Words after a + "
-            "change a method: docs/longtail.md."
+            help="simclr, pruned:KEEP, branches:KEEP, sdclr, pixels; a list compares them; auto: "
+            "chosen for you (docs/grammar.md)."
         ),
     ] = "simclr,branches:0.1,pixels",
     network: Annotated[
         str | None,
         typer.Option(
-            help="lenet, cnn, resnet18, vit; timm:NAME or torchvision:NAME where these are "
-            f"installed (no weights are downloaded); or yours as module:callable. {AUTO}"
+            help="lenet, cnn, resnet18, vit, timm:NAME, torchvision:NAME, or yours as "
+            f"module:callable. {AUTO}"
         ),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help=f"Passes over the images. {AUTO}")] = None,
+    epochs: Annotated[int | None, typer.Option(help=f"Passes. {AUTO}")] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Repeats, with --rho each with another order of the classes and other images (6 "
-            "if not given), else with other weights and views alone (5, or 1 with --unlabelled). "
-            "Fewer than 5 decide nothing."
+            help="Repeats; fewer than 5 decide nothing. 6 with --rho, 1 with --unlabelled, else 5."
         ),
     ] = None,
     control: Annotated[
         bool,
         typer.Option(
             "--control/--no-control",
-            help="Also train on the balanced set of equal size, with --rho.",
+            help="With --rho: also train on the balanced set of equal size (head classes may just "
+            "be easier).",
+            rich_help_panel=TAIL,
         ),
     ] = True,
     split: Annotated[
         str | None,
         typer.Option(
             help="Shape of the tail: exponential (if not given), step, pareto, with --rho; or a "
-            "split file that somebody saved (.json), or a list as of ImageNet-LT (.txt)."
+            "split file that somebody saved (.json), or a list as of ImageNet-LT (.txt).",
+            rich_help_panel=TAIL,
         ),
     ] = None,
     head: Annotated[
         str | None,
         typer.Option(
             help="Images of the largest class: full (as many as the smallest class of the set "
-            "has, if not given), sdclr (a tenth is left for validation), or a number."
+            "has, if not given), sdclr (a tenth is left for validation), or a number.",
+            rich_help_panel=TAIL,
         ),
     ] = None,
     save_split: Annotated[
         Path | None,
-        typer.Option(help="Write the images of the first seed as a split file (.json)."),
+        typer.Option(
+            help="Write the images of the first seed as a split file (.json).", rich_help_panel=TAIL
+        ),
     ] = None,
-    batch: Annotated[int | None, typer.Option(help=f"Images per update. {AUTO}")] = None,
+    batch: Annotated[
+        int | None, typer.Option(help=f"Images per update. {AUTO}", rich_help_panel=TRAINING)
+    ] = None,
     learning_rate: Annotated[
-        float | None, typer.Option("--lr", help=f"Largest rate. {AUTO}")
+        float | None, typer.Option("--lr", help=f"Largest rate. {AUTO}", rich_help_panel=TRAINING)
     ] = None,
     warm_up: Annotated[
-        float | None, typer.Option(help=f"Share of the training over which it rises. {AUTO}")
+        float | None,
+        typer.Option(
+            help=f"Share of the training over which the rate rises. {AUTO}",
+            rich_help_panel=TRAINING,
+        ),
     ] = None,
-    weight_decay: Annotated[float, typer.Option(help="Of matrices and kernels.")] = 1e-4,
-    temperature: Annotated[float, typer.Option(help="tau of the contrastive loss.")] = 0.2,
+    weight_decay: Annotated[
+        float, typer.Option(help="Of matrices and kernels.", rich_help_panel=TRAINING)
+    ] = 1e-4,
+    temperature: Annotated[
+        float, typer.Option(help="tau of the contrastive loss.", rich_help_panel=TRAINING)
+    ] = 0.2,
     crop: Annotated[
         float,
-        typer.Option(help="Least share of an image that a view shows; 0: 0.1 of colour images."),
+        typer.Option(
+            help="Least share of an image that a view shows; 0: 0.1 of colour images.",
+            rich_help_panel=TRAINING,
+        ),
     ] = 0.0,
     protocols: Annotated[
         str,
         typer.Option(
             help="How features are judged: linear, long-tail (labels of the trained images "
-            "alone), few, knn."
+            "alone), few, knn.",
+            rich_help_panel=JUDGING,
         ),
     ] = "linear,knn",
-    shots: Annotated[int, typer.Option(help="Labels per class of the protocol few.")] = 10,
+    shots: Annotated[
+        int, typer.Option(help="Labels per class of the protocol few.", rich_help_panel=JUDGING)
+    ] = 10,
     stop: Annotated[
         bool,
         typer.Option(
             "--stop/--no-stop",
             help="End a training where held-out images show for certain that it was long enough.",
+            rich_help_panel=TRAINING,
         ),
     ] = True,
-    precision: Annotated[str, typer.Option(help="auto (bf16 on a GPU), bf16 or float32.")] = "auto",
-    compile_: Annotated[
-        bool, typer.Option("--compile", help="Compile the network; pays for large ones on a GPU.")
-    ] = False,
+    precision: Precision = "auto",
+    compile_: Compile = False,
     jobs: Jobs = None,
     threads: Threads = None,
     device: Device = "auto",
@@ -151,54 +165,42 @@ def pretrain(
         bool,
         typer.Option(
             "--unlabelled",
-            help="Of a folder: all images below it, no classes; nothing is judged, the networks "
-            "are saved.",
+            help="Of a folder: all images below it, no classes; nothing is judged.",
         ),
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Store; runs/pretrain-DATA if not given.")
     ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Write the trained backbones into this folder.")
-    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Folder for the trained backbones.")] = None,
     features: Annotated[
         Path | None,
         typer.Option(
             help="Write a row of features per image into this file (.parquet, .csv, .npz), of the "
-            "method that the last line names, or else of the first."
+            "method that the last line names, or else of the first.",
+            rich_help_panel=FILES,
         ),
     ] = None,
     export: Annotated[
         Path | None,
-        typer.Option(help="Write that network as a program (.pt2): PyTorch loads it by itself."),
+        typer.Option(
+            help="Write that network as a program (.pt2): PyTorch loads it by itself.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     overwrite: Overwrite = False,
     max_seconds: MaxSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn features of images without labels, and say how good they are for head and tail.
+    """Learn features of images without labels, and judge them.
 
-    Contrastive learning (SimCLR) beside methods that prune while they train. Every seed has one
-    order of the classes, and all methods start from the same weights and see the same views, so
-    that differences can be told from luck. With --rho the set is made long-tailed, and its
-    balanced control of equal size is trained on too: head classes may just be easier. Of each
-    training the network is kept and judged that was best on the way, by the nearest neighbours of
-    held-out training images (never of test images), and a training past its best is stopped. A line
-    says first how long it takes, the last one which method to use or how many seeds more would
-    tell, beside raw pixels and always answering the largest class; rare classes come first. What is
-    finished is kept: stopped or killed, the same command goes on. [bold]rarefy probe[/] judges
-    saved backbones again, [bold]rarefy report[/] makes a page of the store. Under torchrun one
-    method and seed is trained by all processes together, and its control (unfinished has exit code
-    0 there: torchrun takes every other for a crash).
+    Contrastive learning (SimCLR) beside methods that prune while they train, all
+    from the same weights and views. The first line says how long it takes, the
+    last one which method to use. Stopped or killed, the same command goes on; it
+    runs under torchrun too. More: docs/longtail.md.
 
     Example: [bold]rarefy pretrain digits --rho 20[/]
-
-    Example: [bold]rarefy pretrain cifar10 --rho 100 --method simclr,branches:0.1 --compile
-    --save nets[/]
-
-    Example: [bold]rarefy pretrain my_photos --method auto[/]
-
-    Example: [bold]rarefy pretrain my_photos --unlabelled --size 64 --features photos.parquet[/]
+    Example: [bold]rarefy pretrain my_photos --method auto --save nets[/]
+    Example: [bold]rarefy pretrain my_photos --unlabelled --features rows.parquet[/]
     """
     use_data_folder(folder)
     from rarefy.tools.longtail.pretrain_images import pretrain_images
@@ -258,6 +260,7 @@ def pretrain(
     )
     if found is None:  # by several processes: the first has printed it
         return
+    keep_options(found.path)
     if as_json:
         typer.echo(json.dumps(found.described(), indent=1))
     elif found.cells_done:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarefy.cli.frame import app, exit_on_error, use_data_folder
+from rarefy.cli.config import configured, keep_options
+from rarefy.cli.folding import IMAGES, JUDGING
+from rarefy.cli.frame import use_data_folder
 from rarefy.cli.options import AsJson, DataFolder, Device, Size, SkipBad, TestShare
 from rarefy.cli.probed_tables import describe, judged_by, last_lines, print_setting
 from rarefy.core.errors import UsageError
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from rarefy.tools.longtail.probing import ProbeResult
 
 
-@app.command()
-@exit_on_error
+@configured
 def probe(
     networks: Annotated[
         list[str],
@@ -35,19 +36,24 @@ def probe(
         str | None,
         typer.Option(
             help="digits, mnist, cifar10, cifar100 or a folder of class folders; what a file was "
-            "trained for if not given."
+            "trained on if not given."
         ),
     ] = None,
     protocols: Annotated[
         str | None,
         typer.Option(
-            help="linear (all labels), long-tail (labels of the pre-training's images), few, knn, "
-            "with commas between; all if not given (long-tail for files alone)."
+            help="linear (all labels), long-tail (labels of the pre-training's images), few, knn; "
+            "a list; all if not given."
         ),
     ] = None,
-    shots: Annotated[int, typer.Option(help="Labels per class of the protocol few.")] = 10,
+    shots: Annotated[
+        int, typer.Option(help="Labels per class of the protocol few.", rich_help_panel=JUDGING)
+    ] = 10,
     network: Annotated[
-        str | None, typer.Option(help="The module:callable that a file's network was made by.")
+        str | None,
+        typer.Option(
+            help="The module:callable that a file's network was made by.", rich_help_panel=IMAGES
+        ),
     ] = None,
     table: Annotated[
         Path | None, typer.Option(help="Write every network class by class to this CSV file.")
@@ -74,20 +80,17 @@ def probe(
             "--unlabelled",
             help="Of --on: all images below the folder, no classes; for --features, nothing is "
             "judged.",
+            rich_help_panel=IMAGES,
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Judge features with labels: linear probe, few labels, nearest neighbours; head and tail.
+    """Judge features with labels, for common and rare classes.
 
-    Regularisation is chosen on a tenth of the training images, never on test images. Of files with
-    several methods and seeds, methods are compared seed by seed, with an interval, and beside raw
-    pixels where the set is small. The last line says which method to use, or how many seeds more
-    would tell.
+    Methods are compared seed by seed, and with raw pixels where the set is small.
+    The last line says which method to use, or how many seeds more would tell.
 
-    Example: [bold]rarefy pretrain digits --rho 20 --save nets[/], then [bold]rarefy probe
-    nets/*.pt[/]
-
+    Example: [bold]rarefy probe nets/*.pt[/] after [bold]rarefy pretrain digits --save nets[/]
     Example: [bold]rarefy probe my_models:backbone --on cifar10 --protocols linear,knn[/]
     """
     use_data_folder(folder)
@@ -141,6 +144,7 @@ def probe(
             lines = [f"{what}: {path}" for what, path in written.items()]
             lines = [json.dumps({"written": written}, indent=1)] if as_json else lines
             typer.echo("\n".join(lines))
+            keep_options(features or export or Path())
             return
     found: list[ProbeResult] = []
     with Progress("probing", len(networks)) as bar:
@@ -160,6 +164,8 @@ def probe(
 
         write_output(table, defused(by_class(found)).to_csv(index=False), "probe")
     found = with_pixels(found, how)
+    if output := table or features or export:
+        keep_options(output)
     if as_json:
         typer.echo(json.dumps({**describe(found, words), "written": written}, indent=1))
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rarefy.cli.config import keep_options
 from rarefy.cli.frame import complain, numbers, print_, run_study
 from rarefy.core.errors import OutOfTime
 from rarefy.core.text import as_argument, folder_name
@@ -86,6 +87,7 @@ def removed(
     execution = run_study(
         experiment, "quick", store, device, "float32", overwrite, max_seconds, jobs, threads=threads
     )
+    keep_options(execution.path)
     tables = removal_tables(experiment, execution.dataset) if execution.cells_done else []
     if as_json:
         described: dict[str, Any] = {"store": str(execution.path), "finished": execution.finished}

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rarefy.cli.claiming import show_readings, show_touched
+from rarefy.cli.config import configured, keep_options
+from rarefy.cli.folding import MACHINE, TRAINING
 from rarefy.cli.frame import (
-    app,
     complain,
-    exit_on_error,
     judge_path,
     run_study,
     use_data_folder,
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from rarefy.sweep.runner import Execution
 
 
-@app.command()
-@exit_on_error
+@configured
 def run(
     study: Annotated[str, typer.Argument(help="A name from [bold]rarefy studies[/].")],
     scale: Scale = "quick",
@@ -49,8 +48,9 @@ def run(
         list[str] | None,
         typer.Option(
             "--set",
-            metavar="NAME=V1,V2,...",
-            help="A parameter; for an axis a list, also as first:last:step. Can be repeated.",
+            metavar="NAME=V,...",
+            help="A parameter of the study, a list or first:last:step for an axis; can be repeated "
+            "(docs/grammar.md).",
         ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Repeats of each grid point.")] = None,
@@ -58,16 +58,19 @@ def run(
         str | None,
         typer.Option(
             help="Of unpruned training: primal (by weights), dual (by inner products alone, at any "
-            "dimension) or auto."
+            "dimension) or auto.",
+            rich_help_panel=TRAINING,
         ),
     ] = None,
     device: Device = "auto",
-    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
+    dtype: Annotated[
+        str, typer.Option(help="float32 or float64.", rich_help_panel=MACHINE)
+    ] = "float32",
     out: Annotated[
         str | None,
         typer.Option(
             metavar="PLACE",
-            help="Store, a folder or an address (s3://bucket/name); runs/STUDY-SCALE if not given.",
+            help="Store: a folder or address (s3://...); runs/STUDY-SCALE if not given.",
         ),
     ] = None,
     overwrite: Overwrite = False,
@@ -76,8 +79,8 @@ def run(
         str | None,
         typer.Option(
             metavar="PLACE",
-            help="Also write small Parquet + JSON files into this folder or address; what is there "
-            "already is not run again: with more --seeds only the new ones are.",
+            help="Also write small result files into this folder or address; what is there is not "
+            "run again.",
         ),
     ] = None,
     jobs: Jobs = None,
@@ -91,20 +94,13 @@ def run(
 ) -> None:
     """Run a study over its grid and judge its claims.
 
-    It ends with a row per claim: how many of its declared readings hold in this run, and the answer
-    that the ledger has. A run of the size that the readings were declared for computes the answer
-    again, and says where it changed.
-
-    The store keeps what is finished: stopped or killed, the same command goes on; more --seeds
-    extend it. Exit code 3: unfinished (--max-seconds, SIGTERM, a cluster or a store went away).
+    It ends with a row per claim: how many of its readings hold in this run, and
+    the answer so far. Stopped or killed, the same command goes on; more --seeds
+    extend it.
 
     Example: [bold]rarefy run contrast-alignment --scale quick --seeds 20[/]
-
     Example: [bold]rarefy run topk-regimes --set d=1e3,1e6,1e9 --form dual[/]
-
     Example: [bold]rarefy run topk-regimes --scale paper --cluster scheduler.json[/]
-
-    Example: [bold]rarefy run topk-regimes --out s3://bucket/topk --results s3://bucket/results[/]
     """
     from rarefy.studies import get_study
     from rarefy.sweep.growing import begin_with_results
@@ -146,6 +142,7 @@ def run(
         threads=threads,
         cluster=cluster,
     )
+    keep_options(store)
     verdicts = []
     if execution.finished:
         verdicts = at_scale.verdicts(execution.dataset, scale)

@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from rarefy.cli.claiming import MARKS, spell_here
+from rarefy.cli.config import configured, keep_options
 from rarefy.cli.frame import (
     app,
     complain,
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 OpenIt = Annotated[bool, typer.Option("--open", help="Show the page in the browser.")]
 
 
-@app.command()
-@exit_on_error
+@configured
 def report(
     folders: Annotated[
         list[str], typer.Argument(metavar="DIR...", help="Stores, or results; addresses too.")
@@ -62,6 +62,7 @@ def report(
         fresh = [one for one, own in zip(judged, stored, strict=True) if own]
         committed = [one for one, own in zip(judged, stored, strict=True) if not own]
         write_report(out, fresh, committed, progress.advance)
+    keep_options(out)
     _show_page(out, open_it)
 
 

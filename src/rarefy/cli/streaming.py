@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from rarefy.cli.config import keep_options
 from rarefy.cli.frame import complain, print_
 from rarefy.cli.scored_files import TABLE
 from rarefy.core.tables import make_table
@@ -55,6 +56,7 @@ def streamed(
             progress=progress.advance,
             deadline=None if max_seconds is None else began + max_seconds,
         )
+    keep_options(path.parent)
     for note in found.notes:
         complain(note, 0)
     each = zip(found.classes, found.counts.tolist(), found.highest.tolist(), strict=True)

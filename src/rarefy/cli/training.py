@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from rarefy.cli.config import configured, keep_options
+from rarefy.cli.folding import NOISE, PRUNING, TRAINING
 from rarefy.cli.frame import (
-    app,
-    exit_on_error,
     numbers,
     print_,
     spell_saved,
@@ -20,11 +20,13 @@ from rarefy.cli.frame import (
 )
 from rarefy.cli.options import (
     AsJson,
+    Compile,
     DataFolder,
     Device,
     Jobs,
     MaxSeconds,
     Overwrite,
+    Precision,
     Size,
     SkipBad,
     TestShare,
@@ -32,11 +34,10 @@ from rarefy.cli.options import (
 )
 from rarefy.core.errors import OutOfTime
 
-AUTO = "By the set and the device if not given."
+AUTO = "By the set if not given."
 
 
-@app.command()
-@exit_on_error
+@configured
 def train(
     data: Annotated[
         str,
@@ -45,60 +46,94 @@ def train(
     keep: Annotated[
         str,
         typer.Option(
-            help="Shares of the weights to keep, e.g. 0.3 or 0.5,0.3,0.1; auto: chosen by a short "
-            "race on held-out training images."
+            help="Share of the weights to keep; several as 0.5,0.3,0.1; auto: chosen for you on "
+            "held-out images."
         ),
     ] = "0.3",
     network: Annotated[
         str | None,
         typer.Option(
-            help="lenet, cnn, cnn-small, resnet18, vit; timm:NAME or torchvision:NAME where these "
-            f"are installed (no weights are downloaded); or yours as module:callable. {AUTO}"
+            help="lenet, cnn, cnn-small, resnet18, vit, timm:NAME, torchvision:NAME, or yours as "
+            f"module:callable. {AUTO}"
         ),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help=f"Passes over the images. {AUTO}")] = None,
+    epochs: Annotated[int | None, typer.Option(help=f"Passes. {AUTO}")] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Repeats, each dense and pruned from one start; fewer than 5 decide "
-            "nothing. 5 if not given, 3 where that takes hours."
+            help="Repeats; fewer than 5 decide nothing. 5 if not given, 3 where that takes hours."
         ),
     ] = None,
     update: Annotated[
-        str, typer.Option(help="Pruned weights: project (zero, trained on), dense or masked.")
+        str,
+        typer.Option(
+            help="What happens to pruned weights: project (zero, and trained on), dense or masked. "
+            "Words behind a + change it: docs/grammar.md.",
+            rich_help_panel=PRUNING,
+        ),
     ] = "project",
     granularity: Annotated[
-        str, typer.Option(help="Of what the share is kept: filter, layer, global or neuron.")
+        str,
+        typer.Option(
+            help="Of what the share is kept: filter, layer, global or neuron.",
+            rich_help_panel=PRUNING,
+        ),
     ] = "filter",
-    every: Annotated[int, typer.Option(help="Updates between two choices of masks.")] = 1,
+    every: Annotated[
+        int,
+        typer.Option(help="Updates between two choices of masks.", rich_help_panel=PRUNING),
+    ] = 1,
     noise: Annotated[
         str,
-        typer.Option(help="Std of Gaussian noise in training (pixels in [0, 1]); a list runs all."),
+        typer.Option(
+            help="Std of Gaussian noise in training (pixels in [0, 1]); a list runs all.",
+            rich_help_panel=NOISE,
+        ),
     ] = "0",
     test_noise: Annotated[
-        str, typer.Option(help="Stds of noise in the test; every network is asked at all.")
+        str,
+        typer.Option(
+            help="Stds of noise in the test; every network is asked at all.", rich_help_panel=NOISE
+        ),
     ] = "0",
     noise_once: Annotated[
-        bool, typer.Option("--noise-once", help="Draw training noise once per image, not anew.")
+        bool,
+        typer.Option(
+            "--noise-once",
+            help="Draw training noise once per image, not anew.",
+            rich_help_panel=NOISE,
+        ),
     ] = False,
-    batch: Annotated[int | None, typer.Option(help=f"Images per update. {AUTO}")] = None,
-    optimizer: Annotated[str | None, typer.Option(help=f"sgd or adamw. {AUTO}")] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option("--lr", help=f"Largest rate. {AUTO}")
+    batch: Annotated[
+        int | None, typer.Option(help=f"Images per update. {AUTO}", rich_help_panel=TRAINING)
     ] = None,
-    weight_decay: Annotated[float | None, typer.Option(help=AUTO)] = None,
-    schedule: Annotated[str, typer.Option(help="cosine, step or constant.")] = "cosine",
+    optimizer: Annotated[
+        str | None, typer.Option(help=f"sgd or adamw. {AUTO}", rich_help_panel=TRAINING)
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option("--lr", help=f"Largest rate. {AUTO}", rich_help_panel=TRAINING)
+    ] = None,
+    weight_decay: Annotated[float | None, typer.Option(help=AUTO, rich_help_panel=TRAINING)] = None,
+    schedule: Annotated[
+        str, typer.Option(help="cosine, step or constant.", rich_help_panel=TRAINING)
+    ] = "cosine",
     shift: Annotated[
-        int | None, typer.Option(help=f"Move images by up to so many pixels. {AUTO}")
+        int | None,
+        typer.Option(help=f"Move images by up to so many pixels. {AUTO}", rich_help_panel=TRAINING),
     ] = None,
     flip: Annotated[
-        bool | None, typer.Option("--flip/--no-flip", help=f"Mirror images half the time. {AUTO}")
+        bool | None,
+        typer.Option(
+            "--flip/--no-flip",
+            help=f"Mirror images half the time. {AUTO}",
+            rich_help_panel=TRAINING,
+        ),
     ] = None,
-    samples: Annotated[int, typer.Option(help="Training images used; 0: all.")] = 0,
-    precision: Annotated[str, typer.Option(help="auto (bf16 on a GPU), bf16 or float32.")] = "auto",
-    compile_: Annotated[
-        bool, typer.Option("--compile", help="Compile the network; pays for large ones on a GPU.")
-    ] = False,
+    samples: Annotated[
+        int, typer.Option(help="Training images used; 0: all.", rich_help_panel=TRAINING)
+    ] = 0,
+    precision: Precision = "auto",
+    compile_: Compile = False,
     jobs: Jobs = None,
     threads: Threads = None,
     device: Device = "auto",
@@ -109,28 +144,20 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="Store; runs/train-DATA-NETWORK if not given.")
     ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Write the trained networks into this folder.")
-    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Folder for the trained networks.")] = None,
     overwrite: Overwrite = False,
     max_seconds: MaxSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a network on images, dense and pruned while it trains, and compare the two.
+    """Train a network on images, dense and pruned; compare the two.
 
-    Every seed trains the dense network and one for each share of --keep, from the same weights on
-    the same batches, so that differences can be told from luck. Judged per class, beside always
-    answering the largest class and a logistic regression on pixels; the last line says what to use.
-    What is finished is kept: stopped or killed, the same command goes on where it was; more --seeds
-    extend it. [bold]rarefy report[/] makes a page of the store.
+    Both start from the same weights, so that differences can be told from luck.
+    They are judged per class; the last line says which to use. Stopped or killed,
+    the same command goes on; more --seeds extend it.
 
     Example: [bold]rarefy train digits --keep 0.3[/]
-
     Example: [bold]rarefy train my_photos --keep auto[/]
-
-    Example: [bold]rarefy train cifar10 --keep 0.5,0.3,0.1 --network resnet18 --compile[/]
-
-    Example: [bold]rarefy train my_photos --keep 0.5 --network my_models:small_net --save nets[/]
+    Example: [bold]rarefy train my_photos --keep 0.5,0.3 --network resnet18 --save nets[/]
     """
     use_data_folder(folder)
     from rarefy.tools.train_images import train as train_images
@@ -171,6 +198,7 @@ def train(
         progress=True,
         go_on=typed_again(),
     )
+    keep_options(found.path)
     if as_json:
         typer.echo(json.dumps(found.described(), indent=1))
     elif found.cells_done:

@@ -34,14 +34,13 @@ def verify(
         bool, typer.Option("--all", help="Every reading that differs, not only the answers.")
     ] = False,
 ) -> None:
-    """Judge results afresh, compute the answers again, and say which changed and why.
+    """Judge results afresh; say which answers changed, and why.
 
-    Without paths: the committed results in the folder [bold]results[/]. Exit code 1 when an answer
-    changed, when a reading has other numbers than the ledger, or when an answer's words no longer
-    fit its numbers.
+    Without paths: the committed results in the folder [bold]results[/]. Exit code
+    1 when an answer changed, when a reading has other numbers than the ledger, or
+    when an answer's words no longer fit its numbers.
 
     Example: [bold]rarefy verify[/]
-
     Example: [bold]rarefy run topk-regimes --scale paper && rarefy verify runs/topk-regimes-paper[/]
     """
     from rarefy.ledger.api import answers_with, current_answers

@@ -133,7 +133,7 @@ def _fill(
     if free < remote.size - have:
         raise RunError(
             f"not enough room in {target.parent}: {spell_bytes(free)} free, "
-            f"{spell_bytes(remote.size - have)} needed; choose another folder with --data"
+            f"{spell_bytes(remote.size - have)} needed; choose another folder with --data-folder"
         )
     by_hand = f"without a network here, fetch it on another machine and put it at {target}"
     here = f", {spell_bytes(have)} already here" if have else ""
@@ -252,7 +252,7 @@ def _disk_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise RunError(
             f"cannot write {path} ({error.strerror or error}); free some space or choose another "
-            "folder with --data, then the same command goes on"
+            "folder with --data-folder, then the same command goes on"
         ) from None
 
 

@@ -32,9 +32,9 @@ def _expanded(path: Path) -> Path:
 
 def absence_error(name: str, looked_for: str, folder: Path, by_hand: str) -> UsageError:
     """The one line about a set that is not there: where it was looked for and what to do."""
-    option = "" if folder == data_folder() else f" --data {shlex.quote(str(folder))}"
+    option = "" if folder == data_folder() else f" --data-folder {shlex.quote(str(folder))}"
     return UsageError(
         f"{name} is not in {folder} (looked for {looked_for}); "
         f"fetch it with: rarefy data fetch {name}{option}; without a network, {by_hand}; "
-        f"another folder is chosen with --data or {SETTING}"
+        f"another folder is chosen with --data-folder or {SETTING}"
     )
