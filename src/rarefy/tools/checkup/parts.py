@@ -23,7 +23,7 @@ from rarefy.measure.class_report import ENOUGH
 from rarefy.tools.checkup.ranking import Commands
 from rarefy.tools.checkup.sections import SKIPPED, Rows, Section
 from rarefy.tools.influence.scoring import ScoreSettings, score_samples
-from rarefy.tools.influence.triage import MISLABELLED, RARE
+from rarefy.tools.influence.triage import RARE
 from rarefy.tools.longtail.pretrain_images import pretrain_images
 from rarefy.tools.samples.samples import Samples
 from rarefy.tools.train_images import train
@@ -107,7 +107,7 @@ def the_samples(of: Subject) -> Section:
     settings = ScoreSettings(device=of.device)
     scored = score_samples(of.samples, settings, deadline=of.deadline)
     table = scored.table
-    doubtful = table["triage"] == MISLABELLED
+    doubtful = table["label_issue"]  # as the last line of rarefy influence counts them
     issues = table[doubtful].sort_values("given_probability")
     odd = table[~doubtful].sort_values("percentile", ascending=False)
     numbers: dict[str, Any] = {
