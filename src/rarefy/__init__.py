@@ -147,12 +147,14 @@ class CallableRoom(ModuleType):
         return inspect.signature(import_module("rarefy.tools.train_images").train)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'rarefy' has no attribute {name!r}")
-    if name == "train" or _HOMES[name] == __name__:
-        return import_module(f"rarefy.{name}")
-    return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # (a name that is not there is for a type checker to say)
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'rarefy' has no attribute {name!r}")
+        if name == "train" or _HOMES[name] == __name__:
+            return import_module(f"rarefy.{name}")
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

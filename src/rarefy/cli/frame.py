@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_t
 
 import typer
 
-from rarefy import __version__
 from rarefy.cli.terminal import GuardedStream
 from rarefy.core.errors import OutOfTime, RarefyError, Terminated, UsageError, bad_value
 from rarefy.core.place import Place, as_place
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     Judged = tuple[Study, str, xr.Dataset, list[Verdict]]
 
 app = typer.Typer(
-    add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -187,7 +185,9 @@ def _check_values(options: dict[str, Any]) -> None:
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"rarefy {__version__}")
+        from rarefy.cli.versions import versions
+
+        typer.echo(versions())
         raise typer.Exit()
 
 
@@ -195,7 +195,8 @@ def _version(asked: bool) -> None:
 def _options(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the versions."),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False,
 ) -> None:

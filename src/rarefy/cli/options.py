@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from rarefy.cli.completing import scales
+
 Scale = Annotated[
     str,
     typer.Option(
-        help="tiny, quick, paper, or another the study has (see [bold]rarefy studies[/])."
+        help="tiny, quick, paper, or another the study has (see [bold]rarefy studies[/]).",
+        autocompletion=scales,
     ),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rarefy.cli.class_tables import print_chosen
+from rarefy.cli.completing import methods
 from rarefy.cli.frame import (
     app,
     exit_on_error,
@@ -64,7 +65,8 @@ def pretrain(
             "masked; branches:1 has no masks), sdclr; pixels, untrained. A list trains all; the "
             "first that trains without masks is what others are compared with. auto: simclr or "
             "branches:0.1, by held-out images after one whole training each. Words after a + "
-            "change a method: docs/longtail.md."
+            "change a method: docs/longtail.md.",
+            autocompletion=methods,
         ),
     ] = "simclr,branches:0.1,pixels",
     network: Annotated[

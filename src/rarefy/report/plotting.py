@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def plot(
-    results: xr.Dataset | Place | str,
+    results: xr.Dataset | Results | Place | str,
     picture: str | int = 0,
     study: type[Study] | str | None = None,
 ) -> Figure:

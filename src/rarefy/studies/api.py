@@ -204,6 +204,10 @@ def load(path: Place | str, name: str) -> xr.Dataset: ...
 def load(path: Place | str, name: str | None = None) -> xr.Dataset | Results:
     """Open what a run has kept.
 
+    Plain xarray opens a store too, ``xr.open_zarr(store, consolidated=False)``: there one dimension
+    ``run`` has all cells, with axes and seed as its coordinates. For somebody without rarefy,
+    ``rarefy.load(store).to_zarr("plain.zarr", zarr_format=2)`` writes what this function gives.
+
     Arguments:
         path: results (``"results/contrast-init-paper.parquet"``, or the JSON file beside it), a
             store, or a folder of results; on this machine or at an address
