@@ -3,8 +3,8 @@
     python docs/archive.py dist
 
 It has ``results/``, the ledger, ``CITATION.cff`` and the licence as the commit has them, a README
-and ``.zenodo.json``. The same commit gives the same bytes: names are sorted, times are the commit's,
-and nothing is compressed again (another zlib would give other bytes).
+and ``.zenodo.json``. The same commit gives the same bytes: names are sorted, times are those of the
+commit, and nothing is compressed again (another zlib would give other bytes).
 """
 
 from __future__ import annotations

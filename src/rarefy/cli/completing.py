@@ -36,27 +36,27 @@ def scales(context: typer.Context, incomplete: str) -> list[str]:
     # (a line that is not finished leaves what was typed before in ``args``)
     typed = (str(context.params.get("study")), *context.args)
     entry = next((listed()[one] for one in typed if one in listed()), None)
-    found: dict[str, None] = {}
+    found = dict.fromkeys(ALWAYS)
     if entry is not None and (spec := find_spec(entry.module)) is not None and spec.origin:
-        for path in sorted(Path(spec.origin).parent.glob("*.py")):
-            found |= dict.fromkeys(_scales_in(path.read_text("utf-8")))
-        if not found:  # (they stand elsewhere: of few studies, which have to be imported)
-            found = dict.fromkeys(entry.load().scales)
-    found = dict.fromkeys(ALWAYS) | found
+        sources = [path.read_text("utf-8") for path in Path(spec.origin).parent.glob("*.py")]
+        keys = [key for source in sources for key in _scales_in(source)]
+        # (some studies put theirs together, or have them from elsewhere: these are imported)
+        plain = [key for key in keys if key is not None]
+        found |= dict.fromkeys(plain if plain and plain == keys else entry.load().scales)
     return [name for name in found if name.startswith(incomplete)]
 
 
-def _scales_in(source: str) -> list[str]:
-    """The keys of ``scales = {...}``: importing the study would take seconds."""
+def _scales_in(source: str) -> list[str | None]:
+    """The keys of ``scales = {...}``, None where one is no plain text: importing the study would
+    take seconds."""
     return [
-        key.value
+        key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.AnnAssign)
         and isinstance(node.target, ast.Name)
         and node.target.id == "scales"
         and isinstance(node.value, ast.Dict)
         for key in node.value.keys
-        if isinstance(key, ast.Constant) and isinstance(key.value, str)
     ]
 
 
