@@ -17,7 +17,7 @@ define install
 	@$(PIP) --no-deps --no-build-isolation -e .
 endef
 
-.PHONY: help demo test test-heavy test-versions search lint bench docs wheel lock audit clean
+.PHONY: help demo test test-heavy test-versions search lint bench docs wheel archive lock audit clean
 
 help:
 	@echo "make demo   run the headline studies at quick scale and write report.html"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench  run every benchmark beside its plain baseline"
 	@echo "make docs   build the documentation into site/"
 	@echo "make wheel  build the wheel and the source archive into dist/"
+	@echo "make archive  the results of this commit as one zip file for Zenodo, into dist/"
 	@echo "make lock   renew requirements/, the lists of packages with hashes, and docs/licences.md"
 	@echo "make audit  ask the public services whether a package is known to be vulnerable"
 	@echo "make clean  remove what was built, and the environment"
@@ -104,6 +105,9 @@ docs: $(VENV)/.installed-dev
 wheel: $(VENV)/.installed
 	@mkdir -p dist && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -c \
 	  "from flit_core import buildapi; print(buildapi.build_wheel('dist'), buildapi.build_sdist('dist'))"
+
+archive: $(VENV)/.installed
+	@$(BIN)/python docs/archive.py dist
 
 # Versions come from constraints.txt; optional packages are only looked at, for their licences.
 lock: $(VENV)/.installed-heavy

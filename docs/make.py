@@ -8,6 +8,7 @@
     python docs/make.py load              docs/load.md, from benchmarks/results and tests/heavy
     python docs/make.py longtail-table    docs/longtail-table.md and its pictures, from results/
     python docs/make.py overtraining      docs/overtraining.md and its pictures, from results/
+    python docs/make.py reference         docs/reference.md, from the docstrings of public names
     python docs/make.py regret            docs/keep.md, from results/ and their history
     python docs/make.py scoreboard        docs/scoreboard.md, from results/
     python docs/make.py pictures          pictures of the README and of pages, from results/
@@ -33,6 +34,7 @@ from pages import (
     load,
     longtail,
     pictures,
+    reference,
     regret,
     scoreboard,
     site,
@@ -46,6 +48,7 @@ FILES: dict[str, Callable[[Path], Mapping[str, str | bytes]]] = {
     "load": lambda results: {"load.md": load.page()},
     "longtail-table": longtail.files,
     "overtraining": longtail.overtraining.files,
+    "reference": lambda results: {"reference.md": reference.page()},
     "regret": regret.files,
     "scoreboard": lambda results: {"scoreboard.md": scoreboard.page(*scoreboard.newest(results))},
     "pictures": pictures.files,

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from rarefy.cli.folding import PANELS, PRUNING
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_help_is_quick_and_teaches(command: Rarefy) -> None:
-    code = "import sys; from rarefy.cli import main; main(['run', '--help']); print(*sys.modules)"
+@pytest.mark.parametrize("arguments", [["run", "--help"], ["--version"]])
+def test_help_is_quick_and_teaches(command: Rarefy, arguments: list[str]) -> None:
+    code = f"import sys; from rarefy.cli import main; main({arguments}); print(*sys.modules)"
     shown = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -27,8 +29,8 @@ def test_help_is_quick_and_teaches(command: Rarefy) -> None:
         check=True,
         env={"PYTHONPATH": str(Path(rarefy.__file__).parents[1])},
     ).stdout
-    assert "Example: rarefy run" in shown
-    assert not {"torch", "xarray", "zarr", "pandas"} & set(shown.split())
+    assert ("Example: rarefy run" in shown) == ("run" in arguments)
+    assert not {"torch", "xarray", "zarr", "pandas"} & set(shown.splitlines()[-1].split())
 
 
 VERBS = sorted(typer.main.get_command(cli.app).commands)  # type: ignore[attr-defined]
@@ -80,7 +82,12 @@ def test_verbs_are_grouped(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_version_and_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"rarefy {rarefy.__version__}\n"
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first == f"rarefy {rarefy.__version__}"
+    told = dict(line.split(None, 1) for line in others)
+    named = {"Python", "torch", "numpy", "xarray", "zarr", "scikit-learn", "device", "system"}
+    assert told.keys() == named
+    assert told["torch"] == version("torch") and "CPU cores" in told["device"]
     assert cli.main([]) == 0
     assert "rarefy demo" in capsys.readouterr().out
 

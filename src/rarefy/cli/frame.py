@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_t
 
 import typer
 
-from rarefy import __version__
 from rarefy.cli.folding import GroupedVerbs
 from rarefy.cli.terminal import GuardedStream
 from rarefy.core.errors import OutOfTime, RarefyError, Terminated, UsageError, bad_value
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     cls=GroupedVerbs,
-    add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -197,7 +195,9 @@ def check_values(options: dict[str, Any]) -> None:
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"rarefy {__version__}")
+        from rarefy.cli.versions import versions
+
+        typer.echo(versions())
         raise typer.Exit()
 
 
@@ -205,7 +205,8 @@ def _version(asked: bool) -> None:
 def _options(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the versions."),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False,
 ) -> None:

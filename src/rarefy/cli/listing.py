@@ -10,6 +10,7 @@ import typer
 from rich import box
 from rich.text import Text
 
+from rarefy.cli.completing import study_names
 from rarefy.cli.frame import app, exit_on_error, print_
 from rarefy.cli.options import AsJson, Device
 from rarefy.core.papers import paper_names
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 @exit_on_error
 def studies(
     name: Annotated[
-        str | None, typer.Argument(metavar="[STUDY]", help="Of this one everything.")
+        str | None,
+        typer.Argument(
+            metavar="[STUDY]", help="Of this one everything.", autocompletion=study_names
+        ),
     ] = None,
     device: Device = "auto",
     as_json: AsJson = False,

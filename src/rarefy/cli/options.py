@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from rarefy.cli.completing import scales
 from rarefy.cli.folding import IMAGES, MACHINE
 
 Scale = Annotated[
     str,
     typer.Option(
-        help="tiny, quick, paper, or another the study has (see [bold]rarefy studies[/])."
+        help="tiny, quick, paper, or another the study has (see [bold]rarefy studies[/]).",
+        autocompletion=scales,
     ),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]

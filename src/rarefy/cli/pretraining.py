@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rarefy.cli.class_tables import print_chosen
+from rarefy.cli.completing import methods
 from rarefy.cli.config import configured, keep_options
 from rarefy.cli.folding import FILES, JUDGING, TAIL, TRAINING
 from rarefy.cli.frame import (
@@ -59,7 +60,8 @@ def pretrain(
         str,
         typer.Option(
             help="simclr, pruned:KEEP, branches:KEEP, sdclr, pixels; a list compares them; auto: "
-            "chosen for you (docs/grammar.md)."
+            "chosen for you (docs/grammar.md).",
+            autocompletion=methods,
         ),
     ] = "simclr,branches:0.1,pixels",
     network: Annotated[

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rarefy.cli.claiming import show_readings, show_touched
+from rarefy.cli.completing import study_names
 from rarefy.cli.config import configured, keep_options
 from rarefy.cli.folding import MACHINE, TRAINING
 from rarefy.cli.frame import (
@@ -42,7 +43,10 @@ if TYPE_CHECKING:
 
 @configured
 def run(
-    study: Annotated[str, typer.Argument(help="A name from [bold]rarefy studies[/].")],
+    study: Annotated[
+        str,
+        typer.Argument(help="A name from [bold]rarefy studies[/].", autocompletion=study_names),
+    ],
     scale: Scale = "quick",
     settings: Annotated[
         list[str] | None,

@@ -116,6 +116,19 @@ class Experiment(ABC):
 
     Fields named in ``axes`` hold tuples; their product times ``seeds`` is the grid, and all of it
     runs on the run axis. A batch never mixes two shapes.
+
+    Attributes:
+        name, title, version: what it is; ``version`` is raised when the same parameters would give
+            other results.
+        axes, random_axes: parameters that hold several values, and those along which cells draw
+            afresh.
+        scales: ``tiny``, ``quick``, ``paper``: the parameters that differ from the defaults.
+
+    Example:
+        >>> from rarefy.studies import get_study
+        >>> experiment = get_study("contrast-init").at("tiny", seeds=5)
+        >>> [output.name for output in experiment.outputs()][:2]
+        ['ordinary', 'ordinary_most']
     """
 
     name: ClassVar[str]
@@ -206,6 +219,18 @@ class Study(Experiment):
     """An experiment with claims and charts: one figure or theorem family of a paper.
 
     What the first block says is read from the source without importing it: plain texts only.
+    ``CONTRIBUTING.md`` has a worked example of three short files.
+
+    Attributes:
+        papers, shows, claims: keys of the papers, figures and theorems, ids of the claims.
+        needs: what it takes to run it.
+        paper_says: one paragraph for the report.
+
+    Example:
+        >>> from rarefy.studies import get_study
+        >>> study = get_study("contrast-init").at("tiny", seeds=5)
+        >>> study.axes, study.seeds, study.claims
+        (('d', 'ratio'), 5, ('C9',))
     """
 
     papers: ClassVar[tuple[str, ...]]

@@ -14,7 +14,18 @@ LONGEST, VALUE = 1500, 300
 
 class RarefyError(Exception):
     """Base of every error that rarefy raises on purpose; its text is one line for a person, which a
-    terminal can show whatever name or file it quotes."""
+    terminal can show whatever name or file it quotes.
+
+    Attributes:
+        exit_code: with which a command ends.
+
+    Example:
+        >>> try:
+        ...     rarefy.run("contrast-init", scale="huge")
+        ... except rarefy.RarefyError as error:
+        ...     error.exit_code
+        2
+    """
 
     exit_code = 1
 
@@ -23,7 +34,14 @@ class RarefyError(Exception):
 
 
 class UsageError(RarefyError, ValueError):
-    """The caller asked for something impossible: names the argument, the value, what is allowed."""
+    """The caller asked for something impossible: names the argument, the value, what is allowed.
+
+    Example:
+        >>> rarefy.run("contrast-int")
+        Traceback (most recent call last):
+        ...
+        rarefy.core.errors.UsageError: unknown study 'contrast-int'; did you mean ...
+    """
 
     exit_code = 2
 
@@ -35,7 +53,14 @@ class Busy(UsageError):
 
 
 class RunError(RarefyError, RuntimeError):
-    """Something failed on the way (disk full, lost device); what was stored is still good."""
+    """Something failed on the way (disk full, lost device); what was stored is still good.
+
+    Example:
+        >>> rarefy.load("absent.parquet")
+        Traceback (most recent call last):
+        ...
+        rarefy.core.errors.RunError: cannot read results absent.json: No such file or directory
+    """
 
 
 class WentAway(RunError):
@@ -49,7 +74,16 @@ class SchedulerLost(WentAway):
 
 
 class OutOfTime(RarefyError):
-    """The deadline of ``--max-seconds`` passed: not a failure, the same command goes on."""
+    """The deadline of ``--max-seconds`` passed: not a failure, the same command goes on.
+
+    Example:
+        >>> images = torch.zeros(64, 1, 8, 8, dtype=torch.uint8)
+        >>> try:
+        ...     rarefy.pretrain(images, "lenet", epochs=9, max_seconds=1e-9, progress=False)
+        ... except rarefy.OutOfTime as error:
+        ...     error.exit_code
+        3
+    """
 
     exit_code = 3
 

@@ -133,8 +133,24 @@ def _shifted_pairs(
 class Draws:
     """Random numbers for a batch of runs; ``keys`` has one 64-bit key a run.
 
-    Every method returns a tensor of shape (run, *shape). ``stream`` names the purpose ("noise",
-    "support"), ``step`` the training step.
+    A run draws the same numbers alone, in any batch, and in any order. Methods: ``uniform``,
+    ``normal``, ``sign``, ``integers`` take a ``stream`` that names the purpose ("noise",
+    "support"), a ``shape`` and a training ``step``, and return a tensor (run, *shape).
+
+    Arguments:
+        keys: a whole number per run.
+        device, dtype: of the tensors.
+        compile_kernels: whether normals are drawn by compiled code.
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> draws.normal("noise", (4, 5), step=7).shape
+        torch.Size([3, 4, 5])
+        >>> alone = rarefy.lab.Draws([2]).normal("noise", (4, 5), step=7)
+        >>> bool((alone[0] == draws.normal("noise", (4, 5), step=7)[2]).all())
+        True
+        >>> draws.per_run(0.1)
+        tensor([0.1000, 0.1000, 0.1000])
     """
 
     def __init__(
@@ -158,6 +174,10 @@ class Draws:
         other._origins = {}
         other.keys = _mix(self.keys + _stream_key(f"spawn {purpose}"))
         return other
+
+    def per_run(self, value: float) -> Tensor:
+        """A hyper-parameter that is alike in all runs, (run,)."""
+        return torch.full((len(self),), value, dtype=self.dtype, device=self.keys.device)
 
     def _origin(self, stream: str, step: int) -> tuple[Tensor, Tensor]:
         """Start and stride of every run, (run,) each. Computed for a block of steps at a time: on

@@ -19,6 +19,20 @@ class Verdict:
     something of our own (diagnostic). ``value`` is what ``interval`` is about and ``allowed`` where
     the claim wants it; ``p``: of a test that is not read off the interval, two-sided;
     ``published``: the number in the paper.
+
+    Attributes:
+        claim, study, scale, setting: what was read, and where.
+        predicted, measured, tolerance: in words.
+        outcome: holds, fails, inconclusive, premise-not-met or not-run.
+        value, interval, allowed, n: the number, its 95 % interval, where it should lie, seeds.
+        about: the claim's id, whatever the role.
+        role: primary, robustness or diagnostic.
+
+    Example:
+        >>> results = rarefy.run("contrast-init", scale="tiny")
+        >>> first = rarefy.judge("contrast-init", results)[0]
+        >>> first.about, first.role, first.scale
+        ('C9', 'primary', 'tiny')
     """
 
     claim: str

@@ -17,10 +17,20 @@ LABELS = ("drawn", "balanced")
 
 @dataclass(frozen=True)
 class SignalNoise:
-    """The data model of a batch of runs: ``classes`` signals mu e_1 .. mu e_T in d dimensions, and
-    noise N(0, sigma_p^2) on the other d - T coordinates. mu, sigma: (run,).
+    """A signal in one patch and noise in the other (the TopK paper): ``classes`` signals mu e_1 ..
+    mu e_T in d dimensions, and noise N(0, sigma_p^2) on the other d - T coordinates.
 
-    ``labels``: "drawn" uniformly, as Def. 3.1 has it, or "balanced", as equal as n allows.
+    Arguments:
+        classes, d: how many classes and dimensions.
+        mu, sigma: (run,), strength of the signal and std of the noise.
+        labels: "drawn" uniformly, as Def. 3.1 has it, or "balanced", as equal as n allows.
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> data = rarefy.lab.SignalNoise(2, 50, mu=draws.per_run(1.0), sigma=draws.per_run(0.5))
+        >>> samples = data.sample(draws, 20)
+        >>> len(samples), samples.noise.shape  # run, sample, d
+        (20, torch.Size([3, 20, 50]))
     """
 
     classes: int

@@ -50,15 +50,42 @@ class Pairs:
 
 
 def frequencies(majority: int, minority: int, eps_min: Tensor, eps_max: float = 1.0) -> Tensor:
-    """eps_j for ``majority`` features at eps_max, then ``minority`` at eps_min: (run, d)."""
+    """How often each feature shows: frequent ones first, then rare ones.
+
+    Arguments:
+        majority, minority: how many features of each kind.
+        eps_min: of the rare ones, (run,).
+        eps_max: of the frequent ones.
+
+    Returns:
+        (run, feature).
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> rarefy.lab.frequencies(2, 1, draws.per_run(0.3))[0]
+        tensor([1.0000, 1.0000, 0.3000])
+    """
     level = torch.cat([torch.full((majority,), eps_max), torch.full((minority,), torch.nan)])
     level = level.to(eps_min)
     return torch.where(torch.isnan(level), eps_min[:, None], level)
 
 
 def dictionary(draws: Draws, d1: int, d: int) -> Tensor:
-    """A random column-orthonormal M, (run, d1, d), uniform over such matrices up to the signs of
-    its columns (LAPACK's choice), which symmetric latents make irrelevant."""
+    """A random column-orthonormal M, uniform over such matrices up to the signs of its columns
+    (LAPACK's choice), which symmetric latents make irrelevant.
+
+    Arguments:
+        draws: one key per run.
+        d1, d: dimensions of a token, and features.
+
+    Returns:
+        (run, d1, d).
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> rarefy.lab.dictionary(draws, d1=100, d=9).shape
+        torch.Size([3, 100, 9])
+    """
     if not 1 <= d <= d1:
         raise bad_value("d", d, f"needs 1 <= d <= d1, and d1={d1}")
     # float64 on the CPU whatever the run's dtype: orthonormal to the last place, once per run
@@ -92,12 +119,27 @@ class Companions:
 
 @dataclass(frozen=True)
 class SparseCoding:
-    """The data model of a batch of runs.
+    """Positive pairs of sparse-coding tokens, features of unequal frequency (Liao et al.).
 
-    dictionary: (run, d1, d); eps: (run, d), frequencies in (0, 1]; sigma: (run,), noise std;
-    activation: presence probability of a feature with eps = 1; tokens: L; companions: features
-    that come together (none: supports are independent, as the papers assume); instance: (run,),
-    share of the noise's variance that all tokens of a pair have in common (none: as the papers).
+    Arguments:
+        dictionary: (run, d1, d).
+        eps: (run, d), frequencies in (0, 1].
+        sigma: (run,), std of the noise.
+        activation: presence probability of a feature with eps = 1.
+        tokens: of a sample.
+        spread: on which tokens a feature shows: one, subset or all.
+        companions: features that come together (None: supports are independent, as the papers
+            assume).
+        instance: (run,), share of the noise's variance that all tokens of a pair have in common
+            (None: as the papers).
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> atoms = rarefy.lab.dictionary(draws, d1=100, d=9)
+        >>> eps = rarefy.lab.frequencies(5, 4, draws.per_run(0.3))
+        >>> data = rarefy.lab.SparseCoding(atoms, eps, sigma=draws.per_run(0.03))
+        >>> data.sample(draws, 64, step=0).tokens.shape  # run, view, sample, token, d1
+        torch.Size([3, 2, 64, 2, 100])
     """
 
     dictionary: Tensor

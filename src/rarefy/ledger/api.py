@@ -31,10 +31,23 @@ def answers_with(fresh: Iterable[Verdict]) -> dict[str, Answer]:
 
 
 def claims(what: str = "", paper: str = "", figure: str = "") -> pd.DataFrame:
-    """One row per claim with its answer: id, paper, where, answer, line, value, interval, n of the
-    reading that decides, and how many readings under other choices agree.
+    """What the papers claim, and the answer that our measurements give to each.
 
-    ``what``: an id, or words as in ``rarefy claims "Xu Chen figure 3"``.
+    Arguments:
+        what: an id (``"B6"``), or words (``"Xu Chen figure 3"``); all claims if not given.
+        paper: only those of one paper, by its authors.
+        figure: only those about one figure or theorem.
+
+    Returns:
+        A DataFrame with a row per claim, by id: ``paper``, ``where``, ``answer``, ``line`` (the
+        answer in a sentence), ``value`` with its interval ``low`` to ``high`` and ``n`` of the
+        reading that decides, and how many of the ``others``, readings under other choices,
+        ``agree``.
+
+    Example:
+        >>> table = rarefy.claims("Xu Chen figure 3")
+        >>> table[["where", "answer"]].to_dict("index")
+        {'B6': {'where': 'Fig. 3a, 3b', 'answer': 'supported'}}
     """
     import pandas as pd
 

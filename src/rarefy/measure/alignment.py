@@ -17,7 +17,22 @@ def outside(weights: Tensor, dictionary: Tensor) -> Tensor:
 
 
 def squared_cosines(weights: Tensor, dictionary: Tensor) -> Tensor:
-    """<w_i, M_j>^2 / |w_i|^2: (run, m, d); 0 for a neuron of norm 0."""
+    """How much of each neuron lies in each feature: <w_i, M_j>^2 / |w_i|^2.
+
+    Arguments:
+        weights: (run, m, d1).
+        dictionary: (run, d1, d).
+
+    Returns:
+        (run, m, d), 0 to 1; 0 for a neuron of norm 0.
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> atoms = rarefy.lab.dictionary(draws, d1=100, d=9)
+        >>> weights = rarefy.lab.initial_weights(draws, 24, 100, draws.per_run(1e-3))
+        >>> rarefy.lab.squared_cosines(weights, atoms).shape
+        torch.Size([3, 24, 9])
+    """
     squared_norm = weights.square().sum(dim=2, keepdim=True)
     tiny = torch.finfo(weights.dtype).tiny
     return projections(weights, dictionary).square() / squared_norm.clamp(min=tiny)

@@ -31,10 +31,21 @@ def output_scale(combine: str, filters: int) -> float:
 def initial_filters(
     draws: Draws, classes: int, filters: int, d: int, law: str = "gaussian"
 ) -> Tensor:
-    """Filters before training, (group, classes, filters, d).
+    """Filters of the patch network before training.
 
-    "gaussian": N(0, 1), to be multiplied by sigma_0; "default": uniform on +-1/sqrt(d), what
-    PyTorch gives a linear layer with d inputs (003 Sec. 5.1).
+    Arguments:
+        draws: one key per run.
+        classes, filters, d: classes, filters of each, dimensions of a patch.
+        law: "gaussian": N(0, 1), to be multiplied by sigma_0; "default": uniform on +-1/sqrt(d),
+            what PyTorch gives a linear layer with d inputs (Xu & Chen, Sec. 5.1).
+
+    Returns:
+        (run, classes, filters, d).
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> rarefy.lab.initial_filters(draws, classes=2, filters=10, d=50).shape
+        torch.Size([3, 2, 10, 50])
     """
     shape = (classes, filters, d)
     if law == "gaussian":

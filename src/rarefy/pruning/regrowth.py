@@ -65,8 +65,44 @@ class Regrowth:
 
 
 def SET(until: int, share: float = 0.3) -> Regrowth:
+    """A moving support: the smallest weights go, as many others come at random (Mocanu et al.
+    2018).
+
+    Arguments:
+        until: the update at which none move any more.
+        share: of the kept weights, that move at first.
+
+    Returns:
+        A rule, for ``rarefy.Pruner(regrow=..., update="masked")``.
+
+    Example:
+        >>> model = torch.nn.Linear(8, 4)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5, update="masked",
+        ...                        regrow=rarefy.pruning.SET(until=100))
+        >>> pruner.keep
+        0.5
+    """
     return Regrowth("set", until, share)
 
 
 def RigL(until: int, share: float = 0.3) -> Regrowth:
+    """A moving support: the smallest weights go, others come where the gradient is largest (Evci et
+    al. 2020).
+
+    Arguments:
+        until: the update at which none move any more (theirs: three quarters of the training).
+        share: of the kept weights, that move at first.
+
+    Returns:
+        A rule, for ``rarefy.Pruner(regrow=..., update="masked")``.
+
+    Example:
+        >>> model = torch.nn.Linear(8, 4)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5, update="masked",
+        ...                        regrow=rarefy.pruning.RigL(until=100))
+        >>> pruner.keep
+        0.5
+    """
     return Regrowth("rigl", until, share)

@@ -66,17 +66,72 @@ class Schedule:
 
 
 def constant(every: int = 1) -> Schedule:
+    """Masks anew every so many updates, always as many weights.
+
+    Arguments:
+        every: updates between two choices.
+
+    Returns:
+        A schedule, for ``rarefy.Pruner(schedule=...)``.
+
+    Example:
+        >>> schedule = rarefy.pruning.constant(every=5)
+        >>> [step for step in range(12) if schedule.due(step)]
+        [0, 5, 10]
+    """
     return Schedule(every)
 
 
 def periodic(every: int, begin: int = 0, end: int | None = None) -> Schedule:
+    """The same in a part of the training: dense before it, and after it the support stays.
+
+    Arguments:
+        every: updates between two choices.
+        begin, end: the first and the last update at which masks are chosen.
+
+    Returns:
+        A schedule, for ``rarefy.Pruner(schedule=...)``.
+
+    Example:
+        >>> schedule = rarefy.pruning.periodic(every=2, begin=4, end=8)
+        >>> [step for step in range(12) if schedule.due(step)]
+        [4, 6, 8]
+    """
     return Schedule(every, begin, end)
 
 
 def one_shot(at: int = 0) -> Schedule:
+    """Dense until an update, then one mask for good.
+
+    Arguments:
+        at: the update.
+
+    Returns:
+        A schedule, for ``rarefy.Pruner(schedule=...)``.
+
+    Example:
+        >>> schedule = rarefy.pruning.one_shot(at=10)
+        >>> [step for step in range(12) if schedule.due(step)]
+        [10]
+    """
     return Schedule(1, at, at)
 
 
 def gradual(begin: int, end: int, every: int = 1) -> Schedule:
-    """keep(t) = keep + (1 - keep) (1 - (t - begin)/(end - begin))^3."""
+    """From everything to ``keep`` by a cubic (Zhu and Gupta 2017).
+
+    keep(t) = keep + (1 - keep) (1 - (t - begin)/(end - begin))^3.
+
+    Arguments:
+        begin, end: updates at which it begins to fall, and has fallen.
+        every: updates between two choices.
+
+    Returns:
+        A schedule, for ``rarefy.Pruner(schedule=...)``.
+
+    Example:
+        >>> schedule = rarefy.pruning.gradual(begin=2, end=10, every=4)
+        >>> [step for step in range(12) if schedule.due(step)]
+        [2, 6, 10]
+    """
     return Schedule(every, begin, end, cubic=True)

@@ -253,6 +253,8 @@ class Store:
             "spec_hash": spec_hash(self.spec, self.study.renamed),
             **told,
             "hash": hash_of(told),
+            # as xarray spells it: what ``xr.open_zarr`` shall take for coordinates
+            "coordinates": " ".join((*self.arrays.coordinates, "run_seconds", "done")),
         }
 
     def _extend(self) -> None:

@@ -153,10 +153,9 @@ def train(
         keep: shares of the weights to keep, or "auto": one is chosen by a short race on held-out
             training images. The dense network is always trained too.
         network: lenet, cnn, cnn-small, resnet18, vit, ``timm:NAME``, ``torchvision:NAME``, or yours
-            as ``module:callable``.
+            as ``module:callable``; by the set and the device if not given, as are the next two.
+        epochs: how often a training sees each image.
         seeds: repeats, each dense and pruned from one start; fewer than 5 decide nothing.
-        network, seeds, epochs, batch, optimizer, learning_rate, weight_decay, shift, flip: by the
-            kind and size of the set and the device if not given (``rarefy.tools.recipes``).
         update: of pruned weights: project (zero, trained on), dense or masked.
         granularity: of what the share is kept: filter, layer, global or neuron.
         every: updates between two choices of masks.
@@ -164,6 +163,8 @@ def train(
         test_noise: stds of noise in the test; every network is asked at all of them.
         noise_once: training noise is drawn once per image, not anew each time.
         schedule: of the learning rate: cosine, step or constant.
+        batch, optimizer, learning_rate, weight_decay, shift, flip: by the kind and size of the set
+            if not given (``rarefy.tools.recipes``).
         samples, test_samples: images used; 0: all.
         precision: auto (bf16 on a GPU), bf16 or float32.
         compiled: by ``torch.compile``; pays for large networks on a GPU.
@@ -187,9 +188,14 @@ def train(
         before all was trained.
 
     Example:
-        >>> found = rarefy.train("digits", keep=(0.5, 0.3), network="lenet", epochs=2)
+        >>> found = rarefy.train("digits", keep=0.3, network="cnn-small", epochs=1, seeds=1,
+        ...                      samples=200, test_samples=100)
+        >>> found.frame["keep"].tolist()
+        [1.0, 0.3]
+        >>> len(found.classes)  # two networks, ten classes
+        20
         >>> print(found.decision.sentence)
-        >>> found.classes[["keep", "class", "n", "recall", "recall_low", "recall_high"]]
+        none of these beats a logistic regression on pixels: ...
     """
     options: dict[str, Any] = {"size": size, "test_share": test_share, "skip_bad": skip_bad}
     images = on_device(with_options(str(data), **options), CPU)

@@ -34,7 +34,23 @@ UNEVEN = 2
 class TrainRun(ComparedRun):
     """Per noise level and share kept: shares in per cent and the difference of balanced accuracy
     from the dense network, seed by seed, with its 95 % interval; ``classes`` has the judging table
-    per class, ``decision`` what to use, ``choice`` why a keep was chosen where it was."""
+    per class, ``decision`` what to use, ``choice`` why a keep was chosen where it was.
+
+    Attributes:
+        decision: what to use; ``decision.sentence`` says it and why.
+        classes: one row per network and class.
+        frame: the comparison, one row per setting.
+        warnings: when not to lean on the numbers.
+        dataset, path, finished: all that was measured, the store, whether time was enough.
+
+    Example:
+        >>> found = rarefy.train("digits", keep=0.3, network="cnn-small", epochs=1, seeds=1,
+        ...                      samples=200, test_samples=100)
+        >>> isinstance(found, rarefy.TrainRun), found.finished
+        (True, True)
+        >>> found.dataset["confusion"].sizes["true_class"]
+        10
+    """
 
     choice: str = ""
 

@@ -23,8 +23,26 @@ UNTIL = ("T2", "end")
 
 
 class BiasSchedule:
-    """State of the rule for a batch of runs. ``value``: (run, m); ``t1``, ``t2``: (run,), -1 until
-    reached."""
+    """The bias of the neurons, moved by the rule of Liao et al. while others train by gradients.
+
+    Arguments:
+        dictionary, weights: (run, d1, d) and (run, m, d1), before training.
+        learning_rate: (run,), of the weights.
+        scale: (run,), of the bias at its start; 0: no bias.
+        until: "T2" or "end": how long the bias grows by itself.
+
+    Attributes:
+        value: (run, m), the bias.
+        t1, t2: (run,), the steps at which it begins and ends to grow; -1 until reached.
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> atoms = rarefy.lab.dictionary(draws, d1=100, d=9)
+        >>> weights = rarefy.lab.initial_weights(draws, 24, 100, draws.per_run(1e-3))
+        >>> bias = rarefy.lab.BiasSchedule(atoms, weights, draws.per_run(0.5), draws.per_run(1.0))
+        >>> bias.value.shape, bias.t1.tolist()
+        (torch.Size([3, 24]), [-1, -1, -1])
+    """
 
     def __init__(
         self,

@@ -50,6 +50,24 @@ class Contrastive:
     gradients. ``query`` and ``key``, (run, d1, d1), are parameters too where attention is trained;
     their gradient is autograd's. ``tau`` and ``factor``: (run,). With ``pruning`` the logits are
     those of the neurons it keeps, and the gradient is (5).
+
+    Arguments:
+        tau, factor: (run,), temperature, and the factor in front of the logarithm.
+        bias: of the neurons, moved by its own rule.
+        attention: over the tokens; none if not given.
+        compile_kernels: whether the gradient is compiled.
+        pruning: which neurons take part, such as ``NeuronPruning``.
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> atoms = rarefy.lab.dictionary(draws, d1=100, d=9)
+        >>> eps = rarefy.lab.frequencies(5, 4, draws.per_run(0.3))
+        >>> data = rarefy.lab.SparseCoding(atoms, eps, sigma=draws.per_run(0.03))
+        >>> weights = rarefy.lab.initial_weights(draws, 24, 100, draws.per_run(1e-3))
+        >>> bias = rarefy.lab.BiasSchedule(atoms, weights, draws.per_run(0.5), draws.per_run(1.0))
+        >>> learner = rarefy.lab.Contrastive(draws.per_run(1.0), draws.per_run(1.0), bias)
+        >>> learner.loss({"weights": weights}, data.sample(draws, 64, step=0)).shape
+        torch.Size([3])
     """
 
     tau: Tensor
@@ -131,7 +149,21 @@ def weight_gradient(
 
 
 def initial_weights(draws: Draws, neurons: int, d1: int, sigma_0: Tensor) -> Tensor:
-    """w_i ~ N(0, sigma_0^2 I), (run, m, d1) (000 Algorithm 1, line 1)."""
+    """Normal weights before training (Liao et al., Algorithm 1, line 1).
+
+    Arguments:
+        draws: one key per run.
+        neurons, d1: their number, and the dimensions of a token.
+        sigma_0: (run,), their std.
+
+    Returns:
+        (run, m, d1).
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> rarefy.lab.initial_weights(draws, 24, 100, draws.per_run(1e-3)).shape
+        torch.Size([3, 24, 100])
+    """
     return draws.normal("weights", (neurons, d1), scale=sigma_0)
 
 

@@ -101,14 +101,43 @@ def descend(
     automatic: bool = False,
     guard: str = "weights",
 ) -> Trajectory:
-    """``steps`` updates. ``batches(step)`` gives the batch (the same one always: full batch).
+    """Train many runs at once by gradient descent.
 
-    Trackers are read after each number of updates in ``record`` (0: before the first; default the
-    end only). ``after_update`` may move what gradients do not, such as a bias; ``pruning`` leaves
-    parts out of each step. ``automatic`` asks for autograd even when the problem has hand-written
-    gradients. ``guard`` says how runs that stop being finite are found: by looking at all "weights"
-    of every step, which are then given back as they last were; or by the "loss" alone, which shows
-    them one step later and spares four passes over large weights.
+    Arguments:
+        problem: has ``loss(parameters, batch)``, (run,), and perhaps ``gradients``.
+        parameters: tensors (run, ...) by name.
+        batches: ``batches(step)`` gives the batch (the same one always: full batch).
+        optimiser: such as ``Sgd``.
+        steps: updates.
+        trackers: functions of the state, by name; each gives a tensor (run, ...).
+        record: numbers of updates after which trackers are read (0: before the first); the end
+            alone if not given.
+        after_update: may move what gradients do not, such as a bias.
+        pruning: leaves parts out of each step: ``NeuronPruning``, ``TopKPruning``.
+        context: device, deadline and progress, inside a study.
+        automatic: autograd even where the problem has gradients written by hand.
+        guard: how runs that stop being finite are found: by looking at all "weights" of every step,
+            which are then given back as they last were; or by the "loss" alone, which shows them
+            one step later and spares four passes over large weights.
+
+    Returns:
+        ``parameters`` at the end, ``records`` of the trackers, (run, recorded step, ...), and
+        ``nonfinite_step``, (run,), -1 where a run stayed finite.
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> atoms = rarefy.lab.dictionary(draws, d1=100, d=9)
+        >>> eps = rarefy.lab.frequencies(5, 4, draws.per_run(0.3))
+        >>> data = rarefy.lab.SparseCoding(atoms, eps, sigma=draws.per_run(0.03))
+        >>> weights = rarefy.lab.initial_weights(draws, 24, 100, draws.per_run(1e-3))
+        >>> bias = rarefy.lab.BiasSchedule(atoms, weights, draws.per_run(0.5), draws.per_run(1.0))
+        >>> learner = rarefy.lab.Contrastive(draws.per_run(1.0), draws.per_run(1.0), bias)
+        >>> trained = rarefy.lab.descend(
+        ...     learner, {"weights": weights}, lambda step: data.sample(draws, 64, step),
+        ...     rarefy.lab.Sgd(lr=0.5), steps=60, after_update=bias)
+        >>> best = rarefy.lab.squared_cosines(trained.parameters["weights"], atoms).amax(dim=1)
+        >>> bool(best[:, :5].min() > best[:, 5:].max())  # frequent features are learnt first
+        True
     """
     if guard not in GUARDS:
         raise bad_value("guard", guard, f"must be one of {', '.join(GUARDS)}")

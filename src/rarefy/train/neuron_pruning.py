@@ -29,8 +29,26 @@ def check_alpha(alpha: float, neurons: int | None = None) -> None:
 
 
 class NeuronPruning:
-    """State for a batch of runs. ``alpha``: (run,); ``start``: (run,), the first pruned step;
-    ``rule``: (run,), positions in ``UPDATE_RULES``."""
+    """The neurons of smallest norm are left out while training (Liao et al., Algorithm 1).
+
+    Arguments:
+        alpha: (run,), the share that is left out.
+        start: (run,), the first pruned step; -1: never.
+        rule: (run,), what becomes of them: 0 dense (updated too), 1 masked (wait), 2 project (set
+            to zero).
+        neurons: how many there are.
+
+    Attributes:
+        kept: (run, m), the mask of the step in progress.
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> weights = rarefy.lab.initial_weights(draws, 24, 100, draws.per_run(1e-3))
+        >>> nothing = torch.zeros(3, dtype=torch.int64)
+        >>> pruning = rarefy.lab.NeuronPruning(draws.per_run(0.5), nothing, nothing, neurons=24)
+        >>> pruning.mask(weights).sum(dim=1).tolist()
+        [12, 12, 12]
+    """
 
     def __init__(self, alpha: Tensor, start: Tensor, rule: Tensor, neurons: int) -> None:
         for value in alpha.flatten().tolist():

@@ -19,9 +19,20 @@ def per_run(value: Rate, like: Tensor) -> Rate:
 
 @dataclass
 class Sgd:
-    """w <- w - lr (g + weight_decay w); full batch or mini-batch is the caller's choice of batches.
-    Weight decay is the gradient of (lambda/2)|w|^2 (000 eq. 3); the parameters named in
-    ``undecayed`` have none."""
+    """Plain gradient descent: w <- w - lr (g + weight_decay w).
+
+    Full batch or mini-batch is the caller's choice of batches. Weight decay is the gradient of
+    (lambda/2)|w|^2 (Liao et al., Eq. (3)).
+
+    Arguments:
+        lr, weight_decay: a number, or one per run, (run,).
+        undecayed: names of parameters without weight decay.
+
+    Example:
+        >>> step = rarefy.lab.Sgd(lr=0.5)
+        >>> step.update("weights", torch.ones(3, 2), torch.ones(3, 2))[0]
+        tensor([0.5000, 0.5000])
+    """
 
     lr: Rate
     weight_decay: Rate = 0.0

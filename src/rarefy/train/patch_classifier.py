@@ -20,8 +20,9 @@ from rarefy.nets.patch_cnn import class_scores, pooled, responses
 
 @dataclass(frozen=True)
 class PatchClassifier:
-    """Full-batch cross-entropy L_S (002 Sec. 3, 003 eq. 2); the parameter is ``filters``, (run,
-    classes, m, d).
+    """Full-batch cross-entropy of the two-layer patch network (the TopK paper, Sec. 3; Xu & Chen,
+    Eq. (2)); the parameter is ``filters``, (run, classes, m, d). ``PatchClassifier.of(samples,
+    output_scale)`` makes it of samples.
 
     A second parameter, ``coefficients``, (run, classes, m, n + classes), may go along: its gradient
     is the coefficient of each patch in the filters' gradient, so that plain descent accumulates
@@ -29,6 +30,21 @@ class PatchClassifier:
 
     ``open_at_zero``: ReLU'(0) = 1, as 002 says, or 0, as PyTorch has it. It matters where pruning
     makes responses exactly zero.
+
+    Arguments:
+        patches, scales, one_hot: of the samples, as ``of`` takes them.
+        output_scale: in front of the sum over filters: 1, or 1/m for the mean.
+        compile_kernels: whether the gradient is compiled.
+        open_at_zero: what ReLU'(0) is.
+        on_axes: features are the first coordinates, and noise has nothing there.
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> data = rarefy.lab.SignalNoise(2, 50, mu=draws.per_run(1.0), sigma=draws.per_run(0.5))
+        >>> learner = rarefy.lab.PatchClassifier.of(data.sample(draws, 20), output_scale=1.0)
+        >>> filters = 0.01 * rarefy.lab.initial_filters(draws, classes=2, filters=10, d=50)
+        >>> learner.loss({"filters": filters}).shape
+        torch.Size([3])
     """
 
     patches: Tensor

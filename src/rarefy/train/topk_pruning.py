@@ -46,8 +46,28 @@ def check_schedule(first: int, every: int) -> None:
 
 
 class TopKPruning:
-    """State for a batch of runs. ``keep``: (run,), coordinates kept; ``reading``: one word for all
-    runs or one per run; ``first``, ``every``: numbers of updates."""
+    """Of every filter the largest coordinates are kept while training (the TopK paper, Sec. 3).
+
+    Arguments:
+        keep: (run,), coordinates kept.
+        reading: what becomes of the others, one word for all runs or one per run: revive (set to
+            zero and trained on), fixed (the first support is final), random (a fixed support that
+            looks at nothing) or dense (nothing is pruned).
+        shape: (classes, filters, d).
+        first, every: update after which masks are first chosen, and updates between two choices.
+        draws: for random supports.
+
+    Example:
+        >>> draws = rarefy.lab.Draws(range(3))  # three runs
+        >>> data = rarefy.lab.SignalNoise(2, 50, mu=draws.per_run(1.0), sigma=draws.per_run(0.5))
+        >>> learner = rarefy.lab.PatchClassifier.of(data.sample(draws, 20), output_scale=1.0)
+        >>> filters = 0.01 * rarefy.lab.initial_filters(draws, classes=2, filters=10, d=50)
+        >>> pruning = rarefy.lab.TopKPruning(draws.per_run(5), "revive", (2, 10, 50))
+        >>> trained = rarefy.lab.descend(learner, {"filters": filters}, lambda step: None,
+        ...                              rarefy.lab.Sgd(lr=0.1), steps=20, pruning=pruning)
+        >>> int(trained.parameters["filters"].count_nonzero(dim=3).max())
+        5
+    """
 
     def __init__(
         self,

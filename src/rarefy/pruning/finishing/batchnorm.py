@@ -30,8 +30,7 @@ class Reestimation:
 def reestimate(model: nn.Module, batches: Iterable[Any], limit: int | None = None) -> Reestimation:
     """Reset the running statistics of every BatchNorm and average them over the batches.
 
-    A batch is the model's input or a tuple whose first entry is; ``limit`` is the largest number of
-    batches. With n_b values per channel in batch b (samples times positions) the new statistics are
+    With n_b values per channel in batch b (samples times positions) the new statistics are
 
         mean = sum_b n_b mean_b / sum_b n_b      var = sum_b n_b var_b / sum_b n_b
 
@@ -41,6 +40,19 @@ def reestimate(model: nn.Module, batches: Iterable[Any], limit: int | None = Non
     During the estimate BatchNorm alone is in training mode, dropout is off; modes and momenta come
     back afterwards, and after an error the old statistics too. A layer that the batches never reach
     keeps its statistics. Without BatchNorm no batch is read.
+
+    Arguments:
+        model: changed in place.
+        batches: each the model's input, or a tuple whose first entry is.
+        limit: the largest number of batches; None: all.
+
+    Returns:
+        The ``layers`` that have new statistics, and how many ``batches`` were read.
+
+    Example:
+        >>> model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.BatchNorm1d(4))
+        >>> rarefy.pruning.reestimate(model, [torch.randn(16, 8), torch.randn(16, 8)])
+        Reestimation(layers=('1',), batches=2)
     """
     if limit is not None and limit < 1:
         raise bad_value("limit", limit, "must be at least 1, or None for all batches")

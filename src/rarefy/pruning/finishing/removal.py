@@ -65,9 +65,24 @@ def remove_zero_filters(
 ) -> tuple[nn.Module, Removal]:
     """A copy of the model at evaluation without the filters whose weights and bias are all zero.
 
-    ``example`` is an input (or the tuple of all inputs) of the model. With ``constant`` filters
-    with zero weights and any bias go too: they give a constant all the same. The outputs on the
-    example are compared in the end. The model given is left as it is.
+    The outputs on the example are compared in the end. The model given is left as it is.
+
+    Arguments:
+        model: any that can be copied and traced.
+        example: an input of the model, or the tuple of all its inputs.
+        constant: filters with zero weights and any bias go too: they give a constant all the same.
+
+    Returns:
+        The smaller copy, and what was removed: parameters before and after, filters per layer.
+
+    Example:
+        >>> model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU(),
+        ...                             torch.nn.Linear(4, 2))
+        >>> with torch.no_grad():
+        ...     _ = model[0].weight[1].zero_(), model[0].bias[1].zero_()
+        >>> smaller, removal = rarefy.pruning.remove_zero_filters(model, torch.randn(1, 8))
+        >>> removal.parameters_before, removal.parameters_after
+        (46, 35)
     """
     if any(is_lazy(parameter) for parameter in model.parameters()):
         raise bad_value("model", type(model).__name__, "must have run once: it has lazy layers")

@@ -25,7 +25,20 @@ def is_two_four(weight: Tensor) -> bool:
 
 def to_two_four(model: nn.Module) -> tuple[nn.Module, dict[str, str]]:
     """A copy for inference whose linear layers are semi-structured where their zeros, type and
-    shape allow it; for the others, by name, why not."""
+    shape allow it.
+
+    Arguments:
+        model: pruned 2:4, on a CUDA GPU.
+
+    Returns:
+        The copy; and of the layers that stay dense, by name, why.
+
+    Example:
+        >>> rarefy.pruning.to_two_four(torch.nn.Linear(64, 32))
+        Traceback (most recent call last):
+        ...
+        rarefy.core.errors.UsageError: model: 2:4 kernels need a model on a CUDA GPU ...
+    """
     parameter = next(model.parameters(), None)
     if parameter is None or not parameter.is_cuda:
         raise UsageError("model: 2:4 kernels need a model on a CUDA GPU (capability 8.0 on)")

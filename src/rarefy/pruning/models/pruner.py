@@ -54,25 +54,45 @@ _pruners: weakref.WeakSet[Pruner] = weakref.WeakSet()
 class Pruner(OptimizerHooks):
     """Masks of a model's weights, chosen again and again while an optimiser trains them.
 
-    keep: share in (0, 1] (a float; 0.5 if nothing is said) or count (an int) that stays, of every
-        filter, layer, ...
-    score: "magnitude", "saliency" (|w g|), "random", or a function (name, weight, gradient).
-    granularity: "filter", "layer", "global", "neuron", or N:M such as "2:4" (then without keep).
-    update: what becomes of weights that are left out: "dense" (updated too), "masked" (wait as
-        they are), "project" (set to zero, trained on).
-    schedule: from ``rarefy.pruning.schedules``; masks anew after every update by default.
-    layers: names (patterns), types or a function (name, module); by default linear layers,
-        convolutions and attention.
-    distribution: "uniform", "erk" or {pattern: keep}, for granularities that choose by layer.
-    regrow: ``SET(until)`` or ``RigL(until)``, with update="masked".
-    freeze_at: update from which on masks stay.
-    moments: the optimiser's memory of weights whose mask changes: "keep" or "reset".
-    activations: {layer: module}, with granularity "neuron": mask the module's output instead of
-        the layer's incoming weights and bias. (The masks are hooks. The first such pruner tells
-        torch.compile to look at hooks, and all that is compiled so far is compiled once more.)
-    branches: the model itself stays dense, ``pruner.masked_branch(x)`` is the same weights masked.
-    masked_gradients: in that branch, weights that are left out get no gradient.
-    seed: of random scores and regrowth; the same in all processes of a distributed training.
+    Arguments:
+        model, optimizer: any PyTorch model, and the optimiser that trains its weights.
+        keep: share in (0, 1] (a float; 0.5 if nothing is said) or count (an int) that stays, of
+            every filter, layer, ...
+        score: "magnitude", "saliency" (|w g|), "random", or a function (name, weight, gradient).
+        granularity: "filter", "layer", "global", "neuron", or N:M such as "2:4" (then without
+            keep).
+        update: what becomes of weights that are left out: "dense" (updated too), "masked" (wait as
+            they are), "project" (set to zero, trained on).
+        schedule: of ``rarefy.pruning``; masks anew after every update by default.
+        layers: names (patterns), types or a function (name, module); by default linear layers,
+            convolutions and attention.
+        distribution: "uniform", "erk" or {pattern: keep}, for granularities that choose by layer.
+        regrow: ``SET(until)`` or ``RigL(until)`` of ``rarefy.pruning``, with update="masked".
+        freeze_at: update from which on masks stay.
+        moments: the optimiser's memory of weights whose mask changes: "keep" or "reset".
+        activations: {layer: module}, with granularity "neuron": mask the module's output instead
+            of the layer's incoming weights and bias. (The masks are hooks. The first such pruner
+            tells torch.compile to look at hooks, and all that is compiled so far is compiled once
+            more.)
+        branches: the model itself stays dense, ``pruner.masked_branch(x)`` is the same weights
+            masked.
+        masked_gradients: in that branch, weights that are left out get no gradient.
+        seed: of random scores and regrowth; the same in all processes of a distributed training.
+
+    Attributes:
+        masks: True where a weight acts, by the parameter's name; copies.
+        keep: share of the prunable weights that the masks in force keep.
+        masked_branch: with ``branches=True``: the masked model as a function of its inputs.
+        step: updates of the optimiser so far.
+
+    Example:
+        >>> model = torch.nn.Linear(8, 4)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5)
+        >>> model(torch.randn(16, 8)).square().mean().backward()
+        >>> optimizer.step()  # masks follow
+        >>> pruner.keep, pruner.step
+        (0.5, 1)
     """
 
     def __init__(
@@ -167,13 +187,38 @@ class Pruner(OptimizerHooks):
         return kept / sum(each.kept.numel() for each in self.pruned.values())
 
     def table(self) -> Table:
-        """A rich table, a row per layer."""
+        """How much of each layer is kept.
+
+        Returns:
+            A table that a terminal shows, a row per layer.
+
+        Example:
+            >>> model = torch.nn.Linear(8, 4)
+            >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5)
+            >>> len(pruner.table().rows)  # the layer, and the total
+            2
+        """
         from rarefy.pruning.models.summary import table
 
         return table(self)
 
     def plot(self, path: str | None = None) -> Figure:
-        """Keep ratio, churn and revived weights of every layer over time."""
+        """Keep ratio, churn and revived weights of every layer over time.
+
+        Arguments:
+            path: a file to write the figure to, if given.
+
+        Returns:
+            A ``matplotlib.figure.Figure``.
+
+        Example:
+            >>> model = torch.nn.Linear(8, 4)
+            >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5)
+            >>> len(pruner.plot().axes)
+            3
+        """
         from rarefy.pruning.models.summary import plot
 
         return plot(self, path)
@@ -190,30 +235,91 @@ class Pruner(OptimizerHooks):
     # --------------------------------------------------------------------- evaluation and export
 
     def dense(self) -> contextlib.AbstractContextManager[nn.Module]:
-        """The model with all its weights, for an evaluation: ``with pruner.dense(): ...``"""
+        """The model with all its weights, for an evaluation.
+
+        Returns:
+            A context manager that gives the model.
+
+        Example:
+            >>> model = torch.nn.Linear(8, 4)
+            >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5)
+            >>> with pruner.dense() as whole:
+            ...     whole.weight.count_nonzero().item()
+            32
+        """
         return with_weights(self, "dense")
 
     def masked(self) -> contextlib.AbstractContextManager[nn.Module]:
         """The model with what is left out at zero, whatever the update rule: with ``project`` the
-        weights are dense between two choices of masks, in two branches always."""
+        weights are dense between two choices of masks, in two branches always.
+
+        Returns:
+            A context manager that gives the model.
+
+        Example:
+            >>> model = torch.nn.Linear(8, 4)
+            >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5)
+            >>> with pruner.masked() as thinned:
+            ...     thinned.weight.count_nonzero().item()
+            16
+        """
         return with_weights(self, "masked")
 
     def copy_of(self, weights: str = "masked") -> nn.Module:
-        """A plain copy of the model: "dense", "masked" (with the masks in force), or "projected"
-        (with masks that the weights as they are would get now)."""
+        """A plain copy of the model; the pruning goes on.
+
+        Arguments:
+            weights: "dense", "masked" (with the masks in force), or "projected" (with masks that
+                the weights as they are would get now).
+
+        Returns:
+            A module of plain PyTorch.
+
+        Example:
+            >>> model = torch.nn.Linear(8, 4)
+            >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5)
+            >>> pruner.copy_of("dense").weight.count_nonzero().item()
+            32
+        """
         self._check_usable("copied")
         self.adopt_user_writes()
         return plain_copy(self, weights)
 
     def export(self, weights: str = "masked") -> nn.Module:
-        """The finished model as plain PyTorch, as ``copy_of``. It ends the pruning: a further
-        ``optimizer.step()`` is an error, lest it trains what nobody looks at."""
+        """The finished model as plain PyTorch. It ends the pruning: a further
+        ``optimizer.step()`` is an error, lest it trains what nobody looks at.
+
+        Arguments:
+            weights: as of ``copy_of``.
+
+        Returns:
+            A module of plain PyTorch.
+
+        Example:
+            >>> model = torch.nn.Linear(8, 4)
+            >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5)
+            >>> pruner.export().weight.count_nonzero().item()
+            16
+        """
         plain = self.copy_of(weights)
         self._ended = f"exported after {self.step} updates"
         return plain
 
     def detach(self) -> None:
-        """Stop pruning: the model has all its weights again and trains on as a plain one."""
+        """Stop pruning: the model has all its weights again and trains on as a plain one.
+
+        Example:
+            >>> model = torch.nn.Linear(8, 4)
+            >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5)
+            >>> pruner.detach()
+            >>> model.weight.count_nonzero().item()
+            32
+        """
         if self not in _pruners:
             return
         self._restore()
@@ -237,7 +343,17 @@ class Pruner(OptimizerHooks):
     # -------------------------------------------------------------------------------- state
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a resumed training needs beside the states of model and optimiser."""
+        """All that a resumed training needs beside the states of model and optimiser.
+
+        Returns:
+            A dictionary that ``torch.save`` writes and ``torch.load`` reads with ``weights_only``.
+
+        Example:
+            >>> model = torch.nn.Linear(8, 4)
+            >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5)
+            >>> torch.save(pruner.state_dict(), "pruner.pt")
+        """
         self._check_usable("saved")
         self.adopt_user_writes()
         return {
@@ -252,7 +368,17 @@ class Pruner(OptimizerHooks):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a ``state_dict()``; before or after the model's, the order does not matter.
-        Nothing is changed if it does not fit."""
+        Nothing is changed if it does not fit.
+
+        Arguments:
+            state: what ``state_dict`` of a pruner with the same settings gave.
+
+        Example:
+            >>> model = torch.nn.Linear(8, 4)
+            >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            >>> pruner = rarefy.Pruner(model, optimizer, keep=0.5)
+            >>> pruner.load_state_dict(pruner.state_dict())
+        """
         self._check_usable("loaded")
         branch = None if self.branch is None else self.branch.state()
         check_state(state, dict(self.all_parameters()), self.settings, len(self.pruned), branch)

@@ -29,8 +29,21 @@ from rarefy.tools.samples.samples import Samples
 
 @dataclass(frozen=True, eq=False)
 class Checkup:
-    """``todo`` is what to do, most urgent first; ``sections`` what each part found; ``missing`` the
-    parts that time was over for."""
+    """What all tools found in a set.
+
+    Attributes:
+        todo: what to do, most urgent first; ``first`` the first three.
+        frame: the same as a DataFrame.
+        sentence: the decision.
+        sections: what each part found; ``failed`` and ``missing`` those that could not be run, and
+            those that time was over for.
+        data, samples, path: what was looked at, and the folder that keeps what was found.
+
+    Example:
+        >>> found = rarefy.checkup("digits", only=["set"])
+        >>> isinstance(found, rarefy.Checkup), found.finished, len(found.sections)
+        (True, True, 1)
+    """
 
     data: str
     samples: Samples
@@ -118,8 +131,9 @@ def checkup(
         the page.
 
     Example:
-        >>> found = rarefy.checkup("digits", skip=["features"])
+        >>> found = rarefy.checkup("digits", only=["set"])
         >>> print(found.sentence)
+        nothing to do first: no rule found anything
     """
     wanted = _wanted(only, skip)
     if max_seconds is not None and not max_seconds > 0:

@@ -29,9 +29,23 @@ LOGGED = ["id", "index", "name", "label", "decision", "new_label", "new_name", "
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """What was done. ``kept`` samples stay as they were, with or without a pick; ``log`` has a row
-    per pick, ``classes`` one per class. ``again``: it had been done before, and nothing was
-    written now. ``next``: the command that comes next."""
+    """What was done to a set.
+
+    Attributes:
+        kept, dropped, relabelled: samples; those that are kept stay as they were.
+        log, classes: DataFrames with a row per pick, and per class before and after.
+        path, log_path: the folder, and the log in it.
+        next, undo: the command that comes next, and the one that takes it back.
+        again: it had been done before, and nothing was written now.
+        notes: what should be known.
+
+    Example:
+        >>> X, y = load_wine(return_X_y=True)
+        >>> table = rarefy.influence(X, y, check_labels=False)
+        >>> done = rarefy.clean(X, table.head(1).assign(decision="drop", new_label=""), "out", y)
+        >>> done.kept, done.dropped
+        (177, 1)
+    """
 
     path: Path
     kept: int
@@ -89,10 +103,14 @@ def clean(
         What was done: counts, per class before and after, a log, the next command.
 
     Example:
-        >>> table = rarefy.influence("wine.csv", label="kind")
+        >>> frame = load_wine(as_frame=True).frame
+        >>> frame.loc[0, "target"] = 2  # a wrong label
+        >>> frame.to_csv("wine.csv", index=False)
+        >>> table = rarefy.influence("wine.csv", label="target")
         >>> wrong = table[table["label_issue"]]
         >>> picks = wrong.assign(decision="relabel", new_label=wrong["suggested_label"])
-        >>> print(rarefy.clean("wine.csv", picks, "wine-clean", label="kind"))
+        >>> print(rarefy.clean("wine.csv", picks, "wine-clean", label="target"))
+        kept 177, dropped 0, relabelled 1 of 178 samples
     """
     found, target = read_picks(picks), Path(out).expanduser()
     told = _check_out(target, data)

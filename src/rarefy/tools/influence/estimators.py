@@ -43,15 +43,22 @@ class InfluenceScorer(_OfLabelledSamples):
     """What the squared norm of a class's covariance loses without each of its samples (Xu and
     Chen, "Rethinking Benign Overfitting in Two-Layer Neural Networks", Eq. (10)).
 
-    contamination: share of each class that ``fit_predict`` calls atypical. standardize: bring
-    features to mean 0 and std 1 first. ddof: covariances are divided by n - ddof, 0 or 1.
-    device: where it is computed, e.g. ``cpu``, ``cuda`` or ``auto``.
+    Arguments:
+        contamination: share of each class that ``fit_predict`` calls atypical.
+        standardize: bring features to mean 0 and std 1 first.
+        ddof: covariances are divided by n - ddof, 0 or 1.
+        device: where it is computed: ``cpu``, ``cuda`` or ``auto``.
 
-    After ``fit``: ``influence_`` (n,), to be compared within a class; ``percentile_`` (n,), of the
-    influence within its class, 0 to 100; both NaN in classes too small for a covariance without one
-    sample; ``classes_``.
+    Attributes:
+        influence_: (n,), to be compared within a class.
+        percentile_: (n,), of the influence within its class, 0 to 100. Both are NaN in classes too
+            small for a covariance without one sample.
+        classes_: the labels.
 
-    Example: ``InfluenceScorer().fit(X, y).percentile_``
+    Example:
+        >>> X, y = load_wine(return_X_y=True)
+        >>> rarefy.InfluenceScorer().fit(X, y).percentile_.shape
+        (178,)
     """
 
     def __init__(
@@ -67,7 +74,20 @@ class InfluenceScorer(_OfLabelledSamples):
         self.device = device
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Score every row of X, (n, d), within the class that y, (n,), gives it."""
+        """Score every row within its class.
+
+        Arguments:
+            X: (n, d).
+            y: (n,), the labels.
+
+        Returns:
+            The estimator itself.
+
+        Example:
+            >>> scorer = rarefy.InfluenceScorer().fit(*load_wine(return_X_y=True))
+            >>> scorer.percentile_.max()
+            np.float64(100.0)
+        """
         if not 0 < self.contamination <= 0.5:
             raise bad_value("contamination", self.contamination, "must be above 0, at most 0.5")
         samples = self._samples(X, y)
@@ -77,7 +97,20 @@ class InfluenceScorer(_OfLabelledSamples):
         return self
 
     def fit_predict(self, X: Any, y: Any) -> NDArray[np.int64]:
-        """-1 for the samples with the highest influence of their class, 1 for all others."""
+        """The samples with the highest influence of their class.
+
+        Arguments:
+            X: (n, d).
+            y: (n,), the labels.
+
+        Returns:
+            (n,): -1 for those, 1 for all others.
+
+        Example:
+            >>> X, y = load_wine(return_X_y=True)
+            >>> (rarefy.InfluenceScorer(contamination=0.1).fit_predict(X, y) == -1).mean().round(2)
+            np.float64(0.1)
+        """
         self.fit(X, y)
         return np.where(self.percentile_ > 100 * (1 - self.contamination), -1, 1)
 
@@ -86,15 +119,24 @@ class LabelCheck(_OfLabelledSamples):
     """Which labels are in doubt, by classifiers that have not seen the sample (Northcutt et al.,
     "Confident Learning", with changes for rare classes).
 
-    folds: parts of the data, each asked by classifiers that are fitted to the others.
-    standardize, device: as in ``InfluenceScorer``.
+    Arguments:
+        folds: parts of the data, each asked by classifiers that are fitted to the others.
+        standardize, device: as in ``InfluenceScorer``.
 
-    After ``fit``: ``label_issues_`` (n,), bool; ``suggested_labels_`` (n,), the given label where
-    nothing else is suggested; ``given_probability_`` and ``suggested_probability_`` (n,), of the
-    given and of the suggested label, NaN in classes of one sample, which cannot be checked;
-    ``notes_``, what could not be said of which class; ``classes_``.
+    Attributes:
+        label_issues_: (n,), bool.
+        suggested_labels_: (n,), the given label where nothing else is suggested.
+        given_probability_, suggested_probability_: (n,), of the given and of the suggested label;
+            NaN in classes of one sample, which cannot be checked.
+        notes_: what could not be said of which class.
+        classes_: the labels.
 
-    Example: ``y_clean = LabelCheck().fit(X, y).suggested_labels_``
+    Example:
+        >>> X, y = load_wine(return_X_y=True)
+        >>> y[0] = 2  # a wrong label
+        >>> check = rarefy.LabelCheck().fit(X, y)
+        >>> check.label_issues_.nonzero()[0].tolist(), int(check.suggested_labels_[0])
+        ([0], 0)
     """
 
     def __init__(self, folds: int = 5, standardize: bool = True, device: str = "auto") -> None:
@@ -103,7 +145,20 @@ class LabelCheck(_OfLabelledSamples):
         self.device = device
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Check the label y, (n,), of every row of X, (n, d)."""
+        """Check the label of every row.
+
+        Arguments:
+            X: (n, d).
+            y: (n,), the labels.
+
+        Returns:
+            The estimator itself.
+
+        Example:
+            >>> check = rarefy.LabelCheck(folds=2).fit(*load_wine(return_X_y=True))
+            >>> check.suggested_labels_.shape
+            (178,)
+        """
         if isinstance(self.folds, bool) or not isinstance(self.folds, int) or self.folds < 2:
             raise bad_value("folds", self.folds, "must be a whole number, at least 2")
         samples = self._samples(X, y)
@@ -116,5 +171,19 @@ class LabelCheck(_OfLabelledSamples):
         return self
 
     def fit_predict(self, X: Any, y: Any) -> NDArray[np.int64]:
-        """-1 where the label is in doubt, 1 where it is not."""
+        """Which labels are in doubt.
+
+        Arguments:
+            X: (n, d).
+            y: (n,), the labels.
+
+        Returns:
+            (n,): -1 for those, 1 for all others.
+
+        Example:
+            >>> X, y = load_wine(return_X_y=True)
+            >>> y[0] = 2  # a wrong label
+            >>> rarefy.LabelCheck().fit_predict(X, y)[:3]
+            array([-1,  1,  1])
+        """
         return np.where(self.fit(X, y).label_issues_, -1, 1)

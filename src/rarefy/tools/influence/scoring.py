@@ -80,21 +80,39 @@ def influence(
     device: str = "auto",
     **options: Any,
 ) -> pd.DataFrame:
-    """Which samples of a labelled set are atypical, and which labels are in doubt: one row per
-    sample in the order of the data.
+    """Which samples of a labelled set are atypical, and which labels are in doubt.
 
-    data: an array or tensor (any rank, rows are flattened) with its ``labels``; a DataFrame with
-    the name of its label column; a PyTorch data set of pairs; a Hugging Face data set; or a text:
-    the name of an image set (``digits``, ``mnist`` ...), a folder of class folders, a table, an
-    array file. ``embedding``: a callable or module whose outputs are scored instead of the data as
-    they are. Tables and arrays are standardised (``standardize=False``: left in their units),
-    images and what an embedding is given are not. ``check_labels=False`` and ``neighbours=0`` save
-    time. Further options are those of ``rarefy.tools.samples``.
+    Tables and arrays are standardised (``standardize=False``: left in their units), images and what
+    an embedding is given are not.
 
-    ``influence`` is what a class's squared covariance norm loses without the sample; compare
-    samples of different classes by ``percentile``. ``label_issue`` says whether a label is in
-    doubt, ``given_probability`` how likely it is (lowest first to look at), ``suggested_label``
-    what it might be instead. ``docs/influence.md`` says what each column is good for.
+    Arguments:
+        data: an array or tensor (any rank, rows are flattened) with its ``labels``; a DataFrame
+            with the name of its label column; a PyTorch data set of pairs; a Hugging Face data set;
+            or a text: the name of an image set (``digits``, ``mnist`` ...), a folder of class
+            folders, a table, an array file.
+        labels: one per sample, or the name of the column.
+        ddof: covariances are divided by n - ddof, 0 or 1.
+        neighbours: nearest samples that are asked for their label; 0 saves time.
+        check_labels: whether classifiers that have not seen a sample are asked for its label;
+            False saves time.
+        embedding: a callable or module whose outputs are scored instead of the data as they are.
+        memory: bytes that scoring may use besides the features.
+        device: auto, cpu or cuda.
+        options: how the data are read: those of ``rarefy.tools.samples``.
+
+    Returns:
+        A DataFrame with one row per sample, in the order of the data. ``influence`` is what a
+        class's squared covariance norm loses without the sample; compare samples of different
+        classes by ``percentile``. ``label_issue`` says whether a label is in doubt,
+        ``given_probability`` how likely it is (lowest first to look at), ``suggested_label`` what
+        it might be instead. ``docs/influence.md`` says what each column is good for.
+
+    Example:
+        >>> X, y = load_wine(return_X_y=True)
+        >>> y[0] = 2  # a wrong label
+        >>> table = rarefy.influence(X, y)
+        >>> table.loc[table["label_issue"], ["label", "suggested_label"]].to_dict("index")
+        {0: {'label': '2', 'suggested_label': '0'}}
     """
     from rarefy.tools.samples.features import embed
 

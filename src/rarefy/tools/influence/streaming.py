@@ -44,7 +44,19 @@ WRITTEN = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class StreamedScores:
-    """Where the table is, and what it is about. ``table`` has it where nothing was written."""
+    """Where the table is, and what it is about. ``table`` has it where nothing was written.
+
+    Attributes:
+        path, table: the file, or the DataFrame where none was asked for.
+        classes, counts, highest: names of the classes, their samples, and of each the row with the
+            highest score (-1 where none has one).
+        notes, seconds: what should be known, and how long it took.
+
+    Example:
+        >>> found = rarefy.stream_influence(*load_wine(return_X_y=True))
+        >>> len(found), found.counts.tolist()
+        (178, [59, 71, 48])
+    """
 
     path: Path | None
     table: pd.DataFrame | None
@@ -87,20 +99,25 @@ def stream_influence(
             a folder beside it. None: the table is in memory.
         label, columns: of Parquet, the column with the classes and those that are scored.
         standardize: bring features to mean 0 and std 1 over the whole set, one more reading.
+        ddof: covariances are divided by n - ddof, 0 or 1.
         memory: bytes for the statistics of classes; where they need more, the data are read more
             often. A chunk of features (64 MB, or as given) and the libraries come on top.
+        device: auto, cpu or cuda.
         cluster: as of ``rarefy.run``; its workers read the pieces and compute, on their CPUs. Sums
             are added up in another order, so that last digits may differ.
+        overwrite: replace a file that is there.
+        progress: is told shares of the work as they are done.
         deadline: a time of ``time.monotonic``, after which ``OutOfTime`` is raised.
 
     Returns:
-        where the table is, the classes with their counts and highest rows, and notes.
+        Where the table is, the classes with their counts and highest rows, and notes.
 
     Example:
-        ```python
-        pairs = lambda: ((np.load(f"x{i}.npy"), np.load(f"y{i}.npy")) for i in range(1000))
-        rarefy.stream_influence(pairs, out="scores.parquet")
-        ```
+        >>> X, y = load_wine(return_X_y=True)
+        >>> pieces = lambda: ((X[i::4], y[i::4]) for i in range(4))  # e.g. read from 4 files
+        >>> found = rarefy.stream_influence(pieces, out="scores.parquet")
+        >>> found.path.name, len(found)
+        ('scores.parquet', 178)
     """
     began = time.monotonic()
     settings = ScoreSettings(ddof, 0, False, memory, device)

@@ -50,7 +50,20 @@ WITHOUT_IMAGES = ("linear", "few", "knn")
 @dataclass(frozen=True)
 class PretrainedBackbone:
     """A trained backbone. ``features(images)`` gives (n, d) for uint8 images like those that it was
-    trained on; the module itself wants pixels in [0, 1], less ``mean``, over ``std``."""
+    trained on; the module itself wants pixels in [0, 1], less ``mean``, over ``std``.
+
+    Attributes:
+        backbone: the module.
+        mean, std: of the pixels, per channel.
+        history: one row per epoch: loss, alignment, uniformity, churn of the mask.
+        device, precision, size: where and how it was trained, and the side of the images.
+
+    Example:
+        >>> images = (load_digits().images * 15).astype("uint8")[:128, None]
+        >>> learnt = rarefy.pretrain(images, "lenet", epochs=1, progress=False)
+        >>> learnt.history.columns.tolist()
+        ['epoch', 'loss', 'alignment', 'uniformity', 'churn']
+    """
 
     backbone: nn.Module
     mean: tuple[float, ...]
@@ -63,14 +76,36 @@ class PretrainedBackbone:
     """Side of the images."""
 
     def features(self, images: Tensor | ArrayLike) -> Tensor:
-        """On the CPU."""
+        """What the backbone makes of images.
+
+        Arguments:
+            images: uint8 (n, channels, size, size).
+
+        Returns:
+            A tensor (n, d), on the CPU.
+
+        Example:
+            >>> images = (load_digits().images * 15).astype("uint8")[:128, None]
+            >>> learnt = rarefy.pretrain(images, "lenet", epochs=1, progress=False)
+            >>> learnt.features(images).shape
+            torch.Size([128, 84])
+        """
         shown = _as_images(images).to(self.device)
         scaling = Scaling(self.mean, self.std)
         return features_of(self.backbone, shown, scaling, self.precision).cpu()
 
     def export(self, path: Path | str) -> None:
         """Write it as a program (.pt2): ``torch.export.load(path).module()`` takes pixels in [0, 1]
-        and needs neither rarefy nor the network's code."""
+        and needs neither rarefy nor the network's code.
+
+        Arguments:
+            path: a file that ends in ``.pt2``.
+
+        Example:
+            >>> images = (load_digits().images * 15).astype("uint8")[:128, None]
+            >>> learnt = rarefy.pretrain(images, "lenet", epochs=1, progress=False)
+            >>> learnt.export("learnt.pt2")
+        """
         Outputs(export=Path(path)).check("pretrain")
         name = type(self.backbone).__name__
         program = exported(self.backbone, Scaling(self.mean, self.std), self.size, name)
@@ -112,19 +147,28 @@ def pretrain(
         method: ``simclr``, ``pruned:0.7``, ``branches:0.1``, ...
             (``rarefy.train.simclr.method``).
         epochs, batch, learning_rate, warm_up: by the number of images if not given.
+        weight_decay, temperature: of the optimiser and of the loss.
+        views: how random views are made; the usual crops and colours if not given.
+        head_depth, head_out: layers of the projection head, and its width.
+        seed: of weights, views and masks.
+        device: auto, cpu or cuda.
+        precision: auto (bf16 on a GPU), bf16 or float32.
         compiled: by torch.compile.
         graphs: on a GPU, start an update as one recorded CUDA graph. A network that decides
             something in Python anew at every call needs ``graphs=False`` (one that draws random
             numbers there is found out by itself).
         checkpoint: a file that keeps what is trained so far; the same call goes on from it.
         max_seconds: ``OutOfTime`` is raised when they are over: with a checkpoint, call it again.
+        progress: show a bar.
 
     Returns:
         The backbone, with ``features(images)`` and the history of its training.
 
     Example:
-        >>> learnt = rarefy.pretrain(images, "lenet", "branches:0.1", epochs=4)
-        >>> rarefy.probe((learnt.features(images), labels), (learnt.features(test), answers))
+        >>> images = (load_digits().images * 15).astype("uint8")[:128, None]
+        >>> learnt = rarefy.pretrain(images, "lenet", "branches:0.1", epochs=1, progress=False)
+        >>> learnt.features(images).shape
+        torch.Size([128, 84])
     """
     place = resolve_device(device)
     data = _data_of(images, place)
@@ -299,7 +343,10 @@ def probe(
         A DataFrame.
 
     Example:
-        >>> rarefy.probe((features, labels), (test_features, answers), per_class=True)
+        >>> X, y = load_digits(return_X_y=True)  # raw pixels for features
+        >>> table = rarefy.probe((X[:300], y[:300]), (X[300:600], y[300:600]), protocols=["knn"])
+        >>> table.loc[0, "balanced_accuracy"].round(1)
+        np.float64(82.8)
     """
     x, y = (torch.as_tensor(np.asarray(part)) for part in train)
     asked, answers = (torch.as_tensor(np.asarray(part)) for part in test)

@@ -236,8 +236,12 @@ def features(
         images), ``method``, and ``f0``, ``f1``, ... as float32.
 
     Example:
+        >>> found = rarefy.pretrain_images("digits", ["simclr", "pixels"], "lenet", epochs=1,
+        ...                                seeds=1, save="nets")
         >>> table = rarefy.features("nets/digits-lenet-simclr-as-is-seed-0.pt")
         >>> X, y = table.filter(regex=r"^f\\d+$"), table["label"]
+        >>> X.shape
+        (1797, 84)
     """
     data = None if on is None else with_options(str(on), size, None, skip_bad, unlabelled)
     return TrainedBackbone.of_file(Path(path), data, device, network).table()

@@ -95,9 +95,9 @@ def pretrain_images(
             by held-out training images after one whole training each (simclr unless the other is
             better by more than a standard error); raw pixels are judged beside it.
         network: lenet, cnn, resnet18, vit, ``timm:NAME``, ``torchvision:NAME``, or yours as
-            ``module:callable``.
-        network, epochs, batch, learning_rate, warm_up: by the number and size of the images and
-            the device if not given (``tools.longtail.recipes``).
+            ``module:callable``; by the images and the device if not given.
+        epochs, batch, learning_rate, warm_up: by the number and size of the images and the device
+            if not given (``tools.longtail.recipes``).
         rho: makes the set long-tailed: images of the largest class over those of the smallest.
         split: shape of the tail: exponential, step, pareto; or a split file (.json, .txt).
         head: images of the largest class: full, sdclr (a tenth is left out) or a number.
@@ -131,9 +131,12 @@ def pretrain_images(
         under torchrun, where one training is printed by its first process.
 
     Example:
-        >>> found = rarefy.pretrain_images("digits", ["simclr", "branches:0.1"], rho=20, seeds=3)
-        >>> found.frame[["method", "balanced_accuracy", "tail", "difference"]]
-        >>> found.decision.sentence
+        >>> found = rarefy.pretrain_images("digits", ["simclr", "pixels"], "lenet", epochs=1,
+        ...                                seeds=1, save="nets")
+        >>> found.frame["method"].tolist()
+        ['simclr', 'pixels']
+        >>> print(found.decision.sentence)
+        cannot tell simclr from raw pixels: at least 4 more seeds would; ...
     """
     data, outputs = str(data), Outputs(_path(features), _path(export))
     save, save_split = _path(save), _path(save_split)

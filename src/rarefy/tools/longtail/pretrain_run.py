@@ -121,7 +121,21 @@ class PretrainRun(ComparedRun):
     """What ``rarefy.pretrain_images`` gives: ``rows`` has a row per set and method, accuracies in
     per cent by the first protocol and the difference to the baseline, seed by seed; ``by_class`` a
     row per class; ``decision`` says what to use, ``choice`` why a method was chosen where it was,
-    ``features()`` what its network makes of the images."""
+    ``features()`` what its network makes of the images.
+
+    Attributes:
+        decision: what to use; ``decision.sentence`` says it and why.
+        frame: the comparison, one row per set and method.
+        by_class: one row per images, rho, method and class.
+        choice: why ``method="auto"`` chose what it did.
+        dataset, path, finished: all that was measured, the store, whether time was enough.
+
+    Example:
+        >>> found = rarefy.pretrain_images("digits", ["simclr", "pixels"], "lenet", epochs=1,
+        ...                                seeds=1, save="nets")
+        >>> isinstance(found, rarefy.PretrainRun), len(found.by_class)
+        (True, 20)
+    """
 
     choice: str = ""
     networks: Path | None = None
@@ -131,7 +145,20 @@ class PretrainRun(ComparedRun):
 
     def features(self, device: str = "auto") -> pd.DataFrame:
         """One row per image, as of ``rarefy.features``: of the first seed of the method that the
-        decision names, or else of the first that trains. Needs ``save``."""
+        decision names, or else of the first that trains. Needs ``save``.
+
+        Arguments:
+            device: auto, cpu or cuda.
+
+        Returns:
+            A DataFrame.
+
+        Example:
+            >>> found = rarefy.pretrain_images("digits", ["simclr", "pixels"], "lenet", epochs=1,
+            ...                                seeds=1, save="nets")
+            >>> len(found.features())
+            1797
+        """
         return chosen_network(self, device)[0].table()
 
     @property
