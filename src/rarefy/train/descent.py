@@ -122,7 +122,7 @@ def descend(
 
     Returns:
         ``parameters`` at the end, ``records`` of the trackers, (run, recorded step, ...), and
-        ``nonfinite_step``, (run,), -1 where a run stayed finite.
+        ``nonfinite_step``, (run,), -1 for runs that stayed finite.
 
     Example:
         >>> draws = rarefy.lab.Draws(range(3))  # three runs
