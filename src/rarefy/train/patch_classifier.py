@@ -26,10 +26,11 @@ class PatchClassifier:
 
     A second parameter, ``coefficients``, (run, classes, m, n + classes), may go along: its gradient
     is the coefficient of each patch in the filters' gradient, so that plain descent accumulates
-    what the TopK paper (Def. D.1) calls gamma and rho (``rarefy.measure.coefficients`` has their units).
+    what the TopK paper (Def. D.1) calls gamma and rho (``rarefy.measure.coefficients`` has
+    their units).
 
-    ``open_at_zero``: ReLU'(0) = 1, as the TopK paper says, or 0, as PyTorch has it. It matters where pruning
-    makes responses exactly zero.
+    ``open_at_zero``: ReLU'(0) = 1, as the TopK paper says, or 0, as PyTorch has it. It matters
+    where pruning makes responses exactly zero.
 
     Arguments:
         patches, scales, one_hot: of the samples, as ``of`` takes them.
