@@ -58,7 +58,7 @@ def _verdicts(path: Path) -> list[Verdict]:
     entries = _read(path)
     try:
         return [verdict_from_json(entry) for entry in entries]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise RunError(f"cannot read the ledger {path.name}: {reason}") from error
 
