@@ -25,6 +25,7 @@ class Finding:
 
     answer: Answer
     where: str
+    study: str
     anchor: str
     before: str = ""
     picture: PanelView | None = None
@@ -53,7 +54,8 @@ def find_findings(entries: Sequence[Entry], sections: Sequence[Section]) -> list
         claim, before = answer.claim, ledger[answer.claim.id].state
         where = f"{paper_names(claim.papers)}, {claim.where}"
         changed = before if before != answer.state else ""
-        findings.append(Finding(answer, where[0].upper() + where[1:], section.anchor, changed))
+        named = where[0].upper() + where[1:]
+        findings.append(Finding(answer, named, section.name, section.anchor, changed))
         wanted = (section.name, claim.picture)
         if len(shown) < WITH_PICTURE and wanted not in shown:
             findings[-1].picture = small_image(entry[0], entry[2], wanted[1])
