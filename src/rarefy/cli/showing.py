@@ -58,14 +58,15 @@ def report(
 
     Example: [bold]rarefy report runs/contrast-dynamics-quick results --open[/]
     """
-    from rarefy.report.page import write_drawn
-
     check_output(out, "report")
     paths = [one for folder in folders for one in results_in(folder)]
-    drawn = [_judge_and_draw(paths[0], len(paths))]  # before the bar: a wrong name is one line
+    waiting = _judged_and_drawn(paths)
+    drawn = [next(waiting)]  # before the bar: a wrong name is one line
+    from rarefy.report.page import write_drawn
+
     with Progress("report", len(paths)) as progress:
         progress.advance(1)
-        for one in _judge_and_draw_rest(paths):
+        for one in waiting:
             drawn.append(one)
             progress.advance(1)
         write_drawn(out, drawn)
@@ -78,21 +79,27 @@ def _judge_and_draw(path: Place, entries: int) -> Drawn:
     return draw(judge_path(path), path.suffix not in (".json", ".parquet"), entries)
 
 
-def _judge_and_draw_rest(paths: Sequence[Place]) -> Iterator[Drawn]:
-    """All but the first, in their order: many of them by as many processes as there are cores."""
+def _judged_and_drawn(paths: Sequence[Place]) -> Iterator[Drawn]:
+    """In their order: many of them by as many processes as there are cores."""
     from rarefy.core.provenance import usable_cores
+
+    jobs = min(usable_cores(), len(paths) // _PER_PROCESS)
+    if jobs < 2:
+        yield from (_judge_and_draw(path, len(paths)) for path in paths)
+        return
     from rarefy.sweep.workers import ctrl_c_waits
 
-    rest, jobs = paths[1:], min(usable_cores(), len(paths) // _PER_PROCESS)
-    if jobs < 2:
-        yield from (_judge_and_draw(path, len(paths)) for path in rest)
-        return
-    # (a fork would copy locks that threads of this process may hold)
-    fresh = multiprocessing.get_context("spawn")
+    # a fork of this process would copy locks that its threads hold; the server has none, and
+    # imports once for all
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    fresh = multiprocessing.get_context(method)
+    fresh.set_forkserver_preload(["rarefy.cli.showing", "rarefy.report.page", "rarefy.studies.api"])
     pool = ProcessPoolExecutor(jobs, fresh, initializer=_leave_ctrl_c_to_the_first)
     try:
         with ctrl_c_waits():
-            futures = [pool.submit(_judge_and_draw, path, len(paths)) for path in rest]
+            futures = [pool.submit(_judge_and_draw, path, len(paths)) for path in paths]
+        import rarefy.report.page  # noqa: F401  (while they are at work)
+
         yield from (future.result() for future in futures)
     finally:
         pool.shutdown(cancel_futures=True)

@@ -10,7 +10,7 @@ from rarefy.core.papers import paper_names
 from rarefy.ledger.answers import Answer
 from rarefy.ledger.api import answers_with, current_answers
 from rarefy.ledger.search import places
-from rarefy.report.sections import Entry, PanelView, Section, as_declared, small_image
+from rarefy.report.sections import Entry, PanelView, Section, small_image
 
 WITH_PICTURE = 6
 """They fit on one screen, of a telephone too."""
@@ -38,7 +38,7 @@ _Touch = tuple[Answer, Entry, Section]
 def find_findings(entries: Sequence[Entry], sections: Sequence[Section]) -> list[Finding]:
     """The answers that these entries touch, most important first."""
     ledger = current_answers()
-    declared = [one for one in entries if as_declared(one[0], one[1])]
+    declared = [one for one, drawn in zip(entries, sections, strict=True) if drawn.as_declared]
     # an entry of this run stands before the committed one, and what comes last counts
     found = answers_with(verdict for one in reversed(declared) for verdict in one[3])
     best: dict[str, _Touch] = {}

@@ -119,7 +119,8 @@ def _covered(
     heights = [np.log(curve.y) if logarithmic else curve.y for curve in curves]
     shown = np.concatenate([np.empty(0), *(y[np.isfinite(y)] for y in heights)])
     near = 0.01 * float(np.ptp(shown)) if shown.size else 0.0
-    result, together = [], []
+    result: list[CurveData] = []
+    together: list[tuple[str, ...]] = []
     for index, (curve, y) in enumerate(zip(curves, heights, strict=True)):
         there = np.isfinite(y)
         over = [

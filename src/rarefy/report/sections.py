@@ -69,6 +69,8 @@ class Section:
     """Choices by name, such as the data, that are not those the title speaks of."""
     paper_says: str
     command: str
+    as_declared: bool
+    """Whether only the number of seeds was set by hand: then its readings are the ledger's."""
     verdicts: list[tuple[str, list[Verdict]]]
     """By role, those that decide first, under a heading each."""
     pictures: list[PictureView]
@@ -104,7 +106,7 @@ def section(entry: Entry, group: str, stills: bool) -> Section:
         (heading, [verdict for verdict in verdicts if verdict.role == role])
         for role, heading in ROLES.items()
     ]
-    parameters = _parameters(study)
+    parameters, command = _parameters(study), rerun_command(study, scale)
     return Section(
         anchor=slug(f"{group}-{study.name}-{scale}"),
         name=study.name,
@@ -114,7 +116,8 @@ def section(entry: Entry, group: str, stills: bool) -> Section:
         papers=study.papers,
         differs=_differs(study, parameters),
         paper_says=study.paper_says,
-        command=rerun_command(study, scale),
+        command=command,
+        as_declared=scale in study.scales and "--set" not in command,
         verdicts=[(heading, mine) for heading, mine in by_role if mine],
         pictures=_pictures(study, results, problems, stills),
         tables=_tables(study, results, problems),
@@ -249,11 +252,6 @@ def _parameters(study: Study) -> list[tuple[str, str, str]]:
         differs = default != value and _spelled(default) != _spelled(value)
         rows.append((name, _spelled(value), _spelled(default) if differs else ""))
     return rows
-
-
-def as_declared(study: Study, scale: str) -> bool:
-    """Whether only the number of seeds was set by hand: then its readings are the ledger's."""
-    return scale in study.scales and "--set" not in rerun_command(study, scale)
 
 
 def rerun_command(study: Study, scale: str) -> str:
