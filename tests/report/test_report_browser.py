@@ -56,6 +56,11 @@ def test_it_fits_and_unfolds_what_is_asked_for(tmp_path: Path) -> None:
                 "Array.from(document.querySelectorAll('.live')).filter("
                 "one => !one.getAttribute('aria-label')).length"
             )
+        dark = {"name": "prefers-color-scheme", "value": "dark"}
+        tab.ask("Emulation.setEmulatedMedia", features=[dark])
+        tab.wait("document.querySelector('.live text').style.fill === 'rgb(232, 234, 237)'")
+        assert all(tab.run("Array.from(document.querySelectorAll('.live')).map("
+                           "one => one.querySelector('.main-svg').clientHeight)"))  # fmt: skip
         assert not tab.errors
 
 

@@ -93,7 +93,8 @@ async function unpacked(id) {
   const paired = Object.assign({ showAxisDragHandles: false, doubleClick: "reset" }, config);
   const known = new Map();
   function paint(place) {
-    const figure = coloured(known.get(place));
+    // made anew each time: plotly compares what it is given with what it has
+    const figure = coloured(JSON.parse(known.get(place)));
     return Plotly.react(place, figure.data, figure.layout, figure.layout.xaxis2 ? paired : config);
   }
   async function draw(place) {
@@ -102,7 +103,7 @@ async function unpacked(id) {
     panel.classList.add("drawn");
     try {
       await library();
-      known.set(place, JSON.parse(await unpacked(place.dataset.figure)));
+      known.set(place, await unpacked(place.dataset.figure));
       await paint(place);
     } catch (error) {
       panel.classList.remove("drawn");
