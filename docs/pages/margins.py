@@ -18,7 +18,7 @@ from PIL import Image
 
 from rarefy.core.verdict import Verdict
 from rarefy.report import style
-from rarefy.report.matplotlib_parts import escape_dollars
+from rarefy.report.matplotlib_parts import typeset
 from rarefy.report.static import as_png
 
 DPI = 110
@@ -136,7 +136,7 @@ def _sheet(rows: Sequence[Verdict], looks: dict[str, Look]) -> tuple[Figure, Axe
     for place, verdict in enumerate(rows):
         label = f"{verdict.claim}: " * (verdict.role == "primary") + verdict.setting[skipped:]
         axes.annotate(
-            escape_dollars(style.shortened(label, 66)), (0.01, place - 0.38),
+            typeset(style.shortened(label, 66)), (0.01, place - 0.38),
             xycoords=("axes fraction", "data"), fontsize=style.FONT_POINTS - 2.5, va="center",
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8},
         )  # fmt: skip

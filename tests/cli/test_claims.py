@@ -229,7 +229,7 @@ def test_the_report_opens_with_the_answers(
     assert cli.main(["report", "runs/toy-quick", "results", "--open"]) == 0
     assert opened == [Path("report.html").absolute().as_uri()]
     page = Path("report.html").read_text("utf-8")
-    finding = page[: page.index('id="contents"')]
+    finding = page[: page.index('<section class="group"')]
     assert "supported</span> Walks with drift" in finding and "Xu &amp; Chen, Fig. 3a" in finding
     assert "<img" in finding
     monkeypatch.setattr("webbrowser.open", lambda address: False)

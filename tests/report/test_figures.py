@@ -21,6 +21,7 @@ from rarefy.report.panel_data import (
     grows_upward,
     prepare_lines,
     round_cells,
+    shown_cells,
     tick_labels,
 )
 
@@ -79,7 +80,7 @@ def test_a_role_has_one_colour_in_both() -> None:
     assert inked(png, style.GREEN) == 0
     traces = {trace.get("name"): trace for trace in interactive.figure(panel)["data"]}
     assert traces["minority"]["line"]["color"] == style.ROLES["minority"]
-    assert traces["growth rate of (7)"]["line"]["dash"] == "dash"
+    assert traces["growth rate of (7)"]["line"]["dash"] == "9px,9px"
     assert traces["growth rate of (7)"]["meta"]["ink"], "black follows the page's text colour"
     x = np.arange(3.0)
     first = style.looks([Curve("a", x, x, role="a word of its own")])[0]
@@ -99,7 +100,8 @@ def test_curves_of_one_role_can_be_told_apart() -> None:
 def test_hover_names_the_values() -> None:
     trace = next(t for t in interactive.figure(toy.noise_levels())["data"] if "name" in t)
     assert trace["hovertemplate"] == (
-        "<b>σ = 0.01</b><br>minority frequency ε_min: %{x:.4~g}<br>maximal cosine: %{y:.4~g}"
+        "<b>σ = 0.01</b><br>minority frequency ε<sub>min</sub>: %{x:.4~g}"
+        "<br>maximal cosine: %{y:.4~g}"
         "<br>interval: %{customdata[0]:.4~g} to %{customdata[1]:.4~g}<extra></extra>"
     )
     assert trace["customdata"][0] == pytest.approx([0.195, 0.255])
@@ -266,3 +268,41 @@ def test_curves_keep_their_colours_in_a_small_bitmap() -> None:
     for colour in colours:
         exact = (pixels(small) == np.round(255 * np.array(to_rgb(colour)))).all(axis=2)
         assert exact.sum() > 100, colour
+
+
+def test_intervals_of_shares_stay_between_0_and_1() -> None:
+    x, y = np.arange(4.0), np.array([0.0, 0.02, 0.5, 0.99])
+    half = np.array([0.0, 0.1, 0.05, 0.2])
+    curve = Curve("", x, y, y - half, y + half)
+
+    def drawn(label: str) -> tuple[np.ndarray, np.ndarray]:
+        (shaped,) = prepare_lines(Lines([curve], "x", label)).curves
+        assert shaped.low is not None and shaped.high is not None
+        return shaped.low, shaped.high
+
+    low, high = drawn("test accuracy")
+    assert (low >= 0).all() and (high <= 1).all()
+    assert (low <= y).all() and (y <= high).all() and (low[1:] < y[1:]).all()
+    assert low[2] == pytest.approx(0.45, abs=0.001), "in the middle it is Student's"
+    for label in ("test loss", "accuracy gain", "error, pruned over dense"):
+        assert drawn(label)[0] == pytest.approx(y - half), "what is no share may leave the range"
+
+
+def test_curves_that_lie_on_each_other_both_show() -> None:
+    x = np.arange(10.0)
+    curves = [Curve("a", x, x), Curve("b", x, x + 0.01), Curve("c", x, 9 - x)]
+    panel = Lines(curves, "x", "y")
+    assert prepare_lines(panel).together == [("a", "b")]
+    below, above, apart = static.draw_panel(panel).axes[0].get_lines()
+    assert below.get_linewidth() > above.get_linewidth() == apart.get_linewidth()
+    traces = interactive.figure(panel)["data"]
+    assert traces[0]["line"]["width"] > traces[1]["line"]["width"]
+
+
+def test_few_cells_are_all_named_and_many_evenly() -> None:
+    names = [f"{0.001 * 3**power:.4g}" for power in range(7)]
+    panel = HeatMap(np.ones((2, 7)), names, [1, 2], "x", "y", "z")
+    assert interactive.figure(panel)["layout"]["xaxis"]["tickvals"] == names
+    texts = static.draw_panel(panel).axes[0].get_xticklabels()
+    assert [text.get_text() for text in texts] == names
+    assert shown_cells([2.0**power for power in range(40)], 8) == list(range(0, 40, 5))

@@ -203,7 +203,7 @@ def test_both_drawings_show_the_same_lines() -> None:
         numbers = np.array(trace["x"], dtype=float)
         assert numbers == pytest.approx(over.x, abs=0.01, nan_ok=True)
         assert (trace["xaxis"], trace["yaxis"]) == ("x2", "y2")
-    assert [trace["line"]["dash"] for trace in named] == ["solid", "dash", "solid"]
+    assert [trace["line"]["dash"] for trace in named] == ["solid", "9px,9px", "solid"]
     assert [plotted.get_linestyle() for plotted in shown] == ["-", "--", "-"]
     assert named[2]["line"]["color"] == style.ROLES["minority"]
     assert drawn.axes[0].get_xlim() == (0, 100) and drawn.axes[0].get_ylim() == (0, 199)
@@ -225,7 +225,7 @@ def test_lines_have_an_outline_that_goes_with_the_page() -> None:
 def test_hovering_tells_a_curve_in_the_units_of_the_axes() -> None:
     trace = interactive.figure(toy.phase_boundaries())["data"][-1]
     assert trace["hovertemplate"] == (
-        "<b>K = 20 / σ²</b><br>noise level σ_p: %{customdata[0]:.4~g}"
+        "<b>K = 20 / σ²</b><br>noise level σ<sub>p</sub>: %{customdata[0]:.4~g}"
         "<br>weights kept K: %{customdata[1]:.4~g}<extra></extra>"
     )
     assert trace["customdata"][-1] == pytest.approx([1.0, 20.0])

@@ -85,6 +85,11 @@ def test_plotly_is_embedded_once_and_whole(written: str) -> None:
     assert gzip.decompress(base64.b64decode(packed)).decode() == get_plotlyjs()
 
 
+def packed_text(text: str, identity: str) -> str:
+    (found,) = re.findall(rf'<script type="text/plain" id="{identity}">(.*?)</script>', text)
+    return gzip.decompress(base64.b64decode(found)).decode()
+
+
 def test_every_live_figure_has_its_data_and_a_still_image(written: str) -> None:
     elements = Elements(written)
     live = [a["data-figure"] for a in elements.all("div") if a.get("class") == "live"]
@@ -93,12 +98,12 @@ def test_every_live_figure_has_its_data_and_a_still_image(written: str) -> None:
     assert len(live) == len(set(live)) == len(stills) == 2 * panels
     assert all(still["alt"] for still in stills)
     for identity in live:
-        (text,) = re.findall(rf'id="{identity}">(.*?)</script>', written)
-        assert json.loads(text)["data"]
+        assert json.loads(packed_text(written, identity or ""))["data"]
 
 
 def test_the_page_begins_with_the_findings(written: str) -> None:
-    first, _, rest = written.partition('<nav aria-labelledby="contents">')
+    contents, _, rest = written.partition('<h2 id="findings">')
+    first, _, rest = rest.partition('<section class="group"')
     elements = Elements(first)
     # what the study's own figure shows comes first, and has its picture
     assert elements.text.index("It rises.") < elements.text.index("Growth is linear.")
@@ -106,15 +111,16 @@ def test_the_page_begins_with_the_findings(written: str) -> None:
     assert "Xu & Chen, Fig. 2" in elements.text
     assert "? undecided" in elements.text
     assert "changed: the ledger says not run" in elements.text
-    anchors = {a["id"] for a in Elements(rest).all("section") if "id" in a}
+    anchors = {a["id"] for a in Elements(rest).all("details") if a.get("class") == "study"}
     assert anchors == {"this-run-toy-gallery-tiny", "committed-toy-gallery-paper"}
     assert {(a["href"] or "")[1:] for a in elements.all("a")} == {"this-run-toy-gallery-tiny"}
-    contents = Elements(rest[: rest.index("</nav>")])
-    assert {(a["href"] or "")[1:] for a in contents.all("a")} == anchors
+    assert [a["href"] for a in Elements(contents).all("a")] == ["#findings", "#paper-000"]
+    options = re.findall("<option[^>]*>([^<]*)", contents)
+    assert options == ["all", "Liao et al.", "Xu &amp; Chen", "all", "undecided"]
 
 
 def test_readings_are_folded_and_those_that_decide_come_first(written: str) -> None:
-    _, fresh, committed = written.split('<section class="study"')
+    _, committed, fresh = written.split('<details class="study"')
     for section in (fresh, committed):
         (folded,) = re.findall(r"<details>\n<summary>Readings.*?</details>", section, re.DOTALL)
         names = re.findall(r'<th scope="row" data-label="Claim"><span>([^<]*?) ?<', folded)
@@ -162,7 +168,7 @@ def test_everything_is_escaped() -> None:
     assert "alert(1)" in elements.text, "shown as text"
     assert not [a for a in elements.all("img") if not (a["src"] or "").startswith("data:image/")]
     kinds = [a.get("type") or a.get("id") for a in elements.all("script")]
-    assert kinds == [None, "application/json", "application/json", "text/plain", None]
+    assert kinds == [None, "text/plain", "text/plain", "text/plain", None]
     assert not any(name.startswith("on") for _, a in elements.found for name in a)
 
 
@@ -240,56 +246,41 @@ def test_pictures_give_way_before_a_page_grows_too_large(monkeypatch: pytest.Mon
     whole = page.render(*entries)
     assert still_and_live(whole) == (4, 4)
     assert GIVEN_WAY not in whole
-    assert "data:image/svg+xml" in whole
     monkeypatch.setattr(page, "MOST_BYTES", len(whole) - 1)
-    bitmaps = page.render(*entries)
-    assert len(bitmaps) < len(whole)
-    assert still_and_live(bitmaps) == (4, 4), "smaller images come first"
-    assert "data:image/svg+xml" not in bitmaps and GIVEN_WAY not in bitmaps
+    live = page.render(*entries)
+    assert still_and_live(live) == (0, 4), "still images go first"
+    assert GIVEN_WAY not in live
 
-    monkeypatch.setattr(page, "_MANY_ENTRIES", 0)  # spares the test to draw what is thrown away
-    monkeypatch.setattr(page, "MOST_BYTES", len(bitmaps.encode()) - 100)
+    monkeypatch.setattr(page, "MOST_BYTES", len(live.encode()) - 100)
     lighter = page.render(*entries)
-    assert still_and_live(lighter) == (4, 3)
-    fresh, committed = lighter.split('<section class="study" id="committed')
+    assert still_and_live(lighter) == (0, 3)
+    committed, fresh = lighter.split('<details class="study" id="this-run')
     assert still_and_live(fresh)[1] == 2, "what this run gave goes last"
-    assert 'data-figure="figure-2-1-1"' in committed, "the lighter one stays"
+    assert 'data-figure="figure-1-1-1-1"' in committed, "the lighter one stays"
     assert GIVEN_WAY not in fresh
-    assert (
-        "To keep this page small, 1 of 2 panels are shown as still images." in committed
-        and "toy-maps-paper.parquet and toy-maps-paper.json" in committed
-    )
+    assert "To keep this page small, 1 of 2 panels are left out." in committed
 
-    monkeypatch.setattr(page, "MOST_BYTES", 500_000)
-    still = page.render(*entries)
-    assert len(still.encode()) < 500_000
-    assert still_and_live(still) == (4, 0)
-    assert 'id="plotly"' not in still
-    assert still.count("2 of 2 panels are shown as still images.") == 2
-
-
-def test_words_are_never_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MOST_BYTES", 10_000)
-    told: list[float] = []
-    path = write_report(tmp_path / "report.html", [toy.entry(Maps())], [], told.append)
-    text = path.read_text(encoding="utf-8")
-    assert told == [1.0], "each entry once, though it was drawn twice"
-    assert still_and_live(text) == (0, 0)
-    assert text.count("Left out.") == 2
-    assert "2 of 2 panels are left out. A page of this study alone has them all" in text
-    assert "A picture of maps" in text and "slope 0.98" in text
+    words = page.render(*entries)
+    assert still_and_live(words) == (0, 0) and 'id="plotly"' not in words
+    assert words.count("2 of 2 panels are left out. A page of this study alone has them") == 2
+    assert "A picture of maps" in words and "slope 0.98" in words
 
 
-def test_only_as_much_gives_way_as_must(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "_MANY_ENTRIES", 3)
-    entries = [toy.entry(Small())] * 4
-    whole = page.render([], entries)
-    monkeypatch.setattr(page, "MOST_BYTES", len(whole.encode()) - 1500)
-    some = page.render([], entries)
-    assert len(some.encode()) <= page.MOST_BYTES
-    stills, live = still_and_live(some)
-    assert stills == len(entries)
-    assert 0 < len(entries) - live <= 3
+def test_a_page_of_many_has_no_still_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MANY_ENTRIES", 1)
+    entry = toy.entry(Maps())
+    assert still_and_live(page.render([entry])) == (2, 2)
+    assert still_and_live(page.render([entry], [entry])) == (0, 4)
+
+
+def test_a_study_of_other_data_says_so() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class OnDigits(Small):
+        data: str = "mnist"
+
+    assert "data digits, not mnist" in page.render([toy.entry(OnDigits(data="digits"))])
+    assert "not mnist" not in page.render([toy.entry(OnDigits())])
 
 
 def test_bad_paths_leave_nothing_behind(tmp_path: Path) -> None:
@@ -310,19 +301,3 @@ def test_pictures_are_saved_as_files(tmp_path: Path) -> None:
     assert [path.name for path in paths] == ["toy-gallery-small-one.png"]
     with Image.open(paths[0]) as image:
         assert image.size[0] == 5 * 150
-
-
-def packed_text(text: str, identity: str) -> str:
-    (found,) = re.findall(rf'<script type="text/plain" id="{identity}">(.*?)</script>', text)
-    return gzip.decompress(base64.b64decode(found)).decode()
-
-
-def test_many_entries_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "_MANY_ENTRIES", 1)
-    entry = toy.entry(Maps())
-    few, many = page.render([entry]), page.render([entry], [entry])
-    assert "data:image/svg+xml" in few and 'type="application/json"' in few
-    assert "data:image/svg+xml" not in many and "data:image/webp" in many
-    assert 'type="application/json"' not in many
-    (figure,) = re.findall(r'id="figure-1-1-2">(.*?)</script>', few)
-    assert json.loads(packed_text(many, "figure-2-1-2")) == json.loads(figure)

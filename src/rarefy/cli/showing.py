@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 import sys
 import time
 import webbrowser
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,8 +34,12 @@ from rarefy.core.writing import check_output
 
 if TYPE_CHECKING:
     from rarefy.cli.frame import Judged
+    from rarefy.core.place import Place
+    from rarefy.report.page import Drawn
     from rarefy.sweep.estimate import Forecast
 
+_PER_PROCESS = 10
+"""Results that pay for the start of one more process, a few seconds."""
 OpenIt = Annotated[bool, typer.Option("--open", help="Show the page in the browser.")]
 
 
@@ -45,25 +53,61 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about stores and committed results.
 
-    It begins with the answers that these results bear on, a sentence and a picture each.
+    It begins with what these results say about the papers, a sentence each, and a filter by
+    paper, outcome and study. Each study is folded; one click shows its figures and readings.
 
     Example: [bold]rarefy report runs/contrast-dynamics-quick results --open[/]
     """
-    from rarefy.report import write_report
-
     check_output(out, "report")
     paths = [one for folder in folders for one in results_in(folder)]
-    judged = [judge_path(paths[0])]  # before the bar: a wrong name is one line
-    with Progress("report", 2 * len(paths) - 1) as progress:
-        for path in paths[1:]:
-            judged.append(judge_path(path))
+    waiting = _judged_and_drawn(paths)
+    drawn = [next(waiting)]  # before the bar: a wrong name is one line
+    from rarefy.report.page import write_drawn
+
+    with Progress("report", len(paths)) as progress:
+        progress.advance(1)
+        for one in waiting:
+            drawn.append(one)
             progress.advance(1)
-        stored = [path.suffix not in (".json", ".parquet") for path in paths]
-        fresh = [one for one, own in zip(judged, stored, strict=True) if own]
-        committed = [one for one, own in zip(judged, stored, strict=True) if not own]
-        write_report(out, fresh, committed, progress.advance)
+        write_drawn(out, drawn)
     keep_options(out)
     _show_page(out, open_it)
+
+
+def _judge_and_draw(path: Place, entries: int) -> Drawn:
+    from rarefy.report.page import draw
+
+    return draw(judge_path(path), path.suffix not in (".json", ".parquet"), entries)
+
+
+def _judged_and_drawn(paths: Sequence[Place]) -> Iterator[Drawn]:
+    """In their order: many of them by as many processes as there are cores."""
+    from rarefy.core.provenance import usable_cores
+
+    jobs = min(usable_cores(), len(paths) // _PER_PROCESS)
+    if jobs < 2:
+        yield from (_judge_and_draw(path, len(paths)) for path in paths)
+        return
+    from rarefy.sweep.workers import ctrl_c_waits
+
+    # a fork of this process would copy locks that its threads hold; the server has none, and
+    # imports once for all
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    fresh = multiprocessing.get_context(method)
+    fresh.set_forkserver_preload(["rarefy.cli.showing", "rarefy.report.page", "rarefy.studies.api"])
+    pool = ProcessPoolExecutor(jobs, fresh, initializer=_leave_ctrl_c_to_the_first)
+    try:
+        with ctrl_c_waits():
+            futures = [pool.submit(_judge_and_draw, path, len(paths)) for path in paths]
+        import rarefy.report.page  # noqa: F401  (while they are at work)
+
+        yield from (future.result() for future in futures)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_ctrl_c_to_the_first() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _show_page(page: Path, open_it: bool) -> None:

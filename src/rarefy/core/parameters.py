@@ -172,21 +172,27 @@ def _shape(hint: Any) -> tuple[Any, list[Any], int, bool]:
 
 def _meanings(cls: type) -> dict[str, str]:
     """The texts below the fields of a class and of those it inherits from."""
+    return {
+        name: text for one in reversed(cls.__mro__) for name, text in _own_meanings(one).items()
+    }
+
+
+@cache  # many inherit from one, and to find a class Python parses its whole file
+def _own_meanings(cls: type) -> dict[str, str]:
     found: dict[str, str] = {}
-    for one in reversed(cls.__mro__):
-        if "__annotations__" not in vars(one):
+    if "__annotations__" not in vars(cls):
+        return found
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    except (OSError, TypeError, SyntaxError):  # made without a file
+        return found
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    for entry, below in zip(statements, statements[1:], strict=False):
+        text = below.value if isinstance(below, ast.Expr) else None
+        if not isinstance(entry, ast.AnnAssign) or not isinstance(entry.target, ast.Name):
             continue
-        try:
-            body = ast.parse(textwrap.dedent(inspect.getsource(one))).body[0]
-        except (OSError, TypeError, SyntaxError):  # made without a file
-            continue
-        statements = body.body if isinstance(body, ast.ClassDef) else []
-        for entry, below in zip(statements, statements[1:], strict=False):
-            text = below.value if isinstance(below, ast.Expr) else None
-            if not isinstance(entry, ast.AnnAssign) or not isinstance(entry.target, ast.Name):
-                continue
-            if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                found[entry.target.id] = " ".join(text.value.split())
+        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+            found[entry.target.id] = " ".join(text.value.split())
     return found
 
 

@@ -22,7 +22,7 @@ def provenance(device: torch.device, dtype: str, wall_seconds: float) -> dict[st
         "numpy": np.__version__,
         "platform": f"{platform.system()} {platform.machine()}",
         "machine": device_name(device),
-        "cores": _cores(),
+        "cores": usable_cores(),
         "device": device.type,
         "dtype": dtype,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -44,7 +44,7 @@ def device_name(device: torch.device) -> str:
     return platform.processor() or platform.machine()
 
 
-def _cores() -> int:
+def usable_cores() -> int:
     # a container is often given fewer cores than the machine has
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

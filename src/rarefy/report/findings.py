@@ -10,7 +10,7 @@ from rarefy.core.papers import paper_names
 from rarefy.ledger.answers import Answer
 from rarefy.ledger.api import answers_with, current_answers
 from rarefy.ledger.search import places
-from rarefy.report.sections import Entry, PanelView, Section, as_declared, small_image
+from rarefy.report.sections import Entry, PanelView, Section, small_image
 
 WITH_PICTURE = 6
 """They fit on one screen, of a telephone too."""
@@ -25,6 +25,7 @@ class Finding:
 
     answer: Answer
     where: str
+    study: str
     anchor: str
     before: str = ""
     picture: PanelView | None = None
@@ -37,7 +38,7 @@ _Touch = tuple[Answer, Entry, Section]
 def find_findings(entries: Sequence[Entry], sections: Sequence[Section]) -> list[Finding]:
     """The answers that these entries touch, most important first."""
     ledger = current_answers()
-    declared = [one for one in entries if as_declared(one[0], one[1])]
+    declared = [one for one, drawn in zip(entries, sections, strict=True) if drawn.as_declared]
     # an entry of this run stands before the committed one, and what comes last counts
     found = answers_with(verdict for one in reversed(declared) for verdict in one[3])
     best: dict[str, _Touch] = {}
@@ -53,7 +54,8 @@ def find_findings(entries: Sequence[Entry], sections: Sequence[Section]) -> list
         claim, before = answer.claim, ledger[answer.claim.id].state
         where = f"{paper_names(claim.papers)}, {claim.where}"
         changed = before if before != answer.state else ""
-        findings.append(Finding(answer, where[0].upper() + where[1:], section.anchor, changed))
+        named = where[0].upper() + where[1:]
+        findings.append(Finding(answer, named, section.name, section.anchor, changed))
         wanted = (section.name, claim.picture)
         if len(shown) < WITH_PICTURE and wanted not in shown:
             findings[-1].picture = small_image(entry[0], entry[2], wanted[1])

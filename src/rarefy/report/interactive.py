@@ -21,10 +21,10 @@ from rarefy.report.plotly_parts import (
     FORMAT,
     LEGEND,
     Figure,
-    escape,
     no_values,
     numbers,
     plain_layout,
+    typeset,
 )
 
 
@@ -80,23 +80,25 @@ def _scale(logarithmic: bool, extent: tuple[float, float]) -> Figure:
 def _curve(curve: CurveData, panel: Lines, group: str) -> Figure:
     points_only = curve.look.style == "points"
     mode = "markers" if points_only else "lines+markers" if curve.marked else "lines"
+    wider = style.WIDER * curve.covered
     hover = (
-        f"<b>{escape(curve.label)}</b><br>{escape(panel.x_label)}: %{{x:{FORMAT}}}"
-        f"<br>{escape(panel.y_label)}: %{{y:{FORMAT}}}"
+        f"<b>{typeset(curve.label)}</b><br>{typeset(panel.x_label)}: %{{x:{FORMAT}}}"
+        f"<br>{typeset(panel.y_label)}: %{{y:{FORMAT}}}"
     )
     trace: Figure = {
         "type": "scatter",
         "mode": mode,
-        "name": escape(curve.label),
+        "name": typeset(curve.label),
         "legendgroup": group,
         "x": numbers(curve.x),
         "y": numbers(curve.y),
-        "line": {"color": curve.look.colour, "dash": style.DASHES[curve.look.style], "width": 2},
+        "line": {"color": curve.look.colour, "dash": curve.look.dash, "width": 2 + wider},
         "marker": {
             "color": curve.look.colour,
             "symbol": style.SYMBOLS[curve.look.symbol][1],
-            "size": 7,
-        },
+            "size": 7 + wider,
+        }
+        | ({"maxdisplayed": 8} if curve.sparse else {}),
         "meta": {"ink": curve.look.ink},
     }
     if curve.low is not None and curve.high is not None:
@@ -156,7 +158,7 @@ def _mark(
     ]
     layout["annotations"] = [
         {
-            "text": escape(style.shortened(label, 20)),
+            "text": typeset(style.shortened(label, 20)),
             "x": float(place),
             "yref": "paper",
             "y": 1,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rarefy.core.picture import HeatMap
 from rarefy.report import style
 from rarefy.report.overlay import OverlayLine, overlay
-from rarefy.report.panel_data import grows_upward, heat_values, own_limits, round_cells, tick_labels
+from rarefy.report.panel_data import grows_upward, heat_values, own_limits, shown_cells, tick_labels
 from rarefy.report.plotly_parts import (
     FORMAT,
     LEGEND,
@@ -20,6 +20,7 @@ from rarefy.report.plotly_parts import (
     numbers,
     plain_layout,
     title,
+    typeset,
 )
 
 
@@ -44,8 +45,8 @@ def heat_map(panel: HeatMap, limits: tuple[float, float] | None) -> Figure:
             "outlinewidth": 0,
             "exponentformat": "power",
         },
-        "hovertemplate": f"{escape(panel.x_label)}: %{{x}}<br>{escape(panel.y_label)}: %{{y}}"
-        f"<br><b>{escape(panel.colour_label)}: %{{z:{FORMAT}}}</b><extra></extra>",
+        "hovertemplate": f"{typeset(panel.x_label)}: %{{x}}<br>{typeset(panel.y_label)}: %{{y}}"
+        f"<br><b>{typeset(panel.colour_label)}: %{{z:{FORMAT}}}</b><extra></extra>",
         "hoverongaps": False,
     }
     layout["annotations"] = [
@@ -62,10 +63,9 @@ def heat_map(panel: HeatMap, limits: tuple[float, float] | None) -> Figure:
         }
         for row, column, text in panel.notes
     ]
-    longest = max(map(len, trace["x"]))
-    room = max(4, 36 // (longest + 2)) if longest > 2 else None
+    room = max(4, 36 // (max(map(len, trace["x"])) + 2))
     layout["xaxis"] |= _category(panel.x, trace["x"], room)
-    layout["yaxis"] |= _category(panel.y, trace["y"], 12 if rows > style.NAMED_ROWS else None)
+    layout["yaxis"] |= _category(panel.y, trace["y"], 12 if rows > style.NAMED_ROWS else rows)
     upward = grows_upward(panel.y, bool(panel.curves))
     if not upward:
         layout["yaxis"]["autorange"] = "reversed"
@@ -73,15 +73,11 @@ def heat_map(panel: HeatMap, limits: tuple[float, float] | None) -> Figure:
     return {"data": [trace, *_over(layout, panel, upward)], "layout": layout}
 
 
-def _category(labels: Sequence[object], names: Sequence[str], room: int | None) -> Figure:
-    """An axis of named cells, with all names or with as many as there is room for."""
+def _category(labels: Sequence[object], names: Sequence[str], room: int) -> Figure:
+    """An axis of named cells. (Left to itself, plotly leaves out names here and there.)"""
+    shown = [names[cell] for cell in shown_cells(labels, room)]
     axis: Figure = {"type": "category", "showgrid": False, "ticks": ""}
-    if room is None or len(names) <= room:
-        return axis
-    round_ones = round_cells(labels, room)
-    if round_ones:
-        return axis | {"tickmode": "array", "tickvals": [names[cell] for cell in round_ones]}
-    return axis | {"nticks": room}
+    return axis | {"tickmode": "array", "tickvals": shown}
 
 
 def _digits(values: NDArray[np.float64]) -> int:
@@ -128,7 +124,7 @@ def _over_line(line: OverlayLine, panel: HeatMap, turn: int) -> list[Figure]:
         "line": {
             "color": style.HALO,
             "width": width + halo,
-            "dash": style.HALO_DASHES[line.look.style],
+            "dash": line.look.dash,
         },
         "meta": {"paper": line.look.ink},
     }
@@ -136,9 +132,9 @@ def _over_line(line: OverlayLine, panel: HeatMap, turn: int) -> list[Figure]:
     if points:
         under["marker"] = {"color": style.HALO, "symbol": symbol, "size": 10}
     over = under | {
-        "name": escape(line.label),
+        "name": typeset(line.label),
         "showlegend": True,
-        "line": {"color": line.look.colour, "width": width, "dash": style.DASHES[line.look.style]},
+        "line": {"color": line.look.colour, "width": width, "dash": line.look.dash},
         "meta": {"ink": line.look.ink},
     }
     if points:
@@ -148,8 +144,8 @@ def _over_line(line: OverlayLine, panel: HeatMap, turn: int) -> list[Figure]:
         del over["hoverinfo"]
         over["customdata"] = list(map(list, zip(x, y, strict=True)))
         over["hovertemplate"] = (
-            f"<b>{escape(line.label)}</b><br>{escape(panel.x_label)}: %{{customdata[0]:{FORMAT}}}"
-            f"<br>{escape(panel.y_label)}: %{{customdata[1]:{FORMAT}}}<extra></extra>"
+            f"<b>{typeset(line.label)}</b><br>{typeset(panel.x_label)}: %{{customdata[0]:{FORMAT}}}"
+            f"<br>{typeset(panel.y_label)}: %{{customdata[1]:{FORMAT}}}<extra></extra>"
         )
     return [under, over]
 

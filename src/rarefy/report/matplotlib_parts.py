@@ -9,20 +9,24 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
 from rarefy.report import style
+from rarefy.report.formulas import mathtext
 
 Limits = tuple[float, float] | None
 Place = Figure | SubFigure
 
 
-def escape_dollars(text: str, most: int = 200) -> str:
-    # a dollar sign would start a formula; a label may hold any text
-    return style.shortened(text, most).replace("$", r"\$")
+def typeset(text: str, most: int = 200) -> str:
+    return mathtext(style.shortened(text, most))
+
+
+def typeset_lines(label: str, width: int) -> str:
+    return "\n".join(typeset(line) for line in style.wrapped(label, width))
 
 
 def legend(place: Place, drawn: Sequence[Line2D], names: Sequence[str]) -> None:
     # matplotlib leaves out labels that begin with an underscore
-    labels = [escape_dollars(f" {name}" if name.startswith("_") else name, 48) for name in names]
-    columns = max(1, min(4, 56 // (max(map(len, labels)) + 6)))
+    labels = [typeset(f" {name}" if name.startswith("_") else name, 48) for name in names]
+    columns = max(1, min(4, 56 // (min(48, max(map(len, names))) + 6)))
     place.legend(drawn, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 

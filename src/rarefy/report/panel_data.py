@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarefy.core.errors import bad_value
 from rarefy.core.picture import Curve, HeatMap, Lines, Picture, all_numbers
-from rarefy.report.style import MARKED_POINTS, Look, looks, number
+from rarefy.report.bounded import bounds, kept_inside
+from rarefy.report.style import MARKED_POINTS, MEASURED, Look, looks, number
 
+FEW_CELLS = 12  # of a heat map's axis: all are named, aslant where they must
 MOST_POINTS = 800  # more than a screen shows; trajectories may have a hundred times as many
 
 Floats = NDArray[np.float64]
@@ -27,12 +29,19 @@ class CurveData:
     low: Floats | None
     high: Floats | None
     look: Look
+    covered: int = 0
+    """how many later curves lie on it"""
 
     @property
     def marked(self) -> bool:
-        """Show each point: few of them, and measured; dashes and dots are for formulas."""
-        few = int(np.isfinite(self.y).sum()) <= MARKED_POINTS
-        return self.look.style == "points" or (few and self.look.style == "solid")
+        """Whether points have symbols: those of what is measured."""
+        return self.look.style == "points" or self.look.style in MEASURED
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only some of its points have: it has too many."""
+        many = int(np.isfinite(self.y).sum()) > MARKED_POINTS
+        return many and self.look.style != "points"
 
     def band(self) -> list[tuple[Floats, Floats, Floats]]:
         """Runs of neighbouring points that have a whole band: (x, low, high)."""
@@ -51,6 +60,8 @@ class LinesData:
     """The curves of a panel, and how many values a logarithmic axis could not show."""
 
     curves: list[CurveData]
+    together: list[tuple[str, ...]]
+    """names of curves that lie on each other"""
     hidden: int
     marks: list[tuple[float, str]]
 
@@ -71,13 +82,18 @@ class LinesData:
 
 
 def prepare_lines(panel: Lines) -> LinesData:
-    """Thin, drop what a logarithmic axis cannot show, and give every curve its look."""
-    curves, hidden = [], 0
+    """Thin, drop what a logarithmic axis cannot show, keep intervals of shares within 0 and 1, and
+    give every curve its look."""
+    curves: list[CurveData] = []
+    hidden = 0
     parts = [arrays(curve, panel.x_log) for curve in panel.curves]
     floor = _floor([y for _, y, _, _ in parts])
+    limits = bounds(panel.y_label, np.concatenate([np.empty(0), *(y for _, y, _, _ in parts)]))
     for curve, look, (x, y, low, high) in zip(
         panel.curves, looks(panel.curves), parts, strict=True
     ):
+        if limits is not None and low is not None and high is not None:
+            low, high = kept_inside(y, low, high, limits)
         gone = (panel.x_log & (x <= 0)) | (panel.y_log & (y <= 0))
         hidden += int(gone.sum())
         x, y = np.where(panel.x_log & (x <= 0), np.nan, x), np.where(gone, np.nan, y)
@@ -92,7 +108,33 @@ def prepare_lines(panel: Lines) -> LinesData:
         for x, label in panel.marks
         if np.isfinite(x) and (x > 0 or not panel.x_log)
     ]
-    return LinesData(curves, hidden, marks)
+    return LinesData(*_covered(curves, panel.y_log), hidden, marks)
+
+
+def _covered(
+    curves: Sequence[CurveData], logarithmic: bool
+) -> tuple[list[CurveData], list[tuple[str, ...]]]:
+    """The curves, each with how many later ones lie on it, and the names of those that do: at three
+    of four points closer than a hundredth of what the axis shows."""
+    heights = [np.log(curve.y) if logarithmic else curve.y for curve in curves]
+    shown = np.concatenate([np.empty(0), *(y[np.isfinite(y)] for y in heights)])
+    near = 0.01 * float(np.ptp(shown)) if shown.size else 0.0
+    result: list[CurveData] = []
+    together: list[tuple[str, ...]] = []
+    for index, (curve, y) in enumerate(zip(curves, heights, strict=True)):
+        there = np.isfinite(y)
+        over = [
+            other
+            for other, others in zip(curves[index + 1 :], heights[index + 1 :], strict=True)
+            if there.sum() > 1
+            and np.array_equal(curve.x, other.x, equal_nan=True)
+            and (np.abs(y - others)[there] <= near).mean() >= 0.75
+        ]
+        result.append(replace(curve, covered=min(len(over), 3)))
+        names = {curve.label, *(other.label for other in over)}
+        if over and not any(names <= set(known) for known in together):
+            together.append((curve.label, *(other.label for other in over)))
+    return result, together
 
 
 def arrays(curve: Curve, logarithmic: bool) -> tuple[Floats, Floats, Floats | None, Floats | None]:
@@ -195,6 +237,13 @@ def round_cells(labels: Sequence[object], most: int) -> list[int]:
             if 4 <= len(found) <= most and len(set(np.diff(found))) == 1:
                 return [int(cell) for cell in found]
     return []
+
+
+def shown_cells(labels: Sequence[object], room: int) -> list[int]:
+    """The cells that are named: all of a few, else those of round values, or every so many."""
+    if len(labels) <= max(room, FEW_CELLS):
+        return list(range(len(labels)))
+    return round_cells(labels, room) or list(range(0, len(labels), -(-len(labels) // room)))
 
 
 def grows_upward(labels: Sequence[object], under_curves: bool = False) -> bool:

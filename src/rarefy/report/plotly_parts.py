@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rarefy.core.picture import HeatMap, Lines
 from rarefy.report import style
+from rarefy.report.formulas import tags
 
 Figure = dict[str, Any]
 FORMAT = ".4~g"
@@ -28,8 +29,12 @@ def escape(text: str) -> str:
     return html.escape(str(text), quote=False).replace("%{", "%&#123;")
 
 
+def typeset(text: str) -> str:
+    return tags(str(text), escape)
+
+
 def wrapped(label: str, width: int) -> str:
-    return "<br>".join(escape(line) for line in style.wrapped(label, width))
+    return "<br>".join(typeset(line) for line in style.wrapped(label, width))
 
 
 def numbers(values: NDArray[np.float64], digits: int = 6) -> list[float | int | None]:

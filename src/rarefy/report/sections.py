@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import xarray as xr
-from jinja2.utils import htmlsafe_json_dumps
 
 from rarefy.core.contracts import Study, Verdict
 from rarefy.core.errors import UsageError
@@ -20,6 +19,9 @@ from rarefy.report import interactive, static
 from rarefy.report.panel_data import colour_limits, prepare_lines
 
 _SVG_BYTES = 200_000  # a drawing with more is smaller as an image
+
+_SAID = ("study", "title", "scale", "parameters")
+"""Attributes of results that the page shows elsewhere."""
 
 ROLES = {
     "primary": "Readings that decide",
@@ -33,13 +35,12 @@ Entry = tuple[Study, str, xr.Dataset, list[Verdict]]
 
 @dataclass
 class PanelView:
-    """One panel: its title, static image and interactive figure, or what went wrong. ``live`` is
-    the figure as JSON, packed or not; panels without it, or without an image, had to give way."""
+    """One panel: its title, live figure (packed JSON) and, on a page of few studies, still image;
+    or what went wrong."""
 
     title: str = ""
     image: str = ""
     live: str = ""
-    packed: bool = False
     note: str = ""
     problem: str = ""
 
@@ -63,8 +64,13 @@ class Section:
     title: str
     scale: str
     group: str
+    papers: tuple[str, ...]
+    differs: str
+    """Choices by name, such as the data, that are not those the title speaks of."""
     paper_says: str
     command: str
+    as_declared: bool
+    """Whether only the number of seeds was set by hand: then its readings are the ledger's."""
     verdicts: list[tuple[str, list[Verdict]]]
     """By role, those that decide first, under a heading each."""
     pictures: list[PictureView]
@@ -80,50 +86,60 @@ class Section:
         every = [panel for picture in self.pictures for panel in picture.panels]
         return [panel for panel in every if not panel.problem]
 
-    def omitted_panels(self) -> str:
-        """What of this entry is not live here, and how to see it; nothing if all is."""
-        count = len(self.panels())
-        still = sum(bool(panel.image and not panel.live) for panel in self.panels())
-        gone = sum(not panel.image for panel in self.panels())
-        counted = ((still, "shown as still images"), (gone, "left out"))
-        parts = [f"{number} of {count} panels are {how}" for number, how in counted if number]
-        if not parts:
+    def left_out(self) -> str:
+        """How much of this entry is not on the page, and how to see it; nothing if all is."""
+        gone = sum(not (panel.image or panel.live) for panel in self.panels())
+        if not gone:
             return ""
-        files = f"{self.name}-{self.scale}.parquet and {self.name}-{self.scale}.json"
         return (
-            f"To keep this page small, {' and '.join(parts)}. A page of this study alone has them "
-            f"all, live: rarefy report FOLDER, where FOLDER is the store of its run, or holds its "
-            f"result files ({files}) and no others."
+            f"To keep this page small, {gone} of {len(self.panels())} panels are left out. A page "
+            f"of this study alone has them: rarefy report FOLDER, where FOLDER is the store of its "
+            f"run or holds its result files ({self.name}-{self.scale}.*) and no others."
         )
 
 
-def section(entry: Entry, group: str, small: bool) -> Section:
+def section(entry: Entry, group: str, stills: bool) -> Section:
+    """``stills``: with an image per panel, for print and where scripts are off."""
     study, scale, results, verdicts = entry
     problems: list[str] = []
     by_role = [
         (heading, [verdict for verdict in verdicts if verdict.role == role])
         for role, heading in ROLES.items()
     ]
+    parameters, command = _parameters(study), rerun_command(study, scale)
     return Section(
         anchor=slug(f"{group}-{study.name}-{scale}"),
         name=study.name,
         title=study.title,
         scale=scale,
         group=group,
+        papers=study.papers,
+        differs=_differs(study, parameters),
         paper_says=study.paper_says,
-        command=rerun_command(study, scale),
+        command=command,
+        as_declared=scale in study.scales and "--set" not in command,
         verdicts=[(heading, mine) for heading, mine in by_role if mine],
-        pictures=_pictures(study, results, problems, small),
+        pictures=_pictures(study, results, problems, stills),
         tables=_tables(study, results, problems),
-        parameters=_parameters(study),
-        provenance=[(str(name), _spelled(value)) for name, value in results.attrs.items()],
+        parameters=parameters,
+        provenance=[
+            (str(name), _spelled(value))
+            for name, value in results.attrs.items()
+            if name not in _SAID
+        ],
         remarks=_remarks(results),
         problems=problems,
     )
 
 
+def _differs(study: Study, parameters: list[tuple[str, str, str]]) -> str:
+    """What a title cannot know: a study of one data set may have been run on another."""
+    named = [row for row in parameters if row[2] and isinstance(getattr(study, row[0]), str)]
+    return "; ".join(f"{name} {value}, not {default}" for name, value, default in named)
+
+
 def _pictures(
-    study: Study, results: xr.Dataset, problems: list[str], small: bool
+    study: Study, results: xr.Dataset, problems: list[str], stills: bool
 ) -> list[PictureView]:
     # a study is other people's code and its results may be half there: whatever goes wrong in
     # one figure is shown in its place, and the rest of the page stands
@@ -132,10 +148,10 @@ def _pictures(
     except Exception as error:
         problems.append(f"The pictures could not be made: {_told(error)}")
         return []
-    return [_picture(picture, small) for picture in pictures]
+    return [_picture(picture, stills) for picture in pictures]
 
 
-def _picture(picture: Picture, small: bool) -> PictureView:
+def _picture(picture: Picture, stills: bool) -> PictureView:
     view = PictureView(picture.title, picture.caption)
     try:
         limits = colour_limits(picture)
@@ -145,7 +161,7 @@ def _picture(picture: Picture, small: bool) -> PictureView:
     for panel in picture.panels:
         scale = limits.get(panel.colour_label) if isinstance(panel, HeatMap) else None
         try:
-            view.panels.append(_panel(panel, scale, small))
+            view.panels.append(_panel(panel, scale, stills))
         except Exception as error:
             problem = f"This panel could not be drawn: {_told(error)}"
             view.panels.append(PanelView(title=panel.title, problem=problem))
@@ -166,26 +182,36 @@ def small_image(study: Study, results: xr.Dataset, name: str = "") -> PanelView 
     return PanelView(title=f"{picture.title}. {picture.caption}", image=_data("webp", image))
 
 
-def _panel(panel: Lines | HeatMap, limits: tuple[float, float] | None, small: bool) -> PanelView:
-    drawing = static.draw_panel(panel, limits)
+def _panel(panel: Lines | HeatMap, limits: tuple[float, float] | None, stills: bool) -> PanelView:
     figure = interactive.figure(panel, limits)
-    if small:
-        kind, content = "webp", static.as_small_webp(drawing, panel)
-        live = interactive.gzip_base64(json.dumps(figure, separators=(",", ":"), allow_nan=False))
-    else:
+    view = PanelView(
+        title=panel.title,
+        live=interactive.gzip_base64(json.dumps(figure, separators=(",", ":"), allow_nan=False)),
+        note=_note(panel) if isinstance(panel, Lines) else "",
+    )
+    if stills:
+        drawing = static.draw_panel(panel, limits)
         kind, content = "svg+xml", static.as_svg(drawing)
         if len(content) > _SVG_BYTES:
             kind, content = "png", static.as_png(drawing)
-        live = str(htmlsafe_json_dumps(figure, allow_nan=False))
-    hidden = prepare_lines(panel).hidden if isinstance(panel, Lines) else 0
-    words = "value is zero or less and has" if hidden == 1 else "values are zero or less and have"
-    return PanelView(
-        title=panel.title,
-        image=_data(kind, content),
-        live=live,
-        packed=small,
-        note=f"{hidden} {words} no place on a logarithmic axis." if hidden else "",
+        view.image = _data(kind, content)
+    return view
+
+
+def _note(panel: Lines) -> str:
+    """What of a panel cannot be seen in it."""
+    shaped = prepare_lines(panel)
+    words = (
+        "value is zero or less and has"
+        if shaped.hidden == 1
+        else "values are zero or less and have"
     )
+    notes = [f"{shaped.hidden} {words} no place on a logarithmic axis."] if shaped.hidden else []
+    for names in shaped.together:
+        if all(names):
+            listed = f"{', '.join(names[:-1])} and {names[-1]}"
+            notes.append(f"{listed} lie on each other; the wider line is the one below.")
+    return " ".join(notes)
 
 
 def _data(kind: str, content: bytes) -> str:
@@ -226,11 +252,6 @@ def _parameters(study: Study) -> list[tuple[str, str, str]]:
         differs = default != value and _spelled(default) != _spelled(value)
         rows.append((name, _spelled(value), _spelled(default) if differs else ""))
     return rows
-
-
-def as_declared(study: Study, scale: str) -> bool:
-    """Whether only the number of seeds was set by hand: then its readings are the ledger's."""
-    return scale in study.scales and "--set" not in rerun_command(study, scale)
 
 
 def rerun_command(study: Study, scale: str) -> str:

@@ -18,7 +18,14 @@ from PIL import Image
 
 from rarefy.core.picture import HeatMap, Lines, Picture
 from rarefy.report import style
-from rarefy.report.matplotlib_parts import Limits, Place, escape_dollars, legend, write_message
+from rarefy.report.matplotlib_parts import (
+    Limits,
+    Place,
+    legend,
+    typeset,
+    typeset_lines,
+    write_message,
+)
 from rarefy.report.panel_data import CurveData, colour_limits, prepare_lines
 from rarefy.report.static_map import curve_colours, heat_map, map_colours
 
@@ -49,7 +56,7 @@ def draw_picture(picture: Picture) -> Figure:
         figure = Figure(
             figsize=(style.PANEL_WIDTH * columns, sum(heights) + 0.5), layout="constrained"
         )
-        figure.suptitle(escape_dollars(picture.title), fontsize=style.FONT_POINTS + 2)
+        figure.suptitle(typeset(picture.title), fontsize=style.FONT_POINTS + 2)
         if not panels:
             return figure
         grid = np.asarray(figure.subfigures(rows, columns, squeeze=False, height_ratios=heights))
@@ -58,7 +65,7 @@ def draw_picture(picture: Picture) -> Figure:
             axes = _fill(place, panel, scale)
             if panel.title:
                 raised = _mark_rows(panel) if isinstance(panel, Lines) else 0
-                title = "\n".join(style.wrapped(escape_dollars(panel.title), 46))
+                title = typeset_lines(panel.title, 46)
                 axes.set_title(title, loc="left", pad=6 + 16 * raised)
         return figure
 
@@ -120,8 +127,8 @@ def _fill(place: Place, panel: Lines | HeatMap, limits: Limits) -> Axes:
         _lines(place, axes, panel)
     else:
         heat_map(place, axes, panel, limits)
-    axes.set_xlabel("\n".join(style.wrapped(escape_dollars(panel.x_label), 46)))
-    axes.set_ylabel("\n".join(style.wrapped(escape_dollars(panel.y_label), 34)))
+    axes.set_xlabel(typeset_lines(panel.x_label, 46))
+    axes.set_ylabel(typeset_lines(panel.y_label, 34))
     return axes
 
 
@@ -144,14 +151,16 @@ def _lines(place: Place, axes: Axes, panel: Lines) -> None:
                 axes.vlines(x, low, high, color=curve.look.colour, alpha=0.5)
                 continue
             axes.fill_between(x, low, high, color=curve.look.colour, alpha=0.2, linewidth=0)
-        symbol = style.SYMBOLS[curve.look.symbol][0]
-        points_only = curve.look.style == "points"
         (line,) = axes.plot(
             curve.x,
             curve.y,
             color=curve.look.colour,
-            linestyle="none" if points_only else curve.look.style,
-            marker=symbol if curve.marked else "none",
+            linestyle=curve.look.line_style,
+            linewidth=style.LINE_WIDTH + style.WIDER * curve.covered,
+            marker=style.SYMBOLS[curve.look.symbol][0] if curve.marked else "none",
+            markersize=style.MARKER_POINTS + style.WIDER * curve.covered,
+            # symbols of neighbours stand apart where curves do not
+            markevery=(0.04 * (curve.look.symbol % 4), 0.16) if curve.sparse else None,
         )
         drawn.append(line)
     # set limits stay what the direct labels were placed by
@@ -204,7 +213,7 @@ def _marks(axes: Axes, panel: Lines) -> None:
     for (x, label), row in zip(marks, rows, strict=True):
         axes.axvline(x, color="#555555", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
         axes.annotate(
-            escape_dollars(label, 20),
+            typeset(label, 20),
             (x, 1),
             xycoords=("data", "axes fraction"),
             xytext=(0, 3 + 14 * row),
@@ -244,7 +253,7 @@ def _direct_labels(axes: Axes, curves: Sequence[CurveData]) -> bool:
         axes.text(
             1.02,
             height,
-            escape_dollars(curves[index].label),
+            typeset(curves[index].label),
             transform=axes.transAxes,
             va="center",
             color=style.readable(curves[index].look.colour),

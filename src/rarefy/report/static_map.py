@@ -12,9 +12,16 @@ from matplotlib.patheffects import Normal, Stroke
 
 from rarefy.core.picture import Curve, HeatMap
 from rarefy.report import style
-from rarefy.report.matplotlib_parts import Limits, Place, escape_dollars, legend, write_message
+from rarefy.report.matplotlib_parts import (
+    Limits,
+    Place,
+    legend,
+    typeset,
+    typeset_lines,
+    write_message,
+)
 from rarefy.report.overlay import overlay
-from rarefy.report.panel_data import grows_upward, heat_values, own_limits, round_cells, tick_labels
+from rarefy.report.panel_data import grows_upward, heat_values, own_limits, shown_cells, tick_labels
 
 
 def heat_map(place: Place, axes: Axes, panel: HeatMap, limits: Limits) -> None:
@@ -45,14 +52,14 @@ def heat_map(place: Place, axes: Axes, panel: HeatMap, limits: Limits) -> None:
         axes.text(
             column + 0.5,
             row + 0.5,
-            escape_dollars(text, 8),
+            typeset(text, 8),
             ha="center",
             va="center",
             fontsize=style.FONT_POINTS - 2,
             color=style.text_on_cell(values[row, column], low, high, panel.signed),
         )
     bar = place.colorbar(image, ax=axes, pad=0.02, aspect=25)
-    bar.set_label("\n".join(style.wrapped(escape_dollars(panel.colour_label), 34)))
+    bar.set_label(typeset_lines(panel.colour_label, 34))
     bar.outline.set_visible(False)
 
 
@@ -66,7 +73,7 @@ def _over(place: Place, axes: Axes, panel: HeatMap) -> None:
             line.x + 0.5,
             line.y + 0.5,
             color=line.look.colour,
-            linestyle="none" if points_only else line.look.style,
+            linestyle=line.look.line_style,
             linewidth=width,
             marker=style.SYMBOLS[line.look.symbol][0] if points_only else "none",
             path_effects=[Stroke(linewidth=width + halo, foreground=style.HALO), Normal()],
@@ -77,17 +84,15 @@ def _over(place: Place, axes: Axes, panel: HeatMap) -> None:
 
 
 def _label_cells(axis: Axis, cells: Sequence[object], across: bool) -> None:
-    """Ticks at cell centres: all labels while they fit, else those of round values, or every so
-    many."""
+    """Ticks at cell centres."""
     labels = tick_labels(cells)
     longest = min(16, max((len(label) for label in labels), default=1))
     rows = style.NAMED_ROWS if len(labels) <= style.NAMED_ROWS else 12
-    room = max(1, 52 // (longest + 2)) if across else rows
-    every = max(1, -(-len(labels) // room))
-    round_ones = round_cells(cells, room) if every > 1 else []
-    shown = np.array(round_ones or range(0, len(labels), every), dtype=np.int64)
-    axis.set_ticks(shown + 0.5, labels=[escape_dollars(labels[cell], 16) for cell in shown])
+    shown = shown_cells(cells, max(1, 52 // (longest + 2)) if across else rows)
+    axis.set_ticks(np.array(shown) + 0.5, labels=[typeset(labels[cell], 16) for cell in shown])
     axis.set_tick_params(length=0)
+    if across and len(shown) * (longest + 2) > 52:
+        axis.set_tick_params(labelrotation=45)
 
 
 def map_colours(panel: HeatMap) -> list[int]:

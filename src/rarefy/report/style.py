@@ -1,8 +1,8 @@
 """How figures look: colours by role, dashes, symbols, sizes. The only place that knows.
 
 Colours are those of Okabe and Ito (2008), told apart by people with any colour vision; their
-yellow is left out because it vanishes on white. No meaning hangs on colour alone: curves of one
-colour differ in lightness and symbol as well.
+yellow is left out because it vanishes on white. No meaning hangs on colour alone: measured curves
+differ in symbol as well, and those of one colour in lightness and dash; a formula has no symbols.
 """
 
 from __future__ import annotations
@@ -50,12 +50,29 @@ COLOUR_MAP = "viridis"
 SIGNED_COLOUR_MAP = "PuOr_r"  # 0 in the middle; told apart by colour-blind readers too
 MISSING = "#d9d9d9"  # a heat map's cell without a value
 MARKED_POINTS = 25  # a curve of at most so many points shows each of them
-SYMBOLS = (("o", "circle"), ("s", "square"), ("^", "triangle-up"), ("D", "diamond"))
+SYMBOLS = (
+    ("o", "circle"),
+    ("s", "square"),
+    ("^", "triangle-up"),
+    ("D", "diamond"),
+    ("v", "triangle-down"),
+    ("P", "cross"),
+    ("*", "star"),
+    ("X", "x"),
+)
 """Each symbol's name in matplotlib and in plotly."""
-DASHES = {"solid": "solid", "dashed": "dash", "dotted": "dot", "points": "solid"}
-"""Each curve style's dash in plotly."""
-HALO_DASHES = {"solid": "solid", "dashed": "9px,9px", "dotted": "3px,3px", "points": "solid"}
-"""The same dashes for a wider line: plotly lengthens those it knows by name."""
+MEASURED = ("solid", "longdash", "dashdot", "longdashdot")
+"""How measured curves of one colour are drawn, by turn."""
+STROKES: dict[str, tuple[int, ...]] = {
+    "solid": (),
+    "points": (),
+    "dashed": (9, 9),
+    "dotted": (3, 3),
+    "longdash": (14, 4),
+    "dashdot": (9, 3, 3, 3),
+    "longdashdot": (16, 3, 3, 3),
+}
+"""Each curve style as pixels of line and gap."""
 
 HALO = "#ffffff"
 """What surrounds a line over a heat map, so that it can be seen on any of its colours."""
@@ -65,6 +82,9 @@ NAMED_ROWS = 30  # a heat map with more rows names only some of them
 FINE_CELLS = 2500  # a heat map with more cells is one surface, drawn as an image
 PANEL_WIDTH = 5.0  # inches; 480 CSS pixels, so that 11 pt is still 11 px on a 360 px phone
 LINES_HEIGHT = 3.5
+LINE_WIDTH, MARKER_POINTS = 1.9, 5.0
+WIDER = 2.4
+"""How much wider a curve is per curve that lies on it, so that it still shows."""
 FONT_POINTS = 11.0
 FONT_PIXELS = 13
 MATPLOTLIB: dict[Any, Any] = {
@@ -82,8 +102,8 @@ MATPLOTLIB: dict[Any, Any] = {
     "axes.axisbelow": True,
     "grid.color": "#e4e4e4",
     "grid.linewidth": 0.8,
-    "lines.linewidth": 1.9,
-    "lines.markersize": 5.0,
+    "lines.linewidth": LINE_WIDTH,
+    "lines.markersize": MARKER_POINTS,
     "figure.facecolor": "white",
     "svg.hashsalt": "rarefy",  # the same picture gives the same bytes
 }
@@ -91,16 +111,34 @@ MATPLOTLIB: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Look:
-    """How one curve is drawn; ``symbol`` indexes SYMBOLS, ``ink`` follows the text's colour."""
+    """How one curve is drawn; ``style`` is one of STROKES, ``symbol`` indexes SYMBOLS, ``ink``
+    follows the text's colour."""
 
     colour: str
     style: str
     symbol: int
     ink: bool
 
+    @property
+    def dash(self) -> str:
+        """As plotly spells it. (It would lengthen dashes that it knows by name for wide lines.)"""
+        return ",".join(f"{part}px" for part in STROKES[self.style]) or "solid"
+
+    @property
+    def line_style(self) -> Any:
+        """As matplotlib spells it, in units of the line's width."""
+        if self.style == "points":
+            return "none"
+        return (0, tuple(part / 2.6 for part in STROKES[self.style])) if self.dashed else "solid"
+
+    @property
+    def dashed(self) -> bool:
+        return bool(STROKES[self.style])
+
 
 def looks(curves: Sequence[Curve]) -> list[Look]:
-    """A look for every curve of a panel: colour by role, then lightness and symbol by turn."""
+    """A look for every curve of a panel: colour by role, a symbol of its own if it is measured,
+    lightness and dash by turn among those of one colour."""
     named = _role_colours([curve.role for curve in curves if curve.role])
     spare = [colour for colour in PALETTE if colour not in named.values()] or list(PALETTE)
     colours, unnamed = [], 0
@@ -114,12 +152,15 @@ def looks(curves: Sequence[Curve]) -> list[Look]:
     # among curves that share colour and style
     alike = Counter(zip(colours, (curve.style for curve in curves), strict=True))
     seen: Counter[tuple[str, str]] = Counter()
+    symbols = 0
     result = []
     for curve, colour in zip(curves, colours, strict=True):
         turn, of = seen[colour, curve.style], alike[colour, curve.style]
         seen[colour, curve.style] += 1
         tinted = lighter(colour, 0.55 * turn / max(of - 1, 1)) if of > 1 else colour
-        result.append(Look(tinted, curve.style, turn % len(SYMBOLS), tinted == BLACK))
+        drawn = MEASURED[turn % len(MEASURED)] if curve.style == "solid" else curve.style
+        result.append(Look(tinted, drawn, symbols % len(SYMBOLS), tinted == BLACK))
+        symbols += curve.style in ("solid", "points")
     return result
 
 

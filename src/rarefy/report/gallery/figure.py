@@ -17,7 +17,7 @@ from rarefy.report import style
 from rarefy.report.gallery.choice import MOST, Choice, choose
 from rarefy.report.gallery.pictures import SIDE, Thumbnail, as_image
 from rarefy.report.gallery.table import Rows, read_table
-from rarefy.report.matplotlib_parts import escape_dollars
+from rarefy.report.matplotlib_parts import typeset
 from rarefy.report.static import as_png
 
 MOST_CLASSES = 20
@@ -74,9 +74,7 @@ def _sheet(
             axes.tick_params(length=0)
             if said.startswith("highest"):
                 places = [side * (row + 0.5) for row in range(len(names))]
-                axes.set_yticks(
-                    places, [escape_dollars(style.shortened(name, 16)) for name in names]
-                )
+                axes.set_yticks(places, [typeset(style.shortened(name, 16)) for name in names])
     return figure
 
 
