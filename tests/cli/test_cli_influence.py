@@ -168,7 +168,7 @@ def test_parts_and_embeddings_have_folders_of_their_own() -> None:
     assert main(["influence", "digits", "--csv", *QUICK]) == 0
     assert main(["influence", "digits", "--split", "test", *QUICK]) == 0
     assert main(["influence", "digits", "--embed", "unchanged:same", *QUICK]) == 0
-    assert {path.name for path in Path("runs").iterdir()} == {
+    assert {path.name for path in seen_in(Path("runs"))} == {
         *("influence-digits", "influence-digits-test", "influence-digits-unchanged-same")
     }
     table = read_table("runs/influence-digits-unchanged-same/scores.parquet")

@@ -124,7 +124,7 @@ def test_stopped_by_the_clock_the_same_command_goes_on(
         seconds *= 2
     assert stops > 1
     assert found["rows"] == whole["rows"]
-    assert sorted(path.name for path in here.iterdir()) == ["store", "whole"]  # no scratch left
+    assert [path.name for path in seen_in(here)] == ["store", "whole"]  # no scratch left
 
 
 def test_another_question_of_the_same_store_is_refused(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from folders import seen_in
 from small_commands import HERE, SMALL
 from small_longtail import task
 
@@ -266,7 +267,7 @@ def test_what_is_in_the_way_stays(stopped: Path, capsys: pytest.CaptureFixture[s
     assert cli.main(["unpack", "moved", "runs/x", "--overwrite"]) == 0
     now = state_of(stopped)["model"]
     assert any(not torch.equal(one, before[name]) for name, one in now.items())
-    assert {path.name for path in stopped.parent.iterdir()} == {"x", ".x.scratch"}
+    assert {path.name for path in seen_in(stopped.parent)} == {"x", ".x.scratch"}
 
     (file,) = stopped.with_name(".x.scratch").iterdir()
     file.write_bytes(b"no checkpoint")
@@ -295,7 +296,7 @@ def test_overwriting_is_all_or_nothing(
             assert cli.main(again) == 1
         assert "no space left" in capsys.readouterr().err
         assert file.read_bytes() == before and (stopped / "zarr.json").is_file()
-        assert {path.name for path in stopped.parent.iterdir()} == {"x", ".x.scratch"}
+        assert {path.name for path in seen_in(stopped.parent)} == {"x", ".x.scratch"}
 
     (old / "accuracy").mkdir(parents=True)  # killed when all but the tidying was done
     assert cli.main(again) == 0
@@ -304,7 +305,7 @@ def test_overwriting_is_all_or_nothing(
     rename(stopped, old / "store")
     assert cli.main(again) == 0
     assert (stopped / "zarr.json").is_file() and file.is_file()
-    assert {path.name for path in stopped.parent.iterdir()} == {"x", ".x.scratch"}
+    assert {path.name for path in seen_in(stopped.parent)} == {"x", ".x.scratch"}
 
 
 def test_saved_networks_and_the_race_go_along(

@@ -125,6 +125,11 @@ def test_absent_says_where_and_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         load_images("mnist", tmp_path)
     message = str(caught.value)
-    for words in (str(tmp_path), "rarefy data fetch mnist --data-folder", "t10k-labels", "MNIST/raw"):
+    for words in (
+        str(tmp_path),
+        "rarefy data fetch mnist --data-folder",
+        "t10k-labels",
+        "MNIST/raw",
+    ):
         assert words in message
     assert "\n" not in message
