@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 import sys
@@ -95,7 +96,7 @@ def _judged_and_drawn(paths: Sequence[Place]) -> Iterator[Drawn]:
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     fresh = multiprocessing.get_context(method)
     fresh.set_forkserver_preload(["rarefy.cli.showing", "rarefy.report.page", "rarefy.studies.api"])
-    pool = ProcessPoolExecutor(jobs, fresh, initializer=_leave_ctrl_c_to_the_first)
+    pool = ProcessPoolExecutor(jobs, fresh, initializer=_prepare_process)
     try:
         with ctrl_c_waits():
             futures = [pool.submit(_judge_and_draw, path, len(paths)) for path in paths]
@@ -106,8 +107,14 @@ def _judged_and_drawn(paths: Sequence[Place]) -> Iterator[Drawn]:
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_ctrl_c_to_the_first() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+_while_it_lives = contextlib.ExitStack()
+
+
+def _prepare_process() -> None:
+    from rarefy.core.threads import exactly
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends the others
+    _while_it_lives.enter_context(exactly(1))  # one core each
 
 
 def _show_page(page: Path, open_it: bool) -> None:
