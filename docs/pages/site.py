@@ -12,7 +12,7 @@ from mkdocs.config import load_config
 
 from pages import DOCS, ROOT, links, study
 from pages.figures import TEXT, figures
-from pages.markdown import plain, table
+from pages.markdown import plain
 from rarefy.core.papers import PAPERS
 from rarefy.ledger.api import current_answers
 from rarefy.ledger.verdicts import load_verdicts
@@ -56,20 +56,17 @@ def index() -> str:
     """All studies, by paper."""
     answers, parts = current_answers(), [INDEX]
     for key, mine in by_paper().items():
-        if paper := PAPERS.get(key):
-            authors = f"{paper.authors}; here: " if paper.authors else "Here: "
-            parts.append(f"## {plain(paper.title)}\n\n{plain(authors)}{plain(paper.short)}.")
-        else:
-            parts.append("## Our own questions")
-        rows = [
-            [
-                f"[{plain(one.title)}]({one.name}.md)<br>`{one.name}`",
-                plain(one.shows),
-                "<br>".join(study.answer_line(answers[name]) for name in one.claims),
-            ]
-            for one in mine
-        ]
-        parts.append(table(["study", "in the paper", "answers"], rows))
+        paper = PAPERS.get(key)
+        parts.append(f"## {plain(paper.title if paper else 'Our own questions')}")
+        if paper:
+            parts.append(
+                f"{paper.authors} ({paper.short})" if paper.authors else f"({paper.short})"
+            )
+        for one in mine:
+            told = [f"**[{plain(one.title)}]({one.name}.md)**", plain(one.shows), f"`{one.name}`"]
+            lines = [f"- {study.answer_line(answers[name])}" for name in one.claims]
+            parts.append("<br>\n".join((told[0], " · ".join(told[1:]))))
+            parts += ["\n".join(lines)] if lines else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -102,7 +99,7 @@ def _nav(sources: Path) -> list[Any]:
     """The studies, paper by paper; the pages of claims are reached from the atlas."""
     if not (sources / "studies" / "index.md").exists():
         return []
-    papers: list[Any] = ["studies/index.md"]
+    papers: list[Any] = [{"All studies": "studies/index.md"}]
     for key, mine in by_paper().items():
         name = PAPERS[key].short if key in PAPERS else "our own"
         papers.append(

@@ -1,4 +1,4 @@
-"""studies/NAME.md: a study with its answers, the figures of its committed results, and their data."""
+"""studies/NAME.md: a study with its answers, figures of its committed results, and their data."""
 
 from __future__ import annotations
 
