@@ -103,9 +103,18 @@ class Tab:
 
     def wait(self, expression: str) -> None:
         until = time.monotonic() + SECONDS
-        while not self.run(expression):
+        while not self._holds(expression):
             assert time.monotonic() < until, expression
             time.sleep(0.02)
+
+    def _holds(self, expression: str) -> bool:
+        try:
+            return bool(self.run(expression))
+        except RuntimeError as error:
+            # the page is just being left for another
+            if "navigated" in str(error) or "context was destroyed" in str(error):
+                return False
+            raise
 
     def too_wide(self) -> list[str]:
         """Elements that reach out of the window to the right, but for what scrolls in its place."""

@@ -67,7 +67,7 @@ def _picture(picture: Picture, stem: str, folder: Path) -> str:
             "</figure>"
         )
     panels = "\n".join(['<div class="panels">', *shown, "</div>"])
-    return f"**{plain(picture.title)}.** {plain(picture.caption)}\n\n{panels}"
+    return f"**{plain(picture.title)}**\n\n{panels}\n\n{plain(picture.caption)}"
 
 
 def _key(path: Path, code: bytes) -> str:
