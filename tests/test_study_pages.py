@@ -40,7 +40,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = study.page(get_study("topk-stages"), found, drawn, current_answers(), judged)
     (drawn[STEM] / figures.TEXT).unlink()
     (pages / "studies" / "topk-stages.md").write_text(text)
-    site.build(pages, folder / "site")
+    site.build(pages, folder / "site", nav=["index.md"])
     return folder / "site"
 
 

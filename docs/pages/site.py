@@ -78,12 +78,13 @@ def by_paper() -> dict[str, list[Entry]]:
     return {key: mine for key, mine in found.items() if mine}
 
 
-def build(sources: Path, site: Path) -> None:
-    """The HTML of a folder of pages, and its check."""
+def build(sources: Path, site: Path, nav: list[Any] | None = None) -> None:
+    """The HTML of a folder of pages, and its check. ``nav``: contents, if not those of mkdocs.yml
+    and the studies."""
     config = load_config(
         str(ROOT / "mkdocs.yml"), strict=True, docs_dir=str(sources), site_dir=str(site)
     )
-    config.nav = [*(config.nav or ["index.md"]), *_nav(sources)]
+    config.nav = nav or with_studies(config.nav or ["index.md"])
     build_site(config)
     # it would want a server, and lie at the root of one
     (site / "404.html").unlink()
@@ -95,14 +96,13 @@ def build(sources: Path, site: Path) -> None:
         raise SystemExit("\n".join(["dead links in the site:", *dead]))
 
 
-def _nav(sources: Path) -> list[Any]:
-    """The studies, paper by paper; the pages of claims are reached from the atlas."""
-    if not (sources / "studies" / "index.md").exists():
-        return []
-    papers: list[Any] = [{"All studies": "studies/index.md"}]
+def with_studies(nav: list[Any]) -> list[Any]:
+    """Contents with the studies, paper by paper; the pages of claims are reached from the atlas."""
+    papers: list[Any] = []
+    if "studies/index.md" not in str(nav):
+        papers.append({"All studies": "studies/index.md"})
     for key, mine in by_paper().items():
-        name = PAPERS[key].short if key in PAPERS else "our own"
-        papers.append(
-            {name[0].upper() + name[1:]: [{one.title: f"studies/{one.name}.md"} for one in mine]}
-        )
-    return [{"Studies": papers}]
+        name = PAPERS[key].short if key in PAPERS else "our own questions"
+        pages = [{one.title: f"studies/{one.name}.md"} for one in mine]
+        papers.append({name[0].upper() + name[1:]: pages})
+    return [*nav, {"Studies": papers}]

@@ -65,10 +65,10 @@ def page(
     """``results`` and ``verdicts`` of this study, the results to begin with first; ``drawn``: the
     folder with the figures of each."""
     mine = [answers[name] for name in kind.claims]
-    paper = " ".join(f"*{plain(PAPERS[key])}*." for key in kind.papers)
+    papers = "; ".join(f"*{plain(PAPERS[key])}*" for key in kind.papers if key in PAPERS)
     parts = [
         f"# {plain(kind.title)}",
-        f"Study `{kind.name}`, on {plain(kind.shows)} of {paper}",
+        f"Study `{kind.name}`: {plain(kind.shows)}" + f"<br>\n{papers}" * bool(papers),
         *_answers(mine),
         f"## What the paper says\n\n{plain(kind.paper_says)}",
         *_figures(kind, results, drawn, mine, verdicts),
