@@ -35,9 +35,14 @@ window.Worker = class {
       asked.term(words, { boost: 10 });
       asked.term(words, { wildcard: lunr.Query.wildcard.TRAILING, usePipeline: false });
     });
-    return found.slice(0, 50).map((one) => {
+    // a page and its first section have one title: the better of the two
+    const best = new Map();
+    for (const one of found) {
       const page = this.pages.get(one.ref);
-      return { ...page, summary: page.text.substring(0, 200) };
-    });
+      const name = page.location.split("#")[0] + page.title;
+      const summary = page.text.replaceAll("¶", "").substring(0, 200);
+      if (!best.has(name)) best.set(name, { ...page, summary: summary });
+    }
+    return [...best.values()].slice(0, 50);
   }
 };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,7 @@ def build(sources: Path, site: Path, nav: list[Any] | None = None) -> None:
         str(ROOT / "mkdocs.yml"), strict=True, docs_dir=str(sources), site_dir=str(site)
     )
     config.nav = nav or with_studies(config.nav or ["index.md"])
+    logging.basicConfig(format="%(levelname)s: %(message)s")  # else it would end without a word
     build_site(config)
     # it would want a server, and lie at the root of one
     (site / "404.html").unlink()
