@@ -12,10 +12,10 @@
     python docs/make.py regret            docs/keep.md, from results/ and their history
     python docs/make.py scoreboard        docs/scoreboard.md, from results/
     python docs/make.py pictures          pictures of the README and of pages, from results/
-    python docs/make.py site              all of docs/ and a page per study, into build/docs
+    python docs/make.py site              site/: all of docs/, and a page per study from results/
 
-All but the last are kept in the repository. The site runs every study at tiny scale, so a page that
-is there has worked.
+All but the last are kept in the repository. The site draws the figures of results that changed, and
+is refused with a dead link in it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = reader.parse_args(arguments)
     for name in given.pages:
         if name == "site":
-            site.write(ROOT / "build" / "docs")
+            site.make(given.results)
             continue
         for file, content in FILES[name](given.results).items():
             path = given.out / file

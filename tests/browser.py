@@ -20,6 +20,15 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 SECONDS = 30.0
 KEYS = {"Escape": 27, "Enter": 13, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39}
+TOO_WIDE = """((width) => {
+  const scrolls = (one) => one !== document.body && one !== document.documentElement
+    && ["auto", "scroll"].includes(getComputedStyle(one).overflowX);
+  const inside = (one) => one && (scrolls(one) || inside(one.parentElement));
+  const reach = (one) => one.getBoundingClientRect().right - width;
+  return [...document.body.querySelectorAll("*")]
+    .filter((one) => one.checkVisibility() && reach(one) > 1 && !inside(one.parentElement))
+    .map((one) => `${one.outerHTML.slice(0, 120)}: ${Math.round(reach(one))} pixels`).slice(0, 5);
+})"""
 
 
 class Tab:
@@ -33,7 +42,7 @@ class Tab:
         self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)[
             "sessionId"
         ]
-        for domain in ("Page", "Runtime"):
+        for domain in ("Page", "Runtime", "Log"):
             self.ask(f"{domain}.enable")
 
     def ask(self, method: str, **options: Any) -> dict[str, Any]:
@@ -43,12 +52,21 @@ class Tab:
             message["sessionId"] = self._session
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while (answer := self._next()).get("id") != self._number:
-            if answer.get("method") == "Runtime.exceptionThrown":
-                self.errors.append(json.dumps(answer["params"]["exceptionDetails"])[:2000])
+            self._note(answer.get("method", ""), answer.get("params", {}))
         if "error" in answer:
             raise RuntimeError(f"{method}: {answer['error']}")
         found: dict[str, Any] = answer["result"]
         return found
+
+    def _note(self, event: str, about: dict[str, Any]) -> None:
+        """What a page throws, writes to the console as an error, or fails to load."""
+        wrong = (
+            event == "Runtime.exceptionThrown"
+            or (event == "Runtime.consoleAPICalled" and about["type"] == "error")
+            or (event == "Log.entryAdded" and about["entry"]["level"] == "error")
+        )
+        if wrong:
+            self.errors.append(json.dumps(about)[:2000])
 
     def _next(self) -> dict[str, Any]:
         until = time.monotonic() + SECONDS
@@ -71,6 +89,7 @@ class Tab:
         self.run("new Promise(d => requestAnimationFrame(() => requestAnimationFrame(d)))")
 
     def size(self, width: int, height: int) -> None:
+        self._width = width
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height,
                  deviceScaleFactor=1, mobile=width < 600)  # fmt: skip
 
@@ -84,9 +103,23 @@ class Tab:
 
     def wait(self, expression: str) -> None:
         until = time.monotonic() + SECONDS
-        while not self.run(expression):
+        while not self._holds(expression):
             assert time.monotonic() < until, expression
             time.sleep(0.02)
+
+    def _holds(self, expression: str) -> bool:
+        try:
+            return bool(self.run(expression))
+        except RuntimeError as error:
+            # the page is just being left for another
+            if "navigated" in str(error) or "context was destroyed" in str(error):
+                return False
+            raise
+
+    def too_wide(self) -> list[str]:
+        """Elements that reach out of the window to the right, but for what scrolls in its place."""
+        found: list[str] = self.run(f"{TOO_WIDE}({self._width})")
+        return found
 
     def press(self, *keys: str) -> None:
         for key in keys:

@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import SymmetricalLogLocator
 from PIL import Image
 
 from rarefy.core.verdict import Verdict
@@ -77,6 +78,9 @@ def multiverse(verdicts: Sequence[Verdict]) -> bytes | None:
         figure, axes = _sheet([v for v, _ in rows], {word: LOOKS[word] for word in words})
         if most > FAR:
             axes.set_xscale("symlog", linthresh=1.0)
+            places = SymmetricalLogLocator(base=10, linthresh=1.0)
+            places.numticks = 6  # more names would run into each other
+            axes.xaxis.set_major_locator(places)
             axes.xaxis.set_major_formatter("{x:g}")
         reach = (2 if most > FAR else 1.2) * most  # a mark is not cut at the edge
         axes.set_xlim(-reach, reach)

@@ -7,17 +7,24 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rarefy.core.contracts import Verdict
+from rarefy.core.papers import PAPERS
 from rarefy.ledger.claims import STATES
 from rarefy.report import style
 
 MADE = "<!-- made by docs/make.py claims from src/rarefy/ledger; do not edit -->"
 MARKS = {**dict(zip(STATES, "✓✗<∅?–", strict=True)), **style.OUTCOMES}
 """The sign of an answer, as ``rarefy claims`` has it, and of an outcome."""
+_KEY = re.compile(r"(?<![\w.,-])(?:" + "|".join(PAPERS) + r")(?!\w|[.,]\d)")
+
+
+def named(text: object) -> str:
+    """On one line, with papers as a person calls them."""
+    return _KEY.sub(lambda found: PAPERS[found[0]].short, " ".join(str(text).split()))
 
 
 def plain(text: object) -> str:
     """Text as it is: formulas are full of signs that Markdown would take for its own."""
-    escaped = html.escape(" ".join(str(text).split()), quote=False)
+    escaped = html.escape(named(text), quote=False)
     # an underscore inside a word is left alone by Markdown
     return re.sub(r"([\\`*|\[\]{}#]|(?<![a-zA-Z0-9])_|_(?![a-zA-Z0-9]))", r"\\\1", escaped)
 
