@@ -37,6 +37,7 @@ BY_FILE = {"LGPL-2.1-or-later", "LGPL-3.0-or-later", "MPL-2.0"}
 """Who changes such a file or library passes the change on; nothing is asked of who uses it."""
 
 WORDS = {
+    "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2.0 License": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
     "BSD 2-Clause License": "BSD-2-Clause",
