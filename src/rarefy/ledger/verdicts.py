@@ -167,7 +167,10 @@ def verdict_from_json(entry: dict[str, Any]) -> Verdict:
         if entry.get(name) is not None:
             low, high = entry[name]
             entry[name] = (float(low), float(high))
-    return Verdict(**entry)
+    verdict = Verdict(**entry)
+    if not all(isinstance(word, str) for word in verdict.identity):
+        raise TypeError(f"{verdict.identity} are not all texts")
+    return verdict
 
 
 def _number(value: float) -> float | str:
