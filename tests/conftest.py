@@ -73,14 +73,21 @@ def compiler_afresh() -> Iterator[None]:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in; no test sees the sets of whoever runs it, and what a training
-    takes is found out by a step of it, not by a second."""
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few trees, where how well labels are checked is not asked, and how long a training takes is
+    found out by a step of it instead of a second."""
+    monkeypatch.setattr("rarefy.tools.influence.class_probabilities.GROWN", 5)
+    monkeypatch.setattr("rarefy.tools.influence.class_probabilities.ROUNDS", 1)
+    monkeypatch.setattr("rarefy.sweep.estimate.PROBE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None) -> Path:
+    """An empty folder to work in; no test sees the sets of whoever runs it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAREFY_DATA", str(tmp_path / "sets"))
     monkeypatch.setenv("RAREFY_COMPILE", "0")
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr("rarefy.sweep.estimate.PROBE_SECONDS", 0.0)
     return tmp_path
 
 
