@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -12,7 +13,6 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-import torch
 from object_store import memory, s3, s3_server
 
 import rarefy
@@ -24,6 +24,15 @@ __all__ = ["memory", "s3", "s3_server"]  # fixtures
 hypothesis.settings.register_profile("fixed", derandomize=True)
 hypothesis.settings.register_profile("search", print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+# What is imported and collected stays to the end: to look for garbage in it costs seconds.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
 
 # torch's compiler starts no further processes: each imports torch, for kernels of a second
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
@@ -43,6 +52,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No compiling (fifteen seconds for one run), and one worker unless a test asks for more."""
+    import torch  # (here: not in the process that only hands out tests)
+
     monkeypatch.setenv("RAREFY_COMPILE", "0")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -53,6 +64,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def compiler_afresh() -> Iterator[None]:
     """Nothing is compiled before and after, and to compile anything twice is an error."""
+    import torch
+
     torch._dynamo.reset()
     with torch._dynamo.config.patch(error_on_recompile=True):
         yield
@@ -60,7 +73,16 @@ def compiler_afresh() -> Iterator[None]:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few trees, where how well labels are checked is not asked, and how long a training takes is
+    found out by a step of it instead of a second."""
+    monkeypatch.setattr("rarefy.tools.influence.class_probabilities.GROWN", 5)
+    monkeypatch.setattr("rarefy.tools.influence.class_probabilities.ROUNDS", 1)
+    monkeypatch.setattr("rarefy.sweep.estimate.PROBE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None) -> Path:
     """An empty folder to work in; no test sees the sets of whoever runs it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAREFY_DATA", str(tmp_path / "sets"))

@@ -43,6 +43,7 @@ def command_lines(page: str) -> list[str]:
         "docs/training.md",
     ],
 )
+@pytest.mark.usefixtures("quick")
 def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page are one program, as a reader who follows it would type it."""
     monkeypatch.chdir(tmp_path)

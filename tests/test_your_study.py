@@ -61,8 +61,7 @@ def drive(house: Path) -> dict:
 def house(tmp_path: Path) -> Path:
     """A copy of the package to which files can be added."""
     assert rarefy.__file__ is not None
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(rarefy.__file__).parent, tmp_path / "rarefy", ignore=ignored)
+    shutil.copytree(Path(rarefy.__file__).parent, tmp_path / "rarefy")
     return tmp_path
 
 

@@ -49,8 +49,9 @@ def test_a_cell_gives_the_same_alone_in_a_batch_of_7_and_among_all(kind: type[St
     assert_declared(study, len(grid), everyone)
     some = np.random.default_rng(0).permutation(runs)[:7]
     assert_same(study.simulate(grid.cells(some), FLOAT64), part(everyone, some))
-    for one in (runs[:1], runs[-1:]):
-        assert_same(study.simulate(grid.cells(one), FLOAT64), part(everyone, one))
+    # (the last: what is taken from the first of a batch is another's then; from the last, above)
+    alone = runs[-1:]
+    assert_same(study.simulate(grid.cells(alone), FLOAT64), part(everyone, alone))
 
 
 @every_study

@@ -125,7 +125,7 @@ def test_rare_features_must_fall_and_the_mask_must_keep_them(
     study = ContrastSamples.at("tiny")
 
     def rare(c: xr.Dataset) -> xr.DataArray:
-        here = (c["samples"] == 32) & (c["again"] == "sample") & (c["read"] == 40)
+        here = (c["samples"] == 32) & (c["again"] == "sample") & (c["read"] == 16)
         by = sum((c["training"] == name) * value for name, value in change.items())
         return 0.7 + here * by
 
@@ -185,7 +185,7 @@ def test_the_picture_shows_every_training_on_few_and_on_fresh_samples() -> None:
         ({"training": ("plain",)}, "compares all: plain, pruned, branches, masked"),
         ({"training": ("plane",)}, "training='plane': must be one of plain, pruned"),
         ({"again": ("never",)}, "again='never': must be one of sample, pair"),
-        ({"figure_read": 40}, "figure_read=40: must come before the last of reads"),
+        ({"figure_read": 16}, "figure_read=16: must come before the last of reads"),
         ({"keep": 0.0}, "keep=0.0: must be in (0, 1]"),
         ({"alpha": 0.01}, "alpha=0.01: leaves out none of the 24 neurons"),
     ],

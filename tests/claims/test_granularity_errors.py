@@ -238,7 +238,7 @@ def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
         ({"batch": 8}, "batch=8: must be a multiple of 2 k = 6"),
         ({"variation": ("as chosen", "no such")}, "variation='no such': must be one of"),
         ({"variation": ("patch counts fixed",)}, "must have 'as chosen'"),
-        ({"reads": (0, 10)}, r"reads=\(0, 10\): must lie in 0..steps=30"),
+        ({"reads": (0, 10)}, r"reads=\(0, 10\): must lie in 0..steps=12"),
     ],
 )
 def test_wrong_parameters_are_named(wrong: dict[str, Any], message: str) -> None:

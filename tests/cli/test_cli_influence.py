@@ -21,7 +21,7 @@ from rarefy.tools.influence.writing import read_table
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

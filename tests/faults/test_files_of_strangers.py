@@ -230,6 +230,7 @@ def test_d12_a_table_that_cannot_be_used_is_named(
     lost="the scoring so far",
 )
 @pytest.mark.parametrize("damage", ["state.npz", "about.json", "position", "shape"])
+@pytest.mark.usefixtures("quick")
 def test_d12_a_damaged_scoring_state_is_named(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -272,8 +272,8 @@ def test_several_processes_at_once_fetch_once(server: Server, tmp_path: Path) ->
         "from pathlib import Path; from rarefy.data.images.download import RemoteFile, fetch; "
         f"fetch({server.remote()!r}, Path({str(tmp_path)!r}), progress=False)"
     )
-    workers = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
-    assert [worker.wait(60) for worker in workers] == [0, 0, 0]
+    workers = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    assert [worker.wait(60) for worker in workers] == [0, 0]
     assert (tmp_path / "sub" / "file.bin").read_bytes() == CONTENT
     assert _names(tmp_path) == ["file.bin"]
     if download.LOCKS:

@@ -21,6 +21,8 @@ from rarefy.tools.checkup.sections import DONE, FAILED, SKIPPED
 from rarefy.tools.influence.label_check import KNOWN
 from rarefy.tools.train_images import train
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def shapes(folder: Path, sizes: dict[str, int], side: int = 12) -> Path:
     """A folder of squares in the corner of their class, with a little noise."""

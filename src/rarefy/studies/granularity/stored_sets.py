@@ -39,9 +39,9 @@ TINY: dict[str, Any] = {
     "neurons": 8,
     "threshold": 0.6,
     "batch": 16,
-    "steps": 30,
-    "reads": (10, 30),
-    "tune_steps": 10,
+    "steps": 10,
+    "reads": (4, 10),
+    "tune_steps": 4,
     "test_each": 8,
 }
 QUICK: dict[str, Any] = {

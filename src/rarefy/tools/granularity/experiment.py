@@ -74,7 +74,7 @@ class GranularityExperiment(Experiment):
             "epochs": 2,
             "tune_epochs": 2,
             "looks": 2,
-            "samples": 160,
+            "samples": 80,
             "test_samples": 100,
             "batch": 16,
         },

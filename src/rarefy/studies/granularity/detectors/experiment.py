@@ -44,8 +44,8 @@ class DetectorsExperiment(GranularityExperiment):
             "batch": 8,
             "sigma_0": 0.01,
             "lr": 1.0,
-            "steps": 40,
-            "reads": (0, 5, 10, 20, 40),
+            "steps": 20,
+            "reads": (0, 5, 10, 20),
         },
         "quick": {
             "seeds": 8,

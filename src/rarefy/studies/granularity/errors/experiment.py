@@ -53,8 +53,8 @@ class ErrorsExperiment(GranularityExperiment):
             "sigma_0": 0.1,
             "lr": 2.0,
             "batch": 12,
-            "steps": 30,
-            "reads": (0, 10, 30),
+            "steps": 12,
+            "reads": (0, 4, 12),
             "test_each": 8,
         },
         "quick": {

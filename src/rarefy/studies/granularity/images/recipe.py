@@ -33,7 +33,7 @@ TINY: dict[str, Any] = {
     "tune_epochs": 2,
     "judged": True,
     "batch": 16,
-    "samples": 160,
+    "samples": 80,
     "test_samples": 100,
 }
 

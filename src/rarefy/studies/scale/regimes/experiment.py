@@ -68,7 +68,7 @@ class RegimesExperiment(Experiment):
             "classes": (2,),
             "d": (30, 10**9),
             "filters": 4,
-            "steps": 60,
+            "steps": 30,
             "epsilon": 0.1,
             "precision": 1.0,
             "test_samples": 60,
