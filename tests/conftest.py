@@ -49,6 +49,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record", help="keep what heavy tests gave in this JSON file")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.markexpr != "heavy":  # no test cuts the power, but those measure
+        os.fsync = lambda fd: None
+
+
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No compiling (fifteen seconds for one run), and one worker unless a test asks for more."""

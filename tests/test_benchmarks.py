@@ -16,7 +16,7 @@ SCRIPTS = sorted(BENCHMARKS.glob("bench_*.py"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("eager", "quick")
 def test_a_benchmark_runs(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [str(script), "--tiny", "--out", str(tmp_path)])
     monkeypatch.syspath_prepend(BENCHMARKS)

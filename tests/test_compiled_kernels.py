@@ -1,7 +1,7 @@
 """Compiled kernels give what eager code gives, and where none can be built, work goes on without.
 
-They are compiled in one file, and so as a rule in one process of the tests: to wake torch's compiler
-costs as much as a kernel. Each is compiled once, for any number of runs.
+They are compiled in one file, and so as a rule in one process of the tests: to wake torch's
+compiler costs as much as a kernel. Each is compiled once, for any number of runs.
 """
 
 from __future__ import annotations
