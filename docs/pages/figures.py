@@ -8,7 +8,7 @@ import io
 import multiprocessing
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -26,13 +26,13 @@ TEXT = "figures.md"
 """Beside the images of a folder: the Markdown that shows them."""
 
 
-def figures(results: Iterable[Path], kept: Path) -> dict[str, Path]:
+def figures(results: Sequence[Path], kept: Path) -> dict[str, Path]:
     """A folder of figures per file of results, by its stem. Those in ``kept`` that are of the same
     results and code stay as they are; the others are drawn by a process per core."""
     code = _code()
     wanted = {path.stem: kept / f"{path.stem}-{_key(path, code)}" for path in results}
     for old in set(kept.glob("*")) - set(wanted.values()):
-        shutil.rmtree(old)
+        shutil.rmtree(old, ignore_errors=True)
     missing = [path for path in results if not (wanted[path.stem] / TEXT).exists()]
     if missing:
         # the largest first, so that no process is left alone with one
@@ -78,5 +78,6 @@ def _key(path: Path, code: bytes) -> str:
 
 def _code() -> bytes:
     """Of everything that a figure may depend on."""
-    files = [*sorted((ROOT / "src").rglob("*.py")), Path(__file__)]
+    pages = Path(__file__).parent.rglob("*.py")
+    files = [*sorted((ROOT / "src").rglob("*.py")), *sorted(pages), ROOT / "constraints.txt"]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()

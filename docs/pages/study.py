@@ -150,8 +150,9 @@ def _shown(folder: Path) -> str:
 
 def _run_it(kind: type[Study], results: Sequence[Results]) -> Iterator[str]:
     scales = ["quick", *(one.scale for one in results[:1])]
-    lines = [f"rarefy run {kind.name} --scale {scale} --out runs/{scale}" for scale in scales]
-    yield "## Run it\n\n```\n" + "\n".join([*lines, f"rarefy report runs/{scales[-1]}"]) + "\n```"
+    lines = [f"rarefy run {kind.name} --scale {scale}" for scale in scales]
+    shown = f"rarefy report runs/{kind.name}-quick --open"
+    yield "## Run it\n\n```\n" + "\n".join([*lines, shown]) + "\n```"
     yield f"It needs {plain(kind.needs)}."
 
 

@@ -163,6 +163,8 @@ def as_place(where: Place | str, option: str = "out") -> Place:
     (also ``./s3://name`` and ``C:/name``). Refuses what fsspec cannot reach."""
     if isinstance(where, Remote):
         return where
+    if not isinstance(where, str | os.PathLike):
+        raise bad_value(option, where, "must be a path or an address")
     protocol, found, rest = str(where).partition("://")
     if isinstance(where, Path) or not found or not _PROTOCOL.fullmatch(protocol):
         return Path(where)

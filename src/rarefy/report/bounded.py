@@ -10,7 +10,7 @@ from scipy import special
 
 Floats = NDArray[np.float64]
 _SHARES = re.compile(r"\b(accuracy|share|error|fraction|probability|probes?|right)\b|\bP\(", re.I)
-_DIFFERENCES = re.compile(r"\b(saved|gain|change|difference|minus|lost|ratio|over)\b", re.I)
+_DIFFERENCES = re.compile(r"\b(saved|gain|change|difference|minus|lost|ratio|over)\b| / ", re.I)
 
 
 def bounds(label: str, shown: Floats) -> tuple[float, float] | None:
@@ -31,18 +31,16 @@ def bounds(label: str, shown: Floats) -> tuple[float, float] | None:
 def kept_inside(
     mean: Floats, low: Floats, high: Floats, limits: tuple[float, float]
 ) -> tuple[Floats, Floats]:
-    """The interval made anew on the logit scale where it leaves the range: its standard error is
-    taken there by the delta method, s / (p (1 - p)), so that no end can be outside. An interval
-    that lies inside stays."""
+    """An end outside of the range is made anew on the logit scale: the standard error is taken there
+    by the delta method, s / (p (1 - p)), so that it cannot be outside. An end that lies inside
+    stays."""
     least, most = limits
-    if not ((low < least) | (high > most)).any():
-        return low, high
     share = (mean - least) / (most - least)
     half = (high - low) / 2 / (most - least)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         place, width = special.logit(share), half / (share * (1 - share))
         ends = special.expit(place - width), special.expit(place + width)
     # samples that all are 0, or all 1, have no spread to make an interval of
     sure = (share <= 0) | (share >= 1)
-    found = [np.where(sure, share, end) * (most - least) + least for end in ends]
-    return found[0], found[1]
+    lowest, highest = (np.where(sure, share, end) * (most - least) + least for end in ends)
+    return np.where(low < least, lowest, low), np.where(high > most, highest, high)

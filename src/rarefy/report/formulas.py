@@ -21,8 +21,9 @@ GREEK = dict(zip(_NAMES, _LETTERS, strict=True))
 _SIGNS = {">=": "≥", "<=": "≤", "->": "→"}
 
 _SYMBOL = rf"(?:(?:{'|'.join(sorted(_NAMES, key=len, reverse=True))}|SNR|log|[A-Za-zα-ωΑ-Ω])\*?)"
-_TERM = r"(?:[A-Za-z0-9.]++\*?(?:_[A-Za-z0-9]++)?(?:\^[A-Za-z0-9]++)?|[-+/*,= ])"
-_INNER = rf"(?:{_TERM}|\({_TERM}+\))+"
+# possessive, here and where terms are repeated: text that is no formula must not take for ever
+_TERM = r"(?:[A-Za-z0-9.]++\*?+(?:_[A-Za-z0-9]++)?(?:\^[A-Za-z0-9]++)?|[-+/*,= ])"
+_INNER = rf"(?:{_TERM}|\({_TERM}++\))++"
 _PART = rf"(?:\({_INNER}\)|-?[0-9]+\.[0-9]+|-?[A-Za-z0-9*]+(?:_[a-z0-9]+)?(?:/[0-9]+)?)"
 _FORMULA = re.compile(
     rf"(?<![\w.\\])(?P<symbol>{_SYMBOL})(?![A-Za-z])"

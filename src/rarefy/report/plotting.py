@@ -53,7 +53,7 @@ def plot(
         if picture not in names:
             raise unknown(f"picture of {chosen.name}", picture, names)
         picture = names.index(picture)
-    if not 0 <= picture < len(pictures):
+    if not isinstance(picture, int) or not 0 <= picture < len(pictures):
         what = f"{chosen.name} has {len(pictures)}: {', '.join(names) or 'none'}"
         raise bad_value("picture", picture, what)
     figure = draw_picture(pictures[picture])
