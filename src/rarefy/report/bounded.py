@@ -31,9 +31,8 @@ def bounds(label: str, shown: Floats) -> tuple[float, float] | None:
 def kept_inside(
     mean: Floats, low: Floats, high: Floats, limits: tuple[float, float]
 ) -> tuple[Floats, Floats]:
-    """An end outside of the range is made anew on the logit scale: the standard error is taken there
-    by the delta method, s / (p (1 - p)), so that it cannot be outside. An end that lies inside
-    stays."""
+    """An end outside of the range is made anew on the logit scale, with the standard error of the
+    delta method, s / (p (1 - p)): there it cannot be outside. An end that lies inside stays."""
     least, most = limits
     share = (mean - least) / (most - least)
     half = (high - low) / 2 / (most - least)
