@@ -39,6 +39,7 @@ def completed(line: str) -> list[str]:
         ("rarefy prob", ["probe"]),
         ("rarefy run contrast-in", ["contrast-init"]),
         ("rarefy studies topk-p", ["topk-phase"]),
+        ("rarefy explore topk-p", ["topk-phase"]),
         ("rarefy run topk-phase --scale ", ["tiny", "quick", "paper", "every50", "mean"]),
         ("rarefy run --scale q", ["quick"]),
         ("rarefy pretrain digits --method simclr,br", ["simclr,branches:0.1"]),

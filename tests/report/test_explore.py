@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import http.client
 import json
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -26,8 +29,10 @@ from toy_training import ToyTraining
 
 import rarefy
 from rarefy import cli
+from rarefy.cli.exploring import explore
 from rarefy.report.explore.live import Live
 from rarefy.report.explore.page import Explorer
+from rarefy.report.explore.server import Server
 from rarefy.report.explore.sources import ALL, Source, quartiles
 from rarefy.studies.api import read_results
 
@@ -103,6 +108,15 @@ def test_it_answers_only_who_has_the_token_and_computes_what_a_run_does(
         assert ask(address, Host=f"evil.example:{page.port}")[0] == 403
         assert ask(address, "compute?source=quick", "POST", Host="127.0.0.1")[0] == 403
         assert ask(address, Host=f"localhost:{page.port}")[0] == 200
+        # what is no address, and a connection that is reset, leave the terminal as it is
+        with socket.create_connection(("127.0.0.1", page.port or 0)) as rude:
+            rude.sendall(b"GET http://[x/ HTTP/1.0\r\n\r\n")
+            assert b" 400 " in rude.recv(100)
+        with socket.create_connection(("127.0.0.1", page.port or 0)) as rude:
+            rude.sendall(b"GET ")
+            rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        status, answer = ask(address, "save")
+        assert status == 400 and b"no cell is computed yet" in answer
         assert ask(address, "../results")[0] == 404 and ask(address, "elsewhere")[0] == 404
         # what it is asked for is checked
         for wrong, about in (
@@ -141,6 +155,7 @@ def test_it_answers_only_who_has_the_token_and_computes_what_a_run_does(
         (["toy", "--set", "drift=a"], "drift='a': must be a number"),
         (["toy", "nowhere"], "no store at nowhere"),
         (["toy", "--save", "."], "--save="),
+        (["toy", "elsewhere"], "no results of toy are in elsewhere; name no folder to compute"),
         (["toy-training"], "is the training of a whole network: it is not computed here."),
         (["toy-training", "--set", "height=1"], "--set is for what is computed."),
     ],
@@ -154,6 +169,9 @@ def test_wrong_use_is_one_line(
 ) -> None:
     only(monkeypatch, Toy, ToyTraining)
     monkeypatch.chdir(tmp_path)
+    Path("elsewhere").mkdir()
+    for suffix in ("json", "parquet"):
+        Path(f"elsewhere/another-quick.{suffix}").touch()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         busy = str(taken.getsockname()[1])
         assert cli.main(["explore", *(one.format(busy=busy) for one in arguments)]) == 2
@@ -176,6 +194,78 @@ def test_a_computation_that_is_stopped_keeps_what_is_through(tmp_path: Path) -> 
     whole = rarefy.run(Toy, "quick", device="cpu", seeds=200)["end"]
     same = whole.stack(cell=("drift", "sigma", "seed")).sel(cell=there["cell"])
     np.testing.assert_allclose(there, same, rtol=1e-6)
+
+
+def test_a_stop_reaches_those_that_wait(tmp_path: Path) -> None:
+    live = Live(Toy, {}, tmp_path)
+    source = live.source({})
+    waiting = [threading.Thread(target=live.compute, args=(source,)) for _ in range(3)]
+    with live._busy:  # as if a computation were under way
+        for one in waiting:
+            one.start()
+        while live._turn < len(waiting):
+            time.sleep(0.01)
+        live.stop()
+    for one in waiting:
+        one.join(60)
+    assert len(live.missing(source)) == 180
+    live.close()
+    assert live.compute(source) == 0
+
+
+def test_a_browser_that_is_waited_for_gets_the_page(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answers = []
+
+    def wait_for(address: str) -> bool:
+        answers.append(ask(address)[0])
+        signal.raise_signal(signal.SIGINT)
+        return True
+
+    only(monkeypatch, Toy)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", wait_for)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert cli.main(["explore", "toy", "--open"]) == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert answers == [200]
+
+
+def test_the_usual_port_may_be_left_out_of_the_host() -> None:
+    source = Source("stored", "stored", Toy.at("tiny"), rarefy.run(Toy, "tiny", device="cpu"))
+    with Server(Explorer(Toy, {"stored": source}, None)) as server:
+        assert "localhost" not in server.hosts
+        server.server_port = 80
+        assert {"localhost", "127.0.0.1:80"} < server.hosts
+
+
+def test_values_that_were_chosen_are_saved_beside_what_is_stored(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    only(monkeypatch, Toy)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "toy", "--scale", "tiny"]) == 0
+    arguments = ["runs/toy-tiny", "--set", "drift=0.77", "--save", "page.html"]
+    assert cli.main(["explore", "toy", *arguments]) == 0
+    packed = re.search(r'id="start">([^<]+)<', Path("page.html").read_text())
+    assert packed is not None
+    found = json.loads(gzip.decompress(base64.b64decode(packed[1])))["sources"]
+    assert found["quick"]["dims"]["drift"]["values"] == [0.77] and all(found["quick"]["there"])
+    assert "stored-tiny" in found
+
+
+def test_help_is_folded_for_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["explore", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "<bool>" not in shown
+    lines = [line.strip() for line in (explore.__doc__ or "").splitlines()]
+    assert all(line in shown for line in lines if "Example" not in line)
 
 
 def test_quartiles_leave_out_what_is_not_finite() -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import threading
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from rarefy.cli.completing import study_names
+from rarefy.cli.folding import FoldedVerb
 from rarefy.cli.frame import app, complain, exit_on_error, results_in
 from rarefy.cli.showing import OpenIt
 from rarefy.core.errors import UsageError
@@ -22,10 +25,13 @@ if TYPE_CHECKING:
     from rarefy.report.explore.sources import Source
 
 
-@app.command()
+@app.command(cls=FoldedVerb)
 @exit_on_error
 def explore(
-    study: Annotated[str, typer.Argument(help="A name from [bold]rarefy studies[/].")],
+    study: Annotated[
+        str,
+        typer.Argument(help="A name from [bold]rarefy studies[/].", autocompletion=study_names),
+    ],
     folders: Annotated[
         list[str] | None,
         typer.Argument(
@@ -50,16 +56,19 @@ def explore(
     port: Annotated[int, typer.Option(help="0: any that is free.")] = 0,
     open_it: OpenIt = False,
 ) -> None:
-    """Move sliders over the axes of a study and see its figures change: for students and lectures.
+    """Move sliders over a study's axes and see its figures change.
 
-    The page is served on this machine alone, at an address with a secret token; Ctrl-C ends it.
-    Stored results are shown at once. What is not stored is computed at quick size when a slider
-    gets there, with a progress bar; trainings of whole networks are not. The figures are the
-    study's own, theory and measurement together, for the values that you choose; or a chart of any
-    output along any axis. The address keeps where the sliders stand.
+    It is for students and lectures. The page is served on this machine alone,
+    at an address with a secret token; Ctrl-C ends it. Stored results are shown
+    at once. What is not stored is computed at quick size when a slider gets
+    there, with a progress bar; trainings of whole networks are not. The figures
+    are the study's own, theory and measurement together, for the values that
+    you choose; or a chart of any output along any axis. The address keeps where
+    the sliders stand.
 
-    Saved as one file the page works from a disk or a web site, with what has been computed. Where
-    nothing is stored, --save computes the study at quick size first.
+    Saved as one file the page works from a disk or a web site, with what has
+    been computed. Where nothing is stored, and with --set, --save computes the
+    study at quick size first.
 
     Example: [bold]rarefy explore contrast-alignment --open[/]
 
@@ -82,6 +91,10 @@ def explore(
     stored = _stored(kind, folders)
     if not stored and refusal(kind):
         raise UsageError(f"{refusal(kind)} None is in {' '.join(folders or ['results'])}.")
+    if folders and not stored:
+        raise UsageError(
+            f"no results of {study} are in {' '.join(folders)}; name no folder to compute them"
+        )
     with tempfile.TemporaryDirectory(prefix="rarefy-") as scratch:
         live = None if refusal(kind) else Live(kind, chosen, Path(scratch))
         explorer = Explorer(kind, stored, live)
@@ -90,11 +103,16 @@ def explore(
                 return _save(explorer, save)
             with Server(explorer, port) as server:
                 typer.echo(f"{server.address}\nCtrl-C ends it.")
-                if open_it and not webbrowser.open(server.address):
-                    complain("there is no browser here: open the address above", 0)
+                if open_it:  # (some browsers are waited for, and they wait for the page)
+                    threading.Thread(target=_open, args=(server.address,), daemon=True).start()
                 # to stop a server is how it ends
                 with contextlib.suppress(KeyboardInterrupt):
                     server.serve_forever()
+
+
+def _open(address: str) -> None:
+    if not webbrowser.open(address):
+        complain("there is no browser here: open the address above", 0)
 
 
 def _stored(kind: type[Study], folders: list[str] | None) -> dict[str, Source]:
@@ -130,7 +148,7 @@ def _stored(kind: type[Study], folders: list[str] | None) -> dict[str, Source]:
 def _save(explorer: Explorer, path: Path) -> None:
     from rarefy.report.explore.page import save
 
-    if explorer.live is not None and not explorer.stored:
+    if explorer.live is not None and (explorer.live.settings or not explorer.stored):
         source = explorer.live.source({})
         steps = len(explorer.live.missing(source)) * explorer.live.study.cost().steps_per_cell
         with Progress(explorer.kind.name, steps) as progress:

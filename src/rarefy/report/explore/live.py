@@ -57,7 +57,8 @@ class Live:
         self.done = self.total = 0.0
         self._heard: Callable[[float], None] = _nobody
         self._stores: dict[str, Store] = {}
-        self._stop = threading.Event()
+        self._turn = self._running = 0
+        self._closed = False
         self._busy, self._counting, self._opening = (threading.Lock() for _ in range(3))
 
     def _parameters(self) -> dict[str, dict[str, Any]]:
@@ -115,13 +116,14 @@ class Live:
         self, source: Source, stops: Stops | None = None, heard: Callable[[float], None] = _nobody
     ) -> int:
         """Compute what is missing at these positions (everywhere if not given), as ``rarefy run``
-        does; how many cells. What is under way is stopped first: who moves a slider no longer waits
-        for where it was. ``heard`` is told of run-steps."""
+        does; how many cells. What is under way or waits is stopped first: who moves a slider no
+        longer waits for where it was. ``heard`` is told of run-steps."""
         store = self._stores[source.key]
-        self.stop()
+        mine = self.stop()
         with self._busy:
-            self._stop.clear()
-            self._heard = heard
+            if mine != self._turn or self._closed:
+                return 0
+            self._running, self._heard = mine, heard
             pending = self.missing(source, stops)
             if not len(pending):
                 return 0
@@ -162,7 +164,7 @@ class Live:
                     self.done = max(self.done, work)
 
     def _advance(self, amount: float) -> None:
-        if self._stop.is_set():  # (batches that run at once have a stop of their own)
+        if self._turn != self._running:  # (batches that run at once have a stop of their own)
             raise OutOfTime("stopped")
         with self._counting:
             self.done = min(self.done + amount, self.total)
@@ -177,12 +179,16 @@ class Live:
         wanted = np.sort(places[(slice(None), *chosen)].ravel())
         return np.asarray(wanted[~store.done()[wanted]])
 
-    def stop(self) -> None:
-        """End the computation under way after the steps it is at."""
-        self._stop.set()
+    def stop(self) -> int:
+        """End the computation under way after the steps it is at, and those that wait; the number
+        of the next turn."""
+        with self._counting:
+            self._turn += 1
+            return self._turn
 
     def close(self) -> None:
-        """Wait for the end of what is under way."""
+        """Wait for the end of what is under way; nothing is computed from now on."""
+        self._closed = True
         self.stop()
         with self._busy:
             for store in self._stores.values():

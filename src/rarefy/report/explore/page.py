@@ -10,6 +10,7 @@ from typing import Any
 
 from rarefy import __version__
 from rarefy.core.contracts import Study
+from rarefy.core.errors import UsageError
 from rarefy.core.papers import paper_names
 from rarefy.core.writing import write_output
 from rarefy.report import interactive, style
@@ -43,6 +44,8 @@ class Explorer:
         if served and self.live is not None:
             self.live.source({})
         sources = {key: one for key, one in self.sources().items() if served or _begun(one)}
+        if not sources:
+            raise UsageError("there is nothing to save: no cell is computed yet")
         start = {
             "served": served,
             "sources": {key: one.numbers() for key, one in sources.items()},

@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import json
 import secrets
+import sys
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
@@ -41,6 +43,17 @@ class Server(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://{HERE}:{self.server_port}/{self.token}/"
 
+    @property
+    def hosts(self) -> set[str]:
+        """How a browser may name this server: it leaves out the usual port."""
+        names = {HERE, "localhost"}
+        usual = names if self.server_port == HTTP_PORT else set()
+        return {f"{name}:{self.server_port}" for name in names} | usual
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exception(), OSError):  # (a connection that ended is no news)
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
 
 class Handler(BaseHTTPRequestHandler):
     """One request. What it names is checked before anything is done."""
@@ -57,12 +70,14 @@ class Handler(BaseHTTPRequestHandler):
         self._answer({"compute": self._compute, "stop": self._stop})
 
     def _answer(self, known: dict[str, object]) -> None:
-        asked = urlsplit(self.path)
+        try:
+            asked = urlsplit(self.path)
+        except ValueError:
+            return self._send(400, "text/plain", b"this is no address\n")
         _, _, after = asked.path.partition("/")
         token, slash, verb = after.partition("/")
-        hosts = {f"{name}:{self.server.server_port}" for name in (HERE, "localhost")}
         right = secrets.compare_digest(token.encode(), self.server.token.encode())
-        if self.headers.get("Host") not in hosts or not right or not slash:
+        if self.headers.get("Host") not in self.server.hosts or not right or not slash:
             return self._send(403, "text/plain", b"this address is not for you\n")
         action = known.get(verb)
         if not callable(action):

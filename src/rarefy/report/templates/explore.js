@@ -284,6 +284,11 @@
     const address = written();
     try { await navigator.clipboard.writeText(address); tell("The link is copied."); } catch (error) { tell(address); }
   });
+  byId("save")?.addEventListener("click", function (event) {
+    if (Object.values(start.sources).some(function (one) { return one.there.some(Boolean); })) return;
+    event.preventDefault();
+    tell("There is nothing to save: no cell is computed yet.", true);
+  });
   read();
   controls();
   await update();
