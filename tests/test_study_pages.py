@@ -49,7 +49,7 @@ def test_a_study_has_answer_figure_command_parameters_and_data(built: Path) -> N
     answer = current_answers()["S11"]
     assert f"[S11](../claims/S11.md) {study.plain(answer.claim.line)}" in text
     assert f'<img src="{STEM}/' in text and (built / "studies" / STEM).is_dir()
-    assert "rarefy run topk-stages --scale paper --out runs/paper\n" in text
+    assert "rarefy run topk-stages --scale paper\n" in text
     assert f"](../data/{STEM}.parquet)" in text and (built / "data" / f"{STEM}.json").exists()
     assert "| `seeds`" in text
     before, _, readings = text.partition("<details")

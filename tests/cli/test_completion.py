@@ -63,8 +63,8 @@ def test_methods_are_methods() -> None:
 def test_a_script_for_the_shell_is_shown() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "rarefy", "--show-completion", "bash"],
+        env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
         capture_output=True,
         text=True,
-        env={**os.environ, "SHELL": "/bin/bash"},
     )
     assert ran.returncode == 0 and "_RAREFY_COMPLETE=complete_bash" in ran.stdout, ran.stderr

@@ -95,7 +95,9 @@ def decay_answer(found: dict[str, Found]) -> str:
     """How much of the gain a stronger weight decay leaves."""
     said = []
     for one in _runs(found, ("decay",)):
-        usual = next(other for other in _elsewhere(found) if other.data == one.data)
+        usual = next((other for other in _elsewhere(found) if other.data == one.data), None)
+        if usual is None:
+            continue
         usual = usual.at(one.results["seed"].values.tolist())
         left, whole = one.gain(BRANCHES), usual.gain(BRANCHES)
         plain = f"{usual.mean(BASELINE):.2f} to {one.mean(BASELINE):.2f}"

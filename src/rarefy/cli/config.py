@@ -255,6 +255,8 @@ def _plain_values(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(context: typer.Context, path: Path) -> Iterator[str]:
+    from rarefy.core.tables import without_marks
+
     verb, values = context.command.name, _values(context)
     yield f"# Options of rarefy {verb}, written by rarefy {__version__}. To do the same again:"
     yield f"#   rarefy {verb} --config {as_argument(path)}"
@@ -270,14 +272,8 @@ def _lines(context: typer.Context, path: Path) -> Iterator[str]:
             panel = heading[key]
             yield f"\n# ---- {panel or 'General'} ----"
         yield ""
-        yield from (f"# {line}" for line in wrap(_plain(parameters[key].help or ""), 94))
+        yield from (f"# {line}" for line in wrap(without_marks(parameters[key].help or ""), 94))
         yield f"{key} = {_toml(values[key])}" if key in values else f"# {key} ="
-
-
-def _plain(markup: str) -> str:
-    from rich.text import Text
-
-    return Text.from_markup(markup).plain
 
 
 def _toml(value: Any) -> str:

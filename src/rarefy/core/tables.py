@@ -29,6 +29,11 @@ class Table(RichTable):
         super().add_row(*map(_plain, cells), **style)
 
 
+def without_marks(markup: str) -> str:
+    """The words of a help text, which alone is written with marks."""
+    return Text.from_markup(markup).plain
+
+
 def make_table(
     columns: Mapping[str, str],
     rows: Iterable[Sequence[Any]],
