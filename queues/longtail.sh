@@ -53,6 +53,8 @@ try rarefy run longtail-overtraining --scale small-decay-1000
 # methods under one protocol
 try rarefy run longtail-table --scale cifar100-methods-500
 try rarefy run longtail-table --scale cifar10-methods-500
+try rarefy run longtail-table --scale cifar100-methods-further-500
+try rarefy run longtail-table --scale cifar10-methods-further-500
 
 # a stronger weight decay
 try rarefy run longtail-table --scale cifar100-decay-500 --seeds 1
@@ -72,6 +74,10 @@ try rarefy run longtail-table --scale cifar10-rho50-500 --seeds 3
 try rarefy run longtail-table --scale cifar10-rho1-500
 try rarefy run longtail-table --scale cifar100-rho10-500
 try rarefy run longtail-table --scale cifar100-rho50-500
+
+# does the gain grow with the imbalance? (all of it stands in rows above)
+try rarefy run longtail-table --scale cifar10-growth-500
+try rarefy run longtail-table --scale cifar100-growth-500
 
 # shorter and longer
 try rarefy run longtail-table --scale cifar100-branches-100

@@ -78,9 +78,25 @@ def test_the_gain_grows_with_rho_or_does_not() -> None:
     rho = (1.0, 10.0, 50.0, 100.0)
     rising = {"pruned:0.5": (0.04, 0.03, 0.02, 0.01), "branches:0.1": (0.01, 0.02, 0.03, 0.04)}
     said = judged(results(rising, rho))
-    assert said["P8", "two branches, 0.1 kept"].outcome == "holds"
-    assert said["P8", "Algorithm 1, 0.5 kept"].outcome == "fails"
-    assert ("P8", "two branches, 0.1 kept") not in judged(results({}, (10.0,)))
+    grown = ": gain at rho 100 less at rho 1"
+    branches, algorithm = (
+        said["P8", name + grown] for name in ("two branches, 0.1 kept", "Algorithm 1, 0.5 kept")
+    )
+    assert (branches.outcome, branches.n, algorithm.outcome) == ("holds", 3, "fails")
+    assert branches.value == pytest.approx(3.0, abs=0.01)
+    assert branches.published == pytest.approx(7.07 - 0.59)
+    assert not any(claim == "P8" for claim, _ in judged(results({}, (10.0,))))
+
+
+def test_growth_has_scales_of_its_own_which_repeat_no_row() -> None:
+    rising = {"branches:0.1": (0.01, 0.03)}
+    for data, number in (("cifar10", "P8.1"), ("cifar100", "P8.2")):
+        (one,) = (
+            verdict
+            for verdict in study(data=data).verdicts(results(rising), f"{data}-growth-500")
+            if "two branches" in verdict.setting
+        )
+        assert (one.claim, one.outcome) == (number, "holds")
 
 
 def test_whose_units_are_masked_counts_a_seed_once_and_no_set_without_a_tail() -> None:

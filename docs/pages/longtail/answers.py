@@ -8,16 +8,15 @@ from collections import defaultdict
 import numpy as np
 
 from pages.longtail.rows import (
+    LARGEST,
     NOT_RUN,
     SET_NAMES,
-    STUDY,
     Found,
     at_rho,
     by_length,
     in_words,
 )
 from rarefy.measure.order_pairs import FEWEST, OverOrders
-from rarefy.measure.statistics import judge_trend, spearman_trend
 from rarefy.studies.longtail.published import TABLE_2
 from rarefy.studies.longtail.table.study import ALGORITHM_1, BRANCHES, MASK_FREE
 from rarefy.studies.longtail.words import spoken
@@ -31,6 +30,18 @@ ALL_GAIN, ALL_LOSE = "a gain in every order, too few to be certain", "a loss in 
 TOO_FEW = "too few orders to say"
 STOPPED = "stopped, not finite"
 BETTER, WORSE = (HELPS, LOOKS_GOOD, ALL_GAIN), (HURTS, LOOKS_BAD, ALL_LOSE)
+GROWN = {
+    HELPS: "it grows",
+    HURTS: "it falls",
+    LOOKS_GOOD: "it seems to grow",
+    LOOKS_BAD: "it seems to fall",
+    ALL_GAIN: "it grows in every order, too few to be certain",
+    ALL_LOSE: "it falls in every order, too few to be certain",
+    OPEN: "no certain growth",
+    TOO_FEW: "too few orders to say",
+    STOPPED: STOPPED,
+}
+"""The same words, of the growth of a gain."""
 REACHED = tuple(ALGORITHM_1)
 """Sets that this project's machines can train on."""
 
@@ -128,26 +139,28 @@ def growth_answer(found: dict[str, Found], data: str, method: str) -> str:
     said = []
     by_epochs: dict[int, list[Found]] = defaultdict(list)
     for one in runs_of(found, data, method):
-        by_epochs[one.epochs].append(one)
+        if one.gain(method).values:
+            by_epochs[one.epochs].append(one)
     for epochs, runs in sorted(by_epochs.items()):
-        runs = [one for one in runs if one.gain(method).values]
         if len(runs) < 2:
             continue
         seeds = set.intersection(*({*one.results["seed"].values.tolist()} for one in runs))
-        series = [one.at(sorted(seeds)) for one in runs]
-        values = np.stack([one.gains(method) for one in series], axis=1)
-        values = values[np.isfinite(values).all(axis=1)]
-        rhos = np.array([one.rho for one in series])
-        trend = spearman_trend(rhos, values, within_rows=True)
-        verdict = judge_trend(("P8", STUDY, "rows", data), trend, "increasing")
-        gains = ", ".join(f"{one.rho:g}: {one.gain(method).mean:+.2f}" for one in series)
-        few = "too few orders to decide, looks like: " if len(values) < DECIDE else ""
+        series = [one.at(sorted(seeds)) for one in sorted(runs, key=lambda one: one.rho)]
+        grown = series[-1].gain(method).less(series[0].gain(method))
+        gains = ", ".join(f"{one.gain(method).mean:+.2f} at {one.rho:g}" for one in series)
         said.append(
-            f"{epochs} epochs {few}{verdict.outcome} (gain by rho {gains}; "
-            f"{series[0].gain(method).counted}; Spearman {trend.rho:+.2f}, p {trend.p_value:.2g})"
+            f"{GROWN[word_of(grown)]} (gain by rho: {gains}; from the smallest to the largest "
+            f"{in_words(grown)}; {epochs} epochs)"
         )
-    one_rho = "not run: it takes two imbalances at one length"
-    return f"- **P8, {SET_NAMES[data]}, {spoken(method)}**: {'; '.join(said) or one_rho}."
+    if not said:
+        only = [one for runs in by_epochs.values() for one in runs if one.rho == LARGEST]
+        no_gain = only and not any(word_of(one.gain(method)) in BETTER for one in only)
+        said.append(
+            f"not asked: no certain gain at rho {LARGEST} that could be smaller elsewhere"
+            if no_gain
+            else "not run: it takes two imbalances at one length"
+        )
+    return f"- **P8, {SET_NAMES[data]}, {spoken(method)}**: {'; '.join(said)}."
 
 
 def answers(found: dict[str, Found]) -> str:

@@ -15,7 +15,13 @@ from pages.longtail.length import (
     repeated,
     where_from,
 )
-from pages.longtail.methods import controls_table, decay_answer, mask_answer, methods_table
+from pages.longtail.methods import (
+    best_answer,
+    controls_table,
+    decay_answer,
+    mask_answer,
+    methods_table,
+)
 from pages.longtail.rows import (
     BASELINE,
     LARGEST,
@@ -158,6 +164,7 @@ def page(found: dict[str, Found]) -> str:
         "norm is removed or disturbed. By every judge:",
         by_judge,
         "## Methods under one protocol",
+        best_answer(found),
         "Linear probe, all labels, rho 100. Published: README of the code of Zhou et al. (2022), "
         "another split of the same set (largest class 450); their two branches (SDCLR, BCL-D) have "
         "SDCLR's settings, three layers in the head and own norms (`sdclr` and `sdclr+boost` "

@@ -28,6 +28,9 @@ class OverOrders:
     interval: Interval
     """Over pairs and single orders; without ends where there are fewer than ``FEWEST``."""
     pairs: int
+    samples: tuple[float, ...] = ()
+    """One per order, NaN where it is missing, and ``labels`` that pairs of orders share."""
+    labels: tuple[int, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -39,6 +42,10 @@ class OverOrders:
         singles = len(self.values) - 2 * self.pairs
         parts = ((self.pairs, "pair"), (singles, "order"))
         return " + ".join(f"{n} {word}{'s' * (n > 1)}" for n, word in parts if n) or "no order"
+
+    def less(self, other: OverOrders) -> OverOrders:
+        """The difference to another number of the same orders."""
+        return over_orders(np.subtract(self.samples, other.samples), self.labels)
 
     def shown(self) -> str:
         """Mean and interval, or the single numbers where there is none."""
@@ -76,4 +83,10 @@ def over_orders(samples: ArrayLike, pairs: ArrayLike, level: float = 0.95) -> Ov
     count = len(there) - found.n
     if found.n < FEWEST:
         found = found._replace(low=np.nan, high=np.nan)
-    return OverOrders(tuple(there.tolist()), found, count)
+    return OverOrders(
+        tuple(there.tolist()),
+        found,
+        count,
+        tuple(values.tolist()),
+        tuple(np.asarray(pairs).tolist()),
+    )

@@ -3,13 +3,12 @@ pairs of orders counted as the pairs they are."""
 
 from __future__ import annotations
 
-import numpy as np
 import xarray as xr
 
 from rarefy.core.contracts import Verdict
 from rarefy.measure.estimates import mean_band
-from rarefy.measure.order_pairs import FEWEST, OverOrders, by_pair, over_orders
-from rarefy.measure.statistics import judge_difference, judge_trend, spearman_trend
+from rarefy.measure.order_pairs import FEWEST, OverOrders, over_orders
+from rarefy.measure.statistics import judge_difference
 from rarefy.studies.kit.reading import Naming
 from rarefy.studies.longtail.published import published
 from rarefy.studies.longtail.words import judged_by, others, spoken
@@ -23,6 +22,8 @@ PRIMARY = ("longtail-table", "cifar10-rho100-500", "cifar10", 500)
 """Study, scale, set and epochs of the primary readings, at the largest imbalance; epochs are not
 given."""
 LARGEST = 100.0
+GROWTH = {"cifar10-growth-500": "P8.1", "cifar100-growth-500": "P8.2"}
+"""Scales of the primary readings of P8, two branches: Algorithm 1 has no gain that could grow."""
 
 
 def verdicts(experiment: LongTailPretraining, results: xr.Dataset, scale: str) -> list[Verdict]:
@@ -47,7 +48,8 @@ def verdicts(experiment: LongTailPretraining, results: xr.Dataset, scale: str) -
         words = spoken(methods[0]) if len(methods) == 1 else f"{words}, mean over shares kept"
         gains = told.sel(algorithm=methods).mean("algorithm", skipna=False)
         gains = gains - told.sel(algorithm=baseline, drop=True)
-        for rho in told["rho"].values.tolist():
+        rows = [] if scale in GROWTH else told["rho"].values.tolist()  # (they stand elsewhere)
+        for rho in rows:
             row = published(experiment.data, rho) if theirs else None
             claim = number if primary and rho == LARGEST and len(methods) == 1 else "P6"
             asked = {"overall": named(claim, f"rho {rho:g}, {words}: accuracy")}
@@ -60,23 +62,40 @@ def verdicts(experiment: LongTailPretraining, results: xr.Dataset, scale: str) -
                         setting,
                         gain.interval,
                         "positive" if name == "overall" else "negative",
-                        note=_counted(gain, baseline),
+                        note=_counted(gain, spoken(baseline)),
                         published=row and (row.gain if name == "overall" else row.delta_gain),
                     )
                 )
         if len(told["rho"]) > 1:
-            # the imbalances of a seed share weights, views and images
-            values = by_pair(gains["overall"].transpose("seed", "rho").values, pairs)
-            values = values[np.isfinite(values).any(axis=1)]
-            trend = spearman_trend(told["rho"].values.astype(float), values, within_rows=True)
-            found.append(judge_trend(named("P8", words), trend, "increasing"))
-    return [*found, _mechanism(named, results, masked, pairs)]
+            claim = GROWTH.get(scale, "P8") if kind == "branches" else "P8"
+            data = experiment.data if theirs else ""
+            found.append(_growth(named, gains["overall"], claim, words, data))
+    if scale not in GROWTH:
+        found.append(_mechanism(named, results, masked, pairs))
+    return found
 
 
-def _counted(gain: OverOrders, baseline: str) -> str:
+def _growth(named: Naming, gains: xr.DataArray, claim: str, words: str, data: str) -> Verdict:
+    """The gain at the largest imbalance less that at the smallest, order by order: the imbalances
+    of an order share first weights, views and most images."""
+    assert isinstance(named.experiment, LongTailPretraining)
+    low, high = float(gains["rho"].min()), float(gains["rho"].max())
+    growth = (gains.sel(rho=high) - gains.sel(rho=low)).values
+    grown = over_orders(growth, named.experiment.pairs(gains["seed"].values))
+    rows = [row.gain for rho in (low, high) if (row := published(data, rho))]
+    return judge_difference(
+        named(claim, f"{words}: gain at rho {high:g} less at rho {low:g}"),
+        grown.interval,
+        "positive",
+        note=_counted(grown, "gain at the smaller imbalance"),
+        published=round(rows[1] - rows[0], 2) if len(rows) == 2 else None,
+    )
+
+
+def _counted(gain: OverOrders, less: str) -> str:
     few = gain.interval.n < FEWEST and len(gain.values) > 1
     singles = f" ({gain.shown()}): too few for an interval" if few else ""
-    return f"points, less {spoken(baseline)}, order by order; {gain.counted}{singles}"
+    return f"points, less {less}, order by order; {gain.counted}{singles}"
 
 
 def _mechanism(named: Naming, results: xr.Dataset, masked: list[str], pairs: list[int]) -> Verdict:

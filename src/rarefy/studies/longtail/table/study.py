@@ -15,18 +15,19 @@ BRANCHES = "branches:0.1"
 MASK_FREE = "branches:1"
 MASKS = (BRANCHES, MASK_FREE, "branches:0.3")
 """Two branches with strong masks, without any (the control) and with weaker ones."""
-METHODS = (
-    "simclr",
-    "simclr+schedule",
-    "simclr+boost",
-    "simclr+harmonise",
-    BRANCHES,
-    f"{BRANCHES}+schedule",
-    f"{BRANCHES}+boost",
-    f"{BRANCHES}+harmonise",
-    f"{BRANCHES}+boost+harmonise",
-)
-"""Under one protocol, alone and together."""
+METHODS = {
+    "methods": ("simclr", BRANCHES, f"{BRANCHES}+boost", f"{BRANCHES}+harmonise"),
+    "methods-further": (
+        "simclr",
+        BRANCHES,
+        "simclr+boost",
+        "simclr+harmonise",
+        "simclr+schedule",
+        f"{BRANCHES}+schedule",
+        f"{BRANCHES}+boost+harmonise",
+    ),
+}
+"""Under one protocol, alone and together; the most promising ones first."""
 LENGTHS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("100", 100, MASKS),
     ("500", 500, (MASK_FREE,)),
@@ -98,7 +99,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         f"{data}-decay-500": {
             **rows[f"{data}-rho100-500"],
             "weight_decay": 5e-4,
-            "algorithm": ("simclr", BRANCHES),
+            "algorithm": ("simclr", BRANCHES, f"{BRANCHES}+boost"),
         }
         for data in IMBALANCES
     }
@@ -109,7 +110,17 @@ def row_scales() -> dict[str, dict[str, Any]]:
             "algorithm": methods,
         }
         for data in IMBALANCES
-        for name, methods in {**CONTROLS, "methods": METHODS}.items()
+        for name, methods in {**CONTROLS, **METHODS}.items()
+    }
+    growth = {
+        # P8; whatever of it stands in the rows is taken from there
+        f"{data}-growth-500": {
+            **rows[f"{data}-rho100-500"],
+            "algorithm": ("simclr", BRANCHES),
+            "rho": (10.0, 100.0),
+            "seeds": 1,
+        }
+        for data in IMBALANCES
     }
     tried = {
         f"{data}-keep-100": {
@@ -140,7 +151,7 @@ def row_scales() -> dict[str, dict[str, Any]]:
         for data in IMBALANCES
         for name, epochs, methods in LENGTHS
     }
-    return {**rows, **controls, **decays, **asked, **tried, **curves, **lengths}
+    return {**rows, **controls, **decays, **growth, **asked, **tried, **curves, **lengths}
 
 
 def digit_scales() -> dict[str, dict[str, Any]]:
