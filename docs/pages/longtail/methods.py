@@ -73,7 +73,8 @@ def best_answer(found: dict[str, Found]) -> str:
         f"{accuracy:.2f}** after {EPOCHS} epochs ({counted}{hint}), {abs(ahead):.1f} {beside} the "
         f"best published number that we know ({theirs.accuracy:.1f}, {theirs.name}, 2,000 epochs). "
         "The two are not of one protocol: theirs has other images, a tenth fewer, and fits the "
-        "probe on 40,000 labels instead of 50,000. It is the best of those below by test images. "
+        "probe on 40,000 labels instead of 50,000. It is the best of "
+        "[all that were run](#methods-under-one-protocol), by test images. "
         f"To try it: `rarefy pretrain DATA --method simclr,{way}`."
     )
 

@@ -138,6 +138,7 @@ def page(found: dict[str, Found]) -> str:
         "# Pruning and long-tailed contrastive learning: Table 2",
         "## What to choose today",
         advice(found),
+        best_answer(found),
         "## Table 2, ours beside the published",
         "Liao et al. ([the claims](claims.md)) report a linear probe of features learnt without "
         "labels from long-tailed images, without pruning → with. Epochs, share kept and repeats "
@@ -164,7 +165,6 @@ def page(found: dict[str, Found]) -> str:
         "norm is removed or disturbed. By every judge:",
         by_judge,
         "## Methods under one protocol",
-        best_answer(found),
         "Linear probe, all labels, rho 100. Published: README of the code of Zhou et al. (2022), "
         "another split of the same set (largest class 450); their two branches (SDCLR, BCL-D) have "
         "SDCLR's settings, three layers in the head and own norms (`sdclr` and `sdclr+boost` "

@@ -87,7 +87,7 @@ def _growth(named: Naming, gains: xr.DataArray, claim: str, words: str, data: st
         named(claim, f"{words}: gain at rho {high:g} less at rho {low:g}"),
         grown.interval,
         "positive",
-        note=_counted(grown, "gain at the smaller imbalance"),
+        note=_counted(grown, f"the gain at rho {low:g}"),
         published=round(rows[1] - rows[0], 2) if len(rows) == 2 else None,
     )
 
