@@ -44,7 +44,7 @@ def test_load_opens_files_folders_stores_and_addresses(store: Path) -> None:
         (("absent",), "path='absent': there is no such file or folder"),
         ((RESULTS, "contrast-int-paper"), "did you mean 'contrast-init-paper'?"),
         ((RESULTS / "contrast-init-paper.parquet", "x"), "name='x': is for a folder of results"),
-        ((ROOT / "docs",), "is a folder that is not a rarefy store"),
+        ((ROOT / "docs",), f"path={str(ROOT / 'docs')!r} is a folder that is not a rarefy store"),
     ],
 )
 def test_load_says_what_is_wrong(arguments: tuple[str, ...], said: str) -> None:

@@ -141,7 +141,9 @@ def test_a_run_ends_with_the_claims_it_touched(
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= int(width)
     row, *rest = rows(said)
-    assert re.match(r"T1 +1 of 1 hold, n 4 +✓ Walks with drift", row) and row.count("\n") <= 1
+    # (beside the ledger's answer "1 of 1 hold" would look like one)
+    assert re.match(r"T1 +1 of 1 hold; tiny +✓ Walks with drift", row) and row.count("\n") <= 1
+    assert "decides nothing" in row
     assert rest == [
         "12 cells in runs/toy-tiny",
         "next: rarefy report runs/toy-tiny --open",

@@ -15,6 +15,7 @@ from PIL import Image
 from planted import shapes_with_five
 
 from rarefy.cli import main
+from rarefy.cli.scored_tables import advice
 from rarefy.core.errors import OutOfTime
 from rarefy.tools.influence import scoring
 from rarefy.tools.influence.writing import read_table
@@ -284,3 +285,12 @@ def test_wrong_use_is_told_in_one_line(
     assert main(["influence", *call]) == 2
     told = capsys.readouterr().err.strip()
     assert message in told and "\n" not in told and told.startswith("error: ")
+
+
+def test_the_last_sentence_names_a_class_and_how_many_are_as_doubtful() -> None:
+    table = pd.DataFrame({"label": list("aabbc"), "given_probability": 0.5})
+    table["label_issue"] = [True, False, True, False, False]
+    table.attrs["label_accuracy"] = 1.0
+    assert "most in class 'a' (1 of 2, as many per sample in 1 more): look" in advice(table)
+    table["label_issue"] &= table["label"] == "a"
+    assert "most in class 'a' (1 of 2): look" in advice(table)

@@ -120,6 +120,10 @@ def test_a_persons_file_stays(only_toy: Path, capsys: pytest.CaptureFixture[str]
         (b"keep = '0.3'\nnetwork = '\xff'", "is no text in UTF-8 (at line 2)"),
         ("#" * 1_100_000, "--config='o.toml': is no file of options: more than a megabyte"),
         ("update = 'zero'", "--update='zero': must be one of dense, masked, project (from o.toml)"),
+        (
+            "device = 'tpu'",
+            "did you mean 'cpu'? (known: auto, cpu, cuda) (from o.toml)",
+        ),
         ("keep = '0.3'", "Missing argument 'DATA'"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rarefy.measure.estimates import SEED, bootstrap_ends
 from rarefy.measure.statistics import bootstrap_interval, mean_band, mean_interval, wilson_interval
 
 
@@ -51,21 +52,33 @@ def test_bootstrap_interval_covers_even_with_few_samples(count: int) -> None:
     draws = generator(2).normal(size=(300, count))
     covered = 0
     for samples in draws:
-        interval = bootstrap_interval(samples, lambda v: float(v.mean()), resamples=300)
+        interval = bootstrap_interval(samples, lambda v: v.mean(axis=1), resamples=300)
         covered += interval.low <= 0 <= interval.high
     assert 0.90 < covered / 300 < 0.99
 
 
-def test_bootstrap_interval_resamples_its_own_axis_and_repeats_itself() -> None:
-    samples = np.array([[1.0, 2.0, 3.0], [101.0, 102.0, 103.0]])
-    # along axis 1 both rows are always drawn together: their difference never varies
-    interval = bootstrap_interval(samples, lambda v: float(np.mean(v[1] - v[0])), axis=1)
+def test_bootstrap_interval_keeps_a_sample_together_and_repeats_itself() -> None:
+    samples = np.array([[1.0, 101.0], [2.0, 102.0], [3.0, 103.0]])
+    # both numbers of a sample are always drawn together: their difference never varies
+    interval = bootstrap_interval(samples, lambda v: np.mean(v[..., 1] - v[..., 0], axis=1))
     assert interval == (100.0, 100.0, 100.0, 3)
     noise = generator(3).normal(size=30)
-    median = [bootstrap_interval(noise, lambda v: float(np.median(v))) for _ in range(2)]
+    median = [bootstrap_interval(noise, lambda v: np.median(v, axis=1)) for _ in range(2)]
     assert median[0] == median[1]
-    assert median[0] != bootstrap_interval(noise, lambda v: float(np.median(v)), seed=1)
-    assert bootstrap_interval([], lambda v: float(v.mean())).n == 0
+    assert median[0] != bootstrap_interval(noise, lambda v: np.median(v, axis=1), seed=1)
+    assert bootstrap_interval([], lambda v: v.mean(axis=1)).n == 0
+
+
+def test_bootstrap_interval_draws_as_one_resample_at_a_time_would(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rarefy.measure.estimates._CHUNK", 50)  # several chunks
+    for n in (4, 12):  # few resamples differ, or most
+        samples, draw = generator(n).normal(size=n), np.random.default_rng(SEED)
+        one = [np.sort(samples[np.sort(draw.integers(0, n, n))]).mean() for _ in range(300)]
+        ends = bootstrap_ends(float(samples.mean()), np.array(one), 0.95, n)
+        found = bootstrap_interval(samples, lambda v: v.mean(axis=1), resamples=300)
+        assert found[1:3] == pytest.approx(ends, rel=1e-12)
 
 
 def test_wilson_interval_known_values() -> None:

@@ -61,18 +61,24 @@ def claims(
     Example: [bold]rarefy claims "Xu Chen figure 3"[/]
     Example: [bold]rarefy claims --paper 002 --figure "Table 1"[/]
     """
-    from rarefy.ledger.api import current_answers, in_full
     from rarefy.ledger.claims import load_claims
     from rarefy.ledger.search import families, find
 
     words = " ".join(what or [])
     wanted = find(load_claims(), words, paper or "", figure or "")
+    grouped = families(wanted)
+    first = next(iter(grouped), "")
+    if not as_json:  # to be read while scipy is imported
+        print_(Text(first, "bold"))
+    from rarefy.ledger.api import current_answers, in_full
+
     found = current_answers()
     if as_json:
         typer.echo(json.dumps([in_full(found[claim.id]) for claim in wanted], indent=1))
         return
-    for heading, mine in families(wanted).items():
-        print_(Text(f"{heading}", "bold"))
+    for heading, mine in grouped.items():
+        if heading != first:
+            print_(Text(heading, "bold"))
         for claim in mine:
             if len(wanted) == 1:
                 _show(found[claim.id])
@@ -211,6 +217,8 @@ def spell_here(verdicts: list[Verdict]) -> str:
     if all(verdict.outcome == "premise-not-met" for verdict in counted):
         return "premise not met"
     said = f"{sum(verdict.outcome == 'holds' for verdict in counted)} of {len(counted)}"
+    if all(verdict.scale == "tiny" for verdict in counted):
+        return f"{said} hold; tiny decides nothing"
     least = min(verdict.n for verdict in counted)
     return f"{said} hold, n {least}" if primaries else f"{said} others hold"
 

@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_type_hints
 
@@ -61,6 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
     _make_safe()
     streams = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = GuardedStream(sys.stdout), GuardedStream(sys.stderr)
+    if arguments is None:
+        sys.meta_path.insert(0, _FirstWords())
     if answering and before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
     # (processes of torchrun stop together or not at all: they end where they are)
@@ -91,6 +94,16 @@ def main(arguments: list[str] | None = None) -> int:
             if batch:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
             sys.unraisablehook = hook
+
+
+class _FirstWords(MetaPathFinder):
+    """Says what a person waits for when a verb begins to import what takes seconds. (A finder that
+    finds nothing is asked before every import.)"""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name in ("torch", "xarray"):
+            sys.meta_path.remove(self)
+            complain("loading torch takes some seconds", 0)
 
 
 def _make_safe() -> None:
@@ -141,7 +154,8 @@ def exit_on_error(verb: Verb) -> Verb:
         except RarefyError as error:
             if _debug and not isinstance(error, OutOfTime):
                 raise
-            raise typer.Exit(complain(_as_typed(str(error), verb), error.exit_code)) from None
+            said = _as_typed(str(error), verb, options)
+            raise typer.Exit(complain(said, error.exit_code)) from None
         except Terminated:  # outside a run
             message = "stopped by SIGTERM; the same command goes on"
             raise typer.Exit(complain(message, OutOfTime.exit_code)) from None
@@ -166,7 +180,7 @@ def exit_on_error(verb: Verb) -> Verb:
     return wrapped  # type: ignore[return-value]
 
 
-def _as_typed(message: str, verb: Callable[..., None]) -> str:
+def _as_typed(message: str, verb: Callable[..., None], options: dict[str, Any]) -> str:
     """A complaint about a parameter (``learning_rate=0: ...``), with the option that is typed
     (``--lr=0: ...``) and the file that it is from."""
     typed = {}
@@ -179,7 +193,13 @@ def _as_typed(message: str, verb: Callable[..., None]) -> str:
                 typed[name.strip("_")] = (flags or [f"--{name.replace('_', '-')}"])[0]
     name = re.match(r"\w*(?=[=:])|", message)[0]  # type: ignore[index]
     told = f"{typed.get(name, name)}{message.removeprefix(name)}"
-    return f"{told} (from {from_file[name]})" if name in from_file else told
+    for given, value in options.items():
+        # "unknown device 'tpu'", and of --set lr=fast "lr='fast': must be a number"
+        words = [str(one) for one in (value if isinstance(value, list) else [value])]
+        about = any(f"{one!r}" in message or one.partition("=")[0] == name for one in words)
+        if (file := from_file.get(given.strip("_"))) and (about or given.strip("_") == name):
+            return f"{told} (from {file})"
+    return told
 
 
 def check_values(options: dict[str, Any]) -> None:

@@ -107,6 +107,8 @@ def run(
     Example: [bold]rarefy run topk-regimes --scale paper --cluster scheduler.json[/]
     """
     from rarefy.studies import get_study
+
+    kind = get_study(study)  # before what takes seconds to import: a wrong name is told at once
     from rarefy.sweep.growing import begin_with_results
     from rarefy.sweep.parse import parse_settings
     from rarefy.sweep.results import check_folder, find_finished, write_results
@@ -114,7 +116,6 @@ def run(
     use_data_folder(folder)
     if cluster is not None and jobs is not None:
         raise UsageError("--jobs is for this machine alone; leave it out with --cluster")
-    kind = get_study(study)
     parameters = parse_settings(kind, settings or [])
     if seeds is not None:
         if "seeds" in parameters:

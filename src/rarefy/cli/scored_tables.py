@@ -76,7 +76,9 @@ def advice(table: pd.DataFrame) -> str:
     if not len(doubted):
         return f"no label is in doubt, of {checked:,} checked"
     shares = table.groupby("label", sort=False)["label_issue"].mean()
-    worst = str(shares.idxmax())
+    worst, *others = map(str, shares.index[shares == shares.max()])
+    inside = f"{doubted['label'].eq(worst).sum()} of {table['label'].eq(worst).sum()}"
+    alike = f", as many per sample in {len(others)} more" if others else ""
     from rarefy.tools.influence.label_check import KNOWN
 
     several = "label is" if len(doubted) == 1 else "labels are"
@@ -84,8 +86,7 @@ def advice(table: pd.DataFrame) -> str:
     first = "look at these first" if known else "most are not wrong, see the notes"
     return (
         f"{len(doubted):,} {several} in doubt, of {checked:,} checked; most in class {worst!r} "
-        f"({int(doubted['label'].eq(worst).sum())} of {int(table['label'].eq(worst).sum())}): "
-        f"{first}"
+        f"({inside}{alike}): {first}"
     )
 
 

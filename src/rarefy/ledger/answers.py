@@ -70,12 +70,14 @@ class Answer:
 
 def compute_answers(claims: Iterable[Claim], verdicts: Iterable[Verdict]) -> dict[str, Answer]:
     """Every claim's answer, corrected over the claims of its (first) paper."""
-    verdicts, found = list(verdicts), {}
+    found: dict[str, Answer] = {}
     families: dict[str, list[Claim]] = {}
     for claim in claims:
         families.setdefault(claim.papers[0], []).append(claim)
+    own: dict[str, list[Verdict]] = {one.id: [] for family in families.values() for one in family}
+    for verdict in verdicts:
+        own.setdefault(verdict.about, []).append(verdict)
     for family in families.values():
-        own = {claim.id: [v for v in verdicts if v.about == claim.id] for claim in family}
         mine = [_alone(claim, own[claim.id]) for claim in family]
         kept = _surviving(mine)
         for place, one in enumerate(mine):

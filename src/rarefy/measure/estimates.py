@@ -8,6 +8,7 @@ own seeded generator, so the same results always give the same estimate.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 SEED = 20240229
+_CHUNK = 500_000  # numbers of resamples at a time; bounds memory, not the result
 
 
 class Interval(NamedTuple):
@@ -64,29 +66,34 @@ def mean_interval(samples: ArrayLike, level: float = 0.95) -> Interval:
 
 def bootstrap_interval(
     samples: ArrayLike,
-    statistic: Callable[[NDArray[np.float64]], float],
+    statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     level: float = 0.95,
     resamples: int = 2000,
-    axis: int = 0,
     seed: int = SEED,
 ) -> Interval:
-    """Bootstrap over ``axis``: ``statistic`` gets an array laid out as ``samples``,
-    whose missing values are its own affair. ``Interval.mean`` is the statistic of the samples."""
+    """Bootstrap over the first axis: ``statistic`` gets many resamples at once, (resample, ...),
+    each laid out as ``samples``, and gives (resample,); missing values are its own affair.
+    ``Interval.mean`` is the statistic of the samples."""
     values = np.asarray(samples, dtype=np.float64)
-    n = values.shape[axis]
+    n = len(values)
     if n == 0:
         return Interval(np.nan, np.nan, np.nan, 0)
-    generator = np.random.default_rng(seed)
-    known: dict[bytes, float] = {}
-    replicas = []
-    for _ in range(resamples if n > 1 else 0):
-        # samples have no order: of few samples few resamples differ
-        drawn = np.sort(generator.integers(0, n, n))
-        if drawn.tobytes() not in known:
-            known[drawn.tobytes()] = statistic(np.asarray(values.take(drawn, axis=axis)))
-        replicas.append(known[drawn.tobytes()])
-    value = float(statistic(values))
-    return Interval(value, *bootstrap_ends(value, np.asarray(replicas), level, n), n)
+    value = float(statistic(values[None])[0])
+    if n == 1:
+        return Interval(value, np.nan, np.nan, 1)
+    drawn, place = _resamples(n, resamples, seed)
+    step = max(1, _CHUNK // values.size)
+    parts = [statistic(values[drawn[at : at + step]]) for at in range(0, len(drawn), step)]
+    return Interval(value, *bootstrap_ends(value, np.concatenate(parts)[place], level, n), n)
+
+
+@lru_cache(maxsize=32)
+def _resamples(n: int, resamples: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Resamples that differ, and which of them each is: samples have no order, so that of few
+    samples few differ."""
+    drawn = np.sort(np.random.default_rng(seed).integers(0, n, (resamples, n)), axis=1)
+    different, place = np.unique(drawn, axis=0, return_inverse=True)
+    return different, place.ravel()
 
 
 def wilson_interval(successes: int, total: int, level: float = 0.95) -> tuple[float, float]:

@@ -75,14 +75,14 @@ def least_error(tested: int) -> float:
     return COUNTED / tested
 
 
-def mean_error(error: Array, test_samples: int) -> Array:
-    """Mean over seeds (first axis), of which no error at all counts as half of one: the resample
-    of a bootstrap may have none where all seeds together have some."""
+def mean_error(error: Array, test_samples: int, axis: int = 0) -> Array:
+    """Mean over seeds (an axis), of which no error at all counts as half of one: the resample of a
+    bootstrap may have none where all seeds together have some."""
     some = np.isfinite(error)
-    seeds = np.maximum(some.sum(axis=0), 1)
-    mean = np.where(some, error, 0.0).sum(axis=0) / seeds
+    seeds = np.maximum(some.sum(axis=axis), 1)
+    mean = np.where(some, error, 0.0).sum(axis=axis) / seeds
     return np.asarray(
-        np.where(some.any(axis=0), np.maximum(mean, 0.5 / (seeds * test_samples)), np.nan)
+        np.where(some.any(axis=axis), np.maximum(mean, 0.5 / (seeds * test_samples)), np.nan)
     )
 
 
@@ -118,12 +118,12 @@ def exponents(
     solve = np.linalg.pinv(design)[1:]
 
     def fitted(sample: Array) -> Array:
-        mean = mean_error(sample, test_samples)
+        mean = mean_error(sample, test_samples, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = -np.log(mean) if kind == "log" else separation(mean, classes) ** 2
-            return np.asarray(solve @ np.log(value))
+            return np.asarray(np.log(value) @ solve.T)
 
     def one(place: int) -> Interval:
-        return bootstrap_interval(inside, lambda sample: float(fitted(sample)[place]))
+        return bootstrap_interval(inside, lambda sample: fitted(sample)[:, place])
 
     return tuple(one(place) for place in range(len(regressors)))

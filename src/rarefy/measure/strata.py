@@ -82,16 +82,9 @@ def stratified_trend(
         mine = mine[mine != 0]
         signs = generator.integers(0, 2, (permutations, len(mine))) * 2 - 1
         as_extreme = max(as_extreme, int((np.abs(signs @ mine) >= found).sum()))
-    rho = _ratio(parts)
-    ends = bootstrap_interval(parts, _ratio)
-    return Trend(
-        rho,
-        (1 + as_extreme) / (1 + permutations),
-        _rho_of_means(x, y, groups, most),
-        n,
-        ends.low,
-        ends.high,
-    )
+    rho = bootstrap_interval(parts, _ratio)
+    p_value = (1 + as_extreme) / (1 + permutations)
+    return Trend(rho.mean, p_value, _rho_of_means(x, y, groups, most), n, rho.low, rho.high)
 
 
 def adjusted_means(
@@ -184,10 +177,10 @@ def _rho_of_means(x: Array, y: Array, groups: NDArray[np.generic], most: float) 
     return float(stats.spearmanr(levels[seen], means[seen]).statistic)
 
 
-def _ratio(parts: Array) -> float:
-    own, x_size, y_size = parts.sum(axis=0)
+def _ratio(parts: Array) -> Array:
+    own, x_size, y_size = np.moveaxis(parts.sum(axis=1), -1, 0)
     size = np.sqrt(x_size * y_size)
-    return float(own / size) if size > 0 else np.nan
+    return np.asarray(own / np.where(size > 0, size, np.nan))
 
 
 def _strata(

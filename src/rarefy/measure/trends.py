@@ -91,6 +91,13 @@ def linear_slope(
     )
 
 
+def spearman_rho(x: ArrayLike, y: ArrayLike) -> float:
+    """Spearman's rho over all values that are there; x (points,), y (samples, points)."""
+    x, y = _laid_out(x, y)
+    there = np.isfinite(y) & np.isfinite(x)
+    return _correlation(np.broadcast_to(x, y.shape)[there], y[there])
+
+
 def spearman_trend(
     x: ArrayLike,
     y: ArrayLike,

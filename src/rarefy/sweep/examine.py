@@ -16,25 +16,26 @@ MARK = "rarefy_store"
 FIELDS = {"spec": dict, "scale": str, "provenance": dict, "choices": dict, "inputs": dict}
 
 
-def examine(path: Place, overwrite: bool = False) -> dict[str, Any] | None:
+def examine(path: Place, overwrite: bool = False, named: str = "out") -> dict[str, Any] | None:
     """The attributes of the store at ``path``; None when there is nothing yet, or what was left
-    when one was being made at an address. Whatever else is there is refused, and never touched."""
+    when one was being made at an address. Whatever else is there is refused, and never touched;
+    ``named``: the argument that a complaint is about."""
     try:
         if is_being_made(path) or (isinstance(path, Remote) and not path.exists()):
             return None
-        return _examine(path, overwrite)
+        return _examine(path, overwrite, named)
     except Unreachable as error:
         raise UsageError(f"cannot read store {path}: {error}") from error
 
 
-def _examine(path: Place, overwrite: bool) -> dict[str, Any] | None:
+def _examine(path: Place, overwrite: bool, named: str) -> dict[str, Any] | None:
     if isinstance(path, Path) and not path.exists():
         existing = next(parent for parent in path.absolute().parents if parent.exists())
         if not existing.is_dir():
-            raise UsageError(f"out={str(path)!r}: {existing} is a file, not a folder")
+            raise UsageError(f"{named}={str(path)!r}: {existing} is a file, not a folder")
         return None
     if not path.is_dir():
-        raise UsageError(f"out={str(path)!r} is a file; a store is a folder")
+        raise UsageError(f"{named}={str(path)!r} is a file; a store is a folder")
     if not any(path.iterdir()):
         return None
     attributes: dict[str, Any] = {}
@@ -49,7 +50,7 @@ def _examine(path: Place, overwrite: bool) -> dict[str, Any] | None:
         ours, wrong = sum((path / name / "zarr.json").exists() for name in names) > 1, "unreadable"
     if not ours:
         raise UsageError(
-            f"out={str(path)!r} is a folder that is not a rarefy store; left untouched"
+            f"{named}={str(path)!r} is a folder that is not a rarefy store; left untouched"
         )
     if wrong and not overwrite:
         raise UsageError(

@@ -77,7 +77,7 @@ def pack(store: Path | str, folder: Path | str, part_mb: float = PART_MB) -> Pac
     path, folder = _named(store), Path(folder)
     if not part_mb * MB >= 1:
         raise bad_value("part_mb", part_mb, "must be more than 0 (millions of bytes)")
-    attributes = examine(path)
+    attributes = examine(path, named="store")
     if attributes is None:
         raise UsageError(f"no store at {path}")
     check_place(folder, "folder")

@@ -314,7 +314,7 @@ class Store:
 def open_store(path: Place | str, find: Find[Any]) -> Store:
     """Open a store for reading, with the experiment it was made of; ``find`` knows it by name."""
     path = as_place(path, "store")
-    attributes = examine(path)
+    attributes = examine(path, named="path")
     if attributes is None:
         raise UsageError(f"no store at {path}")
     spec: Spec = attributes["spec"]

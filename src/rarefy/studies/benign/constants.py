@@ -69,5 +69,5 @@ def share_of(part: np.ndarray, whole: np.ndarray) -> Interval:
         return Interval(np.nan, np.nan, np.nan, 0)
     return bootstrap_interval(
         np.stack([part, whole], axis=1),
-        lambda pair: float(np.nanmean(pair[:, 0]) / np.nanmean(pair[:, 1])),
+        lambda pair: np.divide(*np.moveaxis(np.nanmean(pair, axis=1), -1, 0)),
     )

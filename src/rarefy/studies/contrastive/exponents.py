@@ -19,25 +19,27 @@ def exponent_in_eps(values: xr.DataArray) -> Slope:
     log_eps = np.log(values["eps_min"].values)
     usable = log_ratio(both)[1]
     found = bootstrap_interval(both, lambda sample: slope_in_eps(sample, log_eps))
-    return Slope(slope_in_eps(both, log_eps), found.low, found.high, found.n, int(usable.sum()))
+    own = float(slope_in_eps(both, log_eps))
+    return Slope(own, found.low, found.high, found.n, int(usable.sum()))
 
 
 def log_ratio(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log of minority over majority means of a (seed, group, eps_min) array, and where it exists
-    (a mean may be missing, or 0)."""
+    """Log of minority over majority means of a (..., seed, group, eps_min) array, and where it
+    exists (a mean may be missing, or 0)."""
     there = np.isfinite(sample)
-    count = there.sum(axis=0)
-    total = np.where(there, sample, 0.0).sum(axis=0)
-    majority, minority = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+    count = there.sum(axis=-3)
+    total = np.where(there, sample, 0.0).sum(axis=-3)
+    mean = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+    majority, minority = mean[..., 0, :], mean[..., 1, :]
     usable = (majority > 0) & (minority > 0)
     return np.log(np.where(usable, minority, 1.0) / np.where(usable, majority, 1.0)), usable
 
 
-def slope_in_eps(sample: np.ndarray, log_eps: np.ndarray) -> float:
+def slope_in_eps(sample: np.ndarray, log_eps: np.ndarray) -> np.ndarray:
     """Least-squares slope of ``log_ratio`` on log eps_min; NaN with fewer than two points."""
     ratio, usable = log_ratio(sample)
-    if usable.sum() < 2:
-        return float("nan")
-    x, y = log_eps[usable], ratio[usable]
-    x = x - x.mean()  # by hand: a bootstrap asks two thousand times
-    return float((x * y).sum() / (x * x).sum())
+    count = usable.sum(axis=-1)
+    centre = np.where(usable, log_eps, 0.0).sum(axis=-1) / np.maximum(count, 1)
+    x = np.where(usable, log_eps - centre[..., None], 0.0)
+    square = np.where(count > 1, (x * x).sum(axis=-1), np.nan)
+    return np.asarray((x * ratio).sum(axis=-1) / square)

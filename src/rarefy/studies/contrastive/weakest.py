@@ -11,7 +11,7 @@ import xarray as xr
 from rarefy.core.contracts import Verdict
 from rarefy.core.text import joined
 from rarefy.measure.statistics import Identity, judge_trend
-from rarefy.measure.trends import spearman_trend
+from rarefy.measure.trends import spearman_rho, spearman_trend
 from rarefy.studies.kit.arrays import by_seed
 
 Direction = Literal["increasing", "decreasing"]
@@ -23,11 +23,12 @@ def judge_weakest(
     """Every case (seed, eps_min) has the trend; where the weakest has it, all have, so that its own
     test is enough. A case whose values do not vary is the weakest of all."""
     sign = 1 if direction == "increasing" else -1
-    trends = {
-        name: spearman_trend(values["eps_min"].values, by_seed(values, "eps_min"))
+    laid_out = {
+        name: (values["eps_min"].values, by_seed(values, "eps_min"))
         for name, values in cases.items()
     }
-    strength = {name: sign * trend.rho for name, trend in trends.items()}
+    strength = {name: sign * spearman_rho(*case) for name, case in laid_out.items()}
     name = min(strength, key=lambda case: np.nan_to_num(strength[case], nan=-np.inf))
     said = f"at {name}, the weakest of {len(cases)}" if len(cases) > 1 else ""
-    return judge_trend(identity, trends[name], direction, note=joined(said, note))
+    trend = spearman_trend(*laid_out[name])
+    return judge_trend(identity, trend, direction, note=joined(said, note))

@@ -75,4 +75,4 @@ def _extreme(values: np.ndarray, side: str, level: float) -> Interval:
     if values.ndim == 1:
         return mean_interval(values, level)
     pick = np.min if side == "at_least" else np.max
-    return bootstrap_interval(values, lambda drawn: float(pick(drawn.mean(axis=0))), level)
+    return bootstrap_interval(values, lambda drawn: pick(drawn.mean(axis=1), axis=1), level)

@@ -112,7 +112,7 @@ def _against_x(here: FeatureMap) -> Lines:
         slope = float(np.median(separation(error, here.classes) ** 2 / x))
         law = error_of(np.sqrt(slope * along), here.classes)
         curves.append(Curve(f"normal law, a = {slope:.2g}", along, law, role="law", style="dashed"))
-        constant = here.largest_constant(here.error, counted)
+        constant = float(here.largest_constant(here.error, counted))
         bound = np.minimum((here.classes - 1) * np.exp(-constant * along), 1.0)
         label = f"bound, c_1 = {constant:.2g}"
         curves.append(Curve(label, along, bound, role="theory", style="dotted"))

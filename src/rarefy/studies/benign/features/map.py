@@ -62,11 +62,12 @@ class FeatureMap:
         seen = np.nan_to_num(self.error).sum(axis=0) * self.study.test_samples
         return np.asarray((self.ratio >= least) & (seen >= COUNTED))
 
-    def largest_constant(self, error: Array, there: Mask) -> float:
+    def largest_constant(self, error: Array, there: Mask) -> Array:
         """The largest c_1 with error <= (K - 1) exp(-c_1 x) in the cells that are ``there``; error:
-        (seed, size, strength)."""
-        mean = mean_error(error, self.study.test_samples)[there]
-        return float((np.log((self.classes - 1) / mean) / self.ratio[there]).min(initial=np.inf))
+        (..., seed, size, strength)."""
+        mean = mean_error(error, self.study.test_samples, axis=-3)[..., there]
+        constants = np.log((self.classes - 1) / mean) / self.ratio[there]
+        return np.asarray(constants.min(axis=-1, initial=np.inf))
 
     def harmful(self, limit: float) -> Mask:
         """Cells of which statement 3 speaks with C_3 = ``limit``: (size, strength)."""

@@ -54,14 +54,14 @@ class Transition:
         return benign.classical_ratio(classes, samples, d, strength, self.study.base)
 
     def boundary(self, error: Array | None = None) -> Array:
-        """|u| at which the mean over seeds of an error, (seed, dimension, size, strength), is
-        ``BOUNDARY``: (dimension, size)."""
-        mean = mean_error(self.error if error is None else error, self.study.test_samples)
+        """|u| at which the mean over seeds of an error, (..., seed, dimension, size, strength), is
+        ``BOUNDARY``: (..., dimension, size)."""
+        mean = mean_error(self.error if error is None else error, self.study.test_samples, axis=-4)
         return crossing(self.strength, mean, BOUNDARY, self.study.classes)
 
     def ratio_at(self, boundary: Array) -> Array:
         """x at a |u| for each dimension and size."""
-        return self._ratio(boundary[:, :, None])[:, :, 0]
+        return self._ratio(boundary[..., None])[..., 0]
 
     def few_samples(self) -> Mask:
         """Where n is at most d/4: (dimension, size)."""
@@ -118,28 +118,33 @@ def _sides(here: Transition, named: Naming, claims: Sequence[str]) -> list[Verdi
     ]
 
 
-def boundary_exponents(
-    here: Transition, error: Array, among: Mask | None = None
-) -> tuple[float, float, int]:
-    """Exponents of the boundary in n and in d, and how many boundary points gave them; error:
-    (seed, dimension, size, strength), among: which points, (dimension, size)."""
-    edge = here.boundary(error)
-    there = np.isfinite(edge) if among is None else np.isfinite(edge) & among
-    log_size = np.broadcast_to(np.log(here.size), edge.shape)[there]
-    log_d = np.broadcast_to(np.log(here.dimension - here.study.classes)[:, None], edge.shape)[there]
-    design = np.stack([np.ones(there.sum()), log_size, log_d], axis=1)
-    if np.linalg.matrix_rank(design) < 3:
-        return float("nan"), float("nan"), int(there.sum())
-    _, in_n, in_d = np.linalg.lstsq(design, np.log(edge[there]), rcond=None)[0]
-    return float(in_n), float(in_d), int(there.sum())
+def boundary_exponents(here: Transition, error: Array, among: Mask) -> Array:
+    """Exponents of the boundary in n and in d of many errors, (resample, 2); error: (resample,
+    seed, dimension, size, strength), among: which boundary points, (dimension, size)."""
+    edge = np.where(among, here.boundary(error), np.nan)
+    design = np.stack(
+        np.broadcast_arrays(
+            1.0, np.log(here.size), np.log(here.dimension - here.study.classes)[:, None]
+        ),
+        axis=-1,
+    )
+    found = np.full((len(edge), 2), np.nan)
+    # all that have the same points are fitted at once
+    patterns, which = np.unique(np.isfinite(edge), axis=0, return_inverse=True)
+    for place, there in enumerate(patterns):
+        mine = which.ravel() == place
+        if np.linalg.matrix_rank(design[there]) == 3:
+            logs = np.log(edge[mine][:, there])
+            found[mine] = np.linalg.lstsq(design[there], logs.T, rcond=None)[0][1:].T
+    return found
 
 
 def _on_grid(here: Transition) -> tuple[Mask, int, str]:
     """Boundaries that are judged, those with n at most d/4 (the law is one for many more
     coordinates than samples), how many of them lie on the grid, and a note."""
     few = here.few_samples()
-    points = boundary_exponents(here, here.error, few)[2]
     x = np.where(few, here.ratio_at(here.boundary()), np.nan)
+    points = int(np.isfinite(x).sum())
     note = f"{points} of {few.sum()} boundaries with n at most d/4 lie on the grid"
     if points:
         note += f", {RATIO} = {np.nanmin(x):.3g} to {np.nanmax(x):.3g} there"
@@ -150,10 +155,12 @@ def _spread(here: Transition, named: Naming, claim: str) -> Verdict:
     """Whether x is the same all along the boundary."""
     few, _, note = _on_grid(here)
 
-    def spread(error: Array) -> float:
+    def spread(error: Array) -> Array:
         at = here.ratio_at(here.boundary(error))
-        finite = at[np.isfinite(at) & few]
-        return float(finite.max() / finite.min()) if len(finite) > 1 else float("nan")
+        finite, both = np.isfinite(at) & few, (1, 2)
+        most = np.where(finite, at, -np.inf).max(axis=both)
+        least = np.where(finite, at, np.inf).min(axis=both)
+        return np.where(finite.sum(axis=both) > 1, most, np.nan) / least
 
     return st.judge_bound(
         named(claim, f"{RATIO} at error {BOUNDARY:g}: largest over smallest"),
@@ -169,7 +176,7 @@ def _exponents(here: Transition, named: Naming) -> list[Verdict]:
 
     def exponent(place: int, name: str, claimed: float) -> Verdict:
         fit = st.bootstrap_interval(
-            here.error, lambda error: boundary_exponents(here, error, few)[place]
+            here.error, lambda error: boundary_exponents(here, error, few)[:, place]
         )
         slope = st.Slope(fit.mean, fit.low, fit.high, fit.n, points)
         what = named("B15", f"exponent in {name} of the |u| at which the error is {BOUNDARY:g}")

@@ -59,10 +59,10 @@ def share_of_change(accuracy: np.ndarray) -> st.Interval:
     """Mean size of the change from the first to the last |S| over that from the first to the last
     Gamma, of seed means; accuracy: (seed, size, gamma)."""
 
-    def share(drawn: np.ndarray) -> float:
-        means = drawn.mean(axis=0)
-        by_size = np.abs(means[-1] - means[0]).mean()
-        by_gamma = np.abs(means[:, -1] - means[:, 0]).mean()
-        return float(by_size / by_gamma) if by_gamma > 0 else np.nan
+    def share(drawn: np.ndarray) -> np.ndarray:
+        means = drawn.mean(axis=1)
+        by_size = np.abs(means[:, -1] - means[:, 0]).mean(axis=1)
+        by_gamma = np.abs(means[:, :, -1] - means[:, :, 0]).mean(axis=1)
+        return np.asarray(by_size / np.where(by_gamma > 0, by_gamma, np.nan))
 
     return st.bootstrap_interval(accuracy, share)

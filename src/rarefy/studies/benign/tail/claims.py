@@ -54,13 +54,14 @@ class TailCells:
         return self.length**2 * self.gamma
 
     def constants(self, error: Array) -> Array:
-        """The largest c with error <= (K - 1) exp(-c L^2 Gamma), (cell,)."""
+        """The largest c with error <= (K - 1) exp(-c L^2 Gamma), (..., cell), of (..., seed,
+        cell)."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log((self.classes - 1) / error.mean(axis=0)) / self.x)
+            return np.asarray(np.log((self.classes - 1) / error.mean(axis=-2)) / self.x)
 
-    def constant_at(self, gamma: float, error: Array) -> float:
+    def constant_at(self, gamma: float, error: Array) -> Array:
         """The same for every L at one Gamma."""
-        return float(self.constants(error)[self.gamma == gamma].min())
+        return np.asarray(self.constants(error)[..., self.gamma == gamma].min(axis=-1))
 
     def lasting(self) -> st.Interval:
         """c_2 at the largest Gamma over that at the smallest."""
@@ -68,7 +69,7 @@ class TailCells:
             return NOTHING
         last, first = float(self.gamma.max()), float(self.gamma.min())
 
-        def kept(error: Array) -> float:
+        def kept(error: Array) -> Array:
             return self.constant_at(last, error) / self.constant_at(first, error)
 
         return st.bootstrap_interval(self.error, kept)

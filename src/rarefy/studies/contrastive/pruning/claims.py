@@ -137,8 +137,8 @@ def _nearer(without: xr.DataArray, with_: xr.DataArray) -> st.Interval:
     order, log_eps = ("seed", "group", "eps_min"), np.log(with_["eps_min"].values)
     both = np.stack([values.transpose(*order).values for values in (without, with_)], axis=1)
 
-    def gain(sample: np.ndarray) -> float:
-        first, second = (abs(slope_in_eps(sample[:, place], log_eps)) for place in (0, 1))
+    def gain(sample: np.ndarray) -> np.ndarray:
+        first, second = (abs(slope_in_eps(sample[:, :, place], log_eps)) for place in (0, 1))
         return first - second
 
     return st.bootstrap_interval(both, gain)

@@ -51,9 +51,9 @@ def _bootstrapped(pairs: bytes, level: float) -> st.Interval:
     return st.bootstrap_interval(np.frombuffer(pairs).reshape(-1, 2), ratio_of_means, level)
 
 
-def ratio_of_means(samples: np.ndarray) -> float:
-    first, second = samples.mean(axis=0)
-    return float(first / second) if second else float("nan")
+def ratio_of_means(samples: np.ndarray) -> np.ndarray:
+    first, second = np.moveaxis(samples.mean(axis=1), -1, 0)
+    return np.asarray(first / np.where(second == 0, np.nan, second))
 
 
 def judge_range(

@@ -35,10 +35,11 @@ def tables(experiment: ScoreboardExperiment, results: xr.Dataset) -> list[Table]
     found = []
     for name in results["data"].values.tolist():
         rows: list[list[object]] = []
+        best = {text: winners(results, name, text) for text in injections}
         for signal in results["signal"].values.tolist():
             row: list[object] = [WORDS[signal]]
             for text in injections:
-                mark = " *" if signal in winners(results, name, text) else ""
+                mark = " *" if signal in best[text] else ""
                 told = [
                     values_of(results, output, name, text, signal).mean()
                     for output in ("auroc", "recall")

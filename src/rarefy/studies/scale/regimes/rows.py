@@ -128,7 +128,7 @@ def mean_of(samples: Array) -> Interval:
 
 @lru_cache(maxsize=4096)  # verdicts, tables and pictures ask for the same
 def _bootstrapped(samples: tuple[float, ...]) -> Interval:
-    return bootstrap_interval(np.array(samples), lambda some: float(some.mean()))
+    return bootstrap_interval(np.array(samples), lambda some: some.mean(axis=1))
 
 
 def _coefficient(y: Array, columns: Sequence[Array], which: int) -> float:

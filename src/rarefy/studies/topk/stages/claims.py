@@ -110,8 +110,9 @@ def _spread(found: np.ndarray) -> st.Interval:
     if not np.isfinite(found).all():
         return st.Interval(np.nan, np.nan, np.nan, len(found))
 
-    def of_means(sample: np.ndarray) -> float:
-        logs = np.log(sample.mean(axis=0))
-        return float(np.exp(np.abs(logs - np.median(logs)).max()))
+    def of_means(sample: np.ndarray) -> np.ndarray:
+        logs = np.log(sample.mean(axis=1))
+        off = np.abs(logs - np.median(logs, axis=1, keepdims=True))
+        return np.asarray(np.exp(off.max(axis=1)))
 
     return st.bootstrap_interval(found, of_means)
