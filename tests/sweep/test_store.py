@@ -14,6 +14,7 @@ from toy_study import Toy, only
 import rarefy
 from rarefy.core.errors import RunError, UsageError
 from rarefy.studies.api import open_store
+from rarefy.sweep.runner import execute
 from rarefy.sweep.store import Store
 
 
@@ -33,6 +34,21 @@ def test_the_dataset_has_axes_seed_and_own_dimensions(tmp_path: Path) -> None:
     assert results["side"].values.tolist() == ["left", "right"]
     assert (results["nonfinite_step"] == -1).all()
     assert results.attrs["cells_done"] == results.attrs["cells"] == 6
+
+
+@pytest.mark.parametrize(("batch", "files"), [(None, 3), (100, 3), (200, 2)])
+def test_a_large_grid_or_batch_has_few_files_and_lost_descriptions_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int | None, files: int
+) -> None:
+    monkeypatch.setattr("rarefy.sweep.arrays.CHUNK_FILES", 3)
+    path, study = tmp_path / "store", Toy.at("tiny", seeds=50)
+    found = execute(study, "tiny", device="cpu", out=path, compiled=False, batch=batch).dataset
+    assert found.attrs["cells_done"] == 300
+    for name in ("end", "done"):
+        assert len(list((path / name / "c").iterdir())) == files
+        (path / name / "zarr.json").unlink()
+        assert Store(path, study, "tiny", "float32").repair() == 0
+    xr.testing.assert_identical(Store(path, study, "tiny", "float32").read(), found)
 
 
 def test_each_cell_lands_where_its_coordinates_say(tmp_path: Path) -> None:

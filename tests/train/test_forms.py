@@ -24,8 +24,11 @@ from rarefy.data.signal_noise import SignalNoise
 from rarefy.measure.coefficients import accumulated_coefficients
 from rarefy.measure.generalisation import scores_of
 from rarefy.nets.patch_cnn import initial_filters, output_scale, responses
-from rarefy.train.descent import State, Trajectory
+from rarefy.train.descent import State, Trajectory, descend
 from rarefy.train.forms import by_responses, check_form, train_unpruned
+from rarefy.train.gram_classifier import GramClassifier, start_of
+from rarefy.train.optimisers import Sgd
+from rarefy.train.patch_classifier import PatchClassifier
 
 RUNS, M, D, STEPS = 3, 5, 40, 60
 SIZES = torch.tensor([[3, 9, 5]])
@@ -142,6 +145,31 @@ def test_a_run_trains_the_same_alone_and_in_a_batch(name: str, form: str) -> Non
     alone = trained((first, fresh, start[:1]), 0.2, form)
     for part in ("filters", "coefficients"):
         close(alone.parameters[part], together.parameters[part][:1])
+
+
+@pytest.mark.parametrize("form", ["primal", "dual"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_steps_in_place_are_those_of_the_gradient(shared: bool, form: str) -> None:
+    samples, _, start = signal_noise(shared)
+    before, kind = start.clone(), GramClassifier if form == "dual" else PatchClassifier
+    problem = kind.of(samples, 1.0)
+    given = start_of(start, samples) if form == "dual" else {"filters": start}
+    found = {}
+    for guard in ("weights", "loss"):  # only the second may move weights where they lie
+        found[guard] = descend(
+            problem,
+            given,
+            lambda step: None,
+            Sgd(torch.tensor([0.1, 0.0, 0.6], dtype=torch.float64)),
+            STEPS,
+            trackers={name: lambda state, name=name: state.parameters[name] for name in given},
+            record=READS,
+            guard=guard,
+        )
+    assert torch.equal(start, before)
+    for name in given:
+        close(found["loss"].records[name], found["weights"].records[name])
+        assert not torch.equal(*found["loss"].records[name][0, :2])
 
 
 def test_auto_is_the_form_that_takes_less_work() -> None:

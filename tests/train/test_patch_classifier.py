@@ -131,17 +131,18 @@ def test_descent_lowers_the_loss_to_a_small_one() -> None:
 def test_the_smaller_product_is_taken_only_where_it_is_the_same() -> None:
     samples, filters = setting(True)
     short = PatchClassifier.of(samples, 1.0)
-    whole = replace(short, on_axes=False)
-    assert short.on_axes
+    whole = replace(short, noise_columns=None)
+    assert short.noise_columns is not None
     for found, expected in zip(
         short.gradients({"filters": filters})[1].values(),
         whole.gradients({"filters": filters})[1].values(),
         strict=True,
     ):
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
-    assert not PatchClassifier.of(setting(False)[0], 1.0).on_axes  # samples of their own
+    own = setting(False)[0]
+    assert PatchClassifier.of(own, 1.0).noise_columns is None
     for changed in (
         replace(samples, noise=samples.noise + 1e-9),
         replace(samples, features=samples.features.flip(2)),
     ):
-        assert not PatchClassifier.of(changed, 1.0).on_axes
+        assert PatchClassifier.of(changed, 1.0).noise_columns is None

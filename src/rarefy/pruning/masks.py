@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rarefy.core.compilation import compiled
 from rarefy.core.errors import bad_value
 from rarefy.pruning import cuda_selection
 
@@ -64,7 +65,12 @@ def keep_largest(scores: Tensor, keep: Tensor | int) -> Tensor:
     return _without_asking(ranks, keep, one)
 
 
-def project_largest(weights: Tensor, keep: Tensor | int, levels: Tensor | None = None) -> Tensor:
+def project_largest(
+    weights: Tensor,
+    keep: Tensor | int,
+    levels: Tensor | None = None,
+    compile_kernels: bool = False,
+) -> Tensor:
     """The weights with all but the ``keep`` of largest magnitude set to zero (TopK, 002 Sec. 3).
 
     ``levels`` (see ``search_levels``) remembers where the last call on such weights found the
@@ -75,9 +81,29 @@ def project_largest(weights: Tensor, keep: Tensor | int, levels: Tensor | None =
     keep = _counts(keep, weights)
     if cuda_selection.usable(weights):
         return cuda_selection.project_largest(weights, keep)
+    weights = weights.contiguous()
+    if levels is None:
+        return apply_mask(weights, _chosen_marks(_magnitudes(weights), keep))
+    function = compiled(_from_levels) if compile_kernels else _from_levels
+    pruned, kept = function(weights, levels)
+    wrong = (kept != keep).nonzero(as_tuple=True)
+    if len(wrong[0]):
+        rows = weights[wrong]
+        marks, levels[wrong] = _sorted_marks(_magnitudes(rows), keep[wrong])
+        pruned[wrong] = apply_mask(rows, marks)
+    return pruned
+
+
+def _magnitudes(weights: Tensor) -> Tensor:
+    """Whole numbers in the order of the weights' magnitudes: all bits but the sign's."""
     kind = _WHOLE[weights.dtype]
-    magnitudes = weights.contiguous().view(kind) & torch.iinfo(kind).max  # all but the sign's bit
-    return apply_mask(weights, _marks(magnitudes, keep, levels))
+    return weights.view(kind) & torch.iinfo(kind).max
+
+
+def _from_levels(weights: Tensor, levels: Tensor) -> tuple[Tensor, Tensor]:
+    """The weights of at least their row's level, the others zero, and how many these are."""
+    marks = (_magnitudes(weights) >= levels[..., None]).to(levels.dtype)
+    return apply_mask(weights, marks), marks.sum(dim=-1, dtype=levels.dtype)
 
 
 def search_levels(weights: Tensor) -> Tensor | None:
@@ -134,20 +160,10 @@ def _ranks(scores: Tensor) -> Tensor:
     return ranks.masked_fill_(scores.isnan(), largest)
 
 
-def _marks(ranks: Tensor, keep: Tensor, levels: Tensor | None = None) -> Tensor:
-    """1 at the ``keep`` largest, of equal ones the first, and 0 elsewhere, in the type of
-    ``ranks``: sums and products of such marks are many times faster than those of truth values."""
-    if levels is None:
-        return _chosen_marks(ranks, keep)
-    marks = torch.ge(ranks, levels[..., None], out=torch.empty_like(ranks))
-    wrong = marks.sum(dim=-1, dtype=marks.dtype) != keep
-    if bool(wrong.any()):
-        marks[wrong], levels[wrong] = _sorted_marks(ranks[wrong], keep[wrong])
-    return marks
-
-
 def _chosen_marks(ranks: Tensor, keep: Tensor, one: int | None = None) -> Tensor:
-    """The marks of rows of which nothing is known. ``one``: the count, if all have the same."""
+    """1 at the ``keep`` largest, of equal ones the first, and 0 elsewhere, in the type of
+    ``ranks``: sums and products of such marks are many times faster than those of truth values.
+    ``one``: the count, if all rows have the same."""
     width = ranks.shape[-1]
     if width <= SHORTEST:
         return _compared(ranks, keep)

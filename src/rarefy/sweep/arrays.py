@@ -13,17 +13,30 @@ import zarr
 
 from rarefy.core.contracts import NONFINITE_STEP, Experiment, Output
 from rarefy.core.place import Place
-from rarefy.sweep.chunks import CODECS, NEEDED, Damage, chunk_files, find_damage, flush_all
+from rarefy.sweep.chunks import (
+    CODECS,
+    NEEDED,
+    Damage,
+    chunk_files,
+    find_damage,
+    flush_all,
+    open_array,
+)
 from rarefy.sweep.grid import Grid, coordinate, grid_of
 from rarefy.sweep.objects import for_zarr, no_guard
 from rarefy.sweep.renames import with_former_names
 
 CHUNK_RUNS = 32
-"""Runs in one chunk file; batches are multiples of it, or powers of two below it."""
+"""Runs in one chunk file, or more; batches are multiples of it, or powers of two below it."""
+CHUNK_FILES = 64
+"""Of one array, at most about, however many cells: reading and checking take their time for each.
+What is lost with a file is then still a small part of the results."""
 COORDINATE_RUNS = 4096
 """Coordinates are written once and can be made again: few files, however many cells."""
 CHUNK_BYTES = 64_000_000
 """A chunk is put together in memory: large outputs get fewer runs a chunk."""
+LARGE_CHUNK_BYTES = 4_000_000
+"""Of a chunk with more runs than that: a small batch writes all of it again."""
 
 
 def all_outputs(study: Experiment) -> tuple[Output, ...]:
@@ -81,17 +94,25 @@ class Arrays:
             self._opened[name] = array
         return self._opened[name]
 
-    def create(self) -> None:
+    def create(self, batch: int = 1) -> None:
+        """For batches of so many runs, if they are the usual ones."""
+        even = 1 << (max(len(self.grid) // CHUNK_FILES, 1) - 1).bit_length()
         for name in self._layout:
-            self.add(name)
+            self.add(name, max(CHUNK_RUNS, batch, even))
         self.write_coordinates()
 
-    def add(self, name: str) -> None:
-        """Describe an array; chunks that are there already become its own."""
+    def add(self, name: str, runs: int | None = None) -> None:
+        """Describe an array, with so many runs in a chunk if they are not large (None: as the
+        others have); chunks that are there already become its own."""
         dims, dtype, empty = self._layout[name]
         shape = (len(self.grid), *self.shapes.get(name, ()))
         # not fewer because the grid is small: more seeds may come, and chunks cannot be changed
-        runs = CHUNK_RUNS if name in (*self.shapes, *NEEDED) else COORDINATE_RUNS
+        if name not in (*self.shapes, *NEEDED):
+            runs = COORDINATE_RUNS
+        else:
+            runs = self._usual_chunk() if runs is None else runs
+            if 8 * runs * math.prod(shape[1:]) > LARGE_CHUNK_BYTES:
+                runs = CHUNK_RUNS
         while runs > 1 and 8 * runs * math.prod(shape[1:]) > CHUNK_BYTES:
             runs //= 2
         self._group.create_array(
@@ -105,6 +126,11 @@ class Arrays:
         )
         if isinstance(self.path, Path):
             (self.path / name / "c").mkdir(exist_ok=True)  # for its chunks
+
+    def _usual_chunk(self) -> int:
+        """Runs of a chunk of the arrays that every store has."""
+        there = (open_array(self.path, name, ()) for name in NEEDED)
+        return max((array.chunks[0] for array in there if array is not None), default=CHUNK_RUNS)
 
     def extend(self) -> None:
         """To the length of the grid."""

@@ -75,20 +75,8 @@ def choose(
     known = dict(store.attributes.get("choices", {}))
     chosen = dict(known.get(device.type, {}))
     _choose_threads(store, device, chosen, threads)
-    largest = min(fit, BATCH_CUDA)
-    if device.type == "cpu":
-        # a small grid in small batches: every worker has some, and a kill loses little
-        workers = threads_at_once(store.study, device, chosen["threads"])
-        share = math.ceil(len(store.grid) / (2 * workers))
-        largest = min(fit, BATCH_CPU, share)
-    if store.study.one_at_a_time:
-        batch = 1  # each is stored as soon as it is trained
-    if batch is not None:
-        chosen["batch"] = batch
-    elif chosen.get("batch", fit + 1) > fit:
-        # whole chunks, so that two batches do not write to one file, or an even part of one
-        whole = largest // CHUNK_RUNS * CHUNK_RUNS
-        chosen["batch"] = whole or 1 << (largest.bit_length() - 1)
+    if batch is not None or store.study.one_at_a_time or chosen.get("batch", fit + 1) > fit:
+        chosen["batch"] = usual_batch(store, machine, fit, batch, chosen.get("threads"))
     wanted = chosen.get("compiled") if compiled == "auto" else compiled
     if wanted is None:
         steps = int((~store.done()).sum()) * store.study.cost().steps_per_cell
@@ -99,6 +87,25 @@ def choose(
     chosen["compiled"] = bool(wanted) and machine.compiles
     store.remember(choices={**known, device.type: chosen})
     return chosen
+
+
+def usual_batch(
+    store: Store, machine: Machine, fit: int, asked: int | None, threads: int | None
+) -> int:
+    """Cells of a batch where none was computed yet."""
+    device = machine.device
+    if store.study.one_at_a_time:
+        return 1  # each is stored as soon as it is trained
+    if asked is not None:
+        return asked
+    largest = min(fit, BATCH_CUDA)
+    if device.type == "cpu":
+        # a small grid in small batches: every worker has some, and a kill loses little
+        workers = threads_at_once(store.study, device, threads)
+        share = math.ceil(len(store.grid) / (2 * workers))
+        largest = min(fit, BATCH_CPU, share)
+    # whole chunks, so that two batches do not write to one file, or an even part of one
+    return largest // CHUNK_RUNS * CHUNK_RUNS or 1 << (largest.bit_length() - 1)
 
 
 def _choose_threads(

@@ -19,7 +19,14 @@ from rarefy.core.place import Place, as_place
 from rarefy.core.progress import Progress
 from rarefy.core.settings import resolve_dtype
 from rarefy.core.writing import OutputFolder, check_name, check_place
-from rarefy.sweep.choices import Compiled, Machine, choose, fitting, machine_here
+from rarefy.sweep.choices import (
+    Compiled,
+    Machine,
+    choose,
+    fitting,
+    machine_here,
+    usual_batch,
+)
 from rarefy.sweep.cluster import Cluster
 from rarefy.sweep.connecting import check_cluster, connect
 from rarefy.sweep.process_state import prepared_cpu, sigterm_as_interrupt
@@ -94,7 +101,7 @@ def execute(
         # before anything is written: a cell that can never run must not leave a store behind
         fit = fitting(study, machine)
         inputs = study.inputs()
-        store.begin()
+        store.begin(usual_batch(store, machine, fit, batch, threads or 1))
         stack.callback(store.close)
         _refuse_other_inputs(store, inputs)
         if "inputs" not in store.attributes or not store.done().any():

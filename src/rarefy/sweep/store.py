@@ -177,9 +177,10 @@ class Store:
 
     # Writing
 
-    def begin(self) -> None:
-        """Lock the store, then create it, or extend it by the seeds it does not have."""
-        self._locked(self._prepare)
+    def begin(self, batch: int = 1) -> None:
+        """Lock the store, then create it, for batches of so many runs, or extend it by the seeds
+        it does not have."""
+        self._locked(lambda: self._prepare(batch))
 
     def tidy(self) -> None:
         """Remove what a kill after the last cell has left beside the store."""
@@ -214,12 +215,13 @@ class Store:
                 self._lock.release()
                 raise
 
-    def _prepare(self) -> None:
+    def _prepare(self, batch: int) -> None:
         clear(self._lock.guarded)
         # look again: it may have changed before we had the lock
         attributes = examine(self.path, self._replace)
         if attributes is None or self._replace:
-            self._create()
+            make(self._lock.guarded, lambda path: self._describe(path, batch), self.scratch)
+            self._group = self.arrays.open(self.path, "r+")
             self._replace = False
             return
         self._refuse_other_spec(attributes)
@@ -236,13 +238,9 @@ class Store:
         if attributes["spec"]["parameters"]["seeds"] < self.grid.seeds:
             self._extend()
 
-    def _create(self) -> None:
-        make(self._lock.guarded, self._describe, self.scratch)
-        self._group = self.arrays.open(self.path, "r+")
-
-    def _describe(self, path: Place) -> None:
+    def _describe(self, path: Place, batch: int) -> None:
         group = self.arrays.open(path, "w")
-        self.arrays.create()
+        self.arrays.create(batch)
         group.attrs.put(self._attributes())
 
     def _attributes(self) -> dict[str, Any]:

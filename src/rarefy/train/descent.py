@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from rarefy.core.contracts import Context
 from rarefy.core.errors import bad_value
-from rarefy.train.optimisers import Sgd
+from rarefy.train.optimisers import Rate, Sgd
 
 
 class Problem(Protocol):
@@ -34,6 +35,16 @@ class HasGradients(Protocol):
     def gradients(
         self, parameters: dict[str, Tensor], batch: Any
     ) -> tuple[Tensor, dict[str, Tensor]]: ...
+
+
+@runtime_checkable
+class HasSteps(HasGradients, Protocol):
+    """A problem that takes the step of plain descent itself, where the parameters lie: after the
+    products it is passes over memory that take the time."""
+
+    def step(self, parameters: dict[str, Tensor], lr: Rate, batch: Any) -> Tensor:
+        """Move the parameters; the loss before that, (run,)."""
+        ...
 
 
 class Pruning(Protocol):
@@ -148,6 +159,12 @@ def descend(
         raise bad_value("record", wanted, f"must lie in 0..steps={steps}")
     kept: dict[str, list[Tensor]] = {name: [] for name in trackers}
     by_hand = isinstance(problem, HasGradients) and not automatic
+    in_place = by_hand and isinstance(problem, HasSteps) and guard == "loss" and optimiser.plain
+    if in_place:
+        parameters = {
+            name: value.clone(memory_format=torch.contiguous_format)
+            for name, value in parameters.items()
+        }
     first = next(iter(parameters.values()))
     runs, device = len(first), first.device
     nonfinite = torch.full((runs,), -1, dtype=torch.int64, device=device)
@@ -159,7 +176,7 @@ def descend(
             seen = tracker(state)
             if seen.is_floating_point():
                 seen = torch.where(lost.reshape(-1, *(1,) * (seen.dim() - 1)), torch.nan, seen)
-            kept[name].append(seen)
+            kept[name].append(seen.clone() if in_place else seen)
 
     with torch.no_grad():
         if 0 in wanted:
@@ -170,13 +187,15 @@ def descend(
             here = state.parameters
             if pruning is not None:
                 here = pruning.before(step, here)
-            if by_hand:
-                loss, gradients = problem.gradients(here, batch)  # type: ignore[attr-defined]
+            if in_place:
+                loss, moved = problem.step(here, optimiser.lr, batch), here  # type: ignore[attr-defined]
             else:
-                loss, gradients = automatic_gradients(problem, here, batch)
-            moved = {
-                name: optimiser.update(name, value, gradients[name]) for name, value in here.items()
-            }
+                find = problem.gradients if by_hand else partial(automatic_gradients, problem)  # type: ignore[attr-defined]
+                loss, gradients = find(here, batch)
+                moved = {
+                    name: optimiser.update(name, value, gradients[name])
+                    for name, value in here.items()
+                }
             if pruning is not None:
                 moved = pruning.after(here, moved)
             finite = torch.isfinite(loss)

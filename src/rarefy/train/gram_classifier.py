@@ -21,7 +21,14 @@ from torch import Tensor
 from rarefy.core.compilation import compiled
 from rarefy.data.patches import PatchSamples
 from rarefy.nets.patch_cnn import responses
-from rarefy.train.patch_classifier import combination, patch_coefficients, patch_loss
+from rarefy.train.optimisers import Rate
+from rarefy.train.patch_classifier import (
+    combination,
+    patch_coefficients,
+    patch_loss,
+    per_each,
+    subtract_combination,
+)
 
 
 @dataclass(frozen=True)
@@ -55,20 +62,26 @@ class GramClassifier:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss, and what plain descent subtracts (times its rate) from both parameters. It is the
         gradient in the weights, seen through the patches; not that in the responses."""
-        function = compiled(patch_coefficients) if self.compile_kernels else patch_coefficients
-        loss, parts = function(
-            parameters["responses"], self.scales, self.one_hot, self.output_scale
-        )
-        return loss, {"responses": self._seen(parts), "coefficients": parts}
+        loss, parts = self._coefficients(parameters["responses"], 1.0)
+        return loss, {"responses": combination(parts, self.gram), "coefficients": parts}
 
-    def _seen(self, parts: Tensor) -> Tensor:
-        """Responses of the patches' combinations with coefficients ``parts``."""
-        if not self.noise_apart:
-            return combination(parts, self.gram)
-        seen, n = torch.empty_like(parts), self.one_hot.shape[1]
-        torch.mm(parts.flatten(0, 2)[:, :n], self.gram[0, :n, :n], out=seen.flatten(0, 2)[:, :n])
-        seen[..., n:] = parts[..., n:]  # features are orthonormal
-        return seen
+    def step(self, parameters: dict[str, Tensor], lr: Rate, batch: Any = None) -> Tensor:
+        """Plain descent, where the parameters lie; the loss before."""
+        seen, n = parameters["responses"], self.one_hot.shape[1]
+        loss, parts = self._coefficients(seen, lr)
+        if self.noise_apart:
+            rows, taken = seen.flatten(0, 2), parts.flatten(0, 2)
+            rows[:, :n].addmm_(taken[:, :n], self.gram[0, :n, :n], alpha=-1)
+            rows[:, n:] -= taken[:, n:]  # features are orthonormal
+        else:
+            subtract_combination(seen, parts, self.gram)
+        parameters["coefficients"] -= parts
+        return loss
+
+    def _coefficients(self, seen: Tensor, factor: Rate) -> tuple[Tensor, Tensor]:
+        function = compiled(patch_coefficients) if self.compile_kernels else patch_coefficients
+        factors = per_each(factor, seen)
+        return function(seen, self.scales, self.one_hot, factors, self.output_scale)
 
 
 def _has_noise_apart(gram: Tensor, samples: int) -> bool:

@@ -38,6 +38,11 @@ class Sgd:
     weight_decay: Rate = 0.0
     undecayed: tuple[str, ...] = ()
 
+    @property
+    def plain(self) -> bool:
+        """Whether a step is w <- w - lr g and nothing else."""
+        return not isinstance(self.weight_decay, Tensor) and self.weight_decay == 0
+
     def update(self, name: str, parameter: Tensor, gradient: Tensor) -> Tensor:
         """The parameter after this step."""
         lr, decay = per_run(self.lr, parameter), per_run(self.weight_decay, parameter)

@@ -16,6 +16,7 @@ from torch.nn import functional
 from rarefy.core.compilation import compiled
 from rarefy.data.patches import PatchSamples
 from rarefy.nets.patch_cnn import class_scores, pooled, responses
+from rarefy.train.optimisers import Rate
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class PatchClassifier:
         output_scale: in front of the sum over filters: 1, or 1/m for the mean.
         compile_kernels: whether the gradient is compiled.
         open_at_zero: what ReLU'(0) is.
-        on_axes: features are the first coordinates, and noise has nothing there.
+        noise_columns: the noise beyond the features' coordinates, if it has nothing there.
 
     Example:
         >>> draws = rarefy.lab.Draws(range(3))  # three runs
@@ -54,9 +55,9 @@ class PatchClassifier:
     output_scale: float
     compile_kernels: bool = False
     open_at_zero: bool = True
-    on_axes: bool = False
-    """features are the first coordinates and noise has exactly nothing there, for all runs alike:
-    responses then take a smaller product"""
+    noise_columns: Tensor | None = None
+    """(d - classes, n), where features are the first coordinates and noise has exactly nothing
+    there, for all runs alike: responses then take a smaller product"""
 
     @classmethod
     def of(
@@ -72,9 +73,11 @@ class PatchClassifier:
             extra = -patches.shape[1] % 4
             patches = functional.pad(patches, (0, 0, 0, extra))
             scales = functional.pad(scales, (0, extra))
-        on_axes = patches.device.type == "cpu" and _are_on_axes(samples)
+        columns = None
+        if patches.device.type == "cpu" and _are_on_axes(samples):
+            columns = samples.noise[0, :, samples.classes :].transpose(0, 1).contiguous()
         one_hot = samples.one_hot()
-        return cls(patches, scales, one_hot, output_scale, compile_kernels, open_at_zero, on_axes)
+        return cls(patches, scales, one_hot, output_scale, compile_kernels, open_at_zero, columns)
 
     def loss(self, parameters: dict[str, Tensor], batch: Any = None) -> Tensor:
         """(run,); differentiable."""
@@ -85,25 +88,35 @@ class PatchClassifier:
         self, parameters: dict[str, Tensor], batch: Any = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss and gradient; nothing is recorded for autograd, whose ReLU'(0) is always 0."""
-        filters = parameters["filters"]
-        coefficients = compiled(patch_coefficients) if self.compile_kernels else patch_coefficients
-        seen = self._responses(filters)
-        loss, parts = coefficients(
-            seen, self.scales, self.one_hot, self.output_scale, self.open_at_zero
-        )
+        loss, parts = self._coefficients(parameters["filters"], 1.0)
         found = {"filters": combination(parts, self.patches)}
         if "coefficients" in parameters:
             found["coefficients"] = parts[..., : parameters["coefficients"].shape[-1]]
         return loss, found
 
+    def step(self, parameters: dict[str, Tensor], lr: Rate, batch: Any = None) -> Tensor:
+        """Plain descent, where the parameters lie; the loss before."""
+        loss, parts = self._coefficients(parameters["filters"], lr)
+        subtract_combination(parameters["filters"], parts, self.patches)
+        if "coefficients" in parameters:
+            parameters["coefficients"] -= parts[..., : parameters["coefficients"].shape[-1]]
+        return loss
+
+    def _coefficients(self, filters: Tensor, factor: Rate) -> tuple[Tensor, Tensor]:
+        """As ``patch_coefficients``, times a factor."""
+        function = compiled(patch_coefficients) if self.compile_kernels else patch_coefficients
+        seen, factors = self._responses(filters), per_each(factor, filters)
+        return function(
+            seen, self.scales, self.one_hot, factors, self.output_scale, self.open_at_zero
+        )
+
     def _responses(self, filters: Tensor) -> Tensor:
-        if not self.on_axes:
+        if self.noise_columns is None:
             return responses(filters, self.patches)
         samples, classes = self.one_hot.shape[1:]
         seen = filters.new_empty(*filters.shape[:3], samples + classes)
-        noise = self.patches[0, :samples, classes:]
         rows = filters.reshape(-1, filters.shape[3])[:, classes:]
-        torch.mm(rows, noise.transpose(0, 1), out=seen.flatten(0, 2)[:, :samples])
+        torch.mm(rows, self.noise_columns, out=seen.flatten(0, 2)[:, :samples])
         seen[..., samples:] = filters[..., :classes]
         return seen
 
@@ -135,11 +148,17 @@ def patch_loss(seen: Tensor, scales: Tensor, one_hot: Tensor, output_scale: floa
 
 
 def patch_coefficients(
-    seen: Tensor, scales: Tensor, one_hot: Tensor, output_scale: float, open_at_zero: bool = True
+    seen: Tensor,
+    scales: Tensor,
+    one_hot: Tensor,
+    factors: Tensor,
+    output_scale: float,
+    open_at_zero: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """Loss, (run,), and the coefficient of each patch in the gradient of each filter, (run,
-    classes, m, patch): l'_ki [<w, xi_i> >= 0] for a noise patch, the sum of l'_ki over a class's
-    samples times [<w, u> >= 0] for its feature; l'_ki = softmax_k - [y_i = k] (002 Sec. 3)."""
+    """Loss, (run,), and the coefficient of each patch in the gradient of each filter times the
+    run's factor, (run, classes, m, patch): l'_ki [<w, xi_i> >= 0] for a noise patch, the sum of
+    l'_ki over a class's samples times [<w, u> >= 0] for its feature; l'_ki = softmax_k - [y_i = k]
+    (002 Sec. 3)."""
     samples, classes = one_hot.shape[1:]
     pool = pooled(seen) * scales[:, None, :]
     log_p = torch.log_softmax(output_scale * _scores(pool, one_hot), dim=1)
@@ -149,9 +168,24 @@ def patch_coefficients(
     weight = torch.cat([residual, residual @ shared], dim=2)
     if seen.shape[3] > samples + classes:
         weight = functional.pad(weight, (0, seen.shape[3] - samples - classes))
-    weight = weight * scales[:, None, :]
+    weight = weight * (scales * factors[:, None])[:, None, :]
     is_open = seen >= 0 if open_at_zero else seen > 0
     return loss, weight[:, :, None, :] * is_open  # not ``where``: three times as slow on a CPU
+
+
+def per_each(factor: Rate, like: Tensor) -> Tensor:
+    """One factor per run, (run,)."""
+    if isinstance(factor, Tensor):
+        return factor.to(like).expand(len(like))
+    return like.new_full((len(like),), factor)
+
+
+def subtract_combination(whole: Tensor, coefficients: Tensor, patches: Tensor) -> None:
+    """Take what ``combination`` gives from ``whole``, where that lies."""
+    if len(patches) == 1:
+        whole.flatten(0, 2).addmm_(coefficients.flatten(0, 2), patches[0], alpha=-1)
+    else:
+        whole.flatten(1, 2).baddbmm_(coefficients.flatten(1, 2), patches, alpha=-1)
 
 
 def combination(coefficients: Tensor, patches: Tensor) -> Tensor:

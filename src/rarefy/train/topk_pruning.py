@@ -56,6 +56,7 @@ class TopKPruning:
         shape: (classes, filters, d).
         first, every: update after which masks are first chosen, and updates between two choices.
         draws: for random supports.
+        compile_kernels: whether the projection is compiled.
 
     Example:
         >>> draws = rarefy.lab.Draws(range(3))  # three runs
@@ -77,6 +78,7 @@ class TopKPruning:
         first: int = 1,
         every: int = 1,
         draws: Draws | None = None,
+        compile_kernels: bool = False,
     ) -> None:
         """``shape``: (classes, filters, d); ``draws``, one key per run, for random supports."""
         check_schedule(first, every)
@@ -88,7 +90,7 @@ class TopKPruning:
                 raise bad_value("reading", word, f"must be one of {', '.join(READINGS)}")
         if len(readings) != len(keep):
             raise bad_value("reading", reading, f"must be one word, or one for each of {len(keep)}")
-        self.first, self.every = first, every
+        self.first, self.every, self._compile = first, every, compile_kernels
         self._keep = keep.to(torch.int64)
         self._rows = {
             word: torch.as_tensor(np.flatnonzero(readings == word), device=keep.device)
@@ -136,7 +138,7 @@ class TopKPruning:
                 return filters
             if self._levels is None:
                 self._levels = search_levels(filters)
-            return project_largest(filters, keep[:, None, None], self._levels)
+            return project_largest(filters, keep[:, None, None], self._levels, self._compile)
         if word not in self._mask:
             self._mask[word] = keep_largest(filters.abs(), keep[:, None, None])
         if word not in self._factor:

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, normalize
 
+from rarefy.measure.influence.core_pool import CorePool
+
 CELLS, DIRECTIONS = 4, 8
 """Histograms per side of an image, and bins of each."""
 EDGES = CELLS * CELLS * DIRECTIONS
-PIECE = 1 << 25
-"""Numbers held at a time."""
+PIECE = 1 << 19
+"""Numbers of the largest array held at a time: they stay in a core's cache."""
 
 
 def edge_histograms(images: Tensor) -> Tensor:
@@ -42,11 +44,15 @@ def edges_of(
     channels, height, width = shape
     step = max(1, PIECE // (DIRECTIONS * height * width))
     found = np.empty((len(features), EDGES), dtype=np.float32)
-    for first in range(0, len(features), step):
+
+    def fill(first: int) -> None:
         rows = torch.from_numpy(np.asarray(features[first : first + step], dtype=np.float32))
         if channels_last:
             images = rows.view(-1, height, width, channels).movedim(3, 1)
         else:
             images = rows.view(-1, channels, height, width)
         found[first : first + step] = edge_histograms(images).numpy()
+
+    with CorePool(torch.device("cpu")) as pool:  # a piece per core: one is too short for several
+        pool.map(fill, range(0, len(features), step))
     return found

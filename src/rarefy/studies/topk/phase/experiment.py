@@ -102,7 +102,8 @@ class PhaseExperiment(SignalNoiseExperiment):
         found = self._first_update(trial, lr)
         shape = (self.classes, self.filters, self.d)
         word = "revive" if reading == SHUT else reading
-        pruning = TopKPruning(keep, word, shape, self.first, self.every, cells.draws(context))
+        draws, compiled = cells.draws(context), context.compiled
+        pruning = TopKPruning(keep, word, shape, self.first, self.every, draws, compiled)
 
         def tested(state: State) -> Tensor:
             seen = trial.test(state.parameters["filters"], self.test_samples, context)
