@@ -15,7 +15,6 @@ import ctypes
 import math
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.compilation import built, compiled
+from rarefy.core.threads import in_parts
 
 MULTIPLIER_1 = 0xBF58476D1CE4E5B9
 MULTIPLIER_2 = 0x94D049BB133111EB
@@ -90,13 +90,7 @@ def normal_pairs(
         given = start[some], stride[some], scale[some], shift, out[some]
         _by_numpy(*given) if by_cpp is None else _by_cpp(by_cpp, *given)
 
-    threads = min(torch.get_num_threads(), len(start), out.numel() // 2 // _WORTH_A_THREAD)
-    if threads < 2:
-        draw_some(slice(None))
-    else:
-        ends = [len(start) * part // threads for part in range(threads + 1)]
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(draw_some, map(slice, ends, ends[1:])))
+    in_parts(draw_some, len(start), out.numel() // 2 // _WORTH_A_THREAD)
     return out
 
 
