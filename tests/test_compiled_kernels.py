@@ -15,7 +15,8 @@ import torch
 from drawn_cells import CELLS
 from small_contrastive import small
 
-from rarefy.core.compilation import compiled
+from rarefy.core.compilation import built, compiled
+from rarefy.core.normals import by_torch, normal_pairs
 from rarefy.core.rng import Draws
 from rarefy.core.settings import compiler_present
 from rarefy.pruning.update_rules import rule_codes
@@ -42,18 +43,18 @@ def once() -> Iterator[None]:
         yield
 
 
-def test_compiled_draws_are_the_eager_ones_bit_for_bit() -> None:
-    scale, shape = torch.linspace(0.01, 3.0, 7), (9, 3, 37)  # no multiple of a vector's length
-    offset = Draws(CELLS[:7]).normal("offset", (1, 9, 1, 37))
-    for runs in (7, 3):
-        eager = Draws(CELLS[:runs])
-        fused = Draws(CELLS[:runs], compile_kernels=True)
-        std, shift = scale[:runs], offset[:runs]
-        found = fused.normal_views("noise", shape, 3, std, shift)
-        assert torch.equal(found, eager.normal_views("noise", shape, 3, std, shift))
-        assert torch.equal(
-            fused.normal("noise", (999,), 3, std), eager.normal("noise", (999,), 3, std)
-        )
+@pytest.mark.parametrize("shape", [(9, 3, 37), (40_000,), (3, 1001), (2, 3, 2, 5)])
+def test_draws_by_cpp_by_numpy_and_by_torch_are_the_same_bits(shape: tuple[int, ...]) -> None:
+    draws, scale = Draws(CELLS[:3]), torch.linspace(0.01, 3.0, 3)
+    origin = draws._origin("noise", 3)
+    alike = draws.normal("offset", (1, *shape[:1], *(1,) * (len(shape) - 1)))
+    each = draws.normal("offset", (2, *reversed(shape)))
+    each = each.permute(0, 1, *range(len(shape) + 1, 1, -1))  # the last axis is not a row
+    for offset in (None, alike, each):
+        expected = by_torch(*origin, scale, shape, offset)
+        for compile_kernels in (False, True):
+            found = normal_pairs(*origin, scale, shape, offset, compile_kernels)
+            assert torch.equal(found.view(torch.int32), expected.view(torch.int32))
 
 
 @pytest.mark.parametrize("kind", ["plain", "pruned", "masked branch"])
@@ -98,6 +99,20 @@ def test_a_compiler_that_fails_costs_speed_only(
             assert torch.equal(compiled(twice)(each), twice(each))
     shown = capsys.readouterr()
     assert shown.out == "" and shown.err.count("going on without compiled kernels") == 1
+
+
+def test_a_compiler_that_builds_nothing_costs_the_draws_speed_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CXX", "/bin/false")
+    built.cache_clear()
+    try:
+        for _ in range(2):
+            found = Draws(CELLS[:2], compile_kernels=True).normal("noise", (9,))
+            assert torch.equal(found, Draws(CELLS[:2]).normal("noise", (9,)))
+    finally:
+        built.cache_clear()
+    assert capsys.readouterr().err.count("going on without normals.cpp") == 1
 
 
 def test_a_network_is_compiled_once_whatever_its_last_layer_answers() -> None:

@@ -11,7 +11,15 @@ from drawn_cells import CELLS, LEAST_P, SIGMAS, correlation
 from scipy import stats
 
 from rarefy.core.errors import UsageError
-from rarefy.core.rng import Draws, _words
+from rarefy.core.normals import (
+    MULTIPLIER_1,
+    MULTIPLIER_2,
+    by_torch,
+    normal_pairs,
+    signed,
+    words,
+)
+from rarefy.core.rng import Draws
 
 
 def test_uniform_law() -> None:
@@ -22,7 +30,7 @@ def test_uniform_law() -> None:
     assert abs(u.var() - 1 / 12) < SIGMAS * math.sqrt(1 / 180 / n)
 
 
-def test_uniform_is_never_0_or_1_not_even_at_the_ends_of_its_words(
+def test_uniform_is_never_0_or_1_not_even_at_the_ends_of_itswords(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     u = Draws(CELLS[:4]).uniform("s", (1 << 20,))
@@ -54,20 +62,35 @@ def test_normal_tails() -> None:
     assert z.max() < 7  # the radius has 32 bits: sqrt(66 log 2) = 6.76
 
 
-def test_normals_at_the_ends_of_the_words_are_finite(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = torch.tensor([[0, -1, -(1 << 32), (1 << 32) - 1, -(1 << 63), (1 << 63) - 1]])
-    monkeypatch.setattr("rarefy.core.rng._words", lambda *_: ends)
-    z = Draws([0]).normal("s", (12,))
-    assert torch.isfinite(z).all() and z.abs().max() < 7
-    # word 0: the smallest radius word, so the longest vector
-    assert z[0, [0, 6]].norm() == pytest.approx(math.sqrt(66 * math.log(2)), rel=1e-6)
+def test_normals_at_the_ends_of_the_words_are_finite() -> None:
+    ends = torch.tensor([0, -1, -(1 << 32), (1 << 32) - 1, -(1 << 63), (1 << 63) - 1])
+    start = torch.tensor([signed(unmixed(end)) for end in ends.tolist()])
+    one = torch.ones(len(ends))
+    assert torch.equal(words(start, one.long(), 1)[:, 0], ends)
+    for z in (
+        by_torch(start, one.long(), one, (1,), None),
+        normal_pairs(start, one.long(), one, (1,), None, compile_kernels=False),
+        normal_pairs(start, one.long(), one, (1,), None, compile_kernels=True),
+    ):
+        assert torch.isfinite(z).all() and z.abs().max() < 7
+        # word 0: the smallest radius word, so the longest vector
+        assert z[0].norm() == pytest.approx(math.sqrt(66 * math.log(2)), rel=1e-6)
+
+
+def unmixed(word: int) -> int:
+    """What SplitMix64's finaliser makes this word of."""
+    found = word % 2**64
+    for shift, multiplier in ((31, 1), (27, MULTIPLIER_2), (30, MULTIPLIER_1)):
+        found = found * pow(multiplier, -1, 2**64) % 2**64
+        found ^= found >> shift ^ found >> 2 * shift
+    return found
 
 
 def test_the_transform_is_box_and_mullers_to_float32() -> None:
     """Against the textbook formula in float64, on the same words."""
     draws = Draws([CELLS[6]])
     count = 100_000
-    word = _words(*draws._origin("s", 0), count)[0].numpy().view(np.uint64)
+    word = words(*draws._origin("s", 0), count)[0].numpy().view(np.uint64)
     # the upper 32 bits reach the radius as a float32
     upper = (word >> np.uint64(32)).astype(np.float32).astype(np.float64) + 0.5
     radius = np.sqrt(-2 * np.log(np.minimum(upper / 2.0**32, 1.0)))
@@ -156,7 +179,7 @@ def test_signs_with_a_chance_have_it_and_are_symmetric() -> None:
     assert abs(correlation(strong[1:].abs(), strong[:-1].abs())) < bound
 
 
-def test_a_sign_of_chance_1_is_always_there_even_at_the_end_of_the_words(
+def test_a_sign_of_chance_1_is_always_there_even_at_the_end_of_thewords(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ends = torch.tensor([[0, -1, -2, -(1 << 63), (1 << 63) - 1]])

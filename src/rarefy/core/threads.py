@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -26,6 +27,17 @@ def threads_for(products: int, device: torch.device) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def in_parts(work: Callable[[slice], None], runs: int, most: int) -> None:
+    """``work`` on all runs, shared out to torch's number of threads, ``most`` of them at most; for
+    what lets go of Python's lock."""
+    threads = min(torch.get_num_threads(), runs, most)
+    if threads < 2:
+        return work(slice(0, runs))
+    ends = [runs * part // threads for part in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, map(slice, ends, ends[1:])))
 
 
 @contextlib.contextmanager

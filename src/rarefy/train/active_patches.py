@@ -13,12 +13,14 @@ samples, in the order of the batch: all sets together are the whole batch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from rarefy.data.multi_view import MultiViewSamples
+from rarefy.train.built_patches import BuiltPatches
 
 AWAKE = 6.0
 """A neuron may see a patch if its threshold is at most so many stds of its response away."""
@@ -90,6 +92,11 @@ class ActivePatches:
         found = torch.bmm(parts.flatten(0, 1), self.patches.flatten(0, 1))
         return rows.flatten(1), found.reshape(runs, -1, found.shape[2])
 
+    def add_gradient(self, total: Tensor, residual: Tensor, m: int, linear: bool) -> None:
+        """To ``total``, (run * neuron, d), what ``combination`` gives."""
+        rows, part = self.combination(residual, m, linear)
+        total.index_add_(0, _flat(rows, residual.shape[1] * m), part.flatten(0, 1))
+
     def _owners(self, neurons: Tensor, m: int) -> Tensor:
         """Place of each neuron's output and set among all (output, set): (run, set * neuron)."""
         sets = neurons.shape[1]
@@ -98,41 +105,52 @@ class ActivePatches:
 
 
 def find_active_patches(
-    weights: Tensor, bias: Tensor, views: MultiViewSamples, linear: bool
-) -> list[ActivePatches]:
+    weights: Tensor,
+    bias: Tensor,
+    views: MultiViewSamples,
+    linear: bool,
+    compile_kernels: bool = False,
+) -> list[ActivePatches | BuiltPatches]:
     """All patches to all neurons that may be open on them. weights: (run, output, m, d). A
-    ``linear`` neuron is open on everything."""
+    ``linear`` neuron is open on everything. ``compile_kernels``: without autograd, by C++."""
     rows, level = weights.flatten(1, 2), bias.flatten(1, 2)
     noise_stds = AWAKE * views.sigma * torch.linalg.vector_norm(rows.detach(), dim=2)
-    spare = (level.detach() + noise_stds)[:, None]  # above the threshold, with all luck in noise
-    found = []
+    spare = level.detach() + noise_stds  # above the threshold, with all luck in noise
+    found: list[ActivePatches | BuiltPatches] = []
+    by_cpp = compile_kernels and not linear and not torch.is_grad_enabled()
     for patches, features in _kinds(views):
+        built = None
+        if by_cpp and features is not None:
+            numbers = torch.arange(rows.shape[2])[features].tolist()
+            built = BuiltPatches.of(patches, numbers, rows, level, spare, views.strongest)
+        if built is not None:
+            found.append(built)
+            continue
         neurons = None
         if features is not None and not linear:
             along = torch.relu(rows.detach()[..., features]).transpose(1, 2)
-            neurons = _largest(spare + views.strongest * along)
+            neurons = _largest(spare[:, None] + views.strongest * along)
             if not _pays(neurons.shape[2] / rows.shape[1], patches.shape[2] * patches.shape[3]):
                 neurons = None
         if neurons is None or neurons.shape[2]:
             found.append(ActivePatches.of(rows, level, patches, neurons, linear))
-    if views.rest:
-        neurons = None if linear else _largest(spare)
-        if neurons is None or neurons.shape[2]:
-            noise = views.noise().transpose(1, 2)[:, None]
-            found.append(ActivePatches.of(rows, level, noise, neurons, linear))
+    if views.rest and (linear or not bool((spare <= 0).all())):
+        noise = views.noise().transpose(1, 2)[:, None]
+        built = BuiltPatches.of(noise, None, rows, level, spare, 0.0) if by_cpp else None
+        neurons = None if linear or built is not None else _largest(spare[:, None])
+        found.append(built or ActivePatches.of(rows, level, noise, neurons, linear))
     return found
 
 
 def combine_gradients(
-    shown: list[ActivePatches], residual: Tensor, weights: Tensor, linear: bool
+    shown: Sequence[ActivePatches | BuiltPatches], residual: Tensor, weights: Tensor, linear: bool
 ) -> Tensor:
     """Sum of residual times patch over all patches that each neuron is open on, (run, output, m,
     d); residual: (run, output, n)."""
     runs, outputs, m, d = weights.shape
     found = weights.new_zeros(runs * outputs * m, d)
     for each in shown:
-        rows, part = each.combination(residual, m, linear)
-        found.index_add_(0, _flat(rows, outputs * m), part.flatten(0, 1))
+        each.add_gradient(found, residual, m, linear)
     return found.reshape(weights.shape)
 
 

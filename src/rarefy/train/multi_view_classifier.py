@@ -19,6 +19,7 @@ from rarefy.core.errors import bad_value
 from rarefy.core.rng import Draws
 from rarefy.data.multi_view import MultiViewSamples
 from rarefy.train.active_patches import ActivePatches, combine_gradients, find_active_patches
+from rarefy.train.built_patches import BuiltPatches
 
 BIASES = ("following", "scheduled", "still")
 """following: (18), each neuron's own movement; scheduled: one rate for all neurons; still: none."""
@@ -51,7 +52,8 @@ class MultiViewClassifier:
     assumes; linear: no ReLU (a neuron's response is <w, x> + b).
 
     coarse: the side each output answers for, (output,), to train the maxima over a side's outputs
-    on the coarse task (App. G.4); None: outputs are labels.
+    on the coarse task (App. G.4); None: outputs are labels. compile_kernels: whether activations
+    and gradients are computed by C++, on a CPU.
     """
 
     patches: int
@@ -60,6 +62,7 @@ class MultiViewClassifier:
     scheduled: float = 0.0
     linear: bool = False
     coarse: Tensor | None = None
+    compile_kernels: bool = False
 
     def __post_init__(self) -> None:
         if self.bias not in BIASES:
@@ -104,11 +107,12 @@ class MultiViewClassifier:
 
     def _seen(
         self, parameters: dict[str, Tensor], views: MultiViewSamples
-    ) -> tuple[Tensor, list[ActivePatches]]:
+    ) -> tuple[Tensor, list[ActivePatches | BuiltPatches]]:
         """Scores, and what was shown to whom."""
         weights = parameters["weights"]
         runs, outputs, m, _ = weights.shape
-        shown = find_active_patches(weights, parameters["bias"], views, self.linear)
+        given = weights, parameters["bias"], views, self.linear, self.compile_kernels
+        shown = find_active_patches(*given)
         total = weights.new_zeros(runs, outputs, views.subclass.shape[1])
         for each in shown:
             total = total + each.scores(outputs, m)

@@ -135,7 +135,9 @@ class GranularityExperiment(Experiment):
         )
         # a common feature's detectors move at the last rate in phase 1 (004 Theorem D.1)
         rates = (1 / math.log(self.d) ** 5, self.feature_patches / (4 * self.patches))
-        problem = MultiViewClassifier(self.patches, self.bias, *rates)
+        problem = MultiViewClassifier(
+            self.patches, self.bias, *rates, compile_kernels=context.compiled
+        )
         return Trial(data, labels, draws, problem, initial, batches, self.lr)
 
     @abstractmethod
