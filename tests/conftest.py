@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import hypothesis
@@ -84,6 +85,25 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rarefy.tools.influence.class_probabilities.GROWN", 5)
     monkeypatch.setattr("rarefy.tools.influence.class_probabilities.ROUNDS", 1)
     monkeypatch.setattr("rarefy.sweep.estimate.PROBE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def stops_every(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """``stops_every(9)``: whenever the clock was looked at nine times, the time is over. By seconds
+    a slow machine would stop a training at every update."""
+    from rarefy.core.contracts import Context
+    from rarefy.core.errors import OutOfTime
+
+    def call(looks: int) -> None:
+        seen = count(1)
+
+        def look(self: Context) -> None:
+            if next(seen) % looks == 0:
+                raise OutOfTime("the time given with --max-seconds is over")
+
+        monkeypatch.setattr(Context, "check_time", look)
+
+    return call
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import rarefy
+from rarefy.studies import get_study, listed
 
 PAGE = Path(__file__).parents[1] / "docs" / "your-study.md"
 PRINTED = re.compile(r"`(src/rarefy/[a-z_/]+\.py)`:\n\n```python\n(.*?)```\n", re.DOTALL)
@@ -42,30 +43,27 @@ def printed_files() -> dict[str, str]:
     return dict(PRINTED.findall(PAGE.read_text("utf-8")))
 
 
-def drive(house: Path) -> dict:
-    """Run the driver with the package and distributions in ``house`` before any others."""
+def test_three_printed_files_make_a_study(tmp_path: Path) -> None:
+    """In a copy of the package, to which files can be added."""
+    assert rarefy.__file__ is not None
+    shutil.copytree(Path(rarefy.__file__).parent, tmp_path / "rarefy")
+    files = printed_files()
+    assert [Path(path).name for path in files] == ["study.py", "claims.py", "charts.py"]
+    for path, text in files.items():
+        target = tmp_path / Path(path).relative_to("src")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
     ran = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(house)],
-        cwd=house,
-        env={**os.environ, "PYTHONPATH": str(house), "RAREFY_COMPILE": "0"},
+        [sys.executable, "-c", DRIVER, str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "RAREFY_COMPILE": "0"},
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout.splitlines()[-1])
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Path:
-    """A copy of the package to which files can be added."""
-    assert rarefy.__file__ is not None
-    shutil.copytree(Path(rarefy.__file__).parent, tmp_path / "rarefy")
-    return tmp_path
-
-
-def check(report: dict) -> None:
+    report = json.loads(ran.stdout.splitlines()[-1])
     assert "rare-coin" in report["studies"]
     assert report["sizes"] == {"seed": 1000, "frequency": 4, "sample": 200}
     # the mean wait is 1/eps; 1000 runs give it to 3 % (one standard deviation), 200 samples
@@ -76,19 +74,11 @@ def check(report: dict) -> None:
     assert report["pictures"] == ["unseen"]
 
 
-def test_three_printed_files_make_a_study(house: Path) -> None:
-    files = printed_files()
-    assert [Path(path).name for path in files] == ["study.py", "claims.py", "charts.py"]
-    for path, text in files.items():
-        target = house / Path(path).relative_to("src")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    check(drive(house))
-
-
-def test_a_study_of_another_package_is_found_by_its_entry_point(house: Path) -> None:
+def test_a_study_of_another_package_is_found_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same files as a package of their own, announced as the page says."""
-    package = house / "your_package"
+    package = tmp_path / "your_package"
     package.mkdir()
     (package / "__init__.py").write_text("")
     for path, text in printed_files().items():
@@ -97,10 +87,16 @@ def test_a_study_of_another_package_is_found_by_its_entry_point(house: Path) -> 
     announced = re.search(r'"(rarefy\.[a-z]+)"\]\n(rare-coin) = "(.*)"', PAGE.read_text("utf-8"))
     assert announced is not None
     group, name, target = announced.groups()
-    distribution = house / "your_package-1.0.dist-info"
+    distribution = tmp_path / "your_package-1.0.dist-info"
     distribution.mkdir()
     (distribution / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: your-package\nVersion: 1.0\n"
     )
     (distribution / "entry_points.txt").write_text(f"[{group}]\n{name} = {target}\n")
-    check(drive(house))
+    monkeypatch.syspath_prepend(tmp_path)
+    listed.cache_clear()
+    try:
+        kind = get_study("rare-coin")
+    finally:
+        listed.cache_clear()
+    assert kind.__module__.startswith("your_package.") and kind.at("tiny").seeds == 1000

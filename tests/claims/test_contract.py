@@ -96,18 +96,6 @@ def test_it_returns_what_it_declares_in_the_declared_shape(kind: type[Study]) ->
 
 
 @every_study
-def test_two_runs_give_the_same_results(kind: type[Study]) -> None:
-    """To the last bit. One batch says it; the others are as this one. Cells that are trained one at
-    a time are here two in one batch: they give the same in company too."""
-    _, (batch, *others) = tiny_batches(kind)
-    if kind.one_at_a_time:
-        batch = others[-1].with_another(batch)
-    again = batch.again(kind.at("tiny"))
-    for name, values in batch.found.items():
-        np.testing.assert_array_equal(again[name], values, err_msg=name)
-
-
-@every_study
 def test_the_results_have_named_dimensions_and_no_run_went_wrong(kind: type[Study]) -> None:
     study, results = tiny(kind)
     for output in study.outputs():

@@ -1,4 +1,4 @@
-"""A cell of a registered study gives the same alone and in any company."""
+"""A cell of a registered study gives the same again, alone and in any company."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from registered_studies import STUDIES, TOGETHER, assert_declared, every_study
+from registered_studies import (
+    STUDIES,
+    TOGETHER,
+    TRAININGS,
+    assert_declared,
+    every_study,
+    tiny_batches,
+)
 
 from rarefy.core.contracts import Cells, Context, Study
 from rarefy.sweep.grid import grid_of
@@ -39,16 +46,29 @@ def company(kind: type[Study]) -> Study:
     return next((study for study in sizes if len(grid_of(study)) > 7), kind.at("tiny", seeds=4))
 
 
-# (of those that are trained one at a time, see ``test_two_runs_give_the_same_results``)
+@pytest.mark.parametrize("kind", TRAININGS.values(), ids=list(TRAININGS))
+def test_trainings_give_the_same_again_and_in_company(kind: type[Study]) -> None:
+    """To the last bit: those of the first and the last batch of a run, now two in one batch."""
+    _, (first, *_, last) = tiny_batches(kind)
+    both = last.with_another(first)
+    again = both.again(kind.at("tiny"))
+    for name, values in both.found.items():
+        np.testing.assert_array_equal(again[name], values, err_msg=name)
+
+
 @pytest.mark.parametrize("kind", TOGETHER.values(), ids=list(TOGETHER))
 def test_a_cell_gives_the_same_alone_in_a_batch_of_7_and_among_all(kind: type[Study]) -> None:
+    """And seven of them give the same again, to the last bit."""
     study = company(kind)
     grid = grid_of(study)
     runs = np.arange(len(grid))
     everyone = study.simulate(grid.cells(runs), FLOAT64)
     assert_declared(study, len(grid), everyone)
     some = np.random.default_rng(0).permutation(runs)[:7]
-    assert_same(study.simulate(grid.cells(some), FLOAT64), part(everyone, some))
+    seven, again = (study.simulate(grid.cells(some), FLOAT64) for _ in range(2))
+    assert_same(seven, part(everyone, some))
+    for name, values in seven.items():
+        np.testing.assert_array_equal(again[name], values, err_msg=name)
     # (the last: what is taken from the first of a batch is another's then; from the last, above)
     alone = runs[-1:]
     assert_same(study.simulate(grid.cells(alone), FLOAT64), part(everyone, alone))

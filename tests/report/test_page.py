@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from copy import deepcopy
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -242,17 +243,17 @@ GIVEN_WAY = "To keep this page small"
 
 
 def test_pictures_give_way_before_a_page_grows_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = [toy.entry(Maps())], [toy.entry(Maps.at("paper"), "paper")]
-    whole = page.render(*entries)
+    drawn = page._draw_all([toy.entry(Maps())], [toy.entry(Maps.at("paper"), "paper")])
+    whole = page._page(deepcopy(drawn))
     assert still_and_live(whole) == (4, 4)
     assert GIVEN_WAY not in whole
     monkeypatch.setattr(page, "MOST_BYTES", len(whole) - 1)
-    live = page.render(*entries)
+    live = page._page(deepcopy(drawn))
     assert still_and_live(live) == (0, 4), "still images go first"
     assert GIVEN_WAY not in live
 
     monkeypatch.setattr(page, "MOST_BYTES", len(live.encode()) - 100)
-    lighter = page.render(*entries)
+    lighter = page._page(deepcopy(drawn))
     assert still_and_live(lighter) == (0, 3)
     committed, fresh = lighter.split('<details class="study" id="this-run')
     assert still_and_live(fresh)[1] == 2, "what this run gave goes last"
@@ -261,7 +262,7 @@ def test_pictures_give_way_before_a_page_grows_too_large(monkeypatch: pytest.Mon
     assert "To keep this page small, 1 of 2 panels are left out." in committed
 
     monkeypatch.setattr(page, "MOST_BYTES", 10_000)
-    words = page.render(*entries)
+    words = page._page(deepcopy(drawn))
     assert still_and_live(words) == (0, 0) and 'id="plotly"' not in words
     assert words.count("2 of 2 panels are left out. A page of this study alone has them") == 2
     assert "A picture of maps" in words and "slope 0.98" in words
