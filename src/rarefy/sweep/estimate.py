@@ -32,7 +32,7 @@ START = 120.0
 KNOWN = {
     "benign-correlation": 0.06e-3,
     "contrast-alignment": 5.8e-3,
-    "granularity-errors": 4.1e-3,
+    "granularity-errors": 5.5e-3,
     "influence-removal": 8.8e-3,
     "sparse-mnist": 0.6,
     "topk-phase": 0.88e-3,

@@ -59,7 +59,7 @@ class ErrorsExperiment(GranularityExperiment):
         },
         "quick": {
             "seeds": 8,
-            "variation": (AS_CHOSEN, FIXED),
+            "variation": (AS_CHOSEN,),
             "s_star": (3, 6),
             "subclasses": (4, 8),
             "d": 32,
@@ -67,7 +67,7 @@ class ErrorsExperiment(GranularityExperiment):
             "threshold": 0.5,
             "lr": 0.5,
             "batch": 32,
-            # 19,200 run-steps: from 20,000 on, half a minute would go into compiling
+            # 12,800 run-steps: from 20,000 on, half a minute would go into compiling
             "steps": 400,
             "reads": (0, 10, 25, 50, 100, 200, 400),
             "test_each": 8,
