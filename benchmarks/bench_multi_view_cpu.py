@@ -11,10 +11,19 @@ Also: time against the number of cells.
 
 from __future__ import annotations
 
-import statistics
 from functools import partial
 
-from harness import asked, compared, in_turn, keep, plain_ways, size, timed, timed_study
+from harness import (
+    asked,
+    compared,
+    in_turn,
+    keep,
+    plain_ways,
+    size,
+    timed,
+    timed_study,
+    wall_and_core,
+)
 from plain_granularity import train_multi_view
 
 from rarefy.core.settings import compiler_present
@@ -80,13 +89,7 @@ def main() -> None:
             words = f"library, {case}, {'compiled' if compiled else 'eager'}"
             ways[words] = partial(library, CELLS, case, compiled)
     seconds = in_turn(ways, arguments.rounds)
-    median = {
-        column: {
-            name: statistics.median(each[place] for each in values)
-            for name, values in seconds.items()
-        }
-        for place, column in enumerate(("wall", "core"))
-    }
+    median = wall_and_core(seconds)
     ratios = compared(median, lambda name: name.split(", ")[1])
     scaling = {}
     for cells in size((4, 8, 16, 32, 64), (1,)):

@@ -194,6 +194,14 @@ def medians(taken: Mapping[str, list[float]]) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in taken.items()}
 
 
+def wall_and_core(taken: Mapping[str, list[tuple[float, float]]]) -> dict[str, dict[str, float]]:
+    """Medians of both clocks."""
+    return {
+        column: medians({name: [each[place] for each in values] for name, values in taken.items()})
+        for place, column in enumerate(("wall", "core"))
+    }
+
+
 # ---------------------------------------------------------------------------- beside the plain loop
 
 
