@@ -3,10 +3,11 @@
     python benchmarks/bench_load.py [--rounds 5] [--only cells gallery]
 
 - cells: a study whose cells cost next to nothing, through runner and store, beside the same batches
-  in a plain loop in the same process; files in the store.
+  in a plain loop in the same process; files in the store; also in batches as large as on a GPU.
 - writing: what the parent does with a batch of a size, by which it limits the number of workers.
 - parent: the same with sending it to a worker of a local cluster and fetching what it gave.
 - gallery: from the scores of 60,000 images of 28 x 28 to table and page (MNIST where it is there).
+- command: the whole of ``rarefy influence mnist``, from files to page, once.
 - influence: scores of 10^6 x 64 rows from a .npy file to the table, with few and many classes;
   without neighbours and label check, whose work is bounded by another rule (docs/influence.md).
 - workers: strong and weak scaling over 1 and 2 of them, threads and processes of a local cluster.
@@ -22,8 +23,12 @@ import contextlib
 import importlib
 import multiprocessing
 import os
+import resource
 import statistics
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +42,7 @@ from harness import Memory, Timed, asked, keep, size, timed
 from rarefy.core.contracts import Cells, Context, Cost, Output, Study
 from rarefy.core.errors import RarefyError
 from rarefy.report.gallery import write_gallery
+from rarefy.sweep.choices import BATCH_CUDA
 from rarefy.sweep.grid import grid_of
 from rarefy.sweep.runner import execute
 from rarefy.sweep.store import Store
@@ -138,7 +144,10 @@ def cells(count: int, rounds: int) -> dict[str, Any]:
     run_bare(bare(25))  # what is imported late
     found = repeated(partial(run_bare, study, seen), rounds)
     plain = repeated(lambda: timed(partial(plain_loop, study, BATCHES[0])), rounds)
-    return {"cells": count, "study": found, "plain": plain, **seen}
+    large, few = BATCH_CUDA, dict[str, int]()
+    in_large = repeated(partial(run_bare, study, few, batch=large), rounds)
+    in_large |= {"batch": large, "files": few["files"]}
+    return {"cells": count, "study": found, "plain": plain, **seen, "large_batches": in_large}
 
 
 def writing(batch: int, rounds: int) -> dict[str, Any]:
@@ -146,7 +155,7 @@ def writing(batch: int, rounds: int) -> dict[str, Any]:
     study, times = bare(batch * 10 // 25 * 25 + 25), 10
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store", study, "paper", "float32")
-        store.begin()
+        store.begin(batch)
         outputs = {"end": np.ones(batch), "path": np.ones((batch, 10))}
         outputs["nonfinite_step"] = -outputs["end"]
 
@@ -207,6 +216,17 @@ def gallery(images: int, rounds: int) -> dict[str, Any]:
         return {"images": images, "source": source, "bytes": page.stat().st_size, **found}
 
 
+def command() -> dict[str, Any]:
+    """Processor time of all threads, and the most memory, of a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = [sys.executable, "-m", "rarefy", "influence", "mnist", "--out", f"{folder}/out"]
+        began = time.perf_counter()
+        subprocess.run(words, check=True, capture_output=True)
+        wall, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    core = used.ru_utime + used.ru_stime
+    return {"wall": [wall], "core": [core], "process_memory_bytes": used.ru_maxrss * 1024}
+
+
 def influence(rows: int, classes: int, rounds: int) -> dict[str, Any]:
     random = np.random.default_rng(classes)
     labels = np.concatenate([np.arange(classes), random.integers(0, classes, rows - classes)])
@@ -256,6 +276,7 @@ def planned(rounds: int) -> dict[str, list[tuple[Callable[..., Any], tuple[Any, 
         "writing": [(writing, (batch, rounds)) for batch in BATCHES],
         "parent": size([(parent, (rounds,))], []),
         "gallery": [(gallery, (IMAGES, rounds))],
+        "command": size([(command, ())], []),
         "influence": [(influence, (ROWS, classes, rounds)) for classes in CLASSES],
         "workers": [
             (workers, (way, count, rounds)) for way in WAYS for count in WORKERS

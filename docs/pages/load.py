@@ -61,6 +61,7 @@ def _cells() -> list[str]:
             ]
         )
     last, times = rows[-1], over[-1][0] / over[0][0]
+    large = last["large_batches"]
     grown = last["cells"] / rows[0]["cells"]
     return [
         f"**{last['cells']:,} cells cost {over[-1][0]:.1f} s of processor time more than the bare "
@@ -79,8 +80,11 @@ def _cells() -> list[str]:
             ],
             shown,
         ),
-        "A file holds 32 cells of one array (the store's unit of loss); coordinates, which follow "
-        "from the parameters, 4,096.",
+        f"In batches of {large['batch']:,}, as on a GPU, the {last['cells']:,} cells took "
+        f"{median(large['core']):.2f} s of processor time ({median(large['wall']):.2f} s of the "
+        f"clock) and {large['files']:,} files.",
+        "A file (the store's unit of loss) holds a batch of one array, at least 32 cells, and "
+        "about a 64th of a large grid; coordinates, which follow from the parameters, 4,096.",
     ]
 
 
@@ -177,7 +181,7 @@ def _scaling() -> list[str]:
 
 
 def _images_and_rows() -> list[str]:
-    (page,) = _rows("gallery")
+    (page,), (whole,) = _rows("gallery"), _rows("command")
     scored = [
         [f"{row['classes']:,}", *_seconds(row), _megabytes(row["own_memory_bytes"])]
         for row in _rows("influence")
@@ -188,7 +192,10 @@ def _images_and_rows() -> list[str]:
         f"From the scores of {page['images']:,} images ({page['source']}) to the table and a page "
         f"of {_megabytes(page['bytes'])}: {median(page['core']):.1f} s of processor time "
         f"({median(page['wall']):.0f} s of the clock), "
-        f"{_megabytes(page['process_memory_bytes'])} in all. The goal was 60 s and 1,500 MB.",
+        f"{_megabytes(page['process_memory_bytes'])} in all. The whole of `rarefy influence "
+        "mnist`, from files to page with neighbours and label check: "
+        f"{median(whole['core']):.0f} s of processor time, "
+        f"{_megabytes(whole['process_memory_bytes'])} in all. The goal was 60 s and 1,500 MB.",
         f"Scores of {rows:,} x {width} rows, from a .npy file to the table, without neighbours and "
         "label check:",
         table(["classes", "processor s", "clock s", "own memory"], scored),
@@ -241,7 +248,8 @@ _SLOWER = "processor time of a round, relative change per hour"
 
 def _how() -> str:
     records = [
-        _record(part) for part in ("cells", "writing", "parent", "gallery", "influence", "workers")
+        _record(part)
+        for part in ("cells", "writing", "parent", "gallery", "command", "influence", "workers")
     ]
     made = [record["provenance"] for record in records]
     busy = [row["load_average_before"] for record in records for row in record["results"]]
