@@ -23,7 +23,7 @@ __all__ = ["memory", "s3", "s3_server"]  # fixtures
 
 # The same examples every time, so that a change is judged by what it does; ``make search`` looks
 # for new ones.
-hypothesis.settings.register_profile("fixed", derandomize=True)
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
