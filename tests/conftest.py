@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import shutil
 import signal
@@ -22,7 +23,7 @@ __all__ = ["memory", "s3", "s3_server"]  # fixtures
 
 # The same examples every time, so that a change is judged by what it does; ``make search`` looks
 # for new ones.
-hypothesis.settings.register_profile("fixed", derandomize=True)
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
@@ -37,6 +38,9 @@ def pytest_collection_finish() -> None:
 
 # torch's compiler starts no further processes: each imports torch, for kernels of a second
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+
+# what is forked finds this imported, by a process that does nothing else
+multiprocessing.set_forkserver_preload(["toy_training", "rarefy.sweep.runner", "torch._dynamo"])
 
 # a shell that starts the suite in the background has it ignore Ctrl-C, and so do its processes
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -85,6 +89,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rarefy.tools.influence.class_probabilities.GROWN", 5)
     monkeypatch.setattr("rarefy.tools.influence.class_probabilities.ROUNDS", 1)
     monkeypatch.setattr("rarefy.sweep.estimate.PROBE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def forked_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of a run are forked; else it spawns each anew, and one test does."""
+    server = multiprocessing.get_context("forkserver")
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: server)
 
 
 @pytest.fixture

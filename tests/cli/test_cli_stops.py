@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
+from forked_program import ForkedProgram
 from toy_study import Toy, only
 
 import rarefy
@@ -25,30 +24,17 @@ SLOW = ("run", "toy", "--scale", "tiny", "--seeds", "40", "--set", "pause=0.15",
 
 
 @contextmanager
-def running(environment: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+def running(environment: dict[str, str], folder: Path) -> Iterator[ForkedProgram]:
     """A slow run of which at least one batch is stored."""
-    # tests that were started with an & ignore Ctrl-C, and whoever they start would too
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rarefy", *SLOW],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    finally:
-        signal.signal(signal.SIGINT, before)
+    program = ForkedProgram(SLOW, folder, environment)
     try:
         give_up = time.monotonic() + 60
         while not (folder / "store" / "done" / "c" / "0").exists():
-            assert process.poll() is None and time.monotonic() < give_up
+            assert program.process.is_alive() and time.monotonic() < give_up
             time.sleep(0.02)
-        yield process
+        yield program
     finally:
-        process.kill()
-        process.communicate()
+        program.process.kill()
 
 
 def slow_store(folder: Path) -> Store:
@@ -85,9 +71,9 @@ def test_killed_and_started_again_gives_the_same(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with running(toy_environment, tmp_path) as process:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    with running(toy_environment, tmp_path) as program:
+        program.signal(signal.SIGKILL)
+        program.end()
     assert 0 < slow_store(tmp_path).done().sum() < 240
     going_on(list(SLOW), tmp_path, monkeypatch)
     assert re.search(r"toy: start \(\d+% found in the store\)", capsys.readouterr().err)
@@ -111,10 +97,10 @@ def test_stopped_says_how_to_go_on(
     undisturbed: xr.Dataset,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with running(toy_environment, tmp_path) as process:
-        process.send_signal(number)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == code
+    with running(toy_environment, tmp_path) as program:
+        program.signal(number)
+        found, said = program.end()
+    assert found == code
     done = slow_store(tmp_path).done().sum()
     assert 0 < done < 240
     last = said.splitlines()[-1]

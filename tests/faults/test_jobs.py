@@ -150,6 +150,7 @@ def test_d6_batches_have_one_thread_too(tmp_path: Path, monkeypatch: pytest.Monk
     lost="nothing",
     named="clock going backwards",
 )
+@pytest.mark.usefixtures("forked_processes")
 def test_lower_a_clock_set_back_does_not_make_a_run_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,8 @@ from toy_scores import Page, scores
 from rarefy.report.gallery import page as gallery_page
 from rarefy.report.gallery import write_gallery
 
-LIMIT = 10_000_000
+LIMIT = 2_000_000
+"""A fifth of ten megabytes, for a fifth of 60,000 images."""
 
 
 def _noisy(row: int) -> np.ndarray:
@@ -22,8 +23,8 @@ def _noisy(row: int) -> np.ndarray:
 _NOISE = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), dtype=np.uint8)
 
 
-def test_sixty_thousand_images_stay_below_ten_megabytes(tmp_path: Path) -> None:
-    table = scores({f"class {number}": 6000 for number in range(10)})
+def test_many_images_stay_below_the_limit(tmp_path: Path) -> None:
+    table = scores({f"class {number}": 1200 for number in range(10)})
     classes = [f"class {number}" for number in range(10)]
     report = write_gallery(
         tmp_path / "g.html",
@@ -31,18 +32,18 @@ def test_sixty_thousand_images_stay_below_ten_megabytes(tmp_path: Path) -> None:
         title="many",
         classes=classes,
         thumbnail=_noisy,
-        neighbours=lambda rows: {row: [(row + s) % 60_000 for s in range(1, 6)] for row in rows},
+        neighbours=lambda rows: {row: [(row + s) % 12_000 for s in range(1, 6)] for row in rows},
         limit=LIMIT,
     )
     page = Page.read(tmp_path / "g.html")
     assert report.bytes == (tmp_path / "g.html").stat().st_size <= LIMIT
     assert report.per_class >= 8
-    assert f"{report.shown:,} of 60,000 samples, {report.per_class} in a strip" in page.text
+    assert f"{report.shown:,} of 12,000 samples, {report.per_class} in a strip" in page.text
     assert report.pictures == report.shown == len(page.pictures)
 
 
-def test_a_thousand_classes_stay_below_ten_megabytes(tmp_path: Path) -> None:
-    classes = [f"class {number}" for number in range(1000)]
+def test_many_classes_stay_below_the_limit(tmp_path: Path) -> None:
+    classes = [f"class {number}" for number in range(200)]
     table = scores(dict.fromkeys(classes, 24))
     report = write_gallery(
         tmp_path / "g.html",
@@ -54,7 +55,7 @@ def test_a_thousand_classes_stay_below_ten_megabytes(tmp_path: Path) -> None:
     )
     page = Page.read(tmp_path / "g.html")
     assert report.bytes <= LIMIT
-    assert report.classes_shown == len(page.all("section", "card")) == 1000
+    assert report.classes_shown == len(page.all("section", "card")) == 200
     assert report.per_class >= 1
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Rarefy
 from dask_processes import DaskProcesses, dask_processes
-from toy_study import Toy
+from toy_study import Toy, only
 from toy_training import ToyKeeping, ToySumming, ToyTraining
 
 import rarefy
+from rarefy import cli
 from rarefy.core.contracts import Context
 from rarefy.core.errors import OutOfTime, RunError, SchedulerLost, UsageError
 from rarefy.sweep import cluster, connecting, on_worker
@@ -70,12 +70,18 @@ def test_a_client_that_is_there_is_used_and_left_open(
         assert client.status == "running" and not client.futures
 
 
-def test_the_verb_runs_on_a_cluster(processes: DaskProcesses, command: Rarefy) -> None:
-    """The toy is installed for the verb and lies in the path of the workers."""
-    done = command("run", "toy", "--scale", "tiny", "--cluster", str(processes.file))
-    assert done.returncode == 0, done.stderr
-    assert "note: 2 workers on cpu at tcp://127.0.0.1:" in done.stderr
-    assert "12 cells in runs/toy-tiny" in done.stdout
+def test_the_verb_runs_on_a_cluster(
+    processes: DaskProcesses,
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The toy lies in the path of the workers."""
+    only(monkeypatch, Toy)
+    assert cli.main(["run", "toy", "--scale", "tiny", "--cluster", str(processes.file)]) == 0
+    shown = capsys.readouterr()
+    assert "note: 2 workers on cpu at tcp://127.0.0.1:" in shown.err
+    assert "12 cells in runs/toy-tiny" in shown.out
 
 
 def test_few_batches_are_under_way_at_any_moment(

@@ -77,6 +77,7 @@ def test_two_processes_give_the_same_store_as_one_and_progress_adds_up(
     assert reports[1].said and all(text.startswith("cell ") for text in reports[1].said)
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_a_process_that_fails_ends_the_run_and_what_others_finish_is_stored(
     tmp_path: Path,
 ) -> None:

@@ -43,6 +43,7 @@ def finished_later(store: Path, folder: Path) -> None:
     np.testing.assert_array_equal(again.dataset["end"], fresh.dataset["end"])
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_asked_to_end_by_a_signal_all_processes_end_in_order(tmp_path: Path) -> None:
     folder = tmp_path / "orders"
     order(folder, c_0_1="wait", c_0_2="wait")

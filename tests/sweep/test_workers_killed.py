@@ -31,6 +31,7 @@ def run(out: Path, folder: Path, jobs: int) -> Execution:
     lost="the batches in flight",
     named="a worker killed in mid-batch",
 )
+@pytest.mark.usefixtures("forked_processes")
 def test_a_process_that_was_killed_is_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "orders"
     folder.mkdir()

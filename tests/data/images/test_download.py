@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -268,12 +267,13 @@ def test_a_folder_that_cannot_be_made_is_one_line(server: Server, tmp_path: Path
 
 def test_several_processes_at_once_fetch_once(server: Server, tmp_path: Path) -> None:
     server.delay = 0.3
-    code = (
-        "from pathlib import Path; from rarefy.data.images.download import RemoteFile, fetch; "
-        f"fetch({server.remote()!r}, Path({str(tmp_path)!r}), progress=False)"
-    )
-    workers = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
-    assert [worker.wait(60) for worker in workers] == [0, 0]
+    forked = multiprocessing.get_context("forkserver").Process
+    workers = [forked(target=fetch, args=(server.remote(), tmp_path, False)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
     assert (tmp_path / "sub" / "file.bin").read_bytes() == CONTENT
     assert _names(tmp_path) == ["file.bin"]
     if download.LOCKS:

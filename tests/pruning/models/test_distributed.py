@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
+from torch.multiprocessing import start_processes
 from two_processes import UPDATES, WAYS, train, worker
 
 pytestmark = pytest.mark.skipif(
@@ -21,7 +21,7 @@ Results = list[dict[str, dict[str, Any]]]
 def both(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """All trainings in one pair of processes: starting them is what takes time."""
     folder = tmp_path_factory.mktemp("two")
-    torch.multiprocessing.spawn(worker, (str(folder),), nprocs=2)
+    start_processes(worker, (str(folder),), nprocs=2, start_method="forkserver")
     return [torch.load(Path(folder, f"rank{rank}.pt"), weights_only=True) for rank in (0, 1)]
 
 

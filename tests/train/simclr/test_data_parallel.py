@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
+from torch.multiprocessing import start_processes
 from two_pretrainings import EPOCHS, LATE, METHODS, found, made, worker
 
 from rarefy.core.errors import UsageError
@@ -26,7 +26,7 @@ with_gloo = pytest.mark.skipif(
 def both(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """All trainings in one pair of processes: starting them is what takes time."""
     folder = tmp_path_factory.mktemp("two")
-    torch.multiprocessing.spawn(worker, (str(folder),), nprocs=2)
+    start_processes(worker, (str(folder),), nprocs=2, start_method="forkserver")
     return [torch.load(Path(folder, f"rank{rank}.pt"), weights_only=True) for rank in (0, 1)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 import torch._dynamo.testing
-from small_pretrainings import REMEMBERING, STEPS, counting_compiler, encoder, pretraining
+from small_pretrainings import REMEMBERING, STEPS, counting_compiler, pretraining
 from torch import Tensor, nn
 
 from rarefy.core.settings import can_compile
@@ -64,9 +64,10 @@ def advanced(
 
 
 @pytest.mark.skipif(not can_compile(torch.device("cpu")), reason="needs a C++ compiler")
-@pytest.mark.parametrize("method", ["pruned:0.5", "branches:0.3+own-norms"])
 @pytest.mark.usefixtures("quickly")
-def test_masks_act_in_a_training_compiled_for_real(method: str) -> None:
+def test_masks_act_in_a_training_compiled_for_real() -> None:
+    """(of a pruner alone: tests/pruning/models/test_compile.py)"""
+    method = "branches:0.3+own-norms"
     made, masks, losses = advanced(method, True, small())
     eager, its_masks, its_losses = advanced(method, False, small())
     moved = sum(not torch.equal(a, b) for a, b in zip(masks, masks[1:], strict=False))
@@ -74,14 +75,13 @@ def test_masks_act_in_a_training_compiled_for_real(method: str) -> None:
     for one, two in zip(masks, its_masks, strict=True):
         assert torch.equal(one, two)
     assert losses == pytest.approx(its_losses, abs=CLOSE["atol"])
-    for which in ("dense", "masked") if made.method.masked else ("dense",):
+    for which in ("dense", "masked"):
         theirs = eager.export_encoder(which).state_dict()
         for name, value in made.export_encoder(which).state_dict().items():
             torch.testing.assert_close(value, theirs[name], msg=f"{which} {name}", **CLOSE)
-    if made.pruner is not None and made.pruner.branch is not None:
-        for name, value in made.pruner.branch.state().items():
-            its = eager.pruner.branch.state()[name]
-            torch.testing.assert_close(value, its, msg=f"branch {name}", **CLOSE)
+    for name, value in made.pruner.branch.state().items():
+        its = eager.pruner.branch.state()[name]
+        torch.testing.assert_close(value, its, msg=f"branch {name}", **CLOSE)
     _, _, dense_losses = advanced("simclr", False, small())
     apart = max(abs(one - two) for one, two in zip(losses, dense_losses, strict=True))
     assert apart > 100 * CLOSE["atol"]  # the masks act
@@ -100,12 +100,12 @@ def test_one_graph_for_all_masks_and_temperatures(
 ) -> None:
     """Graphs as the compiler sees them, without kernels."""
     counter = counting_compiler(monkeypatch)
-    _, _, losses = advanced(method, compiled=True)
+    _, _, losses = advanced(method, True, small())
     assert counter.frame_count == 2  # the network and the loss
-    _, _, its_losses = advanced(method, compiled=False)
+    _, _, its_losses = advanced(method, False, small())
     assert losses == pytest.approx(its_losses, abs=CLOSE["atol"])
     # a second seed finds them made
-    advanced(method, compiled=True)
+    advanced(method, True, small())
     assert counter.frame_count == 2
 
 
@@ -125,7 +125,7 @@ def test_masks_act_whatever_was_compiled_before(
     ]
 
     def make(method: str, compiled: bool) -> Pretraining:
-        model = encoder() if method != "sdclr" else None
+        model = small() if method != "sdclr" else None
         if method == "with a hook" and model is not None:
             model.backbone.register_forward_hook(lambda module, args, output: 0.5 * output + 1)
             method = "simclr"
