@@ -31,7 +31,7 @@ def test_a_study_of_another_package_runs(command: Rarefy, tmp_path: Path) -> Non
     assert "18 cells in runs/toy-tiny" in ran.stdout
     assert "toy: start\ntoy: finished at 100%" in ran.stderr
     # a broken package of someone else's is one line, not the end
-    assert re.search("^study 'lost' cannot be loaded: .*no_such_module.*\n", ran.stderr)
+    assert re.search("(?m)^study 'lost' cannot be loaded: .*no_such_module.*\n", ran.stderr)
     assert (tmp_path / "res" / "toy-tiny.parquet").exists()
 
 
