@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -32,6 +33,13 @@ gc.disable()
 
 
 def pytest_collection_finish() -> None:
+    # made once, not at every command; no test changes them
+    import typer.main
+
+    from rarefy.data.images import catalog
+
+    typer.main.get_command = cache(typer.main.get_command)
+    catalog.load_digits = cache(catalog.load_digits)
     gc.freeze()
     gc.enable()
 
