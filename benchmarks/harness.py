@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -190,6 +191,14 @@ def in_turn(
     return found
 
 
+def medians_by_clock(taken: Mapping[str, list[tuple[float, float]]]) -> dict[str, dict[str, float]]:
+    """Of what ``Timed.per`` gives, by clock."""
+    return {
+        clock: medians({name: [each[place] for each in values] for name, values in taken.items()})
+        for place, clock in enumerate(("wall", "core"))
+    }
+
+
 def medians(taken: Mapping[str, list[float]]) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in taken.items()}
 
@@ -203,6 +212,25 @@ def wall_and_core(taken: Mapping[str, list[tuple[float, float]]]) -> dict[str, d
 
 
 # ---------------------------------------------------------------------------- beside the plain loop
+
+
+def products(cells: int, steps: int, *shapes: tuple[int, int, int]) -> tuple[float, float]:
+    """Seconds per cell-step of nothing but the matrix products of a step, (rows of a cell, inner,
+    columns) each, in four batches that the cores share as those of the runner: the limit."""
+    count = max(1, cells // 4)
+    factors = [(torch.randn(count * a, b), torch.randn(b, c)) for a, b, c in shapes]
+
+    def batch(_: int) -> None:
+        torch.set_num_threads(1)
+        for _ in range(steps):
+            for left, right in factors:
+                left @ right
+
+    def work() -> None:
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            list(pool.map(batch, range(4)))
+
+    return timed(work).per(4 * count * steps)
 
 
 def plain_ways(kind: str) -> Iterator[tuple[str, int]]:
