@@ -23,7 +23,8 @@ from torch.nn import functional
 from rarefy import Pruner
 from rarefy.nets.resnet import ResNet18
 
-STEPS, WARM_UP = size((10, 3), (1, 0))
+STEPS, WARM_UP = size((20, 31), (1, 0))
+"""Masks every 10 updates are recorded at the third choice, and counted at every tenth update."""
 
 
 class Training:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rarefy.pruning import cuda_selection
-from rarefy.pruning.masks import keep_largest, project_largest
+from rarefy.pruning.masks import keep_largest, project_largest, search_levels
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -96,3 +96,22 @@ def test_rows_that_are_too_long_are_chosen_without_waiting(kind: str, dtype: tor
     for keep, kept in zip((0, 1, width // 2, width), found, strict=True):
         assert torch.equal(kept.cpu(), sorted_out(scores, torch.tensor(keep)))
     assert torch.equal(by_row.cpu(), sorted_out(scores, each))
+
+
+@needs_gpu
+@pytest.mark.parametrize("kind", ["different", "many equals", "with nan"])
+def test_what_is_remembered_of_the_last_choice_changes_nothing(kind: str) -> None:
+    weights = torch.randn(12, 200, generator=torch.Generator("cuda").manual_seed(0), device="cuda")
+    keep = torch.tensor([0, 1, 2, 5, 20, 50, 100, 150, 198, 199, 200, 200], device="cuda")
+    levels = search_levels(weights)
+    assert levels is not None
+    for step in range(10):
+        if kind == "with nan" and step == 3:
+            weights[4, 5], weights[6] = -math.nan, math.nan
+        found = project_largest(weights, keep, levels)
+        wanted = torch.where(sorted_out(weights.abs(), keep), weights, 0.0)
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0, equal_nan=True)
+        weights = found + 0.05 * torch.randn_like(found)  # (NaN is now one that a GPU makes)
+        if kind == "many equals":
+            weights = (4 * weights).round()
+    assert bool((levels > 0).any())

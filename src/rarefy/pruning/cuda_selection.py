@@ -44,14 +44,16 @@ def keep_largest(scores: Tensor, keep: Tensor) -> Tensor:
     return kept
 
 
-def project_largest(weights: Tensor, keep: Tensor) -> Tensor:
+def project_largest(weights: Tensor, keep: Tensor, levels: Tensor | None = None) -> Tensor:
     """Weights with all but those of largest magnitude zero, as in ``masks.project_largest``."""
     found = torch.empty_like(weights, memory_format=torch.contiguous_format)
-    _launch(weights.contiguous(), keep, found, project=True)
+    _launch(weights.contiguous(), keep, found, project=True, levels=levels)
     return found
 
 
-def _launch(rows: Tensor, keep: Tensor, out: Tensor, project: bool) -> None:
+def _launch(
+    rows: Tensor, keep: Tensor, out: Tensor, project: bool, levels: Tensor | None = None
+) -> None:
     import triton  # only where there is a GPU
 
     width = rows.shape[-1]
@@ -61,7 +63,9 @@ def _launch(rows: Tensor, keep: Tensor, out: Tensor, project: bool) -> None:
     # (longer rows get so many warps that a thread holds no more than 32 numbers, then 16)
     warps = 1 if block <= 1024 else 4 if block <= 4096 else block // 512
     keep = keep.to(torch.int32).contiguous().reshape(-1)
-    _kernel()[(count,)](rows, keep, out, width, block, project, num_warps=warps)
+    remember = levels is not None
+    given = (rows, keep, out, levels if remember else keep, width)
+    _kernel()[(count,)](*given, block, project, remember, num_warps=warps)
 
 
 @cache
@@ -71,8 +75,9 @@ def _kernel() -> Any:
 
     @triton.jit
     def select(  # type: ignore[no-untyped-def]
-        rows, keep, out, width, BLOCK: tl.constexpr, PROJECT: tl.constexpr
-    ):
+        rows, keep, out, levels, width,
+        BLOCK: tl.constexpr, PROJECT: tl.constexpr, REMEMBER: tl.constexpr,
+    ):  # fmt: skip
         row = tl.program_id(0)
         column = tl.arange(0, BLOCK)
         here = column < width
@@ -81,7 +86,9 @@ def _kernel() -> Any:
         wanted = tl.load(keep + row)
         # whole numbers in the order of the scores; what is absent never counts
         if PROJECT:
-            key = tl.where(here, tl.abs(value).to(tl.int32, bitcast=True), -1)
+            # NaN is the largest, and there is a number above: a GPU's own NaN has all bits
+            key = tl.minimum(tl.abs(value).to(tl.int32, bitcast=True), 0x7FC00000)
+            key = tl.where(here, key, -1)
             low = wanted * 0  # a tensor from the start: loops keep types
         else:  # scores of any sign: the bits of negative floats are ordered the other way round
             bits = (value + 0.0).to(tl.int32, bitcast=True)  # -0.0 is 0.0
@@ -94,6 +101,13 @@ def _kernel() -> Any:
         # from low on there are at_low >= wanted numbers, from high on there are fewer
         at_low = wanted * 0 + width
         high = tl.max(key, axis=0).to(low.dtype) + 1
+        if REMEMBER:  # where the limit was the last time it mostly still is
+            guess = tl.maximum(tl.load(levels + row), 0)
+            above = tl.sum((key >= guess).to(tl.int32), axis=0)
+            enough = above >= wanted
+            low = tl.where(enough, guess, low)
+            at_low = tl.where(enough, above, at_low)
+            high = tl.where(enough, high, tl.minimum(guess, high))
         turn = wanted * 0
         while (high - low > 1) & (at_low != wanted):
             # halving the floats finds the threshold among like numbers soonest; halving their
@@ -112,6 +126,12 @@ def _kernel() -> Any:
             turn += 1
         least = low.to(tl.int32)
         kept = key >= least
+        if REMEMBER:
+            if turn > 0:  # in the middle between the last that is kept and the next, as numbers
+                under = tl.max(tl.where(kept, 0, key), axis=0).to(tl.float32, bitcast=True)
+                over = tl.min(tl.where(kept, key, 0x7F7FFFFF), axis=0)
+                middle = 0.5 * under + 0.5 * over.to(tl.float32, bitcast=True)
+                tl.store(levels + row, tl.minimum(middle.to(tl.int32, bitcast=True), over))
         if at_low != wanted:  # equal numbers at the threshold: the first of them stay
             equal = key == least
             missing = wanted - tl.sum((key > least).to(tl.int32), axis=0)

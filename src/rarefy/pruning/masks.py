@@ -80,7 +80,7 @@ def project_largest(
         return torch.where(keep_largest(weights.abs(), keep), weights, 0.0)
     keep = _counts(keep, weights)
     if cuda_selection.usable(weights):
-        return cuda_selection.project_largest(weights, keep)
+        return cuda_selection.project_largest(weights, keep, levels)
     weights = weights.contiguous()
     if levels is None:
         return apply_mask(weights, _chosen_marks(_magnitudes(weights), keep))
@@ -108,11 +108,9 @@ def _from_levels(weights: Tensor, levels: Tensor) -> tuple[Tensor, Tensor]:
 
 def search_levels(weights: Tensor) -> Tensor | None:
     """What ``project_largest`` remembers of weights that change little from call to call."""
-    return (
-        weights.new_zeros(weights.shape[:-1], dtype=_WHOLE[weights.dtype])
-        if _by_bits(weights)
-        else None
-    )
+    if not _by_bits(weights) and not cuda_selection.usable(weights):
+        return None
+    return weights.new_zeros(weights.shape[:-1], dtype=_WHOLE[weights.dtype])
 
 
 def mask_factor(kept: Tensor, like: Tensor) -> Tensor:

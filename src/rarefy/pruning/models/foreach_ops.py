@@ -86,6 +86,13 @@ def set_mask(every: Sequence[PrunedParameter], masks: Sequence[Tensor]) -> None:
             each.set_mask(mask)
 
 
+def chosen_tensors(every: Sequence[PrunedParameter]) -> list[Tensor]:
+    """What a choice of masks reads and writes; none if a layer is not done with the others."""
+    if not all(is_batched(each) for each in every):
+        return []
+    return [*_waiting(every), *(each.kept for each in every), *map(_bits, every)]
+
+
 def is_batched(each: PrunedParameter) -> bool:
     """Whether a weight is one of those that are done together."""
     each.match_device()

@@ -16,6 +16,7 @@ from rarefy.pruning.models import foreach_ops
 from rarefy.pruning.models.argument_checks import check_still_there
 from rarefy.pruning.models.branches import ActivationMask
 from rarefy.pruning.models.pruned_parameter import PrunedParameter
+from rarefy.pruning.models.recording import Recorded
 from rarefy.pruning.models.rule import Rule
 from rarefy.pruning.models.step_guard import StepGuard
 from rarefy.pruning.models.trajectory import Trajectory, tally
@@ -68,6 +69,8 @@ class OptimizerHooks:
     """Updates that have begun and not ended: two, where a step calls that of its parent class."""
     _loading: dict[str, Tensor]
     """Weights before ``model.load_state_dict``."""
+    _recorded: dict[bool, Recorded]
+    """The choice of masks, with and without counting what it changed."""
     _guard: StepGuard
     _hooks: list[Any]
     """None any more when it is detached."""
@@ -227,22 +230,36 @@ class OptimizerHooks:
     def _choose_if_due(self) -> None:
         if self.rule.schedule.due(self.step):
             first = not self.trajectory.choices
-            masks = self.rule.masks(self.pruned, self.step, first)
-            counts = None
-            if self.trajectory.wanted(self.step):
-                counts = tally([self.pruned[name].compare(mask) for name, mask in masks.items()])
+            wanted = self.trajectory.wanted(self.step)
             remembering = self.moments == "reset" or self.rule.regrow is not None
-            before = {name: self.pruned[name].mask for name in masks} if remembering else {}
-            foreach_ops.set_mask([self.pruned[name] for name in masks], list(masks.values()))
-            for name, old in before.items():
-                self._moved(self.pruned[name], old != masks[name], first)
-            for name in masks if self.rule.neurons else ():
-                self._set_neuron_masks(name)
-            self.trajectory.add(self.step, counts)
+            if first or remembering or self.rule.neurons or not self.rule.repeats:
+                counts = self._choose(wanted, first, remembering)
+            else:
+                counts = self._recorded[wanted](
+                    foreach_ops.chosen_tensors(list(self.pruned.values())),
+                    lambda: self._choose(wanted),
+                )
+            self.trajectory.add(self.step, None if counts is None else counts.clone())
         else:  # (with project: they have been trained on)
             for _, each in self.all_parameters():
                 each.projected = False
         self._want_gradients()
+
+    def _choose(
+        self, wanted: bool, first: bool = False, remembering: bool = False
+    ) -> Tensor | None:
+        """New masks; what they change, if that is wanted."""
+        masks = self.rule.masks(self.pruned, self.step, first)
+        counts = None
+        if wanted:
+            counts = tally([self.pruned[name].compare(mask) for name, mask in masks.items()])
+        before = {name: self.pruned[name].mask for name in masks} if remembering else {}
+        foreach_ops.set_mask([self.pruned[name] for name in masks], list(masks.values()))
+        for name, old in before.items():
+            self._moved(self.pruned[name], old != masks[name], first)
+        for name in masks if self.rule.neurons else ():
+            self._set_neuron_masks(name)
+        return counts
 
     def _want_gradients(self) -> None:
         wanted = self.rule.needs_gradient(self.step + 1)

@@ -184,11 +184,14 @@ class PrunedParameter:
 
     def match_device(self) -> None:
         """The model may have gone to another type or device."""
+        kept, like = self.kept, self.parameter
+        # (a tensor cannot change where it lies: what fits together stays so)
+        if kept.dtype == like.dtype and kept.device == like.device:
+            return
         with torch.inference_mode(False):  # (inside one, these would be of no use in training)
-            if self.kept.dtype != self.parameter.dtype or self.kept.device != self.parameter.device:
-                self.kept, self.bits = self.kept.to(self.parameter), None
+            self.kept, self.bits = kept.to(like), None
             if self.waiting is not None:
-                self.waiting = self.waiting.to(self.parameter)
+                self.waiting = self.waiting.to(like)
 
     def touched(self) -> bool:
         """Whether somebody may have written. Writing through ``.data`` leaves no trace but the

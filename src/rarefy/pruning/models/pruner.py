@@ -34,6 +34,7 @@ from rarefy.pruning.models.copies import plain_copy, with_weights
 from rarefy.pruning.models.optimizer_hooks import OptimizerHooks
 from rarefy.pruning.models.prunable import Layers, Prunable, find_prunable
 from rarefy.pruning.models.pruned_parameter import PrunedParameter, biases
+from rarefy.pruning.models.recording import Recorded
 from rarefy.pruning.models.rule import USERS_OWN, Rule
 from rarefy.pruning.models.state_checks import FORMAT, check_state
 from rarefy.pruning.models.trajectory import Trajectory
@@ -151,6 +152,7 @@ class Pruner(OptimizerHooks):
         """Updates of the optimiser so far."""
         self._ended, self.evaluating, self._running = "", False, False
         self._updating, self._loading, self.wrapped = 0, {}, None
+        self._recorded = {counted: Recorded() for counted in (False, True)}
         self.neuron_masks = (
             activation_masks(model, self.pruned, activations, update) if activations else []
         )

@@ -74,6 +74,11 @@ class Rule:
         """Whether whole filters are chosen."""
         return self.granularity.kind == "neuron"
 
+    @property
+    def repeats(self) -> bool:
+        """Whether every choice is the same computation, of the weights alone."""
+        return self.score is magnitude and self.regrow is None and not self.schedule.cubic
+
     def needs_gradient(self, step: int) -> bool:
         """Whether the gradient of left out weights is needed for a choice after ``step``."""
         if self.regrow is not None:
