@@ -60,6 +60,7 @@ def report(
     Example: [bold]rarefy report runs/contrast-dynamics-quick results --open[/]
     """
     check_output(out, "report")
+    _start_server(folders)
     paths = [one for folder in folders for one in results_in(folder)]
     waiting = _judged_and_drawn(paths)
     drawn = [next(waiting)]  # before the bar: a wrong name is one line
@@ -73,6 +74,23 @@ def report(
         write_drawn(out, drawn)
     keep_options(out)
     _show_page(out, open_it)
+
+
+_HAS_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
+
+
+def _start_server(folders: Sequence[str]) -> None:
+    """Where there are many results, a process of which others are forked: it imports what they need
+    once for all, while this one does its own imports. (A fork of this one would copy locks that its
+    threads hold.)"""
+    if (
+        _HAS_SERVER
+        and sum(len(list(Path(one).glob("*.parquet"))) for one in folders) > _PER_PROCESS
+    ):
+        from multiprocessing import forkserver
+
+        multiprocessing.set_forkserver_preload(["rarefy.cli.showing", "rarefy.cli.preloaded"])
+        forkserver.ensure_running()
 
 
 def _judge_and_draw(path: Place, entries: int) -> Drawn:
@@ -91,16 +109,14 @@ def _judged_and_drawn(paths: Sequence[Place]) -> Iterator[Drawn]:
         return
     from rarefy.sweep.workers import ctrl_c_waits
 
-    # a fork of this process would copy locks that its threads hold; the server has none, and
-    # imports once for all
-    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    method = "forkserver" if _HAS_SERVER else "spawn"
     fresh = multiprocessing.get_context(method)
-    fresh.set_forkserver_preload(["rarefy.cli.showing", "rarefy.report.page", "rarefy.studies.api"])
     pool = ProcessPoolExecutor(jobs, fresh, initializer=_prepare_process)
     try:
         with ctrl_c_waits():
             futures = [pool.submit(_judge_and_draw, path, len(paths)) for path in paths]
-        import rarefy.report.page  # noqa: F401  (while they are at work)
+        import rarefy.report.page
+        import rarefy.studies.api  # noqa: F401  (while they are at work)
 
         yield from (future.result() for future in futures)
     finally:

@@ -22,8 +22,7 @@ D = "coordinates of a patch, d"
 
 
 def pictures(experiment: RegimesExperiment, results: xr.Dataset) -> list[Picture]:
-    results = laid_out(results)
-    return [_boundaries(experiment, results, statements_by_d(experiment, results))]
+    return [_boundaries(experiment, laid_out(results), statements_by_d(experiment, results))]
 
 
 def _over_d(label: str, logs: xr.DataArray, role: str | None = None) -> Curve:

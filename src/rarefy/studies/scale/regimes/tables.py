@@ -15,8 +15,7 @@ from rarefy.studies.scale.regimes.statement import Statement
 
 
 def tables(experiment: RegimesExperiment, results: xr.Dataset) -> list[Table]:
-    results = laid_out(results)
-    return [_seen_from(results, statements_by_d(experiment, results))]
+    return [_seen_from(laid_out(results), statements_by_d(experiment, results))]
 
 
 def _first_seen(d: np.ndarray, seen: Sequence[bool]) -> float:
