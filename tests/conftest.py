@@ -32,6 +32,20 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 gc.disable()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Cases that ``mark.quick`` of their test does not name are slow."""
+    named, there = set(), set()
+    for item in items:
+        if isinstance(item, pytest.Function) and (mark := item.get_closest_marker("quick")):
+            test = item.nodeid.partition("[")[0]
+            named |= {(test, case) for case in mark.args}
+            there.add((test, item.callspec.id))
+            if item.callspec.id not in mark.args:
+                item.add_marker("slow")
+    if absent := not any("::" in word for word in config.args) and named - there:
+        raise pytest.UsageError(f"mark.quick names cases that are not there: {sorted(absent)}")
+
+
 def pytest_collection_finish() -> None:
     # made once, not at every command; no test changes them
     import typer.main

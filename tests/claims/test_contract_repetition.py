@@ -46,6 +46,18 @@ def company(kind: type[Study]) -> Study:
     return next((study for study in sizes if len(grid_of(study)) > 7), kind.at("tiny", seeds=4))
 
 
+@pytest.mark.quick(
+    "granularity-transfer",
+    "influence-gallery",
+    "influence-removal",
+    "influence-scoreboard",
+    "pretrain-images",
+    "sparse-cifar10",
+    "sparse-cifar100-noise",
+    "sparse-mnist",
+    "sparse-vit-mnist",
+    "train-images",
+)
 @pytest.mark.parametrize("kind", TRAININGS.values(), ids=list(TRAININGS))
 def test_trainings_give_the_same_again_and_in_company(kind: type[Study]) -> None:
     """To the last bit: those of the first and the last batch of a run, now two in one batch."""
@@ -97,6 +109,7 @@ def test_cells_share_their_draws_along_the_axes_that_are_not_random(kind: type[S
     assert len(set.union(*groups.values())) == len(groups)
 
 
+@pytest.mark.slow
 def test_one_cell_alone_in_7_and_in_500_gives_the_same_to_1e_10() -> None:
     """The project's promise (issue 2, 'Done when'), on the alignment study made small."""
     study = STUDIES["contrast-alignment"].at(

@@ -132,6 +132,7 @@ def rows(said: str) -> list[str]:
     return re.findall(r"^\S.*(?:\n .*)*", table, re.MULTILINE)
 
 
+@pytest.mark.quick("80")
 @pytest.mark.parametrize("width", ["80", "120"])
 def test_a_run_ends_with_the_claims_it_touched(
     width: str, judged: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch

@@ -139,6 +139,7 @@ def run(seed: int, scratch: Path | None) -> PretrainResult:
     return pretrain_one(own, WAY, seed, seed, Context(scratch=scratch), "one")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_it_ends_like_an_undisturbed_training_within_seed_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -91,6 +91,7 @@ AUTO = (*GIVEN, "--method", "auto", "--seeds", "2")
 SENTENCE = " is chosen: on 143 held-out training images simclr "
 
 
+@pytest.mark.slow
 def test_auto_chooses_by_one_training_each_and_trains_the_chosen(
     pretrain: Pretrain, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,6 +128,7 @@ def test_a_winner_is_trained(pretrain: Pretrain, monkeypatch: pytest.MonkeyPatch
     assert [row["method"] for row in found["rows"]] == ["branches:0.1", "pixels"]
 
 
+@pytest.mark.slow
 def test_out_of_time_in_the_race_it_goes_on_to_the_same_end(
     pretrain: Pretrain, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

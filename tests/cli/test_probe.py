@@ -23,6 +23,7 @@ PRETRAIN = ("pretrain", "digits", "--rho", "20", "--epochs", "2", "--seeds", "2"
 PRETRAIN = (*PRETRAIN, "--network", "lenet", "--method", "simclr,branches:0.3", "--no-control")
 
 
+@pytest.mark.slow
 def test_from_the_first_command_to_the_table(
     command: Callable[..., subprocess.CompletedProcess[str]],
     here: Path,

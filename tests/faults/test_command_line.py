@@ -138,6 +138,7 @@ def test_d11_a_picture_makes_its_folder(
     assert "sheet='y.png': nothing can be written into" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="standard output or standard error is closed (`2>&-`), or both",
     then="the run goes on, and none of its files gets the messages",
@@ -182,6 +183,7 @@ raise SystemExit(main(["run", "toy", "--scale", "tiny", "--out", "s"]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="Ctrl-C is pressed again while a run is being stopped",
     then="a line says that it is being stopped; a third time ends it at once; no tracebacks",

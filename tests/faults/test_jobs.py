@@ -64,6 +64,7 @@ def trained(out: Path, jobs: int | None = None, **options: Any) -> xr.Dataset:
     return execute(study, "tiny", device="cpu", out=out, jobs=jobs, **options).dataset
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="a run of trainings with the usual jobs is killed after any of its cells",
     then="gone on with, it gives the bits of an undisturbed run, by several processes or by one",

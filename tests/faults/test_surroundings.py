@@ -113,6 +113,7 @@ def test_a_disk_that_is_full_at_every_moment(
     assert found.equals(whole)
 
 
+@pytest.mark.quick("results", "influence", "clean", "pack", "unpack", "data check --sheet")
 @pytest.mark.fault(
     when="the disk is full where a verb writes",
     then="one line names the file and the reason, exit code 1, and nothing half-written is seen; "

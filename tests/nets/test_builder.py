@@ -40,6 +40,7 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> lis
 # ------------------------------------------------------------------------------- all that are known
 
 
+@pytest.mark.quick("lenet", "cnn", "cnn-small", "vit")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_thirty_steps_lower_the_loss(name: str) -> None:
     model = made(name)
@@ -90,6 +91,20 @@ def test_memory_format_changes_no_answer(name: str) -> None:
             assert model(IMAGES).isfinite().all()
 
 
+@pytest.mark.quick(
+    "lenet-dense",
+    "lenet-masked",
+    "lenet-project",
+    "cnn-dense",
+    "cnn-masked",
+    "cnn-project",
+    "cnn-small-dense",
+    "cnn-small-masked",
+    "cnn-small-project",
+    "vit-dense",
+    "vit-masked",
+    "vit-project",
+)
 @pytest.mark.parametrize("update", ["dense", "masked", "project"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_all_its_matrices_are_pruned(name: str, update: str) -> None:

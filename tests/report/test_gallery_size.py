@@ -59,6 +59,7 @@ def test_many_classes_stay_below_the_limit(tmp_path: Path) -> None:
     assert report.per_class >= 1
 
 
+@pytest.mark.quick("150000")
 @pytest.mark.parametrize("limit", [150_000, 300_000, 600_000])
 def test_less_room_shows_less_and_says_so(limit: int, tmp_path: Path) -> None:
     sizes = {f"class {number}": 20 + number for number in range(100)}

@@ -38,6 +38,7 @@ def run(study: Any, out: Path, **options: Any) -> Execution:
     return execute(study, "tiny", **{"device": "cpu", "out": out, **options})
 
 
+@pytest.mark.slow
 def test_two_workers_and_two_local_processes_give_the_bits_of_a_run_at_home(
     processes: DaskProcesses, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_passing_error_is_tried_again(processes: DaskProcesses, tmp_path: Path
     assert not (tmp_path / "0-1.order").exists()  # it was obeyed, once
 
 
+@pytest.mark.slow
 def test_time_that_is_over_ends_the_work_of_the_workers(
     processes: DaskProcesses, tmp_path: Path
 ) -> None:

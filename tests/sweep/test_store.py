@@ -36,6 +36,7 @@ def test_the_dataset_has_axes_seed_and_own_dimensions(tmp_path: Path) -> None:
     assert results.attrs["cells_done"] == results.attrs["cells"] == 6
 
 
+@pytest.mark.quick("100-3", "200-2")
 @pytest.mark.parametrize(("batch", "files"), [(None, 3), (100, 3), (200, 2)])
 def test_a_large_grid_or_batch_has_few_files_and_lost_descriptions_are_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int | None, files: int

@@ -40,6 +40,9 @@ def watch(now: Training) -> None:
     now.history.watched.setdefault("loss", []).append(now.history.loss[-1])
 
 
+@pytest.mark.quick(
+    "project-adamw", "masked once-sgd", "dense rule-adamw", "masked rule, every 3-adamw"
+)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("name", PRUNING_SPECS)
 def test_stopped_before_any_update_it_ends_as_if_undisturbed(
@@ -161,6 +164,7 @@ class Interrupts(nn.Module):
         raise KeyboardInterrupt
 
 
+@pytest.mark.quick("6-watch", "1-optimizer", "4-forward", "6-end of epoch", "6-backward")
 @pytest.mark.parametrize("where", ["forward", "backward", "optimizer", "end of epoch", "watch"])
 @pytest.mark.parametrize("at", [1, STEPS - 1, STEPS + 1])
 def test_stopped_by_ctrl_c_anywhere_it_ends_as_if_undisturbed(

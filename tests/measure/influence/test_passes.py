@@ -74,6 +74,7 @@ class Alarm:
         return self.asked - 1 == self.at
 
 
+@pytest.mark.quick("two cores")
 def test_a_stop_anywhere_changes_no_bit(tmp_path, threads):
     alarm = Alarm()
     whole = score(deadline=alarm)

@@ -94,6 +94,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.quick("masked", "dense")
 @pytest.mark.parametrize("way", SETTINGS)
 def test_a_resumed_training_equals_an_uninterrupted_one(way: str, tmp_path: Path) -> None:
     whole = PrunerTrainerCallback(**SETTINGS[way])

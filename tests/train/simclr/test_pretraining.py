@@ -19,6 +19,7 @@ from rarefy.train.simclr.pretraining import Pretraining
 
 
 # (each word of a method once; that every method is trained as it is written: ``by_hand``)
+@pytest.mark.quick("simclr", "pruned:0.5+layer+epoch")
 @pytest.mark.parametrize(
     "method",
     [

@@ -63,6 +63,7 @@ def advanced(
     return made, masks, losses
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_compile(torch.device("cpu")), reason="needs a C++ compiler")
 @pytest.mark.usefixtures("quickly")
 def test_masks_act_in_a_training_compiled_for_real() -> None:
@@ -87,6 +88,7 @@ def test_masks_act_in_a_training_compiled_for_real() -> None:
     assert apart > 100 * CLOSE["atol"]  # the masks act
 
 
+@pytest.mark.quick("pruned:0.5", "branches:0.3+dropout")
 @pytest.mark.parametrize(
     "method",
     [
@@ -109,6 +111,7 @@ def test_one_graph_for_all_masks_and_temperatures(
     assert counter.frame_count == 2
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("together", [False, True])
 def test_masks_act_whatever_was_compiled_before(
     together: bool, monkeypatch: pytest.MonkeyPatch
