@@ -71,6 +71,7 @@ def test_claims_are_a_line_each_under_their_papers(judged: Path, capsys: Capture
     assert told[0]["results"] == "declared before they were seen"
 
 
+@pytest.mark.quick("words1")
 @pytest.mark.parametrize("words", [["t1"], ["Xu", "Chen", "figure", "3"], ["--figure", "Fig. 3"]])
 def test_one_claim_is_shown_whole(words: list[str], judged: Path, capsys: Capture) -> None:
     assert cli.main(["claims", *words]) == 0

@@ -62,7 +62,7 @@ def test_a_run_writes_its_options_and_takes_them_back(
 def test_an_unfinished_call_goes_on_with_its_file(
     only_toy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    slow = ("--set", "pause=0.3", "--max-seconds", "0.2")
+    slow = ("--set", "pause=0.1", "--max-seconds", "0.05")
     assert cli.main([*RUN, *slow]) == 3
     assert cli.main(["run", "--config", str(FILE), "--max-seconds", "60"]) == 0
     assert "12 cells in runs/toy-tiny" in capsys.readouterr().out

@@ -309,6 +309,7 @@ def test_overwriting_is_all_or_nothing(
     assert {path.name for path in seen_in(stopped.parent)} == {"x", ".x.scratch"}
 
 
+@pytest.mark.slow
 def test_saved_networks_and_the_race_go_along(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ def falling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "watched_features", made_up)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("falling")
 def test_a_training_past_its_best_is_stopped_and_its_best_network_kept(
     pretrain: Pretrain,

@@ -53,6 +53,7 @@ def test_thirty_steps_lower_the_loss(name: str) -> None:
     assert losses[-1] < 0.9 * losses[0]  # a tenth: clearly learning, whatever the rounding
 
 
+@pytest.mark.quick("vit", "cnn", "lenet", "cnn-small")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_one_seed_gives_one_network(name: str) -> None:
     first, again, other = made(name), made(name), build(name, 1, 8, 10)
@@ -76,6 +77,7 @@ def test_training_draws_nothing_from_the_global_generator(name: str) -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.quick("vit", "cnn", "lenet", "cnn-small")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_memory_format_changes_no_answer(name: str) -> None:
     model = made(name).eval()

@@ -42,6 +42,7 @@ def test_many_images_stay_below_the_limit(tmp_path: Path) -> None:
     assert report.pictures == report.shown == len(page.pictures)
 
 
+@pytest.mark.slow
 def test_many_classes_stay_below_the_limit(tmp_path: Path) -> None:
     classes = [f"class {number}" for number in range(200)]
     table = scores(dict.fromkeys(classes, 24))

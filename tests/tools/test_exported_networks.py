@@ -63,6 +63,7 @@ def test_a_network_that_asks_for_the_length_of_a_batch_can_be_followed() -> None
     )
 
 
+@pytest.mark.quick("random")
 @pytest.mark.parametrize("kind", ["branches", "random"])
 def test_what_cannot_be_followed_is_one_line(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError) as found:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 import torch._dynamo.testing
@@ -32,15 +30,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def quickly() -> Iterator[None]:
-    """A compiler that does only what small kernels need: no trials of vector units."""
-    import torch._inductor.config as inductor
-
-    with inductor.patch({"cpp.vec_isa_ok": False}):
-        yield
-
-
 def small() -> Encoder:
     """Every kernel takes a second to build: one layer of each kind."""
     torch.manual_seed(11)
@@ -65,7 +54,7 @@ def advanced(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not can_compile(torch.device("cpu")), reason="needs a C++ compiler")
-@pytest.mark.usefixtures("quickly")
+@pytest.mark.usefixtures("quickly_compiled")
 def test_masks_act_in_a_training_compiled_for_real() -> None:
     """(of a pruner alone: tests/pruning/models/test_compile.py)"""
     method = "branches:0.3+own-norms"

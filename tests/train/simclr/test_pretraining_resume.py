@@ -156,6 +156,7 @@ def test_stopped_by_a_deadline(method: str, tmp_path: Path) -> None:
     assert differences(undisturbed, again) == []
 
 
+@pytest.mark.quick("sdclr-4", "pruned:0.5+neuron-6")
 @pytest.mark.parametrize("at", [1, STEPS, STEPS + 2])
 @pytest.mark.parametrize("method", ["pruned:0.5+neuron", "sdclr"])
 def test_killed_after_a_checkpoint_by_the_clock_it_loses_nothing(
