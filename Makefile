@@ -21,7 +21,7 @@ endef
 
 help:
 	@echo "make demo   run the headline studies at quick scale and write report.html"
-	@echo "make test   run the tests: every rule, asked the quickest way"
+	@echo "make test   run the tests, the quickest that ask a rule"
 	@echo "make test-whole  the slower tests of the same rules too: really compiled, in several processes, killed"
 	@echo "make test-heavy  kills, fuzzing and load, for hours; keeps what came out in tests/heavy/last.json"
 	@echo "make test-versions  part of the suite on the lowest and on the latest versions of all packages"

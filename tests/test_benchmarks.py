@@ -16,14 +16,10 @@ SCRIPTS = sorted(BENCHMARKS.glob("bench_*.py"))
 
 
 @pytest.mark.quick(
-    "bench_benign_gpu",
     "bench_clusters_cpu",
     "bench_commands",
-    "bench_contrast_cpu",
     "bench_contrast_gpu",
     "bench_label_check",
-    "bench_multi_view_cpu",
-    "bench_pruner_gpu",
     "bench_training_gpu",
 )
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])

@@ -142,6 +142,7 @@ def test_one_or_two_orders_make_nothing_certain_and_have_no_interval(orders: int
     assert all(np.isnan(curve.low).all() for curve in panel.curves)
 
 
+@pytest.mark.slow
 def test_the_committed_page_is_that_of_the_committed_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

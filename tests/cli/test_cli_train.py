@@ -187,6 +187,7 @@ def test_a_file_does_not_decide_what_is_imported(
         load_network(here / "other.pt")
 
 
+@pytest.mark.slow
 def test_masks_can_be_chosen_once_an_epoch(train: Train) -> None:
     found = train(*SMALL, "--epochs", "2", "--every", "0")
     assert found["finished"] and found["rows"][1]["weights_kept"] == pytest.approx(0.3, abs=0.05)

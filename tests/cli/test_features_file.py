@@ -318,6 +318,7 @@ def test_features_of_another_run_are_not_replaced(
     assert (here / "a.csv").read_bytes() != before
 
 
+@pytest.mark.slow
 def test_trained_before_without_keeping_networks(
     pretrain: Pretrain, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

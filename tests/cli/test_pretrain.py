@@ -122,6 +122,7 @@ def test_stopped_it_goes_on_to_the_same_rows(
     assert not Path(".part.scratch").exists()
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_stops_one_training_and_is_told(
     pretrain: Pretrain, capsys: pytest.CaptureFixture[str]
 ) -> None:

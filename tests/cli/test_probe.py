@@ -165,6 +165,7 @@ def test_networks_of_others_are_judged_too(flat: str, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == f"error: {name}: say on which images, with --on\n"
 
 
+@pytest.mark.slow
 def test_without_a_known_pre_training_the_protocol_of_its_images_is_left_out(
     flat: str, nets: Path, digits_folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -84,6 +84,7 @@ def refused(why: str, told: str) -> None:
     assert len(lines) == 1 and re.search(why, lines[0]) and "Traceback" not in told, told
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="the disk is full, at every moment of a run (it grows by a few kilobytes each time)",
     then="one line and exit code 1 each time; the same command goes on, and in the end the store "

@@ -112,6 +112,7 @@ def test_progress_adds_up_over_a_stop(step: int, tmp_path: Path) -> None:
     assert sum(advanced) == pytest.approx(3)
 
 
+@pytest.mark.quick("3", "6", "10")
 @pytest.mark.parametrize("at", range(1, 2 * STEPS + 1))
 def test_killed_after_a_checkpoint_on_the_way_it_loses_nothing(at: int, tmp_path: Path) -> None:
     """Checkpoints are also written by the clock: after any update, also the last of an epoch."""

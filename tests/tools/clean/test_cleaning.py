@@ -64,7 +64,7 @@ def wanted(samples: Samples, decided: dict[int, str]) -> Counter[tuple[str, str]
     return found
 
 
-@pytest.mark.quick("trees", "trees.csv", "trees.npz", "trees.parquet")
+@pytest.mark.quick("trees", "trees.csv", "trees.npz")
 @pytest.mark.parametrize("name", LAYOUTS)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())

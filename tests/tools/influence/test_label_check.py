@@ -63,6 +63,7 @@ def test_imbalanced_breast_cancer_with_four_wrong_labels() -> None:
 # ----------------------------------------------------------------------------------- small classes
 
 
+@pytest.mark.slow
 def test_wrong_labels_in_a_class_of_three() -> None:
     X, labels = clouds((60, 40, 3))
     labels[[0, 70]] = 2
