@@ -225,6 +225,7 @@ def test_verify_needs_something_to_compare_with(ledger: Path, capsys: Capture) -
 # report
 
 
+@pytest.mark.slow
 def test_the_report_opens_with_the_answers(
     judged: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,6 +165,7 @@ def test_beside_files_folders_and_the_working_folder() -> None:
     assert options_file(Path(".")) == Path("run.toml")
 
 
+@pytest.mark.slow
 def test_other_verbs_write_theirs(only_toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quick = ("--no-check-labels", "--neighbours", "0", "--map", "none", "--device", "cpu")
     assert cli.main(["influence", "digits", "--split", "test", *quick, "--out", "odd"]) == 0

@@ -90,6 +90,7 @@ def test_large_images_are_made_small(tmp_path: Path) -> None:
     assert "pixels" not in (page.all("body")[0]["class"] or ""), "smooth, not square"
 
 
+@pytest.mark.slow
 def test_classes_shorter_than_a_strip_are_not_tried_length_by_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ def test_the_verb_runs_on_a_cluster(
     assert "12 cells in runs/toy-tiny" in shown.out
 
 
+@pytest.mark.slow
 def test_few_batches_are_under_way_at_any_moment(
     processes: DaskProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,7 @@ def test_stopped_before_any_update_it_ends_as_if_undisturbed(
     assert differences(undisturbed, resumed) == []
 
 
+@pytest.mark.slow
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

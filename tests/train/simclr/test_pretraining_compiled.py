@@ -100,7 +100,7 @@ def test_one_graph_for_all_masks_and_temperatures(
     assert counter.frame_count == 2
 
 
-@pytest.mark.quick("True")
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [False, True])
 def test_masks_act_whatever_was_compiled_before(
     together: bool, monkeypatch: pytest.MonkeyPatch
