@@ -19,7 +19,10 @@ from pages.reference import Entry, entries, items, page
 
 ROOT = Path(__file__).parents[1]
 ENTRIES = list(entries())
-SLOW = {"clean", "influence", "plot", "pretrain_images", "train", "LabelCheck"}
+SLOW = {
+    *("clean", "influence", "plot", "pretrain_images", "train", "PretrainRun", "TrainRun"),
+    *("PretrainRun.features", "LabelCheck", "LabelCheck.fit_predict"),
+}
 """Examples that take seconds."""
 
 
