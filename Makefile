@@ -17,11 +17,12 @@ define install
 	@$(PIP) --no-deps --no-build-isolation -e .
 endef
 
-.PHONY: help demo test test-heavy test-versions search lint bench docs wheel archive lock audit clean
+.PHONY: help demo test test-whole test-heavy test-versions search lint bench docs wheel archive lock audit clean
 
 help:
 	@echo "make demo   run the headline studies at quick scale and write report.html"
-	@echo "make test   run the whole test suite"
+	@echo "make test   run the tests, the quickest that ask a rule"
+	@echo "make test-whole  the slower tests of the same rules too: really compiled, in several processes, killed"
 	@echo "make test-heavy  kills, fuzzing and load, for hours; keeps what came out in tests/heavy/last.json"
 	@echo "make test-versions  part of the suite on the lowest and on the latest versions of all packages"
 	@echo "make search property tests with new examples"
@@ -64,7 +65,10 @@ demo: $(VENV)/.installed
 # has nothing left takes over half of what the other has; rewritten tests are kept for the next time.
 test: $(VENV)/.installed-dev
 	@echo "== tests, $(JOBS) at a time"
-	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(TIER)
+
+test-whole: TIER = -m "not heavy"
+test-whole: test
 
 # ONLY="-k kills" runs some of them; what the others gave last stays.
 test-heavy: $(VENV)/.installed-heavy
@@ -88,6 +92,7 @@ lint: $(VENV)/.installed-dev
 	@$(BIN)/typos
 	@echo "== mypy"
 	@$(BIN)/python -m mypy
+	@$(BIN)/python -m pytest -q -n 0 -m slow tests/test_surface.py -k mypy
 	@echo "== import-linter"
 	@PYTHONPATH=docs $(BIN)/lint-imports
 

@@ -10,9 +10,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -32,6 +33,20 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 gc.disable()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Cases that ``mark.quick`` of their test does not name are slow."""
+    named, there = set(), set()
+    for item in items:
+        if isinstance(item, pytest.Function) and (mark := item.get_closest_marker("quick")):
+            test = item.nodeid.partition("[")[0]
+            named |= {(test, case) for case in mark.args}
+            there.add((test, item.callspec.id))
+            if item.callspec.id not in mark.args:
+                item.add_marker("slow")
+    if absent := not any("::" in word for word in config.args) and named - there:
+        raise pytest.UsageError(f"mark.quick names cases that are not there: {sorted(absent)}")
+
+
 def pytest_collection_finish() -> None:
     # made once, not at every command; no test changes them
     import typer.main
@@ -40,8 +55,29 @@ def pytest_collection_finish() -> None:
 
     typer.main.get_command = cache(typer.main.get_command)
     catalog.load_digits = cache(catalog.load_digits)
+    draws_are_quick()
     gc.freeze()
     gc.enable()
+
+
+def draws_are_quick() -> None:
+    """Random numbers by C++ where a run would draw them by numpy: the same bits, which
+    tests/test_compiled_kernels.py asks, in a tenth of the time."""
+    from rarefy.core import normals
+    from rarefy.core.compilation import built
+    from rarefy.core.settings import compiler_present
+
+    PLAIN["draws"] = normals._by_numpy
+    if compiler_present() and (library := built(Path(normals.__file__).with_suffix(".cpp"))):
+        normals._by_numpy = partial(normals._by_cpp, library)
+
+
+@pytest.fixture(scope="module")
+def drawn_by_numpy() -> Iterator[None]:
+    """As a run without a compiler draws."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rarefy.core.normals._by_numpy", PLAIN["draws"])
+        yield
 
 
 # torch's compiler starts no further processes: each imports torch, for kernels of a second
@@ -55,6 +91,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
+PLAIN: dict[str, Any] = {}
+"""What stands for something quicker in most tests."""
 Rarefy = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -88,6 +126,16 @@ def compiler_afresh() -> Iterator[None]:
     with torch._dynamo.config.patch(error_on_recompile=True):
         yield
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def quickly_compiled() -> Iterator[None]:
+    """A compiler that does only what small kernels need: no trials of vector units, no headers that
+    others would share."""
+    import torch._inductor.config as inductor
+
+    with inductor.patch({"cpp.vec_isa_ok": False, "cpp_cache_precompile_headers": False}):
+        yield
 
 
 @pytest.fixture

@@ -15,6 +15,13 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(BENCHMARKS.glob("bench_*.py"))
 
 
+@pytest.mark.quick(
+    "bench_clusters_cpu",
+    "bench_commands",
+    "bench_contrast_gpu",
+    "bench_label_check",
+    "bench_training_gpu",
+)
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])
 @pytest.mark.usefixtures("eager", "quick")
 def test_a_benchmark_runs(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

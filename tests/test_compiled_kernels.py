@@ -43,6 +43,7 @@ def once() -> Iterator[None]:
         yield
 
 
+@pytest.mark.usefixtures("drawn_by_numpy")
 @pytest.mark.parametrize("shape", [(9, 3, 37), (40_000,), (3, 1001), (2, 3, 2, 5)])
 def test_draws_by_cpp_by_numpy_and_by_torch_are_the_same_bits(shape: tuple[int, ...]) -> None:
     draws, scale = Draws(CELLS[:3]), torch.linspace(0.01, 3.0, 3)
@@ -57,9 +58,13 @@ def test_draws_by_cpp_by_numpy_and_by_torch_are_the_same_bits(shape: tuple[int, 
             assert torch.equal(found.view(torch.int32), expected.view(torch.int32))
 
 
+@pytest.mark.quick("pruned")
 @pytest.mark.parametrize("kind", ["plain", "pruned", "masked branch"])
-def test_the_compiled_gradient_is_the_eager_one_to_float32(kind: str) -> None:
+def test_the_compiled_gradient_is_the_eager_one_to_float32(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
     torch._dynamo.reset()  # the first two are two kernels of one function
+    request.getfixturevalue("quickly_compiled" if kind == "pruned" else "once")
     for runs in RUNS:
         case = small(runs=runs, bias=0.2, tau=0.7, factor=1.3, dtype=torch.float32)
         batch = case.data.sample(case.draws, 8, step=0)
@@ -101,6 +106,7 @@ def test_a_compiler_that_fails_costs_speed_only(
     assert shown.out == "" and shown.err.count("going on without compiled kernels") == 1
 
 
+@pytest.mark.usefixtures("drawn_by_numpy")
 def test_a_compiler_that_builds_nothing_costs_the_draws_speed_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,10 +121,16 @@ def test_a_compiler_that_builds_nothing_costs_the_draws_speed_only(
     assert capsys.readouterr().err.count("going on without normals.cpp") == 1
 
 
-def test_a_network_is_compiled_once_whatever_its_last_layer_answers() -> None:
+def test_a_network_is_compiled_once_whatever_its_last_layer_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One graph: what it is made into is not asked."""
     from rarefy.nets.backbones import Headed
     from rarefy.train.supervised import _compiled
 
+    real = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda model: real(model, backend="eager"))
+    torch._dynamo.reset()
     images = torch.randn(4, 6)
     for classes in (3, 5, 7):  # (compiling again would be an error)
         model = Headed(torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU()), 8, classes)

@@ -19,6 +19,11 @@ from pages.reference import Entry, entries, items, page
 
 ROOT = Path(__file__).parents[1]
 ENTRIES = list(entries())
+SLOW = {
+    *("clean", "influence", "plot", "pretrain_images", "train", "PretrainRun", "TrainRun"),
+    *("PretrainRun.features", "LabelCheck", "LabelCheck.fit_predict"),
+}
+"""Examples that take seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +34,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(entry, marks=pytest.mark.slow)
+        if entry.name.removeprefix("rarefy.") in SLOW
+        else entry
+        for entry in ENTRIES
+    ],
+    ids=lambda entry: entry.name,
+)
 def test_example_runs(entry: Entry, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     names = {"rarefy": rarefy, "torch": torch}

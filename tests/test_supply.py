@@ -188,6 +188,7 @@ def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, bytes]:
     return tuple((folder / "dist" / name).read_bytes() for name in names)  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 def test_wheel_and_source_archive_are_the_same_bytes_wherever_and_whenever_they_are_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,6 +137,7 @@ follow_imports = skip
 """
 
 
+@pytest.mark.slow
 def test_users_programs_are_checked_by_mypy_strict(tmp_path: Path) -> None:
     """A program that uses every public name has no error; each line of a wrong one has its own."""
     right, wrong, settings = (tmp_path / name for name in ("right.py", "wrong.py", "mypy.ini"))

@@ -43,6 +43,7 @@ def printed_files() -> dict[str, str]:
     return dict(PRINTED.findall(PAGE.read_text("utf-8")))
 
 
+@pytest.mark.slow
 def test_three_printed_files_make_a_study(tmp_path: Path) -> None:
     """In a copy of the package, to which files can be added."""
     assert rarefy.__file__ is not None

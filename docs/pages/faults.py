@@ -22,10 +22,10 @@ LAST = TESTS / "heavy" / "last.json"
 """What heavy tests gave when they were last run."""
 OPENING = """# What can go wrong, and what happens then
 
-Every line is a test of this project that makes the fault happen: `pytest -k NAME` runs it (a heavy
-one with `-m heavy`, as [`make test-heavy`](heavy.md) does). After each of them the numbers are
-right, or the same command finishes the work; nothing is wrong or missing without a word. Made by
-`python docs/make.py faults`.
+Every line is a test of this project that makes the fault happen: `pytest -m "" -k NAME` runs it (a
+heavy one with `-m heavy`, as [`make test-heavy`](heavy.md) does). After each of them the numbers
+are right, or the same command finishes the work; nothing is wrong or missing without a word. Made
+by `python docs/make.py faults`.
 
 """
 NAMED = {

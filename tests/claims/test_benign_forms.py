@@ -59,6 +59,7 @@ def whole_grid(study: Study, context: Context = FLOAT64) -> dict[str, np.ndarray
 # --------------------------------------------------------------------------- a billion coordinates
 
 
+@pytest.mark.quick("benign-tail", "benign-mixing", "benign-correlation")
 @every_study
 def test_a_study_runs_in_a_billion_coordinates(name: str) -> None:
     """From simulation to verdicts and tables, and nothing of d numbers is made on the way."""
@@ -86,6 +87,7 @@ def _changed(study: Study) -> dict[str, Any]:
     return {name: value for name, value in study.parameters().items() if usual[name] != value}
 
 
+@pytest.mark.quick("benign-tail", "benign-mixing", "benign-correlation", "benign-sizes")
 @every_study
 def test_a_cell_is_the_same_alone_and_in_any_batch(name: str) -> None:
     """Though axes are counted by study, and kinds of noise may be without directions in a run."""

@@ -46,6 +46,7 @@ def simulated(name: str, form: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return place, study.simulate(Cells(cells.values, keys), Context())
 
 
+@pytest.mark.quick("benign-training", "benign-tail", "benign-homogeneous")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_study_says_the_same_with_and_without_vectors(name: str) -> None:
     """All outputs of all cells, but those that take few values (an error that is nearly always 0,

@@ -46,6 +46,18 @@ def company(kind: type[Study]) -> Study:
     return next((study for study in sizes if len(grid_of(study)) > 7), kind.at("tiny", seeds=4))
 
 
+@pytest.mark.quick(
+    "granularity-transfer",
+    "influence-gallery",
+    "influence-removal",
+    "influence-scoreboard",
+    "pretrain-images",
+    "sparse-cifar10",
+    "sparse-cifar100-noise",
+    "sparse-mnist",
+    "sparse-vit-mnist",
+    "train-images",
+)
 @pytest.mark.parametrize("kind", TRAININGS.values(), ids=list(TRAININGS))
 def test_trainings_give_the_same_again_and_in_company(kind: type[Study]) -> None:
     """To the last bit: those of the first and the last batch of a run, now two in one batch."""
@@ -56,9 +68,23 @@ def test_trainings_give_the_same_again_and_in_company(kind: type[Study]) -> None
         np.testing.assert_array_equal(again[name], values, err_msg=name)
 
 
-@pytest.mark.parametrize("kind", TOGETHER.values(), ids=list(TOGETHER))
-def test_a_cell_gives_the_same_alone_in_a_batch_of_7_and_among_all(kind: type[Study]) -> None:
-    """And seven of them give the same again, to the last bit."""
+together = pytest.mark.parametrize("kind", TOGETHER.values(), ids=list(TOGETHER))
+
+
+@together
+def test_a_cell_gives_the_same_alone_and_in_a_batch_of_7(kind: type[Study]) -> None:
+    """One in the middle: what is taken from the first or the last of a batch is another's then."""
+    grid = grid_of(study := kind.at("tiny"))
+    some = np.random.default_rng(0).permutation(len(grid))[:7]
+    place = slice(len(some) // 2, len(some) // 2 + 1)
+    seven = study.simulate(grid.cells(some), FLOAT64)
+    assert_same(study.simulate(grid.cells(some[place]), FLOAT64), part(seven, place))
+
+
+@pytest.mark.quick("contrast-alignment", "topk-phase", "benign-tail", "granularity-labels")
+@together
+def test_seven_give_the_same_again_and_among_all(kind: type[Study]) -> None:
+    """Again: to the last bit."""
     study = company(kind)
     grid = grid_of(study)
     runs = np.arange(len(grid))
@@ -69,9 +95,6 @@ def test_a_cell_gives_the_same_alone_in_a_batch_of_7_and_among_all(kind: type[St
     assert_same(seven, part(everyone, some))
     for name, values in seven.items():
         np.testing.assert_array_equal(again[name], values, err_msg=name)
-    # (the last: what is taken from the first of a batch is another's then; from the last, above)
-    alone = runs[-1:]
-    assert_same(study.simulate(grid.cells(alone), FLOAT64), part(everyone, alone))
 
 
 @every_study
@@ -97,6 +120,7 @@ def test_cells_share_their_draws_along_the_axes_that_are_not_random(kind: type[S
     assert len(set.union(*groups.values())) == len(groups)
 
 
+@pytest.mark.slow
 def test_one_cell_alone_in_7_and_in_500_gives_the_same_to_1e_10() -> None:
     """The project's promise (issue 2, 'Done when'), on the alignment study made small."""
     study = STUDIES["contrast-alignment"].at(

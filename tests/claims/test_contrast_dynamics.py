@@ -46,6 +46,7 @@ def measured(form: str) -> tuple[ContrastDynamics, np.ndarray, dict[str, np.ndar
     return study, grid.values["eps_min"], found
 
 
+@pytest.mark.quick("as chosen", "one token, plain mean")
 @pytest.mark.parametrize("form", FORMS)
 def test_c1_growth_is_the_predicted_constant_times_the_frequency(form: str) -> None:
     study, eps_min, found = measured(form)

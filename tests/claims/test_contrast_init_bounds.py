@@ -62,6 +62,7 @@ SHAPE = "shape: slope in d of Xi_1 (31) over mean |M*_j|"
 CONSTANT = "mean |M*_j| over Xi_1 (31) at the largest d"
 
 
+@pytest.mark.slow
 def test_a_small_constant_has_the_right_shape() -> None:
     results = lucky_as(lambda d: 0.2)
     assert verdict(results, SHAPE).outcome == "holds"

@@ -71,6 +71,7 @@ def test_what_lies_outside_the_features_is_a_share() -> None:
     assert (outside[:, -1] < outside[:, 0]).all()
 
 
+@pytest.mark.slow
 def test_a_cell_gives_the_same_alone_and_in_a_batch() -> None:
     study, grid, found = measured()
     for row in (*rows(grid, training="masked", again="sample", samples=16), len(grid) - 1):

@@ -220,6 +220,7 @@ def test_only_as_chosen_is_run_everywhere() -> None:
     assert sum(done) == len(grid) * study.cost().steps_per_cell
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
     study: Any = ERRORS.at("tiny", steps=6, reads=(3, 6), seeds=3)
     assert_same_alone(study, rows_at(study, s_star=2))

@@ -159,11 +159,13 @@ def test_a_cell_is_what_a_plain_loop_gives(per_side: int) -> None:
     assert_tuned_plain(found, (0,), here, labels, draws, network)
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_alone_and_in_a_batch() -> None:
     study: Any = EXTREME.at("tiny", steps=5, reads=(5,), seeds=3)
     assert_same_alone(study, rows_at(study, per_side=8, patch_noise=0.3))
 
 
+@pytest.mark.slow
 def test_progress_adds_up_to_the_declared_cost() -> None:
     study: Any = EXTREME.at("tiny", steps=2, reads=(2,), tune_steps=1)
     cells = grid_of(study).cells(rows_at(study, seed=0))

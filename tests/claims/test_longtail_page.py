@@ -335,6 +335,7 @@ def test_guide_and_ledger_say_the_numbers_of_the_committed_results() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_committed_page_is_that_of_the_committed_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,6 +129,7 @@ def test_the_page_has_a_row_per_method_and_tells_what_is_not_run() -> None:
         assert f"\n- {title}: `rarefy run longtail-overtraining --scale {scale} " in said
 
 
+@pytest.mark.quick("2")
 @pytest.mark.parametrize("orders", [1, 2])
 def test_one_or_two_orders_make_nothing_certain_and_have_no_interval(orders: int) -> None:
     study, results = made(LOSES)
@@ -141,6 +142,7 @@ def test_one_or_two_orders_make_nothing_certain_and_have_no_interval(orders: int
     assert all(np.isnan(curve.low).all() for curve in panel.curves)
 
 
+@pytest.mark.slow
 def test_the_committed_page_is_that_of_the_committed_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ def small(**parameters: Any) -> Any:
     return study_of(**{**given, "test_samples": 100, **parameters})
 
 
+@pytest.mark.slow
 def test_a_cell_alone_is_what_it_is_among_questions_of_its_world() -> None:
     study = small()
     cells = cells_of(study)
@@ -68,6 +69,7 @@ def test_bisection_finds_what_a_full_grid_finds() -> None:
         assert (turned[-1][found["outside"][rows] > 0] == 0).all()
 
 
+@pytest.mark.slow
 def test_single_precision_finds_the_boundaries_of_double_precision() -> None:
     study = small(precision=0.25)
     cells = cells_of(study)

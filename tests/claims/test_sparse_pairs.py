@@ -129,6 +129,7 @@ def on_halves(
     return first, second
 
 
+@pytest.mark.quick("0.5")
 @pytest.mark.parametrize("trained", [0.0, 0.5])
 def test_a_seed_is_never_asked_about_its_own_choice(trained: float) -> None:
     """Choosing with the seeds and images that judge would find a gain far too often."""

@@ -162,6 +162,7 @@ def thinned(data: xr.Dataset) -> list[xr.Dataset]:
     return [*found, data.isel(test_noise=[-1]), data.isel(noise=[-1], test_noise=[0], seed=[0])]
 
 
+@pytest.mark.quick("SparseMnist", "SparseVitMnist")
 @pytest.mark.parametrize("kind", STUDIES)
 def test_nothing_breaks_where_cells_are_missing(kind: Any) -> None:
     study = kind.at("quick", seeds=3, keep=(1.0, 0.8, 0.5, 0.1))

@@ -127,6 +127,7 @@ def test_at_its_scale_the_network_neither_grows_nor_shrinks_on_balanced_data() -
     assert (scale > 0).all()
 
 
+@pytest.mark.slow
 def test_more_batches_agree_and_fewer_bisections_are_coarser() -> None:
     few, many, coarse = (balanced_scale(relax)[1] for relax in (200, 600, 10))
     assert ((few / many).log().abs() < 0.1).all()

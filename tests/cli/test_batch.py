@@ -43,6 +43,7 @@ def program(folder: Path, name: str, text: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
+@pytest.mark.quick("pretrain")
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_sigterm_is_unfinished_and_the_same_command_goes_on(
     verb: str,

@@ -71,6 +71,7 @@ def test_claims_are_a_line_each_under_their_papers(judged: Path, capsys: Capture
     assert told[0]["results"] == "declared before they were seen"
 
 
+@pytest.mark.quick("words1")
 @pytest.mark.parametrize("words", [["t1"], ["Xu", "Chen", "figure", "3"], ["--figure", "Fig. 3"]])
 def test_one_claim_is_shown_whole(words: list[str], judged: Path, capsys: Capture) -> None:
     assert cli.main(["claims", *words]) == 0
@@ -132,6 +133,7 @@ def rows(said: str) -> list[str]:
     return re.findall(r"^\S.*(?:\n .*)*", table, re.MULTILINE)
 
 
+@pytest.mark.quick("80")
 @pytest.mark.parametrize("width", ["80", "120"])
 def test_a_run_ends_with_the_claims_it_touched(
     width: str, judged: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
@@ -223,6 +225,7 @@ def test_verify_needs_something_to_compare_with(ledger: Path, capsys: Capture) -
 # report
 
 
+@pytest.mark.slow
 def test_the_report_opens_with_the_answers(
     judged: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

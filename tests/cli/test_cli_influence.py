@@ -206,6 +206,7 @@ def test_class_names_that_are_no_text(capsys: pytest.CaptureFixture[str]) -> Non
     assert Path("there/gallery.html").exists()
 
 
+@pytest.mark.slow
 def test_removal_reads_what_scoring_reads(capsys: pytest.CaptureFixture[str]) -> None:
     some = frame()
     np.save("x.npy", some[["height", "girth"]].to_numpy())

@@ -80,6 +80,7 @@ def test_killed_and_started_again_gives_the_same(
     assert slow_store(tmp_path).read().equals(undisturbed)
 
 
+@pytest.mark.quick("15-3")
 @pytest.mark.fault(
     theme="Runs and trainings that are stopped or fail",
     when="a run is stopped by Ctrl-C or SIGTERM",

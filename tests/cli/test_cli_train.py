@@ -111,7 +111,7 @@ def test_stopped_by_the_clock_the_same_command_goes_on(
     capsys: pytest.CaptureFixture[str],
     stops_every: Callable[[int], None],
 ) -> None:
-    asked = (*SMALL, "--epochs", "10")
+    asked = (*SMALL, "--epochs", "4")
     whole = train(*asked, "--out", "whole")
     words = ["train", *asked, *HERE, "--out", "store", "--max-seconds", "1e-9"]
     assert cli.main(words) == 3
@@ -119,7 +119,7 @@ def test_stopped_by_the_clock_the_same_command_goes_on(
     assert "store:" not in shown.out  # there is nothing to show yet
     assert "note: time is over: 0 of 2 cells are stored in store" in shown.err
     assert f"go on with: rarefy {' '.join(words)}" in shown.err
-    stops_every(30)
+    stops_every(25)
     stops, found = 0, train(*asked, "--out", "store", "--max-seconds", "500")
     assert found["rows"] == []
     while not found["finished"]:
@@ -139,6 +139,7 @@ def test_another_question_of_the_same_store_is_refused(
     assert re.fullmatch(r"error: .*keep=1.0,0.3, not 1.0,0.5; use --overwrite or .*\n", said)
 
 
+@pytest.mark.slow
 def test_noise_is_a_row_of_its_own(train: Train, capsys: pytest.CaptureFixture[str]) -> None:
     asked = (*SMALL, "--epochs", "1", "--noise", "0,0.5", "--test-noise", "0,2", "--noise-once")
     rows = train(*asked)["rows"]
@@ -151,6 +152,7 @@ def test_noise_is_a_row_of_its_own(train: Train, capsys: pytest.CaptureFixture[s
     assert "test noise" in shown and len(re.findall(r"\nkeep 0.3 +0", shown)) == 4
 
 
+@pytest.mark.slow
 def test_it_says_how_many_networks_were_saved(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,6 +187,7 @@ def test_a_file_does_not_decide_what_is_imported(
         load_network(here / "other.pt")
 
 
+@pytest.mark.slow
 def test_masks_can_be_chosen_once_an_epoch(train: Train) -> None:
     found = train(*SMALL, "--epochs", "2", "--every", "0")
     assert found["finished"] and found["rows"][1]["weights_kept"] == pytest.approx(0.3, abs=0.05)

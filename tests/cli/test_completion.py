@@ -33,6 +33,11 @@ def completed(line: str) -> list[str]:
     return ran.stdout.split()
 
 
+@pytest.mark.quick(
+    "rarefy prob-expected0",
+    "rarefy run topk-phase --scale -expected4",
+    "rarefy pretrain digits --method simclr,br-expected6",
+)
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -62,7 +62,7 @@ def test_a_run_writes_its_options_and_takes_them_back(
 def test_an_unfinished_call_goes_on_with_its_file(
     only_toy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    slow = ("--set", "pause=0.3", "--max-seconds", "0.2")
+    slow = ("--set", "pause=0.1", "--max-seconds", "0.05")
     assert cli.main([*RUN, *slow]) == 3
     assert cli.main(["run", "--config", str(FILE), "--max-seconds", "60"]) == 0
     assert "12 cells in runs/toy-tiny" in capsys.readouterr().out
@@ -165,6 +165,7 @@ def test_beside_files_folders_and_the_working_folder() -> None:
     assert options_file(Path(".")) == Path("run.toml")
 
 
+@pytest.mark.slow
 def test_other_verbs_write_theirs(only_toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quick = ("--no-check-labels", "--neighbours", "0", "--map", "none", "--device", "cpu")
     assert cli.main(["influence", "digits", "--split", "test", *quick, "--out", "odd"]) == 0

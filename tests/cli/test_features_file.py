@@ -58,6 +58,7 @@ def loaded_by_pytorch_alone(images: torch.Tensor) -> torch.Tensor:
     return found
 
 
+@pytest.mark.slow
 def test_one_row_per_image_and_the_network_beside_it(
     pretrain: Pretrain, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +99,7 @@ def test_one_row_per_image_and_the_network_beside_it(
     assert f"\nnetwork: {network}\nfeatures: out.parquet\nexport: backbone.pt2\n" in shown
 
 
+@pytest.mark.quick("npz", "csv")
 @pytest.mark.parametrize("ending", ["parquet", "csv", "npz"])
 def test_other_verbs_and_scikit_learn_take_it_as_it_is(
     nets: Path, here: Path, capsys: pytest.CaptureFixture[str], ending: str
@@ -316,6 +318,7 @@ def test_features_of_another_run_are_not_replaced(
     assert (here / "a.csv").read_bytes() != before
 
 
+@pytest.mark.slow
 def test_trained_before_without_keeping_networks(
     pretrain: Pretrain, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,6 +85,7 @@ def test_a_folder_and_a_csv_of_parents_give_curve_table_and_sentence(
     assert 'src="data:image/svg+xml' in html and not re.search(r'(src|href)="https?:', html)
 
 
+@pytest.mark.slow
 def test_json_has_it_all_and_more_seeds_extend_it(
     photos: Path, guessed: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,6 +108,7 @@ def test_json_has_it_all_and_more_seeds_extend_it(
     assert json.loads(more.out)["rows"][2]["n"] == 3
 
 
+@pytest.mark.slow
 def test_stopped_by_the_clock_the_same_command_goes_on(
     photos: Path, guessed: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -139,6 +139,7 @@ def run(seed: int, scratch: Path | None) -> PretrainResult:
     return pretrain_one(own, WAY, seed, seed, Context(scratch=scratch), "one")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_it_ends_like_an_undisturbed_training_within_seed_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -308,6 +309,7 @@ def test_overwriting_is_all_or_nothing(
     assert {path.name for path in seen_in(stopped.parent)} == {"x", ".x.scratch"}
 
 
+@pytest.mark.slow
 def test_saved_networks_and_the_race_go_along(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

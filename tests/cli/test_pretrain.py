@@ -78,7 +78,13 @@ def test_methods_stand_beside_each_other_and_the_control(
     assert found["decision"]["sentence"].startswith("cannot tell branches:0.3 from simclr: ")
     assert "test images are few" not in shown  # 35 are enough
 
-    # more seeds only add cells, and a split that was saved is used again
+
+@pytest.mark.slow
+def test_more_seeds_only_add_cells_and_a_saved_split_is_used_again(
+    pretrain: Pretrain, here: Path
+) -> None:
+    saved = ("--save", "nets", "--save-split", "tail.json")
+    assert pretrain(*SMALL, *QUICK, "--seeds", "2", *saved)["cells"] == 8
     assert pretrain(*SMALL, *QUICK, "--seeds", "3")["cells"] == 12
     again = ("digits", "--split", "tail.json", *SMALL[5:], *QUICK, "--seeds", "1", "--save", "more")
     assert [row["rho"] for row in pretrain(*again, "--out", "saved")["rows"]] == [1.0] * 4
@@ -116,6 +122,7 @@ def test_stopped_it_goes_on_to_the_same_rows(
     assert not Path(".part.scratch").exists()
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_stops_one_training_and_is_told(
     pretrain: Pretrain, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,6 +48,7 @@ def falling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "watched_features", made_up)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("falling")
 def test_a_training_past_its_best_is_stopped_and_its_best_network_kept(
     pretrain: Pretrain,
@@ -91,6 +92,7 @@ AUTO = (*GIVEN, "--method", "auto", "--seeds", "2")
 SENTENCE = " is chosen: on 143 held-out training images simclr "
 
 
+@pytest.mark.slow
 def test_auto_chooses_by_one_training_each_and_trains_the_chosen(
     pretrain: Pretrain, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,6 +129,7 @@ def test_a_winner_is_trained(pretrain: Pretrain, monkeypatch: pytest.MonkeyPatch
     assert [row["method"] for row in found["rows"]] == ["branches:0.1", "pixels"]
 
 
+@pytest.mark.slow
 def test_out_of_time_in_the_race_it_goes_on_to_the_same_end(
     pretrain: Pretrain, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ Described = dict[str, Any]
 Pretrain = Callable[..., Described]
 
 
+@pytest.mark.slow
 def test_nothing_of_another_run_is_replaced(
     pretrain: Pretrain, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

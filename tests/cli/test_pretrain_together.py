@@ -20,6 +20,7 @@ from rarefy.tools.longtail import several_processes
 from rarefy.tools.saved_networks import load_backbone
 
 
+@pytest.mark.slow
 def test_two_processes_train_one_network_and_what_is_finished_is_kept(
     here: Path, toy_environment: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

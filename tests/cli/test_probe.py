@@ -23,6 +23,7 @@ PRETRAIN = ("pretrain", "digits", "--rho", "20", "--epochs", "2", "--seeds", "2"
 PRETRAIN = (*PRETRAIN, "--network", "lenet", "--method", "simclr,branches:0.3", "--no-control")
 
 
+@pytest.mark.slow
 def test_from_the_first_command_to_the_table(
     command: Callable[..., subprocess.CompletedProcess[str]],
     here: Path,
@@ -164,6 +165,7 @@ def test_networks_of_others_are_judged_too(flat: str, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == f"error: {name}: say on which images, with --on\n"
 
 
+@pytest.mark.slow
 def test_without_a_known_pre_training_the_protocol_of_its_images_is_left_out(
     flat: str, nets: Path, digits_folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,6 +88,7 @@ def test_a_network_that_has_learnt_nothing_is_told(train: Train, here: Path) -> 
     assert "a logistic regression on pixels" in decision["sentence"]
 
 
+@pytest.mark.slow
 def test_a_keep_is_raced_for_and_stays(train: Train, here: Path) -> None:
     rare(here)
     asked = ("photos", "--network", "small_trainings:tiny", "--epochs", "4", "--keep", "auto")

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from rarefy.core.rng import Draws, key
 
+pytestmark = pytest.mark.usefixtures("drawn_by_numpy")
+
 KINDS = ("uniform", "normal", "sign", "integers")
 
 

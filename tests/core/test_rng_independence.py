@@ -14,6 +14,8 @@ from torch import Tensor
 
 from rarefy.core.rng import Draws
 
+pytestmark = pytest.mark.usefixtures("drawn_by_numpy")
+
 MANY = 1 << 17
 DIFFERENCES = (
     "stream",

@@ -21,6 +21,8 @@ from rarefy.core.normals import (
 )
 from rarefy.core.rng import Draws
 
+pytestmark = pytest.mark.usefixtures("drawn_by_numpy")
+
 
 def test_uniform_law() -> None:
     u = Draws([CELLS[4]]).uniform("s", (1 << 20,))[0].double().numpy()

@@ -25,6 +25,7 @@ def freedom(runs: int, d: float) -> torch.Tensor:
     return torch.full((runs,), d, dtype=torch.float64)
 
 
+@pytest.mark.quick("2", "1000000000")
 @pytest.mark.parametrize("free", [1, 2, 5, 100, 10**6, 10**9])
 def test_chi_has_its_law(free: int) -> None:
     found = chi(draws(5000).normal("lengths", ()), freedom(5000, free)).numpy()
@@ -43,6 +44,7 @@ def test_chi_is_its_quantile_function_and_0_without_freedom() -> None:
     assert (chi(normal, freedom(5, -3.0)) == 0).all()
 
 
+@pytest.mark.quick("3", "50")
 @pytest.mark.parametrize("d", [2, 3, 4, 50])
 def test_inner_products_have_the_law_of_gaussian_vectors(d: int) -> None:
     """Also where there are more vectors (4) than coordinates."""

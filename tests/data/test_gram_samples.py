@@ -104,6 +104,7 @@ SPECTRA: dict[str, Callable[[int], Spectrum]] = {
 }
 
 
+@pytest.mark.quick("special directions-fewer than samples", "two kinds-regular")
 @pytest.mark.parametrize("d", [60, 24, 8], ids=["regular", "singular", "fewer than samples"])
 @pytest.mark.parametrize("kind", SPECTRA)
 def test_class_noise_trains_and_tests_like_plain_vectors_in_law(kind: str, d: int) -> None:
@@ -203,6 +204,7 @@ def test_lengths_and_angles_in_a_billion_of_directions() -> None:
 # ----------------------------------------------------------------------------------- signal, noise
 
 
+@pytest.mark.quick("singular")
 @pytest.mark.parametrize("d", [60, 12, 5], ids=["regular", "singular", "fewer than samples"])
 def test_signal_noise_trains_and_tests_like_plain_vectors_in_law(d: int) -> None:
     """002: n = 8 samples, T = 2 classes, m = 4 filters each."""

@@ -75,6 +75,7 @@ def as_undisturbed(orders: Path, again: Execution) -> bool:
     return again.finished and again.dataset.equals(fresh.dataset)
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="the parent of a run on a cluster is killed",
     then="its workers stop what they had within seconds; the same command goes on, and gives the "
@@ -93,6 +94,7 @@ def test_a_killed_parent_leaves_its_workers_free(processes: DaskProcesses, order
     assert as_undisturbed(orders, run(orders, processes.file, max_seconds=60))
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="a worker of a cluster is killed in mid-batch",
     then="another one computes its batch again; the bits are those of an undisturbed run",
@@ -115,6 +117,7 @@ def test_a_killed_worker_is_made_up_for(processes: DaskProcesses, orders: Path) 
     assert [worker.poll() for worker in processes.workers].count(None) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="the scheduler of a cluster is lost in mid-run",
     then="one line and exit code 3; its workers end; the same command goes on with what is stored, "

@@ -224,6 +224,7 @@ def test_d12_a_table_that_cannot_be_used_is_named(
 # ------------------------------------------------------------------------------------- what is kept
 
 
+@pytest.mark.quick("shape", "about.json")
 @pytest.mark.fault(
     when="what an interrupted scoring left behind is damaged",
     then="one line names it and `--overwrite`, which begins anew",

@@ -64,6 +64,7 @@ def trained(out: Path, jobs: int | None = None, **options: Any) -> xr.Dataset:
     return execute(study, "tiny", device="cpu", out=out, jobs=jobs, **options).dataset
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="a run of trainings with the usual jobs is killed after any of its cells",
     then="gone on with, it gives the bits of an undisturbed run, by several processes or by one",
@@ -162,8 +163,8 @@ def test_lower_a_clock_set_back_does_not_make_a_run_wait(
     study = ToyTraining.at("tiny", folder=str(tmp_path))
     options: dict[str, Any] = {"device": "cpu", "out": tmp_path / "store"}
     began = time.monotonic()
-    ended = execute(study, "tiny", **options, jobs=2, max_seconds=4, go_on="rarefy run toy")
-    assert not ended.finished and time.monotonic() - began < 4 + 30
+    ended = execute(study, "tiny", **options, jobs=2, max_seconds=2, go_on="rarefy run toy")
+    assert not ended.finished and time.monotonic() - began < 2 + 30
     assert "time is over" in ended.note and "go on with: rarefy run toy" in ended.note
     assert multiprocessing.active_children() == []
     for order in orders:

@@ -69,6 +69,7 @@ def test_an_embedding_is_stopped_and_goes_on(capsys: pytest.CaptureFixture[str])
     assert main(call) == 0 and Path("o/scores.parquet").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="`--max-seconds` is over while `train --keep auto` looks for the share to keep",
     then="the same command goes on with the race where it was, and chooses what an undisturbed one "

@@ -74,6 +74,7 @@ def odd(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path(f"{ODD}.json").write_text(json.dumps(held), "utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="paths have spaces, quotes, brackets, letters of any script and a leading dash",
     then="every verb takes them, for what it reads and for what it writes; commands that it prints "

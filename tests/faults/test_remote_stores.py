@@ -47,6 +47,7 @@ def complaint(capsys: pytest.CaptureFixture[str], line: list[str]) -> tuple[int,
 LINE = ["run", "toy", "--scale", "tiny", "--device", "cpu", "--out"]
 
 
+@pytest.mark.quick("new")
 @pytest.mark.fault(
     when="a run into a store at an address is killed before any one of its writes",
     then="there is no store, or one whose finished cells are right; the same command finishes it",
@@ -133,6 +134,7 @@ def test_asleep_in_the_middle_of_a_batch(memory: str, monkeypatch: pytest.Monkey
     assert not (Remote(f"{memory}/toy") / "end" / "c").exists()
 
 
+@pytest.mark.quick("cut-path/c/0/0/0", "gone-done/c/1")
 @pytest.mark.fault(
     when="an object of a finished store at an address is cut short, changed or gone",
     then="`rarefy check` names it, readers refuse the store, `--repair` keeps what is whole",
@@ -192,6 +194,7 @@ def test_damaged_results(memory: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert f"{table}: damaged" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="the connection to a store is lost in mid-run, for good",
     then="after a few attempts one line says so and how to go on, exit code 3; what was finished "

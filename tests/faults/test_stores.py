@@ -104,6 +104,7 @@ def test_d3_a_lost_chunk_is_named_and_computed_again(path: Path, undisturbed: Pa
     repaired(path, 32, undisturbed)
 
 
+@pytest.mark.quick("key", "run_seconds", "end")
 @pytest.mark.fault(
     when="one bit of a chunk file is flipped, in an output, the keys, the times or the record of "
     "what is done",
@@ -145,6 +146,7 @@ def of_another_kind(file: Path) -> None:
     file.write_text('{"zarr_format": 3, "node_type": "group", "attributes": {}}')
 
 
+@pytest.mark.quick("end-unlink", "done-cut_short", "done-of_another_kind")
 @pytest.mark.fault(
     when="the description of an array (its `zarr.json`) is lost, cut short or of another kind",
     then="it is named; `rarefy check --repair` writes it again, and nothing has to be computed",
@@ -322,6 +324,7 @@ sys.exit(os.waitpid(child, 0)[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="a program forks after it has run a study, and the child runs one too",
     then="the child's run ends: nothing that writes stores is kept between two runs",

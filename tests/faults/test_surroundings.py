@@ -84,6 +84,7 @@ def refused(why: str, told: str) -> None:
     assert len(lines) == 1 and re.search(why, lines[0]) and "Traceback" not in told, told
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="the disk is full, at every moment of a run (it grows by a few kilobytes each time)",
     then="one line and exit code 1 each time; the same command goes on, and in the end the store "
@@ -113,6 +114,7 @@ def test_a_disk_that_is_full_at_every_moment(
     assert found.equals(whole)
 
 
+@pytest.mark.quick("results", "influence", "clean", "pack", "unpack", "data check --sheet")
 @pytest.mark.fault(
     when="the disk is full where a verb writes",
     then="one line names the file and the reason, exit code 1, and nothing half-written is seen; "

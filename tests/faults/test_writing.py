@@ -212,6 +212,7 @@ def test_d4_networks_of_another_training_stay(told: Told) -> None:
     assert any(path.read_bytes() != content for path, content in before.items())
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     when="two folders of one name are scored or trained on",
     then="each has a folder of its own in `runs/`, told apart by a hash of its path",

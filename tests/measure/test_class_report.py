@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
@@ -22,6 +22,7 @@ from rarefy.measure.class_report import (
 NAMES = ["a", "b", "c"]
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=6, max_size=60))
 def test_as_scikit_learn_has_it(pairs: list[tuple[int, int]]) -> None:
     pairs = [*pairs, (0, 0), (1, 1), (2, 2)]  # every class is asked for

@@ -41,6 +41,7 @@ def mean_and_error(rows: Tensor) -> tuple[Tensor, Tensor]:
     return rows.mean(dim=0), rows.std(dim=0) / math.sqrt(len(rows))
 
 
+@pytest.mark.quick("subset-4", "all-1", "one-2")
 @pytest.mark.parametrize("tokens", [1, 2, 4])
 @pytest.mark.parametrize("spread", SPREADS)
 def test_the_moment_under_plain_averaging_is_the_closed_form(spread: str, tokens: int) -> None:

@@ -44,6 +44,7 @@ def test_with_one_class_it_is_mcnemars_test() -> None:
     assert found.above_zero(exact + 0.01) and not found.above_zero(exact - 0.01)
 
 
+@pytest.mark.quick("counts0")
 @pytest.mark.parametrize("counts", [(70, 70), (200, 50, 20, 10), (15,) * 10])
 def test_luck_is_called_a_difference_no_more_often_than_said(counts: tuple[int, ...]) -> None:
     draw, labels, chance = np.random.default_rng(0), np.repeat(np.arange(len(counts)), counts), 0.05

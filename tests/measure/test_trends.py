@@ -113,6 +113,7 @@ def test_spearman_agrees_with_scipy() -> None:
     assert trend.n == 52
 
 
+@pytest.mark.quick("False")
 @pytest.mark.parametrize("within_rows", [False, True])
 def test_permutation_p_value_is_uniform_under_the_null(within_rows: bool) -> None:
     source = generator(8)

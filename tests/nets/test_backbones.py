@@ -13,6 +13,7 @@ from rarefy.nets.backbones import Encoder, Projection, build_backbone, following
 from rarefy.nets.builder import NETWORKS, build
 
 
+@pytest.mark.quick("vit", "cnn", "lenet", "cnn-small")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_features_are_what_the_classifier_saw(name: str) -> None:
     torch.manual_seed(0)

@@ -40,6 +40,7 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> lis
 # ------------------------------------------------------------------------------- all that are known
 
 
+@pytest.mark.quick("lenet", "cnn", "cnn-small", "vit")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_thirty_steps_lower_the_loss(name: str) -> None:
     model = made(name)
@@ -52,6 +53,7 @@ def test_thirty_steps_lower_the_loss(name: str) -> None:
     assert losses[-1] < 0.9 * losses[0]  # a tenth: clearly learning, whatever the rounding
 
 
+@pytest.mark.quick("vit", "cnn", "lenet", "cnn-small")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_one_seed_gives_one_network(name: str) -> None:
     first, again, other = made(name), made(name), build(name, 1, 8, 10)
@@ -75,6 +77,7 @@ def test_training_draws_nothing_from_the_global_generator(name: str) -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.quick("vit", "cnn", "lenet", "cnn-small")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_memory_format_changes_no_answer(name: str) -> None:
     model = made(name).eval()
@@ -90,6 +93,20 @@ def test_memory_format_changes_no_answer(name: str) -> None:
             assert model(IMAGES).isfinite().all()
 
 
+@pytest.mark.quick(
+    "lenet-dense",
+    "lenet-masked",
+    "lenet-project",
+    "cnn-dense",
+    "cnn-masked",
+    "cnn-project",
+    "cnn-small-dense",
+    "cnn-small-masked",
+    "cnn-small-project",
+    "vit-dense",
+    "vit-masked",
+    "vit-project",
+)
 @pytest.mark.parametrize("update", ["dense", "masked", "project"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_all_its_matrices_are_pruned(name: str, update: str) -> None:

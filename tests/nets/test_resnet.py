@@ -10,6 +10,7 @@ from rarefy.nets.builder import describe
 from rarefy.nets.resnet import ResNet18
 
 
+@pytest.mark.quick("32-3", "8-1")
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", [8, 28, 32])
 def test_a_row_of_answers_for_each_image(size: int, channels: int) -> None:

@@ -18,6 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "migrating.md"
 
 
 # said by torch's exporter about torch
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec:FutureWarning")
 def test_two_four_of_linear_and_conv_to_a_plain_checkpoint_and_onnx(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -180,7 +180,7 @@ def test_wrong_use_is_one_line(
 
 
 def test_a_computation_that_is_stopped_keeps_what_is_through(tmp_path: Path) -> None:
-    live = Live(Toy, {"pause": 0.05, "seeds": 200}, tmp_path)
+    live = Live(Toy, {"pause": 0.02, "seeds": 40}, tmp_path)
     source = live.source({})
     computing = threading.Thread(target=live.compute, args=(source,))
     computing.start()
@@ -188,10 +188,10 @@ def test_a_computation_that_is_stopped_keeps_what_is_through(tmp_path: Path) -> 
         time.sleep(0.01)
     live.close()
     computing.join(60)
-    assert 0 < len(live.missing(source)) < 1200
+    assert 0 < len(live.missing(source)) < 240
     there = source.results["end"].stack(cell=("drift", "sigma", "seed")).dropna("cell")
-    assert len(there) == 1200 - len(live.missing(source))
-    whole = rarefy.run(Toy, "quick", device="cpu", seeds=200)["end"]
+    assert len(there) == 240 - len(live.missing(source))
+    whole = rarefy.run(Toy, "quick", device="cpu", seeds=40)["end"]
     same = whole.stack(cell=("drift", "sigma", "seed")).sel(cell=there["cell"])
     np.testing.assert_allclose(there, same, rtol=1e-6)
 
@@ -279,6 +279,7 @@ def test_quartiles_leave_out_what_is_not_finite() -> None:
         np.testing.assert_allclose(found[:, *place], expected)
 
 
+@pytest.mark.quick("granularity-errors-paper", "contrast-alignment-paper")
 @pytest.mark.parametrize(
     "name",
     [

@@ -46,6 +46,7 @@ def inked(png: bytes, colour: str) -> int:
     return int((np.abs(pixels(png) - 255 * np.array(to_rgb(colour))).max(axis=2) < 12).sum())
 
 
+@pytest.mark.quick("Alignment", "Phase diagram", "Counts")
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.title)
 def test_panels_are_drawn_by_both(panel: Lines | HeatMap) -> None:
     png = static.as_png(static.draw_panel(panel), dpi=60)

@@ -42,6 +42,7 @@ def test_many_images_stay_below_the_limit(tmp_path: Path) -> None:
     assert report.pictures == report.shown == len(page.pictures)
 
 
+@pytest.mark.slow
 def test_many_classes_stay_below_the_limit(tmp_path: Path) -> None:
     classes = [f"class {number}" for number in range(200)]
     table = scores(dict.fromkeys(classes, 24))
@@ -59,6 +60,7 @@ def test_many_classes_stay_below_the_limit(tmp_path: Path) -> None:
     assert report.per_class >= 1
 
 
+@pytest.mark.quick("150000")
 @pytest.mark.parametrize("limit", [150_000, 300_000, 600_000])
 def test_less_room_shows_less_and_says_so(limit: int, tmp_path: Path) -> None:
     sizes = {f"class {number}": 20 + number for number in range(100)}
@@ -88,6 +90,7 @@ def test_large_images_are_made_small(tmp_path: Path) -> None:
     assert "pixels" not in (page.all("body")[0]["class"] or ""), "smooth, not square"
 
 
+@pytest.mark.slow
 def test_classes_shorter_than_a_strip_are_not_tried_length_by_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

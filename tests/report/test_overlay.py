@@ -266,6 +266,7 @@ def test_a_map_without_values_shows_no_lines() -> None:
 # ---------------------------------------------------------------------------------- weight
 
 
+@pytest.mark.slow
 def test_the_largest_map_stays_small() -> None:
     panel = toy.phase_boundaries()
     text = json.dumps(interactive.figure(panel), separators=(",", ":"), allow_nan=False)

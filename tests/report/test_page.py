@@ -242,6 +242,7 @@ def still_and_live(text: str) -> tuple[int, int]:
 GIVEN_WAY = "To keep this page small"
 
 
+@pytest.mark.slow
 def test_pictures_give_way_before_a_page_grows_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = page._draw_all([toy.entry(Maps())], [toy.entry(Maps.at("paper"), "paper")])
     whole = page._page(deepcopy(drawn))
@@ -268,6 +269,7 @@ def test_pictures_give_way_before_a_page_grows_too_large(monkeypatch: pytest.Mon
     assert "A picture of maps" in words and "slope 0.98" in words
 
 
+@pytest.mark.slow
 def test_a_page_of_many_has_no_still_images(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MANY_ENTRIES", 1)
     entry = toy.entry(Maps())

@@ -38,6 +38,7 @@ def run(study: Any, out: Path, **options: Any) -> Execution:
     return execute(study, "tiny", **{"device": "cpu", "out": out, **options})
 
 
+@pytest.mark.slow
 def test_two_workers_and_two_local_processes_give_the_bits_of_a_run_at_home(
     processes: DaskProcesses, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -84,6 +85,7 @@ def test_the_verb_runs_on_a_cluster(
     assert "12 cells in runs/toy-tiny" in shown.out
 
 
+@pytest.mark.slow
 def test_few_batches_are_under_way_at_any_moment(
     processes: DaskProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +124,7 @@ def test_a_passing_error_is_tried_again(processes: DaskProcesses, tmp_path: Path
     assert not (tmp_path / "0-1.order").exists()  # it was obeyed, once
 
 
+@pytest.mark.slow
 def test_time_that_is_over_ends_the_work_of_the_workers(
     processes: DaskProcesses, tmp_path: Path
 ) -> None:

@@ -32,7 +32,7 @@ def toy(out: Path, *, scale: str = "tiny", **options: Any) -> runner.Execution:
 
 def test_a_cell_is_the_same_alone_and_in_any_batch(tmp_path: Path) -> None:
     seven, many = (
-        toy(tmp_path / str(batch), seeds=84, batch=batch, dtype="float64").dataset
+        toy(tmp_path / str(batch), seeds=12, batch=batch, dtype="float64").dataset
         for batch in (7, 500)
     )
     alone = toy(tmp_path / "1", seeds=1, drift=(0.5,), sigma=(0.2,), dtype="float64").dataset

@@ -33,6 +33,7 @@ def told(dataset: xr.Dataset) -> dict[str, Any]:
     return {name: value for name, value in dataset.attrs.items() if name != "provenance"}
 
 
+@pytest.mark.quick("memory")
 @pytest.mark.parametrize("where", ["memory", "s3"])
 def test_the_same_study_gives_the_same_dataset_everywhere(
     where: str, request: pytest.FixtureRequest, tmp_path: Path

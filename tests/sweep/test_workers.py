@@ -53,6 +53,7 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> list[Report]:
     return Report.made
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_store_as_one_and_progress_adds_up(
     tmp_path: Path, reports: list[Report]
 ) -> None:

@@ -59,6 +59,7 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     theme="Runs and trainings that are stopped or fail",
     when="the parent of several processes is killed",

@@ -20,6 +20,7 @@ from rarefy.theory import contrastive as theory
 RUNS, BATCH, BATCHES = 40, 8, 400
 
 
+@pytest.mark.quick("one-3-1.0-2.0-2.0")
 @pytest.mark.parametrize(
     ("spread", "tokens", "scale", "tau", "factor"),
     [

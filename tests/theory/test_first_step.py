@@ -57,6 +57,12 @@ def assert_near(
     assert (np.abs(samples.mean(axis=0) - exact) <= 5 * error + allowance).all()
 
 
+@pytest.mark.quick(
+    "0.01-drawn-0.1-1.0",
+    "0.001-balanced-1.0-0.05",
+    "0.0001-drawn-0.5-0.05",
+    "0.001-balanced-0.5-1.0",
+)
 @pytest.mark.parametrize("output_scale", [1.0, 1 / FILTERS])
 @pytest.mark.parametrize("sigma", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize(
@@ -100,6 +106,7 @@ def test_the_law_is_that_of_the_step(
     assert_near(kept, theory.kept_noise(KEEPS, step), 0.002 * t)
 
 
+@pytest.mark.quick("balanced")
 @pytest.mark.parametrize("labels", ["drawn", "balanced"])
 def test_activity_and_noise_coordinate(labels: str) -> None:
     """With a single noise coordinate, the one along w0, the correlation is as strong as it gets:

@@ -20,6 +20,7 @@ SCALING = Scaling((0.3, 0.4, 0.5), (0.2, 0.0, 0.3))
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
 
+@pytest.mark.quick("lenet", "cnn-small")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_program_gives_our_features(name: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
@@ -62,6 +63,7 @@ def test_a_network_that_asks_for_the_length_of_a_batch_can_be_followed() -> None
     )
 
 
+@pytest.mark.quick("random")
 @pytest.mark.parametrize("kind", ["branches", "random"])
 def test_what_cannot_be_followed_is_one_line(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError) as found:

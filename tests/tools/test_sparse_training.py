@@ -153,6 +153,7 @@ def test_torchs_own_random_state_is_given_back() -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
+@pytest.mark.quick("3-spec1", "6-spec0")
 @pytest.mark.parametrize("spec", [PruningSpec(), PruningSpec(0.3, every=3)])
 @pytest.mark.parametrize("steps", [0, 3, 6, 11])
 def test_stopped_and_gone_on_with_it_is_the_same(

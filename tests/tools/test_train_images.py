@@ -22,6 +22,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 def test_train_compares_dense_and_pruned_and_the_verb_finds_its_store(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -154,6 +154,7 @@ def test_a_damaged_file_means_starting_over_with_a_warning(
     assert checkpoint.load(CPU) is not None
 
 
+@pytest.mark.quick("1-255")
 @pytest.mark.fault(
     theme="Runs and trainings that are stopped or fail",
     when="any byte of a checkpoint is wrong",

@@ -296,6 +296,7 @@ def finished(folder: Path) -> dict[str, Tensor]:
     return network
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs groups of processes")
 def test_stopped_half_way_the_same_command_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -40,6 +40,9 @@ def watch(now: Training) -> None:
     now.history.watched.setdefault("loss", []).append(now.history.loss[-1])
 
 
+@pytest.mark.quick(
+    "project-adamw", "masked once-sgd", "dense rule-adamw", "masked rule, every 3-adamw"
+)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("name", PRUNING_SPECS)
 def test_stopped_before_any_update_it_ends_as_if_undisturbed(
@@ -55,6 +58,7 @@ def test_stopped_before_any_update_it_ends_as_if_undisturbed(
     assert differences(undisturbed, resumed) == []
 
 
+@pytest.mark.slow
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -109,6 +113,7 @@ def test_progress_adds_up_over_a_stop(step: int, tmp_path: Path) -> None:
     assert sum(advanced) == pytest.approx(3)
 
 
+@pytest.mark.quick("3", "6", "10")
 @pytest.mark.parametrize("at", range(1, 2 * STEPS + 1))
 def test_killed_after_a_checkpoint_on_the_way_it_loses_nothing(at: int, tmp_path: Path) -> None:
     """Checkpoints are also written by the clock: after any update, also the last of an epoch."""
@@ -161,6 +166,7 @@ class Interrupts(nn.Module):
         raise KeyboardInterrupt
 
 
+@pytest.mark.quick("6-watch", "1-optimizer", "4-forward", "6-end of epoch", "6-backward")
 @pytest.mark.parametrize("where", ["forward", "backward", "optimizer", "end of epoch", "watch"])
 @pytest.mark.parametrize("at", [1, STEPS - 1, STEPS + 1])
 def test_stopped_by_ctrl_c_anywhere_it_ends_as_if_undisturbed(

@@ -74,6 +74,7 @@ class Alarm:
         return self.asked - 1 == self.at
 
 
+@pytest.mark.quick("two cores")
 def test_a_stop_anywhere_changes_no_bit(tmp_path, threads):
     alarm = Alarm()
     whole = score(deadline=alarm)
@@ -128,6 +129,7 @@ def test_progress_adds_up_to_one(tmp_path, stop):
     assert min(shares) > 0 and sum(shares) == pytest.approx(1, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_leading_directions_are_stopped_and_resumed_as_well(tmp_path, monkeypatch):
     for module in (mahalanobis, plan):
         monkeypatch.setattr(module, "FULL_WIDTH", 4)

@@ -55,7 +55,7 @@ def agrees(features: np.ndarray, labels: np.ndarray, classes: int, brute: Any, *
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     counts=st.lists(st.sampled_from([0, 1, 2, 3, 4, 7, 12, 25]), min_size=1, max_size=5),
@@ -72,6 +72,7 @@ def test_equal_to_brute_force(brute_force, seed, counts, width, kind, trait, ddo
     agrees(features, labels, len(counts), brute_force, ddof=ddof, chunk=chunk)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10**6),

@@ -127,6 +127,7 @@ def test_float32_gives_the_same_probe_also_in_many_parts(monkeypatch):
     torch.testing.assert_close(parts.coefficients, exact.coefficients, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.quick("1e-09")
 @pytest.mark.parametrize("strength", [1e-6, 1e-9])
 def test_float64_takes_over_where_almost_nothing_is_left_of_the_loss(strength):
     features, labels = problem(200, apart=6.0)

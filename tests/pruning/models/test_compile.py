@@ -93,6 +93,7 @@ WAYS = {
 }
 
 
+@pytest.mark.quick("masked", "project")
 @pytest.mark.parametrize("way", WAYS)
 def test_one_graph_for_all_masks_and_the_same_weights_as_eager(way: str) -> None:
     model, optimizer, pruner = made(**WAYS[way])
@@ -110,6 +111,7 @@ def test_one_graph_for_all_masks_and_the_same_weights_as_eager(way: str) -> None
         torch.testing.assert_close(one, two, atol=1e-6, rtol=1e-5, msg=name)
 
 
+@pytest.mark.quick("masked")
 @pytest.mark.parametrize("way", ["dense", "masked", "neuron", "activations"])
 def test_the_compiled_masked_model_differs_from_the_dense_one(way: str) -> None:
     model, optimizer, pruner = made(**WAYS[way])
@@ -129,6 +131,7 @@ def test_the_compiled_masked_model_differs_from_the_dense_one(way: str) -> None:
     assert (masked - dense).abs().max() > 1e-3
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("masked_gradients", [False, True])
 def test_masked_branch_compiled(masked_gradients: bool) -> None:
     counter = counting()
@@ -163,6 +166,7 @@ def small(update: str) -> tuple[nn.Module, torch.optim.Optimizer, Pruner]:
     return model, optimizer, Pruner(model, optimizer, keep=0.4, update=update, score="saliency")
 
 
+@pytest.mark.quick("masked")
 @old_script
 @pytest.mark.parametrize("update", ["dense", "masked"])
 def test_compiled_step_of_the_optimizer(update: str) -> None:
@@ -183,6 +187,7 @@ def test_compiled_step_of_the_optimizer(update: str) -> None:
         torch.testing.assert_close(one, two, atol=1e-6, rtol=1e-5, msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
 @old_script
 def test_inductor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.quick("masked", "dense")
 @pytest.mark.parametrize("way", SETTINGS)
 def test_a_resumed_training_equals_an_uninterrupted_one(way: str, tmp_path: Path) -> None:
     whole = PrunerTrainerCallback(**SETTINGS[way])
@@ -128,6 +129,7 @@ def test_checkpoint_is_a_plain_one_with_a_safe_file_beside_it(tmp_path: Path) ->
     assert not list(folder.glob("*.part"))
 
 
+@pytest.mark.slow
 def test_resumed_from_elsewhere(tmp_path: Path) -> None:
     first, second, moved = tmp_path / "first", tmp_path / "second", tmp_path / "moved"
     whole = PrunerTrainerCallback(keep=0.5)

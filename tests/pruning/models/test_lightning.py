@@ -98,6 +98,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.quick("masked", "dense", "saliency")
 @pytest.mark.parametrize("way", SETTINGS)
 def test_a_fit_equals_a_loop_written_by_hand(way: str) -> None:
     callback, module = PrunerCallback(**SETTINGS[way]), Module()
@@ -112,6 +113,7 @@ def test_a_fit_equals_a_loop_written_by_hand(way: str) -> None:
         assert all((seen == 0).any() for seen in module.seen)
 
 
+@pytest.mark.quick("masked", "dense")
 @pytest.mark.parametrize("way", SETTINGS)
 def test_a_resumed_fit_equals_an_uninterrupted_one(way: str, tmp_path: Path) -> None:
     whole = PrunerCallback(**SETTINGS[way])

@@ -157,9 +157,10 @@ OFTEN = ("dense", "masked", "project off phase", "RigL", "branches of neurons", 
          "activations masked", "reset masked", "reset project")  # fmt: skip
 # every choice in one order, those with most to lose in all of them
 CASES = [
-    (name, order)
+    pytest.param(name, order, marks=[pytest.mark.slow] if turn and name not in OFTEN[:2] else [])
     for place, name in enumerate(CHOICES)
-    for order in (ORDERS if name in OFTEN else ORDERS[place % 3 : place % 3 + 1])
+    for turn, order in enumerate(ORDERS[place % 3 :] + ORDERS[: place % 3])
+    if name in OFTEN or not turn
 ]
 
 

@@ -166,7 +166,7 @@ def test_the_verb_ends_in_what_to_do_first(photos: Path, tmp_path: Path) -> None
 def test_what_a_quick_network_learns(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "train", partial(train, seeds=2, epochs=2, network="lenet"))
+    monkeypatch.setattr(parts, "train", partial(train, seeds=1, epochs=1, network="lenet", jobs=1))
     found = checkup(photos, only=["learning"], out=tmp_path / "out")
     (section,) = found.sections
     assert section.status == DONE, section.answer

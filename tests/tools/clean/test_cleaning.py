@@ -64,6 +64,7 @@ def wanted(samples: Samples, decided: dict[int, str]) -> Counter[tuple[str, str]
     return found
 
 
+@pytest.mark.quick("trees", "trees.csv", "trees.npz")
 @pytest.mark.parametrize("name", LAYOUTS)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
@@ -192,6 +193,7 @@ def test_unreadable_files_are_left_out_and_told(tmp_path: Path) -> None:
     assert not list(done.path.rglob("bad.png")) and len(opened("trees", done.path)) == 23
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["train", "test", "all"])
 def test_a_set_known_by_name_becomes_class_folders(tmp_path: Path, split: str) -> None:
     samples = open_samples("digits", split=split)

@@ -23,9 +23,7 @@ SMALL: dict[str, Any] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def nested(images: int = 120, **levels: tuple[int, ...]) -> ImageSet:
@@ -39,6 +37,7 @@ def nested(images: int = 120, **levels: tuple[int, ...]) -> ImageSet:
     return ImageSet(pixels, labels, tuple("abcdef"), levels=found)
 
 
+@pytest.mark.slow
 def test_a_run_has_rows_advice_and_a_store_that_is_gone_on_with() -> None:
     found = rarefy.granularity("digits", **SMALL)
     assert found.finished and found.path == Path("runs/granularity-digits-parity-lenet")

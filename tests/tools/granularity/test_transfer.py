@@ -108,6 +108,7 @@ def test_a_checkpoint_on_the_way_is_tuned_from_its_own_weights() -> None:
     assert found["probe_accuracy"][1] == ran("class")["probe_accuracy"][0]
 
 
+@pytest.mark.quick("6", "15")
 @pytest.mark.parametrize("updates", [2, 6, 10, 15, 20, 23])
 def test_a_stop_anywhere_loses_nothing(updates: int, tmp_path: Path) -> None:
     whole = ran("class", checkpoints=(0.5, 1.0))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pytest
 from planted import wine_with_five
@@ -11,21 +14,30 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import rarefy
 
 ESTIMATORS = [rarefy.InfluenceScorer(), rarefy.LabelCheck()]
-CHECKS = [
-    (type(estimator).__name__, each[1])
-    for estimator in ESTIMATORS
-    for each in estimator_checks_generator(estimator)
-]
+OFTEN_FITTED = {
+    *("estimators_dtypes", "fit_score_takes_y", "fit_idempotent", "fit2d_1feature"),
+    *("positive_only_tag_during_fit", "estimators_nan_inf", "pipeline_consistency"),
+    *("dont_overwrite_parameters", "n_features_in_after_fitting"),
+}
+"""Slow with trees; what our two estimators share is asked of the quicker one."""
 
 
-@pytest.mark.parametrize(
-    ("name", "check"), CHECKS, ids=[f"{name}-{each.func.__name__}" for name, each in CHECKS]
-)
+def checks() -> Iterator[Any]:
+    for estimator in ESTIMATORS:
+        for _, check in estimator_checks_generator(estimator):
+            name, asked = type(estimator).__name__, check.func.__name__
+            slow = name == "LabelCheck" and asked.removeprefix("check_") in OFTEN_FITTED
+            marks = [pytest.mark.slow] if slow else []
+            yield pytest.param(name, check, id=f"{name}-{asked}", marks=marks)
+
+
+@pytest.mark.parametrize(("name", "check"), [*checks()])
 @pytest.mark.usefixtures("quick")
 def test_the_contract_of_scikit_learn(name: str, check: object) -> None:
     check(getattr(rarefy, name)())  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_wrong_labels_are_found() -> None:
     X, labels, true, wrong = wine_with_five()
     names = np.array(["red", "white", "rose"])

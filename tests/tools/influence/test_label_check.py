@@ -41,6 +41,7 @@ def test_wine_with_five_wrong_labels() -> None:
     assert table["rule"][wrong].str.startswith("label check: ").all()
 
 
+@pytest.mark.slow
 def test_five_circles_among_squares_in_an_imbalanced_set() -> None:
     images, kinds, wrong = shapes_with_five()
     assert [kinds.count(kind) for kind in ("square", "circle", "triangle", "cross")] == [
@@ -52,6 +53,7 @@ def test_five_circles_among_squares_in_an_imbalanced_set() -> None:
     assert table["label_issue"].sum() <= 10
 
 
+@pytest.mark.slow
 def test_imbalanced_breast_cancer_with_four_wrong_labels() -> None:
     X, given_, wrong = cancer_with_four()
     found = check_labels(as_samples(X, given_), CPU)
@@ -61,6 +63,7 @@ def test_imbalanced_breast_cancer_with_four_wrong_labels() -> None:
 # ----------------------------------------------------------------------------------- small classes
 
 
+@pytest.mark.slow
 def test_wrong_labels_in_a_class_of_three() -> None:
     X, labels = clouds((60, 40, 3))
     labels[[0, 70]] = 2

@@ -70,6 +70,7 @@ def test_it_goes_on_from_its_checkpoint(
     assert not path.exists()
 
 
+@pytest.mark.quick("pruned:0.5+neuron")
 @pytest.mark.parametrize("method", ["pruned:0.5+neuron", "pruned:0.5", "branches:0.3"])
 def test_stops_leave_nothing_of_ours_on_a_module_of_ones_own(
     images: torch.Tensor, method: str, tmp_path: Path, stops_every: Callable[[int], None]

@@ -63,6 +63,7 @@ def test_what_came_to_an_end_is_chosen() -> None:
     assert outcome(race_of(first(20), None), "linear").chosen == PLAIN
 
 
+@pytest.mark.slow
 def test_where_nothing_is_gained_branches_are_chosen_as_often_as_a_standard_error_says() -> None:
     draw, runs, chance = np.random.default_rng(0), 1000, 1 - NormalDist().cdf(1.0)
     easy = draw.normal(0.5, 1.5, IMAGES)

@@ -104,6 +104,7 @@ def test_shifting_all_of_a_seed_changes_no_fall(seed: int) -> None:
     assert one.fall.low == pytest.approx(two.fall.low)
 
 
+@pytest.mark.slow
 def test_where_nothing_falls_a_fall_is_seldom_called_certain() -> None:
     draw = np.random.default_rng(0)
     called = [

@@ -78,6 +78,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> Planted:
     return plant
 
 
+@pytest.mark.quick("simclr", "branches:0.3")
 @pytest.mark.parametrize("method", ["simclr", "pruned:0.5", "branches:0.3", "sdclr"])
 def test_what_is_judged_and_saved_is_the_best_look(method: str, seen: Seen, tmp_path: Path) -> None:
     context = Context(models=OutputFolder(tmp_path))
@@ -140,6 +141,7 @@ def test_it_stops_at_the_second_certain_fall_in_a_row(
     assert trained(stop=False).history.stopped_epoch == 0
 
 
+@pytest.mark.quick("simclr")
 @pytest.mark.parametrize("method", ["simclr", "branches:0.3"])
 def test_stopped_by_a_deadline_it_ends_the_same(
     method: str, planted: Planted, tmp_path: Path

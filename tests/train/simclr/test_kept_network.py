@@ -28,6 +28,7 @@ def network_of(made: Pretraining) -> dict[str, torch.Tensor]:
     return found
 
 
+@pytest.mark.quick("sdclr", "pruned:0.5+neuron", "branches:0.3", "branches:0.3+own-norms+filter")
 @pytest.mark.parametrize("method", METHODS)
 def test_going_back_gives_the_network_that_was_kept(method: str, tmp_path: Path) -> None:
     then: dict[str, torch.Tensor] = {}

@@ -19,6 +19,7 @@ from rarefy.train.simclr.pretraining import Pretraining
 
 
 # (each word of a method once; that every method is trained as it is written: ``by_hand``)
+@pytest.mark.quick("simclr", "pruned:0.5+layer+epoch")
 @pytest.mark.parametrize(
     "method",
     [
@@ -127,6 +128,7 @@ def test_whole_filters_are_left_out_behind_their_normalisation_and_learn_on() ->
         assert bool((moved > 0.01 * moved.max()).all())
 
 
+@pytest.mark.quick("sdclr", "branches:0.3+both", "branches:0.3+own-norms+filter")
 @pytest.mark.parametrize("method", [one for one in METHODS if not one.startswith("simclr")])
 def test_the_projection_is_never_masked(method: str) -> None:
     made = pretraining(method)

@@ -161,6 +161,14 @@ METHODS = (
 )
 
 
+@pytest.mark.quick(
+    "branches:0.3+noise+both",
+    "branches:0.3+step",
+    "branches:0.3",
+    "pruned:0.2+one-sided",
+    "branches:0.3+dropout+own-norms+straight+step",
+    "branches:0.3+own-norms",
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_training_is_the_one_written_out(method: str) -> None:
     made, hand = trained(method), ByHand(method)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 import torch._dynamo.testing
@@ -32,15 +30,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def quickly() -> Iterator[None]:
-    """A compiler that does only what small kernels need: no trials of vector units."""
-    import torch._inductor.config as inductor
-
-    with inductor.patch({"cpp.vec_isa_ok": False}):
-        yield
-
-
 def small() -> Encoder:
     """Every kernel takes a second to build: one layer of each kind."""
     torch.manual_seed(11)
@@ -63,8 +52,9 @@ def advanced(
     return made, masks, losses
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_compile(torch.device("cpu")), reason="needs a C++ compiler")
-@pytest.mark.usefixtures("quickly")
+@pytest.mark.usefixtures("quickly_compiled")
 def test_masks_act_in_a_training_compiled_for_real() -> None:
     """(of a pruner alone: tests/pruning/models/test_compile.py)"""
     method = "branches:0.3+own-norms"
@@ -87,6 +77,7 @@ def test_masks_act_in_a_training_compiled_for_real() -> None:
     assert apart > 100 * CLOSE["atol"]  # the masks act
 
 
+@pytest.mark.quick("pruned:0.5", "branches:0.3+dropout")
 @pytest.mark.parametrize(
     "method",
     [
@@ -109,6 +100,7 @@ def test_one_graph_for_all_masks_and_temperatures(
     assert counter.frame_count == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [False, True])
 def test_masks_act_whatever_was_compiled_before(
     together: bool, monkeypatch: pytest.MonkeyPatch

@@ -79,6 +79,13 @@ def watch(seen: list[bool]) -> Callable[[Pretraining], None]:
     return look
 
 
+@pytest.mark.quick(
+    "branches:0.3+noise+own-norms",
+    "sdclr",
+    "branches:0.3+both",
+    "branches:0.3+dropout",
+    "pruned:0.5+harmonise:4",
+)
 @pytest.mark.parametrize("method", [*METHODS, *REMEMBERING])
 def test_the_training_is_the_same(method: str, recorded: Callable[[str], Pretraining]) -> None:
     plain, made = pretraining(method, warm_up=0.0, epochs=2), recorded(method)

@@ -39,6 +39,12 @@ def watch(now: Pretraining) -> None:
     now.history.watched.setdefault("loss", []).append(now.history.loss[-1])
 
 
+@pytest.mark.quick(
+    "sdclr-sgd",
+    "pruned:0.5-adamw",
+    "branches:0.3+frozen-sgd",
+    "branches:0.3+boost+harmonise:6+schedule-sgd",
+)
 @pytest.mark.parametrize(
     ("method", "optimizer"),
     [
@@ -66,6 +72,7 @@ def test_stopped_before_any_update_it_ends_as_if_undisturbed(
 
 
 # torch 2.13's own compiler keeps this one from being shown, but here warnings are errors
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 def test_compiled_and_stopped_it_ends_as_if_undisturbed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -149,6 +156,7 @@ def test_stopped_by_a_deadline(method: str, tmp_path: Path) -> None:
     assert differences(undisturbed, again) == []
 
 
+@pytest.mark.quick("sdclr-4", "pruned:0.5+neuron-6")
 @pytest.mark.parametrize("at", [1, STEPS, STEPS + 2])
 @pytest.mark.parametrize("method", ["pruned:0.5+neuron", "sdclr"])
 def test_killed_after_a_checkpoint_by_the_clock_it_loses_nothing(

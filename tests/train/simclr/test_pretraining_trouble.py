@@ -64,6 +64,13 @@ def broken(method: str, update: int, where: str, **recipe: Any) -> Pretraining:
     return made
 
 
+@pytest.mark.quick(
+    "sdclr-4-backward",
+    "sdclr-7-forward",
+    "pruned:0.5-7-backward",
+    "pruned:0.5-4-forward",
+    "simclr-2-forward",
+)
 @pytest.mark.parametrize("where", ["forward", "backward"])
 @pytest.mark.parametrize("update", [2, STEPS, 2 * STEPS - 1])
 @pytest.mark.parametrize("method", ["simclr", "pruned:0.5", "sdclr"])

@@ -26,7 +26,7 @@ SMALL: dict[str, Any] = {**ON_LONG_TAIL, "head": "1250", "epochs": 1000, "warm_u
 FEW: dict[str, Any] = {
     **ON_DIGITS,
     "network": "lenet",
-    "algorithm": (SIMCLR, MASKED, FREE, *CONTROLS[:3]),
+    "algorithm": (SIMCLR, MASKED, FREE, CONTROLS[0]),
     "images": ("long-tail",),
     "rho": (10.0,),
     "head": "40",

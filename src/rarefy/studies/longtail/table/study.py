@@ -198,7 +198,7 @@ class LongTailTable(LongTailPretraining, Study):
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "rho": (4.0, 8.0),
-            "algorithm": ("simclr", "pruned:0.5", "branches:0.3"),
+            "algorithm": ("simclr", "branches:0.3"),
             "images": ("long-tail",),
             **SMALLEST,
         },

@@ -22,6 +22,7 @@ QUICK: dict[str, Any] = {
     "batch": 64,
 }
 TINY: dict[str, Any] = {**QUICK, **SMALLEST, "noise": (0.0, 5.0), "test_noise": (0.0, 5.0)}
+TINY |= {"keep": (1.0, 0.8, 0.1)}
 
 
 @dataclass(frozen=True, kw_only=True)
