@@ -1,12 +1,17 @@
 """Seconds from the start of a process until a verb prints its first line, and until it ends.
 
+    python benchmarks/bench_commands.py [--long]
+
 On standard output or error: what a person sees. Five times each, in turn; processor time is that
-of the process until its first line, fair on a machine that is busy.
+of the process until its first line, and of all its processes to the end: fair on a machine that is
+busy. ``--long``: also, once each, the report of all results, ``make demo`` in an environment that
+is there, and ``make test``.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -17,6 +22,7 @@ from pathlib import Path
 
 from harness import asked, keep, size
 
+RESULT = Path(__file__).parents[1] / "results" / "topk-phase-paper.json"
 VERBS = {
     "--version": ["--version"],
     "--help": ["--help"],
@@ -24,16 +30,22 @@ VERBS = {
     "claims": ["claims"],
     "claims B6": ["claims", "B6"],
     "run (tiny)": ["run", "contrast-dynamics", "--scale", "tiny", "--device", "cpu"],
-    "report": ["report", str(Path(__file__).parents[1] / "results" / "topk-phase-paper.json")],
+    "report": ["report", str(RESULT)],
 }
-COLUMNS = ("first line", "its processor time", "end")
+ROOT = Path(__file__).parents[1]
+LONG = {
+    "report of all results": ["report", str(ROOT / "results")],
+    "make demo": ["demo", "--results", str(ROOT / "results")],
+    "make test": ["make", "--directory", str(ROOT), "test"],
+}
+COLUMNS = ("first line", "its processor time", "end", "processor")
 
 
-def seconds(arguments: list[str]) -> tuple[float, float, float]:
+def seconds(arguments: list[str]) -> tuple[float, float, float, float]:
     folder = tempfile.mkdtemp()
-    began = time.perf_counter()
+    began, spent = time.perf_counter(), _spent()
     process = subprocess.Popen(
-        [sys.executable, "-m", "rarefy", *arguments],
+        arguments if arguments[0] == "make" else [sys.executable, "-m", "rarefy", *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -46,21 +58,29 @@ def seconds(arguments: list[str]) -> tuple[float, float, float]:
     process.communicate()
     assert process.returncode == 0
     shutil.rmtree(folder)
-    return first, core, time.perf_counter() - began
+    return first, core, time.perf_counter() - began, _spent() - spent
+
+
+def _spent() -> float:
+    """Processor time of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
-    arguments = asked(__doc__ or "", repeats=size(5, 1))
+    arguments = asked(__doc__ or "", repeats=size(5, 1), long=False)
     verbs = size(VERBS, {"--version": VERBS["--version"]})
     taken: dict[str, list[tuple[float, ...]]] = {name: [] for name in verbs}
     for _ in range(arguments.repeats):
         for name, words in verbs.items():
             taken[name].append(seconds(words))
-    print(f"{'median seconds':16}" + "".join(f"{column:>20}" for column in COLUMNS))
+    for name, words in LONG.items() if arguments.long else ():
+        taken[name] = [seconds(words)]
+    print(f"{'median seconds':24}" + "".join(f"{column:>20}" for column in COLUMNS))
     record = {}
     for name, rows in taken.items():
         values = [statistics.median(column) for column in zip(*rows, strict=True)]
-        print(f"{name:16}" + "".join(f"{value:20.2f}" for value in values))
+        print(f"{name:24}" + "".join(f"{value:20.2f}" for value in values))
         record[name] = dict(zip(COLUMNS, values, strict=True))
     keep(arguments, "commands", {"n": arguments.repeats, "seconds": record})
 

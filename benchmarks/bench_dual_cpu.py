@@ -11,7 +11,6 @@ a step, the limit. Wall time and core time (of all threads) as in ``bench_topk_c
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 from harness import (
@@ -77,7 +76,7 @@ def plain(threads: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    arguments, busy = asked(__doc__, rounds=size(3, 1)), os.getloadavg()[0]
+    arguments = asked(__doc__, rounds=size(3, 1))
     studies = {
         "dual, own noise per cell": regimes(200, "dual"),
         "dual, noise shared": shared(),
@@ -97,7 +96,6 @@ def main() -> None:
         "what": "unpruned training of 002, n = 200, T = 10, m = 20, seconds per cell-step",
         "rounds": arguments.rounds,
         "order": ("wall", "core"),
-        "load_average_before": busy,
         "seconds_per_cell_step": seconds,
         "median": median,
         "ratio_to_best_plain": ratios,

@@ -10,7 +10,6 @@ matrix products of a step, the limit; time against the number of cells.
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 from harness import (
@@ -58,7 +57,7 @@ def plain(threads: int, prune: bool) -> tuple[float, float]:
 
 
 def main() -> None:
-    arguments, busy = asked(__doc__, rounds=size(5, 1)), os.getloadavg()[0]
+    arguments = asked(__doc__, rounds=size(5, 1))
     compilers = [False, True] if compiler_present() else [False]
     readings = {"pruned every step": "revive", "support fixed": "fixed", "dense": "dense"}
     ways = {
@@ -87,7 +86,6 @@ def main() -> None:
         "cells": CELLS,
         "rounds": arguments.rounds,
         "order": ("wall", "core"),
-        "load_average_before": busy,
         "seconds_per_cell_step": seconds,
         "median": median,
         "ratio_to_best_plain": ratios,

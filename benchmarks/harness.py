@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -60,6 +61,7 @@ def asked(doc: str, gpu: bool = False, **options: Any) -> argparse.Namespace:
         print("no CUDA device here: nothing measured")
         raise SystemExit
     found.device, found.began = DEVICE if gpu else torch.device("cpu"), time.perf_counter()
+    found.load = os.getloadavg()[0]
     return found
 
 
@@ -71,9 +73,10 @@ def keep(
         return
     made = provenance(arguments.device, dtype, time.perf_counter() - arguments.began)
     where = {"threads": torch.get_num_threads(), "provenance": made}
+    busy = {"load_average_before": arguments.load}
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / f"{name}.json"
-    path.write_text(json.dumps({**record, **where}, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps({**record, **busy, **where}, indent=1) + "\n", encoding="utf-8")
 
 
 # ------------------------------------------------------------------------------------------ clocks

@@ -18,7 +18,7 @@ from rarefy import Pruner
 from rarefy.pruning.schedules import constant
 
 KEEP = 0.5
-LIMITS = {10: 1.15, 1: 1.5}
+LIMITS = {10: 1.05, 1: 1.25}
 """How many times as long as a dense step one may take, by the updates between two choices."""
 PLAIN = "dense, without Pruner"
 

@@ -11,6 +11,7 @@
     python docs/make.py reference         docs/reference.md, from the docstrings of public names
     python docs/make.py regret            docs/keep.md, from results/ and their history
     python docs/make.py scoreboard        docs/scoreboard.md, from results/
+    python docs/make.py speed             docs/speed.md and its picture, from benchmarks/results
     python docs/make.py pictures          pictures of the README and of pages, from results/
     python docs/make.py site              site/: all of docs/, and a page per study from results/
 
@@ -38,6 +39,7 @@ from pages import (
     regret,
     scoreboard,
     site,
+    speed,
 )
 
 FILES: dict[str, Callable[[Path], Mapping[str, str | bytes]]] = {
@@ -51,6 +53,7 @@ FILES: dict[str, Callable[[Path], Mapping[str, str | bytes]]] = {
     "reference": lambda results: {"reference.md": reference.page()},
     "regret": regret.files,
     "scoreboard": lambda results: {"scoreboard.md": scoreboard.page(*scoreboard.newest(results))},
+    "speed": speed.files,
     "pictures": pictures.files,
 }
 """Contents by name of file, made of a folder of results."""
