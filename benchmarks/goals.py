@@ -28,7 +28,8 @@ def main() -> None:
     from pages.speed import goals
 
     for job, before, goal, now, met in goals():
-        print(f"{job}\n    before {before}, goal {goal}, now {now}{'' if met == 'yes' else ': missed'}")
+        missed = "" if met == "yes" else ": missed"
+        print(f"{job}\n    before {before}, goal {goal}, now {now}{missed}")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,12 @@ RECORDS = ROOT / "benchmarks" / "results"
 Row = dict[str, Any]
 COMPILED, EAGER = "library, compiled", "library, eager"
 PLAIN = "plain, one run at a time, one thread"
+D = "dimensions d"
+SOURCES = (
+    *("commands", "contrast-cpu", "topk-cpu", "dual-cpu", "multi-view-cpu", "influence-cpu"),
+    *("load-gallery", "commands-gpu", "topk-gpu", "contrast-gpu", "pruner-gpu", "training-gpu"),
+)
+"""Records that are told where they were made."""
 
 
 def files(results: Path) -> dict[str, str | bytes]:
@@ -49,9 +55,12 @@ def _goals() -> Iterator[tuple[str, str, str, str, bool]]:
     first = verbs["studies"]["first line"]
     yield "`rarefy studies`, first line", "4 to 7 s", "0.5 s", f"{first:.2f} s", first <= 0.5
     for name, before, goal in (("make demo", 410, 180), ("make test", 624, 360)):
+        if name not in verbs:  # (they take minutes: bench_commands.py --long)
+            continue
         took = verbs[name]["end"]
         now = f"{_clock(took)}, {verbs[name]['processor'] / 60:.0f} min of processor time"
-        yield f"`{name}`", _clock(before), _clock(goal), now, took <= goal
+        job = f"`{name}`, environment there"
+        yield job, _clock(before), _clock(goal), now, took <= goal
     yield from _laboratories()
     yield from _on_the_card()
     influence = _record("influence-cpu")["results"]
@@ -69,13 +78,14 @@ def _goals() -> Iterator[tuple[str, str, str, str, bool]]:
 
 
 def _laboratories() -> Iterator[tuple[str, str, str, str, bool]]:
+    pruned = "library, pruned every step, compiled"
     for job, record, way, before, goal in (
         ("contrastive laboratory, compiled", "contrast-cpu", COMPILED, "4.5", 7.0),
         ("the same without a C++ compiler", "contrast-cpu", EAGER, "0.7", 1.5),
-        *(("TopK after every update", "topk-cpu", "library, pruned every step, compiled", "3.8", 5.0),),
+        ("TopK after every update", "topk-cpu", pruned, "3.8", 5.0),
         ("any dimension, d = 200", "dual-cpu", "dual, own noise per cell", "3.9 to 5.5", 8.0),
         ("16 subclasses per side", "multi-view-cpu", "library, k=16, compiled", "3.4", 5.0),
-    ):  # fmt: skip
+    ):
         wall, core = (_times(record, way, clock) for clock in ("wall", "core"))
         now = f"{wall:.1f} times ({core:.1f} per core)"
         yield f"{job}, beside a plain loop", f"{before} times", f"{goal:g} times", now, wall >= goal
@@ -90,19 +100,17 @@ def _on_the_card() -> Iterator[tuple[str, str, str, str, bool]]:
         took = median(commands[name]["warm"])
         now = f"{took:.0f} s; {median(commands[name]['cold']):.0f} s if nothing is compiled"
         yield job, f"{before} s", f"{goal} s", now, took <= goal
-    ratios = _pruner()
-    met = ratios[0] <= 1.05 and ratios[1] <= 1.25
-    spread = _record("pruner-gpu")["results"]["eager, batch 512"]["ratio_to_dense"]
-    low, high = (spread["filter, dense, every 10"][f"{side} quartile"] for side in ("lower", "upper"))
-    now = f"{ratios[0]:.2f} (quartiles {low:.2f} to {high:.2f}) / {ratios[1]:.2f}"
-    yield "`Pruner`, ResNet-18, H200, masks every 10 / every update", "1.17 / 1.56", "1.05 / 1.25", now, met  # fmt: skip
-    runs = [run["reached"]["seconds"] for run in _record("training-gpu")["time_to_accuracy"]["runs"]]
-    yield "CIFAR-10 to 94 %, ResNet-18, H200", "32.5 s", "15 s", f"{median(runs):.0f} s", False
-
-
-def _pruner() -> list[float]:
-    found = _record("pruner-gpu")["results"]["eager, batch 512"]["ratio_to_dense"]
-    return [found[f"filter, dense, every {every}"]["median"] for every in (10, 1)]
+    every = _record("pruner-gpu")["results"]["eager, batch 512"]["ratio_to_dense"]
+    seldom, often = (every[f"filter, dense, every {updates}"] for updates in (10, 1))
+    spread = f"quartiles {seldom['lower quartile']:.2f} to {seldom['upper quartile']:.2f}"
+    yield (
+        *("`Pruner`, ResNet-18, H200, masks every 10 / every update", "1.17 / 1.56"),
+        *("1.05 / 1.25", f"{seldom['median']:.2f} ({spread}) / {often['median']:.2f}"),
+        seldom["median"] <= 1.05 and often["median"] <= 1.25,
+    )
+    runs = _record("training-gpu")["time_to_accuracy"]["runs"]
+    took = median(run["reached"]["seconds"] for run in runs)
+    yield "CIFAR-10 to 94 %, ResNet-18, H200", "32.5 s", "15 s", f"{took:.0f} s", took <= 15
 
 
 def _clock(seconds: float) -> str:
@@ -125,31 +133,30 @@ def _growth() -> Picture:
     more = {
         row["cells"]: median(row["study"]["core"]) - median(row["plain"]["core"]) for row in store
     }
-    return Picture(
-        "growth",
-        "How cost grows",
-        "",
-        [
-            _panel(cells, 1e-3, True, "settings", "ms per step, all", "TopK map, one H200"),
-            _panel({k: v[1] for k, v in runs.items()}, 1e3, True, "runs", "ms of a core per step, all", "Contrastive laboratory"),
-            _panel(by_d, 1e3, False, "dimensions d", "ms of a core per step", "Without vectors"),
-            _panel(more, 1.0, False, "cells", "s of a core beside the computation", "Store and runner"),
-        ],
-    )  # fmt: skip
+    by_runs = {key: core for key, (_, core) in runs.items()}
+    panels = [
+        _panel(cells, 1e-3, True, "settings", "ms per step, all", "TopK map, one H200"),
+        _panel(by_runs, 1e3, True, "runs", "ms of a core per step, all", "Contrastive laboratory"),
+        _panel(by_d, 1e3, False, D, "ms of a core per step", "Without vectors"),
+        _panel(more, 1.0, False, "cells", "s of a core", "Store and runner, beside computing"),
+    ]
+    return Picture("growth", "How cost grows", "", panels)
 
 
-def _panel(
-    seen: dict[Any, float], unit: float, each: bool, x: str, y: str, title: str
-) -> Lines:
+def _panel(seen: dict[Any, float], unit: float, each: bool, x: str, y: str, title: str) -> Lines:
     """``each``: what is seen is the cost of one of them; drawn is that of all, beside the line
     through the last that is proportional to their number."""
     at = np.array([float(key) for key in seen])
     cost = unit * np.array(list(seen.values())) * (at if each else 1.0)
-    curves = [Curve("measured", at, cost, role="measured")]
-    if x != "dimensions d":
-        line = cost[-1] * at / at[-1]
-        curves.append(Curve("proportional", at, line, role="theory", style="dotted"))
-    return Lines(curves, x, y, title, x_log=True, y_log=x != "dimensions d")
+    words, line = "proportional", cost[-1] * at / at[-1]
+    if x == D:
+        plain = _record("dual-cpu")["median"]["core"]["plain, unpruned, one thread"]
+        words, line = "plain loop, d = 200", np.full_like(cost, unit * plain)
+    curves = [
+        Curve("measured", at, cost, role="measured"),
+        Curve(words, at, line, role="theory", style="dotted"),
+    ]
+    return Lines(curves, x, y, title, x_log=x != "cells", y_log=each)
 
 
 # --------------------------------------------------------------------------------------------- page
@@ -168,72 +175,80 @@ def _made(name: str) -> str:
     return f"{made['machine']}, torch {made['torch']}, {made['date'][:10]}{n}{busy}"
 
 
+def _text(words: str) -> str:
+    return " ".join(words.split())
+
+
 def _sections() -> list[str]:
     heads = ["job", "before", "goal", "now", "met"]
-    commands, card = _record("commands-gpu"), _record("topk-gpu")
-    source = commands["seconds that Python compiles source, warm, under a profiler: the machine keeps no bytecode of torch"]  # fmt: skip
     return [
         "<!-- made by docs/make.py speed from benchmarks/results; do not edit -->",
         "# How fast is it",
-        "```\nmake bench                    # every benchmark, each beside a plain loop that trains "
-        "one network at a time\npython benchmarks/goals.py    # those of a CPU, and this table\n```",
+        """```
+make bench                    # every benchmark, beside a plain loop that trains one network
+python benchmarks/goals.py    # those of a CPU, and this table
+```""",
         table(heads, goals()),
-        "Two cores of an AMD EPYC, or one NVIDIA H200. Times beside a plain loop are ratios of "
-        "medians in one run, where the plain loop has the faster of one and two threads; per core: "
-        "the same by processor time. Many cells, rows and workers: [load](load.md).",
-        "![Cost against the number of settings, runs, dimensions and cells](images/growth.png)",
+        _text("""Two cores of an AMD EPYC, or one NVIDIA H200. Times beside a plain loop are ratios
+            of medians in one run, where the plain loop has the faster of one and two threads; per
+            core: the same by processor time. Many cells, rows and workers: [load](load.md)."""),
+        "![Cost against settings, runs, dimensions and cells](images/growth.png)",
         "## What stands in the way",
-        "\n".join(f"- {each}" for each in _limits(source)),
+        "\n".join(f"- {_text(each)}" for each in _limits()),
         "## Contrastive laboratory",
         *_contrastive(),
         "## TopK laboratory",
-        *_topk(card),
+        *_topk(),
         "## Any dimension",
-        *_dual(),
+        _dual(),
         "## Label granularity",
         *_granularity(),
         "## Benign overfitting",
-        "The maps of Fig. 3 and 4 of Xu & Chen (1,800 networks of 500 filters at d = 1000, trained "
-        "both ways and tested) take 46 s on the H200, all eight studies (4,936 networks) 138 s "
-        f"({_made('benign-gpu')}).",
+        _text(f"""The maps of Fig. 3 and 4 of Xu & Chen (1,800 networks of 500 filters at d = 1000,
+            trained both ways and tested) take 46 s on the H200, all eight studies (4,936 networks)
+            138 s ({_made("benign-gpu")})."""),
         "## Tools",
-        "What `Pruner` adds to a step: [pruning](pruning.md#what-it-costs). Pre-training without "
-        "labels: [longtail](longtail.md#speed). Influence scores: [influence](influence.md#speed).",
+        _text("""What `Pruner` adds to a step: [pruning](pruning.md#what-it-costs). Pre-training
+            without labels: [longtail](longtail.md#speed). Influence scores:
+            [influence](influence.md#speed)."""),
         "## Where the numbers are from",
         table(["record", "made"], [[f"`{name}`", _made(name)] for name in SOURCES]),
-    ]  # fmt: skip
+    ]
 
 
-SOURCES = (
-    *("commands", "contrast-cpu", "topk-cpu", "dual-cpu", "multi-view-cpu", "influence-cpu"),
-    *("load-gallery", "commands-gpu", "topk-gpu", "contrast-gpu", "pruner-gpu", "training-gpu"),
-)
-
-
-def _limits(source: dict[str, float]) -> list[str]:
+def _limits() -> list[str]:
     dual, topk = (_record(name)["ratio_to_best_plain"] for name in ("dual-cpu", "topk-cpu"))
+    alone = "products alone, pruned every step"
+    source = _record("commands-gpu")["seconds of compiling source"]
     shorter = _record("training-gpu")["recipes_of_24_epochs"]
-    ended = [100 * run["test_accuracy"] for run in shorter["test"]]
     took = median(run["seconds"] for run in shorter["test"])
-    longer = [100 * run["test_accuracy"] for run in shorter["test_36_epochs"]]
-    alone = _times("topk-cpu", "products alone, pruned every step")
-    return [
-        f"**Any dimension:** the product with the Gram matrix alone is {dual['wall']['product alone']:.1f} "
-        f"times the plain loop ({dual['core']['product alone']:.1f} per core): a step cannot be 8.",
-        f"**TopK on two cores:** the two matrix products alone are {alone:.1f} times the plain loop "
-        f"({topk['core']['products alone, pruned every step']:.1f} per core); the rest is passes over "
-        "memory and the exact selection.",
-        f"**The two commands on the card:** {source['topk-phase']:.0f} and "
-        f"{source['contrast-alignment']:.0f} s of them are Python compiling the source of torch, since "
-        "that machine keeps no bytecode. A step of the map as two fused Triton kernels in place of "
-        "torch's products took 17.5 ms where it takes 9.2: not kept.",
-        f"**94 % on CIFAR-10:** in {took:.0f} s (24 epochs) the best of {len(shorter['held_out'])} "
-        f"recipes, chosen on held-out training images, ends at {min(ended):.1f} to {max(ended):.1f} %, "
-        f"with 36 epochs at {min(longer):.1f} to {max(longer):.1f} %; 60 epochs reach it. Images pass at "
-        "38 % of what the card's bf16 products allow.",
-        "**Influence in half the memory:** a smaller bound makes the Gram route twenty times slower "
-        "(it reads the images once per block): not done.",
+    ends = [
+        " to ".join(f"{100 * end(run['test_accuracy'] for run in shorter[name]):.1f}"
+                    for end in (min, max))
+        for name in ("test", "test_36_epochs")
     ]  # fmt: skip
+    noise = _record("contrast-cpu")["core_seconds_per_run_step_of_parts"]["noise, eager"]
+    step = _record("contrast-cpu")["median"]["core"][PLAIN]
+    return [
+        f"""**Any dimension:** the product with the Gram matrix alone is
+            {dual["wall"]["product alone"]:.1f} times the plain loop
+            ({dual["core"]["product alone"]:.1f} per core), so a whole step stays below that.""",
+        f"""**TopK on two cores:** the two matrix products alone are {topk["wall"][alone]:.1f} times
+            the plain loop ({topk["core"][alone]:.1f} per core); the rest is passes over memory and
+            the exact selection.""",
+        f"""**Without a C++ compiler** numpy draws the random numbers, {1e3 * noise:.2f} ms per run
+            and step, where a step of the plain loop takes {1e3 * step:.2f}.""",
+        f"""**The two commands on the card:** {source["topk-phase"]:.0f} and
+            {source["contrast-alignment"]:.0f} s of them are Python compiling the source of torch,
+            since that machine keeps no bytecode. A step of the map as two fused Triton kernels in
+            place of torch's products took 17.5 ms where it takes 9.2: not kept.""",
+        f"""**94 % on CIFAR-10:** in {took:.0f} s (24 epochs) the best of {len(shorter["held_out"])}
+            recipes, chosen on held-out training images, ends at {ends[0]} %, with 36 epochs at
+            {ends[1]} %; 60 epochs reach it. Images pass at 38 % of what the card's bf16 products
+            allow.""",
+        """**Influence in half the memory:** a smaller bound makes the Gram route twenty times
+            slower (it reads the images once per block): not done.""",
+    ]
 
 
 def _contrastive() -> list[str]:
@@ -242,84 +257,87 @@ def _contrastive() -> list[str]:
     parts = {k: 1e3 * v for k, v in record["core_seconds_per_run_step_of_parts"].items()}
     noise, all_draws = parts["noise, compiled"], parts["all draws and tokens, compiled"]
     products = parts["products with the weights, compiled"]
+    compiled = "rarefy, compiled (needs a C++ compiler; the default for long runs)"
     return [
-        "The sizes of Fig. 2 and 3 of Liao et al.: 500 dimensions, 24 neurons, batches of 64 pairs.",
+        "The sizes of Fig. 2 and 3 of Liao et al.: 500 dimensions, 24 neurons, 64 pairs per batch.",
         table(
             ["ms of a core per run and step", ""],
             [
                 ["plain loop: one run at a time, autograd", f"{ms[PLAIN]:.2f}"],
-                ["rarefy, compiled (needs a C++ compiler; the default for long runs)", f"{ms[COMPILED]:.2f}"],
+                [compiled, f"{ms[COMPILED]:.2f}"],
                 ["rarefy, not compiled", f"{ms[EAGER]:.2f}"],
             ],
         ),
-        f"Batches of runs take a core each; the plain loop gains nothing from a second one. Of the "
-        f"{ms[COMPILED]:.2f} ms, {noise:.2f} are normal random numbers (by C++), "
-        f"{all_draws - noise:.2f} latents and tokens, {products:.2f} products of weights and tokens. If "
-        f"all but the random numbers were free, it would be {ms[PLAIN] / noise:.0f} times the plain "
-        "loop per core. Without a compiler numpy draws the same numbers, bit for bit, in "
-        f"{parts['noise, eager']:.2f} ms.",
-        "On the H200 the 3,000 runs of Fig. 2 and 3 take 0.6 s to the step of the figure and 7.6 s for "
-        "all 1,600 steps. Of a step of 4.7 ms, 1.6 are random numbers, 1.3 latents and tokens, 1.4 "
-        "products, 0.5 attention, activations and softmax.",
-    ]  # fmt: skip
-
-
-def _topk(card: Row) -> list[str]:
-    grid = card["published grid"]
-    rows = [
-        [
-            f"{precision} products",
-            f"{grid[f'revive, {key}']['ms per step']:.1f}",
-            f"{grid[f'revive, {key}']['seconds for 5,000 steps']:.0f} s",
-            f"{100 * grid[f'revive, {key}']['share of memory limit']:.0f} % of memory bandwidth, "
-            f"{100 * grid[f'revive, {key}']['share of arithmetic limit']:.0f} % of arithmetic",
-        ]
-        for precision, key in (("TF32", "tf32"), ("float32", "float32"))
+        _text(f"""Batches of runs take a core each; the plain loop gains nothing from a second one.
+            Of the {ms[COMPILED]:.2f} ms, {noise:.2f} are normal random numbers (by C++),
+            {all_draws - noise:.2f} latents and tokens, {products:.2f} products of weights and
+            tokens. If all but the random numbers were free, it would be {ms[PLAIN] / noise:.0f}
+            times the plain loop per core. Without a compiler numpy draws the same numbers, bit for
+            bit, in {parts["noise, eager"]:.2f} ms."""),
+        _text("""On the H200 the 3,000 runs of Fig. 2 and 3 take 0.6 s to the step of the figure and
+            7.6 s for all 1,600 steps. Of a step of 4.7 ms, 1.6 are random numbers, 1.3 latents and
+            tokens, 1.4 products, 0.5 attention, activations and softmax."""),
     ]
-    plain = card["plain loop on this GPU"]["ms per cell-step"]
-    hours = plain * 5 * card["cells"] / 3600
-    rows.append(["plain autograd loop", f"{plain * card['cells']:,.0f}", f"{hours:.0f} hours", ""])
+
+
+def _topk() -> list[str]:
+    card = _record("topk-gpu")
+    rows = []
+    for precision in ("tf32", "float32"):
+        seen = card["published grid"][f"revive, {precision}"]
+        memory, arithmetic = (
+            f"{100 * seen[f'share of {kind} limit']:.0f} %" for kind in ("memory", "arithmetic")
+        )
+        rows.append(
+            [
+                *(f"{precision} products", f"{seen['ms per step']:.1f}"),
+                f"{seen['seconds for 5,000 steps']:.0f} s",
+                f"{memory} of memory bandwidth, {arithmetic} of arithmetic",
+            ]
+        )
+    plain = card["plain loop on this GPU"]["ms per cell-step"] * card["cells"]
+    rows.append(["plain autograd loop", f"{plain:,.0f}", f"{plain * 5 / 3600:.0f} hours", ""])
     cpu = {k: 1e3 * v for k, v in _record("topk-cpu")["median"]["wall"].items()}
+    heads = ["all 19,900 settings", "ms per step", "5,000 steps, extrapolated"]
     return [
-        "The published size: 199 values of K by 100 noise levels, 5,000 updates, pruned after each; "
-        "n = d = 200, 200 filters; one H200. TF32 ends as float32 in 400 of 400 settings.",
-        table(["all 19,900 settings", "ms per step", "5,000 steps, extrapolated", "of the card's limit"], rows),
-        "The selection of the K largest remembers where each filter's limit was, which was not yet so "
-        "when this table was measured.",
-        f"On two cores one setting takes {cpu['library, pruned every step, compiled']:.2f} ms per step "
-        f"pruned after every update, {cpu['library, support fixed, compiled']:.2f} with a fixed "
-        f"support, {cpu['library, dense, compiled']:.2f} unpruned by the Gram matrix.",
-    ]  # fmt: skip
+        _text("""The published size: 199 values of K by 100 noise levels, 5,000 updates, pruned
+            after each; n = d = 200, 200 filters; one H200. tf32 ends as float32 in 400 of 400
+            settings."""),
+        table([*heads, "of the card's limit"], rows),
+        _text(f"""The selection of the K largest remembers where each filter's limit was, which was
+            not yet so when this table was measured. On two cores one setting takes
+            {cpu["library, pruned every step, compiled"]:.2f} ms per step pruned after every update,
+            {cpu["library, support fixed, compiled"]:.2f} with a fixed support,
+            {cpu["library, dense, compiled"]:.2f} unpruned by the Gram matrix."""),
+    ]
 
 
-def _dual() -> list[str]:
+def _dual() -> str:
     record = _record("dual-cpu")
     ms = {name: 1e3 * seconds for name, seconds in record["median"]["core"].items()}
-    return [
-        f"Without vectors (n = 200, 10 classes, 200 filters) a step takes "
-        f"{ms['dual, own noise per cell']:.2f} ms of a core, the plain loop at d = 200 "
-        f"{ms['plain, unpruned, one thread']:.2f} ms, and d = 10^6 takes "
-        f"{record['d = 10^6 over d = 10^3']:.2f} times what d = 10^3 does. `regimes-at-scale` (7,680 "
-        "boundaries, 95,600 trainings) took 262 s on the H200.",
-    ]
+    return _text(f"""Without vectors (n = 200, 10 classes, 200 filters) a step takes
+        {ms["dual, own noise per cell"]:.2f} ms of a core, the plain loop at d = 200
+        {ms["plain, unpruned, one thread"]:.2f} ms, and d = 10^6 takes
+        {record["d = 10^6 over d = 10^3"]:.2f} times what d = 10^3 does. `regimes-at-scale` (7,680
+        boundaries, 95,600 trainings) took 262 s on the H200.""")
 
 
 def _granularity() -> list[str]:
     record = _record("multi-view-cpu")["median"]["core"]
-    words = {"k=4": "4", "k=8": "8", "k=16": "16", "k=8 quiet": "8, the quiet world of `granularity-detectors`"}  # fmt: skip
-    rows = [
-        [
-            words[k],
-            *(
-                f"{1e3 * record[name]:.1f}"
-                for name in (f"plain, {k}, one thread", f"library, {k}, compiled", f"library, {k}, eager")
-            ),
-        ]
-        for k in words
-    ]  # fmt: skip
+    kinds = {"4": "k=4", "8": "k=8", "16": "k=16", "8, `granularity-detectors`": "k=8 quiet"}
+    rows = []
+    for words, kind in kinds.items():
+        ways = (
+            f"plain, {kind}, one thread",
+            f"library, {kind}, compiled",
+            f"library, {kind}, eager",
+        )
+        rows.append([words, *(f"{1e3 * record[way]:.1f}" for way in ways)])
+    heads = ["subclasses per side", "plain loop, ms", "compiled, ms", "not compiled, ms"]
     return [
-        "d = 100, 100 neurons per output. Core time per step, a coarse and a fine network together:",
-        table(["subclasses per side", "plain loop, ms", "compiled, ms", "not compiled, ms"], rows),
-        "By C++ a neuron is shown only patches within its reach, and none of them is copied. The five "
-        "studies at paper scale took 240 to 560 s each on the H200, two or three side by side.",
+        "d = 100, 100 neurons per output; core time per step of a coarse and a fine network:",
+        table(heads, rows),
+        _text("""By C++ a neuron is shown only patches within its reach, and none of them is copied.
+            The five studies at paper scale took 240 to 560 s each on the H200, two or three side by
+            side."""),
     ]

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from rarefy.core.compilation import built, compiled
+from rarefy.core.settings import compiler_present
 from rarefy.core.threads import in_parts
 
 MULTIPLIER_1 = 0xBF58476D1CE4E5B9
@@ -29,6 +30,7 @@ MULTIPLIER_2 = 0x94D049BB133111EB
 _MASK = (1 << 64) - 1
 _CHUNK = 1 << 15
 """Words at once in numpy: what is in hand stays in the second cache."""
+_WORTH_BUILDING = 1 << 20  # numbers at a time
 _WORTH_A_THREAD = 1 << 18
 """Words."""
 
@@ -83,7 +85,9 @@ def normal_pairs(
     out = torch.empty(len(start), 2, *shape)
     if offset is not None:
         offset = offset.float().expand_as(out)
-    by_cpp = built(Path(__file__).with_name("normals.cpp")) if compile_kernels else None
+    # (the same bits; built in half a second, which many numbers pay for whatever else is compiled)
+    build = compile_kernels or (out.numel() >= _WORTH_BUILDING and compiler_present())
+    by_cpp = built(Path(__file__).with_name("normals.cpp")) if build else None
 
     def draw_some(some: slice) -> None:
         shift = None if offset is None else offset[some]

@@ -26,6 +26,8 @@ BATCH_CPU = 32
 BATCH_CUDA = 4096
 COMPILE_FROM_RUN_STEPS = {"cpu": 20_000, "cuda": 100_000}
 """Below this, compiling takes longer than it saves."""
+BUILD_FROM_RUN_STEPS = 500
+"""The same where that takes a second."""
 
 Compiled = bool | Literal["auto"]
 
@@ -80,7 +82,8 @@ def choose(
     wanted = chosen.get("compiled") if compiled == "auto" else compiled
     if wanted is None:
         steps = int((~store.done()).sum()) * store.study.cost().steps_per_cell
-        wanted = steps >= COMPILE_FROM_RUN_STEPS[device.type]
+        quickly = device.type == "cpu" and store.study.built_quickly
+        wanted = steps >= (BUILD_FROM_RUN_STEPS if quickly else COMPILE_FROM_RUN_STEPS[device.type])
     forced = os.environ.get("RAREFY_COMPILE")
     if forced in ("0", "1"):
         wanted = forced == "1"

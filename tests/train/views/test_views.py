@@ -152,6 +152,7 @@ def test_a_whole_image_left_alone_is_the_image() -> None:
     torch.testing.assert_close(found, (stored.double() / 255).expand(2, -1, -1, -1, -1))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not compiler_present(), reason="torch.compile needs a C++ compiler (or RAREFY_COMPILE=0 is set)"
 )

@@ -7,7 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from torch import Tensor
@@ -45,6 +45,8 @@ with the patches, since (16) divides by their number."""
 class GranularityExperiment(Experiment):
     """The finite setting. The paper's own (c_b = 2 and d^2 neurons per output for coarse labels)
     has one detector of a given feature among 144,000 neurons at d = 100: c_b is free here."""
+
+    built_quickly: ClassVar[bool] = True
 
     # the meanings are those of the table of the setting (``charts.setting_table``)
     d: int = 100

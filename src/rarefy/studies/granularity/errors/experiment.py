@@ -67,7 +67,6 @@ class ErrorsExperiment(GranularityExperiment):
             "threshold": 0.5,
             "lr": 0.5,
             "batch": 32,
-            # 12,800 run-steps: from 20,000 on, half a minute would go into compiling
             "steps": 400,
             "reads": (0, 10, 25, 50, 100, 200, 400),
             "test_each": 8,

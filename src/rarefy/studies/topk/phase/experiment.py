@@ -42,7 +42,7 @@ class PhaseExperiment(SignalNoiseExperiment):
     axes: ClassVar[tuple[str, ...]] = ("reading", "sigma", "keep")
     scales: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {**TINY, "seeds": 2, "sigma": (0.2, 1.0), "keep": (2, 10, 40)},
-        "quick": {"seeds": 2, "sigma": (0.25, 0.5, 0.75, 1.0)}
+        "quick": {"seeds": 2, "reading": ("revive", "fixed"), "sigma": (0.25, 0.5, 1.0)}
         | {"keep": (2, 8, 25, 60, 100, 150, 200), "steps": 700, "test_samples": 2000},
         "paper": {},
         # what the paper leaves open, each with the rest as it is
