@@ -67,7 +67,8 @@ def stratified_trend(
     parts = np.stack([own, *sizes], axis=1)
     if not compared.any():
         return Trend(np.nan, np.nan, np.nan, n)
-    exchanged, generator = _exchanged_runs(*product.shape[:2], permutations, seed)
+    blocks, runs, _ = product.shape
+    exchanged, generator = _exchanged_runs(blocks, runs, permutations, seed)
     sums, squares = np.zeros(permutations), np.zeros(permutations)
     for block, places in zip(product, exchanged, strict=True):
         met = block.ravel().take(places)  # (by two indices it takes ten times as long)
