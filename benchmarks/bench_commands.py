@@ -22,7 +22,7 @@ from pathlib import Path
 
 from harness import asked, keep, size
 
-RESULT = Path(__file__).parents[1] / "results" / "topk-phase-paper.json"
+ROOT = Path(__file__).parents[1]
 VERBS = {
     "--version": ["--version"],
     "--help": ["--help"],
@@ -30,9 +30,8 @@ VERBS = {
     "claims": ["claims"],
     "claims B6": ["claims", "B6"],
     "run (tiny)": ["run", "contrast-dynamics", "--scale", "tiny", "--device", "cpu"],
-    "report": ["report", str(RESULT)],
+    "report": ["report", str(ROOT / "results" / "topk-phase-paper.json")],
 }
-ROOT = Path(__file__).parents[1]
 LONG = {
     "report of all results": ["report", str(ROOT / "results")],
     "make demo": ["demo", "--results", str(ROOT / "results")],

@@ -18,12 +18,12 @@ from harness import (
     compared,
     in_turn,
     keep,
-    medians_by_clock,
     plain_ways,
     products,
     size,
     timed,
     timed_study,
+    wall_and_core,
 )
 from plain_topk import train_topk
 
@@ -88,7 +88,7 @@ def main() -> None:
     ways |= {name: partial(plain, threads) for name, threads in plain_ways(KIND)}
     ways["product alone"] = partial(products, CELLS, STEPS, (200, 210, 210))
     seconds = in_turn(ways, arguments.rounds)
-    median = medians_by_clock(seconds)
+    median = wall_and_core(seconds)
     ratios = compared(median, lambda name: KIND)
     grown = median["core"]["dual, d = 1e+06"] / median["core"]["dual, d = 1e+03"]
     print(f"d = 10^6 takes {grown:.2f} times what d = 10^3 takes")

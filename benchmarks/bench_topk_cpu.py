@@ -17,12 +17,12 @@ from harness import (
     compared,
     in_turn,
     keep,
-    medians_by_clock,
     plain_ways,
     products,
     size,
     timed,
     timed_study,
+    wall_and_core,
 )
 from plain_topk import train_topk
 
@@ -74,7 +74,7 @@ def main() -> None:
     ways["products alone, pruned every step"] = partial(products, CELLS, STEPS, forward, backward)
     ways["products alone, dense"] = partial(products, CELLS, STEPS, gram)
     seconds = in_turn(ways, arguments.rounds)
-    median = medians_by_clock(seconds)
+    median = wall_and_core(seconds)
     ratios = compared(median, lambda name: "dense" if "dense" in name else "pruned every step")
     scaling = {}
     for cells in size((8, 16, 32, CELLS), (CELLS,)):

@@ -194,14 +194,6 @@ def in_turn(
     return found
 
 
-def medians_by_clock(taken: Mapping[str, list[tuple[float, float]]]) -> dict[str, dict[str, float]]:
-    """Of what ``Timed.per`` gives, by clock."""
-    return {
-        clock: medians({name: [each[place] for each in values] for name, values in taken.items()})
-        for place, clock in enumerate(("wall", "core"))
-    }
-
-
 def medians(taken: Mapping[str, list[float]]) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in taken.items()}
 

@@ -30,6 +30,7 @@ from rarefy.cli.frame import (
 from rarefy.cli.options import Device, MaxSeconds, Overwrite
 from rarefy.core.errors import OutOfTime, RarefyError
 from rarefy.core.papers import paper_names
+from rarefy.core.processes import ctrl_c_waits
 from rarefy.core.progress import Progress, spell_seconds
 from rarefy.core.writing import check_output
 
@@ -83,14 +84,13 @@ def _start_server(folders: Sequence[str]) -> None:
     """Where there are many results, a process of which others are forked: it imports what they need
     once for all, while this one does its own imports. (A fork of this one would copy locks that its
     threads hold.)"""
-    if (
-        _HAS_SERVER
-        and sum(len(list(Path(one).glob("*.parquet"))) for one in folders) > _PER_PROCESS
-    ):
+    count = sum(len(list(Path(one).glob("*.parquet"))) for one in folders)
+    if _HAS_SERVER and count >= 2 * _PER_PROCESS:
         from multiprocessing import forkserver
 
         multiprocessing.set_forkserver_preload(["rarefy.cli.showing", "rarefy.cli.preloaded"])
-        forkserver.ensure_running()
+        with ctrl_c_waits():
+            forkserver.ensure_running()
 
 
 def _judge_and_draw(path: Place, entries: int) -> Drawn:
@@ -107,8 +107,6 @@ def _judged_and_drawn(paths: Sequence[Place]) -> Iterator[Drawn]:
     if jobs < 2:
         yield from (_judge_and_draw(path, len(paths)) for path in paths)
         return
-    from rarefy.sweep.workers import ctrl_c_waits
-
     method = "forkserver" if _HAS_SERVER else "spawn"
     fresh = multiprocessing.get_context(method)
     pool = ProcessPoolExecutor(jobs, fresh, initializer=_prepare_process)

@@ -7,7 +7,6 @@ y (a frequency), a run one seed, a unit one thing measured in it (a feature). Un
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from scipy import stats
 
 from rarefy.core.errors import bad_value
 from rarefy.measure.estimates import SEED, Band, bootstrap_interval
+from rarefy.measure.shared_draws import drawn_once
 from rarefy.measure.trends import Trend
 
 Array = NDArray[np.float64]
@@ -93,20 +93,13 @@ def _exchanged_runs(
 ) -> tuple[list[NDArray[np.intp]], np.random.Generator]:
     """Where in a table (run, run) of each block exchanged runs meet the others, (permutation, run),
     and the generator after them."""
-    places, state = _drawn_places(blocks, runs, permutations, seed)
-    generator = np.random.default_rng(seed)
-    generator.bit_generator.state = state
-    return places, generator
-
-
-@lru_cache(maxsize=1)  # the readings of a study have as many runs each
-def _drawn_places(
-    blocks: int, runs: int, permutations: int, seed: int
-) -> tuple[list[NDArray[np.intp]], Any]:
-    generator, place = np.random.default_rng(seed), np.arange(runs)
+    place = np.arange(runs)
     order = np.tile(place, (permutations, 1))
-    places = [generator.permuted(order, axis=1) * runs + place for _ in range(blocks)]
-    return places, generator.bit_generator.state
+
+    def drawn(generator: np.random.Generator) -> list[NDArray[np.intp]]:
+        return [generator.permuted(order, axis=1) * runs + place for _ in range(blocks)]
+
+    return drawn_once("runs", (blocks, runs, permutations), seed, drawn)
 
 
 def adjusted_means(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +14,7 @@ from scipy import stats
 
 from rarefy.core.errors import bad_value
 from rarefy.measure.estimates import SEED, bootstrap_ends, mean_band
+from rarefy.measure.shared_draws import drawn_once
 
 _CHUNK = 4_000_000  # numbers drawn at a time; bounds memory, not the result's meaning
 
@@ -128,9 +128,9 @@ def spearman_trend(
         (x_rank[in_row == each].reshape(-1, each), y_rank[in_row == each])
         for each in np.unique(in_row)
     ]
-    generator = np.random.default_rng(seed)
+    exchanged, generator = _exchanged([labels for labels, _ in blocks], permutations, seed)
     as_extreme = 0
-    for many in _exchanged([labels for labels, _ in blocks], permutations, generator):
+    for many in exchanged:
         product = sum(each @ ranks for each, (_, ranks) in zip(many, blocks, strict=True))
         as_extreme += int((np.abs(product) >= abs(rho) - 1e-12).sum())
     means = mean_band(np.where(there, y, np.nan)).mean
@@ -145,33 +145,26 @@ def spearman_trend(
     return Trend(rho, p_value, rho_of_means, count, *ends)
 
 
-_last_exchange: dict[tuple[Any, ...], tuple[list[list[NDArray[np.float64]]], Any]] = {}
-"""The last one that was not too large, and the generator's state after it: the readings of a study
-share their labels, and to exchange them takes ten times as long as to use them."""
 _REMEMBERED = 12_000_000  # numbers
 
 
 def _exchanged(
-    blocks: list[NDArray[np.float64]], permutations: int, generator: np.random.Generator
-) -> Iterable[list[NDArray[np.float64]]]:
+    blocks: list[NDArray[np.float64]], permutations: int, seed: int
+) -> tuple[Iterable[list[NDArray[np.float64]]], np.random.Generator]:
     """Labels (row, label) of each block exchanged inside their rows, some permutations at a time:
-    (permutation, row * label) each."""
+    (permutation, row * label) each; and the generator, which is after them once they are used."""
     n = sum(labels.size for labels in blocks)
 
-    def drawn(size: int) -> list[NDArray[np.float64]]:
-        many = (np.broadcast_to(labels, (size, *labels.shape)) for labels in blocks)
-        return [generator.permuted(each, axis=-1).reshape(size, -1) for each in many]
+    def drawn(generator: np.random.Generator) -> Iterator[list[NDArray[np.float64]]]:
+        for size in _chunks(permutations, n):
+            many = (np.broadcast_to(labels, (size, *labels.shape)) for labels in blocks)
+            yield [generator.permuted(each, axis=-1).reshape(size, -1) for each in many]
 
     if not 0 < n * permutations <= _REMEMBERED:
-        return map(drawn, _chunks(permutations, n))
-    begun = str(generator.bit_generator.state)
-    key = (begun, permutations, *((each.shape, each.tobytes()) for each in blocks))
-    if key not in _last_exchange:
-        _last_exchange.clear()
-        every = [drawn(size) for size in _chunks(permutations, n)]
-        _last_exchange[key] = every, generator.bit_generator.state
-    found, generator.bit_generator.state = _last_exchange[key]
-    return found
+        generator = np.random.default_rng(seed)
+        return drawn(generator), generator
+    about = (permutations, *((each.shape, each.tobytes()) for each in blocks))
+    return drawn_once("labels", about, seed, lambda generator: list(drawn(generator)))
 
 
 def _rho_of_values(rho: float, n: int) -> tuple[float, float]:

@@ -21,13 +21,13 @@ import torch
 
 from rarefy.core.contracts import Experiment
 from rarefy.core.errors import OutOfTime, RunError, SchedulerLost, UsageError, bad_value, unknown
+from rarefy.core.processes import ctrl_c_waits
 from rarefy.core.reading import read_json
 from rarefy.core.settings import DEVICES
 from rarefy.core.version import __version__
 from rarefy.sweep.choices import Machine
 from rarefy.sweep.cluster import Cluster, count, line
 from rarefy.sweep.on_worker import Facts, call, facts
-from rarefy.sweep.workers import ctrl_c_waits
 
 ANSWER_SECONDS = 10.0
 """For a scheduler to answer."""

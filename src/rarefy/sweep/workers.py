@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ import torch
 
 from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Experiment
 from rarefy.core.errors import RunError
+from rarefy.core.processes import ctrl_c_waits
 from rarefy.core.settings import free_memory, prepare_cpu
 from rarefy.core.threads import exactly
 from rarefy.sweep.grid import Grid
@@ -216,21 +216,6 @@ def _by_processes(
         ended.set()
         reader.join()
         said.close()
-
-
-@contextlib.contextmanager
-def ctrl_c_waits() -> Iterator[None]:
-    """Processes that are started in here begin with Ctrl-C held back, until they ignore it: one
-    that is still importing would print where it was."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # (which lets Ctrl-C through again, the first time)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _nothing(_: Any) -> None:

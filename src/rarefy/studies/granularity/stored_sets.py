@@ -15,9 +15,10 @@ from rarefy.core.contracts import NONFINITE_STEP, Cells, Context, Output
 from rarefy.core.errors import bad_value
 from rarefy.core.parameters import Count, NotNegative
 from rarefy.data.granularity_labels import Labels
-from rarefy.studies.granularity.experiment import AS_CHOSEN, GranularityExperiment
+from rarefy.studies.granularity.experiment import AS_CHOSEN, GranularityExperiment, Run
 from rarefy.studies.granularity.premises import SMALL
 from rarefy.studies.granularity.trial import MAIN_MEASURES, MEASURES, by_measure
+from rarefy.sweep.batches import Arrays
 
 TUNED = {
     "tuned_easy_error": "share of fresh easy samples on the wrong side, after fine-tuning",
@@ -109,6 +110,11 @@ class StoredSetExperiment(GranularityExperiment):
 
     def coordinates(self) -> dict[str, np.ndarray]:
         return {"read": np.array(sorted(set(self.reads)))}
+
+    def simulate(self, cells: Cells, context: Context, run: Run | None = None) -> Arrays:
+        # samples are drawn once for all updates: on a GPU compiling that would take longer
+        on_cpu = context.device.type == "cpu"
+        return super().simulate(cells, replace(context, compiled=context.compiled and on_cpu), run)
 
     def learn_and_tune(
         self, cells: Cells, context: Context, labels: Labels, samples: int

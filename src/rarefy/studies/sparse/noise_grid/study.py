@@ -21,8 +21,8 @@ QUICK: dict[str, Any] = {
     "epochs": 10,
     "batch": 64,
 }
-TINY: dict[str, Any] = {**QUICK, **SMALLEST, "noise": (0.0, 5.0), "test_noise": (0.0, 5.0)}
-TINY |= {"keep": (1.0, 0.8, 0.1)}
+TINY: dict[str, Any] = {**QUICK, **SMALLEST, "keep": (1.0, 0.8, 0.1), "noise": (0.0, 5.0)}
+TINY["test_noise"] = TINY["noise"]
 
 
 @dataclass(frozen=True, kw_only=True)
